@@ -1,0 +1,14 @@
+"""foldless: exact cross-validation of kernel classifiers at the price of one fit.
+
+    from foldless import KernelFisherDiscriminant, LSSVC, LSSVR
+    from foldless.model_selection import cross_val_predict, cross_val_score, cross_validate
+
+Held-out predictions of these estimators (and of scikit-learn's Ridge, RidgeClassifier and KernelRidge) follow in closed form from one
+matrix; see ``docs/notation.md`` for the formulas and ``docs/exactness.md`` for what *exact* means.
+"""
+
+from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
+
+__version__ = "0.1.0"
+
+__all__ = ["LSSVC", "LSSVR", "KernelFisherDiscriminant", "__version__"]

@@ -1,0 +1,94 @@
+"""Dense linear algebra in place: the only file that speaks to LAPACK about triangles.
+
+``cholesky_`` and ``invert_lower_`` work inside the memory of their argument, so that a fit holds one n x n array
+from the kernel matrix to the inverse of its factor. Everything goes through SciPy's BLAS: NumPy's and SciPy's
+wheels carry separate OpenBLAS copies whose thread pools disturb each other when calls alternate.
+
+Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more.
+"""
+
+import os
+
+import numpy as np
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
+
+GIB = 2.0**30
+
+
+class NotPositiveDefiniteError(np.linalg.LinAlgError):
+    """The matrix given to :func:`cholesky_` has no Cholesky factor in this precision."""
+
+
+def cholesky_(M):
+    """Lower factor L of the symmetric M = L L', in the memory of M (C-ordered in, Fortran-ordered out)."""
+    (potrf,) = get_lapack_funcs(("potrf",), (M,))
+    L, info = potrf(M.T, lower=1, overwrite_a=1, clean=1)  # M is symmetric: its transpose is a Fortran view
+    if info != 0:
+        raise NotPositiveDefiniteError(f"leading minor {info} is not positive")
+    return L
+
+
+def invert_lower_(L):
+    """L^-1 in the memory of L."""
+    (trtri,) = get_lapack_funcs(("trtri",), (L,))
+    Linv, info = trtri(L, lower=1, overwrite_c=1)
+    if info != 0:
+        raise NotPositiveDefiniteError(f"zero pivot {info}")
+    return Linv
+
+
+def lower_solve(L, Y, *, transpose=False):
+    """L^-1 Y, or L'^-1 Y with ``transpose``."""
+    if Y.shape[1] == 0:
+        return Y.copy()
+    (trtrs,) = get_lapack_funcs(("trtrs",), (L, Y))
+    return trtrs(L, Y, lower=1, trans=int(transpose))[0]
+
+
+def lower_times(L, Y, *, transpose=False):
+    """L Y, or L' Y with ``transpose``."""
+    if Y.shape[1] == 0:
+        return Y.copy()
+    (trmm,) = get_blas_funcs(("trmm",), (L, Y))
+    return trmm(1.0, L, Y, lower=1, trans_a=int(transpose))
+
+
+def add_outer_(S, Q, tau):
+    """S + tau Q Q' in the memory of the C-ordered, symmetric S."""
+    (gemm,) = get_blas_funcs(("gemm",), (S, Q))
+    return gemm(tau, Q, Q, trans_b=1, beta=1.0, c=S.T, overwrite_c=1).T
+
+
+def product(A, B, *, transpose_a=False):
+    """A B, or A' B, by SciPy's matrix product."""
+    if 0 in (*A.shape, *B.shape):
+        return (A.T if transpose_a else A) @ B
+    (gemm,) = get_blas_funcs(("gemm",), (A, B))
+    # A C-ordered operand is passed as the transpose of its Fortran view: no copy is made.
+    a, ta = (A, transpose_a) if A.flags.f_contiguous else (A.T, not transpose_a)
+    b, tb = (B, False) if B.flags.f_contiguous else (B.T, True)
+    return gemm(1.0, a, b, trans_a=int(ta), trans_b=int(tb))
+
+
+def available_memory():
+    """Bytes that can be allocated now, or None where the system does not tell."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def require_memory(shape, dtype, what):
+    """Raise MemoryError before an allocation that cannot succeed, with the amount and a way out."""
+    needed, free = float(np.prod(shape, dtype=float)) * np.dtype(dtype).itemsize, available_memory()
+    if free is not None and needed > free:
+        size = " x ".join(map(str, shape))
+        raise MemoryError(
+            f"{what} ({size}, {np.dtype(dtype).name}) needs {needed / GIB:.1f} GiB and {free / GIB:.1f} GiB are"
+            " available. Use fewer rows, float32 input (half the memory), or kernel='linear' on explicit features"
+            " (for instance sklearn.kernel_approximation.Nystroem), whose memory grows with their number instead."
+        )

@@ -1,0 +1,323 @@
+"""Held-out fits of every kind, from one P.
+
+For Y (n x m), A = P Y, B = G Y and a held-out set te with training part tr (Treder 2019, eq. 1 and 4; Cawley & Talbot 2003,
+appendix A, is the case of one row):
+
+    residuals         E_te = P_te,te^-1 A_te            held-out fits  Y_te - E_te
+    the model         A_tr - P_tr,te E_te               its offset     B - G_te E_te
+    its own P         P_tr,tr - P_tr,te P_te,te^-1 P_te,tr
+    class matrices    N = Y_tr' Y_tr,  U = alpha ( Y_tr' A_tr - (A_te - P_te,te Y_te)' E_te ) = alpha Y_tr' A_(tr)
+    at a new x        f(x) - c(x)_te' E_te,   c(x) = P s(x) + G' q(x)
+
+All exact. Leave-one-out needs the diagonal of P, a fold of t rows n t^2 + t^3/3.
+
+**Both bases of the coefficient penalty.** With ``basis="train"`` a row takes its basis function along. Rows and basis
+functions are then removed together from one larger symmetric matrix,
+
+    J = [ P,  P K ; K' P,  K' P K - I ],    A <- [ A ; K' A ],    G <- [ G, G K ],    c(x) <- [ c(x) ; K' c(x) - k(x) ],
+
+because eliminating the basis functions te from it leaves P + P K_te (I - K_te' P K_te)^-1 K_te' P, the P of the Gram matrix
+K K' - K_te K_te'. Each row owns one *site* of P, or two of J; the formulas above do not change.
+
+Everything here is whitened by the weights (``foldless.problem``); ``fits`` are given back in the caller's units.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from foldless._array import product
+from foldless.precision import Explicit
+from foldless.precision._base import SingularBlockError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """k held-out sets of t rows each, solved at once. Leave-one-out is k = n, t = 1.
+
+    Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or 2 t sites of each set, E (k, s, m)
+    residuals, ``total`` (m, m) Y' A and ``mass`` (m, m) Y' Y of all rows; whitened.
+    """
+
+    Y: np.ndarray
+    A: np.ndarray
+    D: np.ndarray
+    E: np.ndarray
+    total: np.ndarray
+    mass: np.ndarray
+    alpha: float
+
+    @classmethod
+    def solve(cls, Y, A, D, total, mass, alpha):
+        """Residuals E = D^-1 A, set by set."""
+        try:
+            E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
+        except np.linalg.LinAlgError:
+            raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
+        return cls(Y, A, D, E, total, mass, alpha)
+
+    @property
+    def fits(self):
+        """Held-out fits, shape (k, t, m), whitened."""
+        return self.Y - self.E[:, : self.Y.shape[1]]
+
+    def moments(self):
+        """N and U, each (k, m, m), of the training part of every set."""
+        t = self.Y.shape[1]
+        Yt = self.Y.transpose(0, 2, 1)
+        N = self.mass - Yt @ self.Y
+        inner = self.total - Yt @ self.A[:, :t]
+        return N, self.alpha * (inner - (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E)
+
+
+class Model:
+    """A fitted training part: ``rows`` with whitened targets Y, coefficients A and B."""
+
+    problem = None
+    rows: np.ndarray
+    Y: np.ndarray
+
+    @property
+    def root(self):
+        """Square roots of the weights of the training rows, as a column."""
+        return self.problem.root_w[self.rows][:, None]
+
+    def fits(self, at):
+        """Fits at the rows ``at`` of X, in the units of the targets."""
+        F = np.empty((len(at), self.Y.shape[1]), self.Y.dtype)
+        place = np.full(self.problem.n, -1)
+        place[self.rows] = np.arange(len(self.rows))
+        own = place[at] >= 0
+        if own.any():
+            mine = place[at[own]]
+            F[own] = (self.Y[mine] - self.problem.alpha * self.A[mine]) / self.root[mine]
+        if not own.all():
+            F[~own] = self._fits_elsewhere(at[~own])
+        return F
+
+    def _fits_elsewhere(self, at):
+        return self.problem.evaluate(self.rows, at, self.A, self.B)
+
+    def expansion(self):
+        """(basis rows, beta, B): f(x) = k(x, basis)' beta + q(x)' B."""
+        return *self.problem.expansion(self.rows, self.A), self.B
+
+    def moments(self):
+        """N = Y' Y and U = alpha Y' A = N - Y' F, each (m, m)."""
+        return self.Y.T @ self.Y, self.problem.alpha * (self.Y.T @ self.A)
+
+
+class Solution(Model):
+    """The fit on ``rows``, and the P from which all its held-out fits follow."""
+
+    def __init__(self, problem, rows, Y):
+        self.problem, self.rows = problem, rows
+        self.Y = np.ascontiguousarray(self.root * Y)
+        self._own_precision = problem.precision(rows)
+        self.A = self._own_precision.apply(self.Y)
+        self.B = self._own_precision.G @ self.Y
+        if not (np.isfinite(self.A).all() and np.isfinite(self.B).all()):
+            raise ValueError(
+                f"the fit on {len(rows)} rows overflows: the kernel matrix of {problem.kernel!r} holds values too large"
+                " for this precision. Rescale X (for instance with sklearn.preprocessing.StandardScaler)."
+            )
+
+    @property
+    def choice(self):
+        """Which holder of P was taken, and why."""
+        return self.problem.choice
+
+    @cached_property
+    def precision(self):
+        """P, or J where rows take their basis functions along."""
+        P = self._own_precision
+        if not self.problem.drops_basis:
+            return P
+        K, P = self.problem.basis_functions(self.rows), P.explicit()
+        PK = P.apply(K)
+        KPK = product(K, PK, transpose_a=True)
+        KPK.flat[:: len(self.rows) + 1] -= 1.0
+        return Explicit(np.block([[P.P, PK], [PK.T, KPK]]), np.hstack([P.G, P.G @ K]), P.alpha, definite=False)
+
+    def sites(self, members):
+        """Sites of P (or J) that belong to these positions; the last axis doubles for J."""
+        return np.concatenate([members, members + len(self.rows)], -1) if self.problem.drops_basis else members
+
+    @cached_property
+    def site_A(self):
+        """A at every site."""
+        if not self.problem.drops_basis:
+            return self.A
+        return np.vstack([self.A, self.problem.basis_functions(self.rows).T @ self.A])
+
+    def batch(self, members):
+        """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
+        sites = self.sites(members)
+        P = self.precision.explicit().P
+        return Batch.solve(
+            self.Y[members],
+            self.site_A[sites],
+            P[sites[:, :, None], sites[:, None, :]],
+            self.Y.T @ self.A,
+            self.Y.T @ self.Y,
+            self.problem.alpha,
+        )
+
+    def loo(self):
+        """Leave-one-out: n sets of one row."""
+        if self.problem.drops_basis:
+            return self.batch(np.arange(len(self.rows))[:, None])
+        D = self.precision.diagonal()[:, None, None]
+        E = self.precision.loo_residual(self.A, self.Y)[:, None, :]
+        total, mass = self.Y.T @ self.A, self.Y.T @ self.Y
+        return Batch(self.Y[:, None, :], self.A[:, None, :], D, E, total, mass, self.problem.alpha)
+
+    def loo_at(self, K_new, Q_new):
+        """Fits of all n leave-one-out models at new points, shape (n_new, n, m).
+
+        ``K_new`` is the kernel between the new points and the basis rows, ``Q_new`` their unpenalised columns.
+        """
+        K_basis = None if self.problem.penalty == "rkhs" else self.problem.basis_functions(self.rows)
+        s = self.root * K_new.T if K_basis is None else K_basis @ K_new.T
+        c = self._own_precision.apply(s) + self._own_precision.G.T @ Q_new.T
+        f = s.T @ self.A + Q_new @ self.B
+        E = self.loo().E
+        F = f[:, None, :] - c.T[:, :, None] * E[:, 0]
+        if self.problem.drops_basis:
+            F -= (K_basis.T @ c - K_new.T).T[:, :, None] * E[:, 1]
+        return F
+
+
+class Part(Model):
+    """The model without the positions ``removed`` of a full solution, by P alone."""
+
+    def __init__(self, whole, removed):
+        self.problem, self.whole, self.removed = whole.problem, whole, removed
+        kept = np.ones(len(whole.rows), bool)
+        kept[removed] = False
+        self.kept = np.flatnonzero(kept)
+        self.rows, self.Y = whole.rows[self.kept], whole.Y[self.kept]
+        self.sites = whole.sites(removed)
+        self.E = whole.precision.residual(self.sites, whole.site_A, whole.Y)
+
+    @cached_property
+    def _columns(self):
+        return self.whole.precision.columns(self.sites)
+
+    @cached_property
+    def A(self):
+        """Coefficients of the training rows."""
+        return self.whole.A[self.kept] - self._columns[self.kept] @ self.E
+
+    @cached_property
+    def B(self):
+        """Coefficients of the unpenalised columns."""
+        return self.whole.B - self.whole.precision.G[:, self.sites] @ self.E
+
+    def _fits_elsewhere(self, at):
+        """Held-out rows from E; rows of weight 0, which are not part of P, from the coefficients."""
+        place = np.full(self.problem.n, -1)
+        place[self.whole.rows[self.removed]] = np.arange(len(self.removed))
+        F = np.empty((len(at), self.Y.shape[1]), self.Y.dtype)
+        out = place[at] >= 0
+        mine = place[at[out]]
+        members = self.removed[mine]
+        F[out] = (self.whole.Y[members] - self.E[mine]) / self.whole.root[members]
+        if not out.all():
+            F[~out] = super()._fits_elsewhere(at[~out])
+        return F
+
+    def moments(self):
+        """N and U of the training part without forming its A."""
+        Y, t = self.whole.Y[self.removed], len(self.removed)
+        padded = np.zeros((len(self.sites), Y.shape[1]), Y.dtype)
+        padded[:t] = Y
+        A = self.whole.site_A[self.sites]
+        N = self.whole.Y.T @ self.whole.Y - Y.T @ Y
+        inner = self.whole.Y.T @ self.whole.A - Y.T @ A[:t]
+        PY = self.whole.precision.block_times(self.sites, padded)
+        return N, self.problem.alpha * (inner - (A - PY).T @ self.E)
+
+    def loo(self):
+        """Leave-one-out within the training part: A and the diagonal (blocks) of its own P."""
+        P = self.whole.precision
+        sites = self.whole.sites(self.kept[:, None])  # (n_tr, 1 or 2)
+        columns = self._columns
+        A = (self.whole.site_A - columns @ self.E)[sites]
+        rows = columns[sites]  # (n_tr, s, sites of the held-out set)
+        block = columns[self.sites]
+        half = np.linalg.solve(block, columns.T).T[sites]
+        if sites.shape[1] == 1:
+            D = P.diagonal()[self.kept][:, None, None]
+        else:
+            D = P.P[sites[:, :, None], sites[:, None, :]]
+        D = D - rows @ half.transpose(0, 2, 1)
+        total = self.moments()[1] / self.problem.alpha
+        return Batch.solve(self.Y[:, None, :], A, D, total, self.Y.T @ self.Y, self.problem.alpha)
+
+
+class Holdout:
+    """Models of any training part of one problem with targets Y (n x m), each by the cheaper way.
+
+    ``part(train)`` is a :class:`Part` (everything outside ``train`` removed from the full solution) or a :class:`Solution` of
+    the training part, whichever takes fewer operations. ``plan`` is told the sizes first, so that the full P is only
+    built where it pays: two or three large folds are cheaper solved one by one.
+    """
+
+    def __init__(self, problem, Y, *, nested=False, way=None):
+        self.problem, self.Y, self.nested, self.way = problem, Y, nested, way
+        self._whole_pays = True
+
+    @cached_property
+    def whole(self):
+        """The solution on all rows of positive weight."""
+        rows = self.problem.active
+        whole = Solution(self.problem, rows, self.Y[rows])
+        if self.nested and self._explicit_pays(len(rows)):
+            whole.precision = whole.precision.explicit()
+        return whole
+
+    def _explicit_pays(self, n):
+        return self.problem.n_features(n) is None
+
+    def plan(self, sizes):
+        """Decide from the sizes of all training parts whether the full P is worth building."""
+        n = len(self.problem.active)
+        alone = sum(self._solve_cost(k) for k in sizes)
+        start = self._solve_cost(n) * (3 if self.nested else 2)  # the factor, its inverse, P itself where nested
+        shared = start + sum(min(self._solve_cost(k), self._part_cost(n, n - k)) for k in sizes)
+        self._whole_pays = shared < alone
+        return self._whole_pays
+
+    def _solve_cost(self, k):
+        """Flops of a fit on k rows, and of its leave-one-out where nested."""
+        r = self.problem.n_features(k)
+        if r is not None:
+            return 6.0 * k * r**2
+        cost = k**3 / 3 * (2 if self.nested else 1)
+        return cost + (2.0 * k**3 if self.problem.penalty == "coef" else 0.0)
+
+    def _part_cost(self, n, t):
+        """Flops of leaving t of n rows out of the full P."""
+        r = self.problem.n_features(n)
+        t = 2 * t if self.problem.drops_basis else t
+        cost = n * t**2 + t**3 / 3 if r is None else t * min(t, r) * r + min(t, r) ** 3 / 3
+        return cost + (2.0 * n * t**2 + (2.0 * n * t * r if r else 0) if self.nested else 0.0)
+
+    def part(self, train):
+        """The model of the training rows ``train`` (rows of weight 0 are ignored)."""
+        rows = np.intersect1d(train, self.problem.active)
+        n = len(self.problem.active)
+        way = self.way or (
+            "part" if self._whole_pays and self._part_cost(n, n - len(rows)) <= self._solve_cost(len(rows)) else "solve"
+        )
+        if way == "solve":
+            return Solution(self.problem, rows, self.Y[rows])
+        removed = np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True))
+        return Part(self.whole, removed) if len(removed) else self.whole
+
+
+def loo_path(spectrum, Y, alphas):
+    """Leave-one-out residuals for all alphas, shape (len(alphas), n, m), from one eigendecomposition (whitened Y)."""
+    return spectrum.path_apply(Y, alphas) / spectrum.path_diagonal(alphas)[:, :, None]

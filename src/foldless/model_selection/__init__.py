@@ -1,0 +1,19 @@
+"""scikit-learn's cross-validation functions, from one fit where that is exact.
+
+The signatures and results are those of ``sklearn.model_selection``; change the import and keep the estimator. ``explain`` tells which
+way a call would go and why.
+"""
+
+from foldless.model_selection._pairs import leave_pair_out_auc
+from foldless.model_selection._path import Path, RefitWarning
+from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
+
+__all__ = [
+    "Path",
+    "RefitWarning",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+    "explain",
+    "leave_pair_out_auc",
+]

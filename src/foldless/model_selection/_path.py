@@ -1,0 +1,84 @@
+"""Which way a cross-validation goes, and why.
+
+    one fit          closed-form held-out predictions from one P
+    one P per fold   a pipeline: its first steps are fitted on each training part, then one solve there
+    refit            scikit-learn fits the estimator on each training part
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from foldless.model_selection._adapters import TASKS, Unsuited
+
+ONE_FIT, ONE_P_PER_FOLD, REFIT = "one fit", "one P per fold", "refit"
+
+
+class RefitWarning(UserWarning):
+    """A cross-validation is done by refitting; the message says why."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """The way of one call: ``kind`` ("one fit", "one P per fold", "refit") and the reason."""
+
+    kind: str
+    reason: str
+
+    def __str__(self):
+        return f"{self.kind}: {self.reason}"
+
+
+def route(estimator, fit_params):
+    """(path, estimator to solve in closed form or None) from types and parameters alone; data may still object."""
+    if isinstance(estimator, Pipeline):
+        return _route_pipeline(estimator, fit_params)
+    name = type(estimator).__name__
+    if type(estimator) not in TASKS:
+        return Path(REFIT, f"{name} is not a least-squares model foldless knows"), None
+    extra = set(fit_params) - {"sample_weight"}
+    if extra:
+        return Path(REFIT, f"fit parameters {sorted(extra)} have no closed form"), None
+    return Path(ONE_FIT, f"{name} is regularised least squares; all held-out predictions follow from one P"), estimator
+
+
+def _route_pipeline(pipeline, fit_params):
+    *steps, (last_name, last) = pipeline.steps
+    steps = [(name, step) for name, step in steps if step is not None and step != "passthrough"]
+    if type(last) not in TASKS:
+        return Path(REFIT, f"the pipeline ends in {type(last).__name__}, which foldless does not know"), None
+    if not steps:
+        own = {key.removeprefix(f"{last_name}__"): value for key, value in fit_params.items()}
+        return route(last, own)
+    for name, step in steps:
+        if get_tags(step).target_tags.required:
+            return Path(REFIT, f"step {name!r} ({type(step).__name__}) learns from y"), None
+    names = ", ".join(type(step).__name__ for _, step in steps)
+    reason = f"{names} fitted on each training part, then one solve of {type(last).__name__} there"
+    return Path(ONE_P_PER_FOLD, reason), None
+
+
+def build_task(estimator, X, y, sample_weight):
+    """(task, classes, flat) or the Path of a refit."""
+    try:
+        return TASKS[type(estimator)](estimator, X, y, sample_weight)
+    except Unsuited as reason:
+        return Path(REFIT, f"{type(estimator).__name__}: {reason}")
+
+
+def check_splits(task, splits):
+    """None where every training part can be solved in closed form, else the Path of a refit."""
+    active = np.zeros(task.problem.n, bool)
+    active[task.problem.active] = True
+    for number, (train, _) in enumerate(splits):
+        if np.bincount(train, minlength=1).max(initial=0) > 1:
+            return Path(REFIT, f"the training part of split {number} repeats rows")
+        if task.codes is not None:
+            present = np.bincount(task.codes[train][active[train]], minlength=task.n_classes)
+            if (present == 0).any():
+                return Path(REFIT, f"the training part of split {number} lacks a class")
+        elif np.count_nonzero(active[train]) < 1:
+            return Path(REFIT, f"the training part of split {number} has no row of positive weight")
+    return None

@@ -1,0 +1,139 @@
+"""A stand-in that lets scikit-learn's own loop do the book-keeping of a closed-form cross-validation.
+
+scikit-learn's functions are handed row numbers in place of X and a :class:`StandIn` in place of the estimator. "Fitting" it on the numbers
+of a training part looks up the model without the other rows; "predicting" at numbers returns fits that follow from P. Scorers,
+multi-metric dictionaries, train scores, timings, error scores and column order are then scikit-learn's, not a copy of them.
+"""
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.metaestimators import available_if
+
+from foldless.estimators._base import labels
+from foldless.holdout import Model
+from foldless.model_selection._adapters import OWN
+
+
+class Run:
+    """One estimator on one data set, ready to be asked for any training part."""
+
+    def __init__(self, estimator, task, classes, flat, X, y, sample_weight, *, probabilities):
+        self.estimator, self.task, self.classes, self.flat = estimator, task, classes, flat
+        self.X, self.y, self.sample_weight = X, y, sample_weight
+        self.holdout = task.holdout(probabilities=probabilities)
+
+    def outputs(self, raw, method):
+        """Decisions or probabilities as the estimator's ``method`` would return them."""
+        if method == "predict":
+            return labels(raw, self.classes) if self.classes is not None else (raw[:, 0] if self.flat else raw)
+        if method == "predict_log_proba":
+            with np.errstate(divide="ignore"):
+                return np.log(raw)
+        return raw
+
+    def loo(self, method):
+        """``method`` of all rows, each by the model without it."""
+        kind = "proba" if method.endswith("proba") else "decision"
+        idle = len(self.task.problem.active) < self.task.problem.n
+        rule = self.task.rule(self.holdout.whole, probabilities=kind == "proba") if idle else None
+        return self.outputs(self.task.loo_outputs(self.holdout, rule, kind), method)
+
+    def materialise(self, train, model):
+        """The fitted estimator of a training part: from P for foldless' own estimators, refitted for scikit-learn's."""
+        fitted = clone(self.estimator)
+        if not isinstance(self.estimator, OWN):
+            weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
+            rows = _safe_indexing(self.X, train)
+            if getattr(self.estimator, "kernel", None) == "precomputed":
+                rows = rows[:, train]
+            return fitted.fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
+        fitted._task(self.X, self.y, self.sample_weight)  # names and number of features, classes
+        task = self.task
+        if not (task.problem.penalty == "coef" and task.problem.basis == "all"):  # there, all rows carry the model
+            task = task.subset(np.sort(train))
+            model = Moved(task.problem, model)
+        elif fitted.kernel == "precomputed":
+            fitted.n_features_in_ = len(train)
+        if fitted.kernel == "precomputed":
+            fitted.n_features_in_ = task.problem.n
+        return fitted._accept(task, model, self.task.rule(model))
+
+
+class Moved(Model):
+    """A model whose rows are counted within its own training part."""
+
+    def __init__(self, problem, model):
+        self.problem, self.rows, self.Y, self.A, self.B = problem, problem.active, model.Y, model.A, model.B
+        self.loo, self.moments = model.loo, model.moments
+
+
+def _classifies(standin):
+    return standin.run.classes is not None
+
+
+def _calibrated(standin):
+    return standin.run.task.calibration is not None
+
+
+class StandIn(BaseEstimator):
+    """An estimator of row numbers."""
+
+    def __init__(self, run):
+        self.run = run
+
+    def __sklearn_clone__(self):
+        return StandIn(self.run)
+
+    def __sklearn_tags__(self):
+        tags = self.run.estimator.__sklearn_tags__()
+        tags.input_tags.pairwise = False
+        return tags
+
+    def get_metadata_routing(self):
+        """Metadata of ``fit`` has been used already; what remains is for scorers."""
+        return MetadataRequest(owner=self)
+
+    def fit(self, rows, y=None, **fit_params):
+        """Look up the model of these rows."""
+        self.train_ = rows[:, 0]
+        self.model_ = self.run.holdout.part(self.train_)
+        self.rule_ = self.run.task.rule(self.model_, probabilities=False)
+        self.classes_ = self.run.classes
+        self.calibrated_ = None
+        return self
+
+    def _decision(self, rows):
+        return self.rule_.decision(self.model_.fits(rows[:, 0]))
+
+    def predict(self, rows):
+        """Held-out (or training) predictions of these rows."""
+        return self.run.outputs(self._decision(rows), "predict")
+
+    @available_if(_classifies)
+    def decision_function(self, rows):
+        """Held-out (or training) decisions of these rows."""
+        return self._decision(rows)
+
+    @available_if(_calibrated)
+    def predict_proba(self, rows):
+        """Probabilities, calibrated on leave-one-out scores within the training part."""
+        if self.calibrated_ is None:
+            self.calibrated_ = self.run.task.rule(self.model_)
+        return self.calibrated_.proba(self.model_.fits(rows[:, 0]))
+
+    @available_if(_calibrated)
+    def predict_log_proba(self, rows):
+        """Logarithms of the probabilities."""
+        return self.run.outputs(self.predict_proba(rows), "predict_log_proba")
+
+    def score(self, rows, y):
+        """Accuracy or R2, as the estimators' own ``score``."""
+        score = accuracy_score if self.run.classes is not None else r2_score
+        return score(y, self.predict(rows))
+
+    def materialise(self):
+        """The estimator itself, fitted on the training part."""
+        return self.run.materialise(self.train_, self.model_)

@@ -1,0 +1,317 @@
+"""cross_val_predict, cross_val_score, cross_validate, explain: scikit-learn's signatures, one fit where exactness allows."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import sklearn
+from sklearn import model_selection as skl
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
+
+from foldless.model_selection._path import ONE_FIT, REFIT, Path, RefitWarning, build_task, check_splits, route
+from foldless.model_selection._standin import Run, StandIn
+
+METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
+
+
+def cross_validate(
+    estimator,
+    X,
+    y=None,
+    *,
+    groups=None,
+    scoring=None,
+    cv=None,
+    n_jobs=None,
+    verbose=0,
+    params=None,
+    pre_dispatch="2*n_jobs",
+    return_train_score=False,
+    return_estimator=False,
+    return_indices=False,
+    error_score=np.nan,
+):
+    """Scores of every split; :func:`sklearn.model_selection.cross_validate` from one fit where that is exact.
+
+    All parameters are those of scikit-learn. ``n_jobs`` and ``pre_dispatch`` matter where the estimator is refitted; one fit uses the
+    threads of the linear algebra library.
+
+    Returns
+    -------
+    dict
+        scikit-learn's dictionary and ``"path"``, which says how the numbers were computed and why. The time of the one fit is part of the first
+        ``fit_time``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from foldless import LSSVC
+    >>> from foldless.model_selection import cross_validate
+    >>> X, y = load_iris(return_X_y=True)
+    >>> result = cross_validate(LSSVC(alpha=0.1), X, y, cv=5, scoring=["accuracy", "f1_macro"])
+    >>> result["test_accuracy"].mean().round(3)
+    0.98
+    >>> result["path"].kind
+    'one fit'
+    """
+    X, y = indexable(X, y)
+    plan = _plan("cross_validate", estimator, X, y, groups, cv, params, scoring=scoring)
+    options = {
+        "scoring": scoring,
+        "verbose": verbose,
+        "return_train_score": return_train_score,
+        "return_estimator": return_estimator,
+        "return_indices": return_indices,
+        "error_score": error_score,
+    }
+    if plan.run is None:
+        result = skl.cross_validate(
+            estimator, X, y, **plan.by_refit(), n_jobs=n_jobs, pre_dispatch=pre_dispatch, **options
+        )
+        return {**result, "path": plan.path}
+    options["scoring"] = _scoring_of_rows(scoring, X)
+    result = skl.cross_validate(StandIn(plan.run), plan.rows, y, cv=plan.splits, params=plan.score_params, **options)
+    if return_estimator:
+        result["estimator"] = [standin.materialise() for standin in result["estimator"]]
+    return {**result, "path": plan.path}
+
+
+def cross_val_score(
+    estimator,
+    X,
+    y=None,
+    *,
+    groups=None,
+    scoring=None,
+    cv=None,
+    n_jobs=None,
+    verbose=0,
+    params=None,
+    pre_dispatch="2*n_jobs",
+    error_score=np.nan,
+):
+    """Score of every split; :func:`sklearn.model_selection.cross_val_score` from one fit where that is exact.
+
+    All parameters are those of scikit-learn.
+
+    Returns
+    -------
+    ndarray of shape (n_splits,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import Ridge
+    >>> from foldless.model_selection import cross_val_score
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> cross_val_score(Ridge(alpha=0.1), X, y, cv=3).round(3)
+    array([0.471, 0.493, 0.502])
+    """
+    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring={scoring!r} names several metrics; cross_val_score takes one, cross_validate takes many.")
+    result = cross_validate(
+        estimator,
+        X,
+        y,
+        groups=groups,
+        scoring=scoring,
+        cv=cv,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        params=params,
+        pre_dispatch=pre_dispatch,
+        error_score=error_score,
+    )
+    return result["test_score"]
+
+
+def cross_val_predict(
+    estimator,
+    X,
+    y=None,
+    *,
+    groups=None,
+    cv=None,
+    n_jobs=None,
+    verbose=0,
+    params=None,
+    pre_dispatch="2*n_jobs",
+    method="predict",
+):
+    """Held-out prediction of every row; :func:`sklearn.model_selection.cross_val_predict` from one fit where that is exact.
+
+    All parameters are those of scikit-learn.
+
+    Returns
+    -------
+    ndarray
+        What ``method`` returns, for every row by the model fitted without its fold.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import LeaveOneOut
+    >>> from foldless import KernelFisherDiscriminant
+    >>> from foldless.model_selection import cross_val_predict
+    >>> X, y = load_iris(return_X_y=True)
+    >>> p = cross_val_predict(KernelFisherDiscriminant(alpha=0.1), X, y, cv=LeaveOneOut())
+    >>> (p == y).mean().round(3)
+    0.98
+    """
+    X, y = indexable(X, y)
+    plan = _plan("cross_val_predict", estimator, X, y, groups, cv, params, method=method)
+    if plan.run is None:
+        return skl.cross_val_predict(
+            estimator, X, y, **plan.by_refit(), n_jobs=n_jobs, verbose=verbose, pre_dispatch=pre_dispatch, method=method
+        )
+    if plan.leaves_one_out:
+        return plan.run.loo(method)
+    return skl.cross_val_predict(StandIn(plan.run), plan.rows, y, cv=plan.splits, verbose=verbose, method=method)
+
+
+def explain(estimator, X, y=None, *, cv=None, groups=None, params=None):
+    """Which way a cross-validation of this estimator on these data would go, and why; nothing is fitted.
+
+    Parameters
+    ----------
+    estimator, X, y, cv, groups, params : as in :func:`cross_validate`
+
+    Returns
+    -------
+    Path
+        With ``kind``, one of "one fit", "one P per fold" and "refit", and ``reason``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import SVC
+    >>> from foldless.model_selection import explain
+    >>> X, y = np.eye(8), np.arange(8) % 2
+    >>> print(explain(SVC(), X, y))
+    refit: SVC is not a least-squares model foldless knows
+    """
+    X, y = indexable(X, y)
+    return _plan("explain", estimator, X, y, groups, cv, params, warn=False).path
+
+
+@dataclass
+class Plan:
+    """How one call will be answered."""
+
+    path: Path
+    run: Run | None = None
+    rows: np.ndarray | None = None
+    splits: list | None = None
+    leaves_one_out: bool = False
+    score_params: dict | None = None
+    refit_arguments: dict | None = None
+
+    def by_refit(self):
+        """cv, groups and params for scikit-learn's own function."""
+        return self.refit_arguments
+
+
+def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="predict", warn=True):
+    params = params or {}
+    cv = check_cv(cv, y, classifier=is_classifier(estimator))
+
+    def refit(path):
+        if warn and path.kind == REFIT:
+            warnings.warn(f"{owner} refits {type(estimator).__name__}: {path.reason}.", RefitWarning, stacklevel=4)
+        return Plan(path, refit_arguments={"cv": cv, "groups": groups, "params": params or None})
+
+    path, solved = route(estimator, params)
+    if y is None:
+        path, solved = Path(REFIT, "there is no y"), None
+    if method not in METHODS:
+        path, solved = Path(REFIT, f"method={method!r} is asked of each fitted estimator"), None
+    if solved is None:
+        return refit(path)
+    getattr(estimator, method)  # the estimator's own error where it has no such method
+
+    split_params, fit_params, score_params = _routed(owner, estimator, cv, params, groups, scoring)
+    sample_weight = next(iter(fit_params.values()), None)  # route() lets nothing else through
+    built = build_task(solved, X, y, sample_weight)
+    if isinstance(built, Path):
+        return refit(built)
+    task, classes, flat = built
+    n = task.problem.n
+    one_by_one = isinstance(cv, LeaveOneOut) and owner != "cross_validate"
+    if one_by_one:
+        splits = None
+        alone = task.codes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2
+        problem = Path(REFIT, "leaving out a row empties its class") if alone else None
+    else:
+        splits = list(cv.split(X, y, **split_params))
+        problem = check_splits(task, splits)
+        one_by_one = _is_leave_one_out(splits, n)
+    if problem is not None:
+        cv = cv if splits is None else splits
+        plan = refit(problem)
+        if splits is not None:  # they are drawn already; groups have done their work
+            plan.refit_arguments["groups"] = None
+            plan.refit_arguments["params"] = {k: v for k, v in params.items() if k not in split_params} or None
+        return plan
+    run = Run(solved, task, classes, flat, X, y, sample_weight, probabilities=method.endswith("proba") or bool(scoring))
+    shares = True if one_by_one else run.holdout.plan([len(train) for train, _ in splits])
+    held = task.problem.describe_holder()
+    detail = f"{held}" if shares else "each training part solved alone, which is less work than P of all rows for these splits"
+    path = Path(ONE_FIT, f"{path.reason} ({detail})")
+    rows = np.arange(n)[:, None]
+    return Plan(path, run, rows, splits, one_by_one, score_params)
+
+
+def _is_leave_one_out(splits, n):
+    """Whether the splits leave out each row once, alone."""
+    if len(splits) != n or not all(len(test) == 1 and len(train) == n - 1 for train, test in splits):
+        return False
+    return np.array_equal(np.sort([test[0] for _, test in splits]), np.arange(n)) and all(
+        test[0] not in train for train, test in splits
+    )
+
+
+def _routed(owner, estimator, cv, params, groups, scoring):
+    """Parameters of the splitter, of fit and of the scorers, with or without scikit-learn's metadata routing."""
+    if not sklearn.get_config().get("enable_metadata_routing", False):
+        return {"groups": groups}, params, None
+    if groups is not None:
+        raise ValueError("`groups` can only be passed if metadata routing is not enabled; pass params={'groups': groups}.")
+    once = MethodMapping()
+    router = MetadataRouter(owner=owner)
+    router.add(splitter=cv, method_mapping=once.add(caller="fit", callee="split"))
+    router.add(estimator=estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+    for_scorers = {}
+    if owner == "cross_validate":
+        scorers = check_scoring(estimator, scoring=scoring)
+        router.add(scorer=scorers, method_mapping=MethodMapping().add(caller="fit", callee="score"))
+        wanted = get_routing_for_object(scorers).consumes("score", params.keys())
+        for_scorers = {name: params[name] for name in wanted}
+    routed = process_routing(router, "fit", **params)
+    return routed.splitter.split, routed.estimator.fit, for_scorers or None
+
+
+def _scoring_of_rows(scoring, X):
+    """Scorers that read X or the estimator itself get both, where others are satisfied with predictions."""
+    if isinstance(scoring, dict):
+        return {name: _scoring_of_rows(scorer, X) for name, scorer in scoring.items()}
+    if callable(scoring) and not isinstance(scoring, _BaseScorer):
+        return _RowScorer(scoring, X)
+    return scoring
+
+
+class _RowScorer:
+    """A user's ``scorer(estimator, X, y)``, called with the fitted estimator of the split and the rows themselves."""
+
+    def __init__(self, scorer, X):
+        self.scorer, self.X = scorer, X
+
+    def __call__(self, standin, rows, y, **score_params):
+        X = _safe_indexing(self.X, rows[:, 0])
+        if getattr(standin.run.estimator, "kernel", None) == "precomputed":
+            X = X[:, np.sort(standin.train_)]
+        return self.scorer(standin.materialise(), X, y, **score_params)

@@ -1,0 +1,64 @@
+"""P by one Cholesky factor, in one n x n array (Cawley 2006, section II, on the weighted LS-SVM system).
+
+    M = L L',   M^-1 = L'^-1 L^-1,   (M^-1)_te,te = V' V  with V = (L^-1)[:, te]
+
+The fit needs L alone (n^3/3). The first question about held-out data inverts L in place (n^3/3 more); the diagonal of
+M^-1 is then the squared column norms of L^-1, and a block of t rows costs n t^2. Exact for any alpha that leaves M
+numerically positive definite.
+
+P and G do not change when S gains Q C Q', since P Q = 0. ``S + tau Q Q'`` with tau of the size of S therefore removes
+the cancellation in M^-1 - M^-1 Q G that a kernel without constant part (centred features) would suffer at small alpha.
+"""
+
+import numpy as np
+
+from foldless._array import add_outer_, cholesky_, invert_lower_, lower_solve, lower_times, product
+from foldless.precision._base import Precision
+
+
+class Factored(Precision):
+    """P from the Cholesky factor of M = S + alpha I; the C-ordered array S is overwritten."""
+
+    def __init__(self, S, Q, alpha):
+        self.n, self.alpha = S.shape[0], alpha
+        if Q.shape[1]:
+            tau = S.diagonal().mean() * self.n / np.square(Q).sum()
+            S = add_outer_(S, Q, tau)
+        S.flat[:: self.n + 1] += alpha
+        self._L, self._inverted = cholesky_(S), False
+        self._MQ = self._solve(Q)
+        self._G = np.linalg.solve(Q.T @ self._MQ, self._MQ.T) if Q.shape[1] else self._MQ.T
+
+    @property
+    def G(self):
+        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
+        return self._G
+
+    def _solve(self, Y):
+        """M^-1 Y."""
+        half = lower_times if self._inverted else lower_solve
+        return half(self._L, half(self._L, Y), transpose=True)
+
+    @property
+    def _Linv(self):
+        if not self._inverted:
+            self._L, self._inverted = invert_lower_(self._L), True
+        return self._L
+
+    def apply(self, Y):
+        """P Y for Y of shape (n, m)."""
+        return self._solve(Y) - self._MQ @ (self._G @ Y)
+
+    def diagonal(self):
+        """diag P, shape (n,)."""
+        rows = self._Linv.T  # C-ordered: row i holds column i of L^-1
+        return np.einsum("ij,ij->i", rows, rows) - np.einsum("iq,qi->i", self._MQ, self._G)
+
+    def columns(self, rows):
+        """P[:, rows]."""
+        return lower_times(self._Linv, self._Linv[:, rows], transpose=True) - self._MQ @ self._G[:, rows]
+
+    def block(self, rows):
+        """P[rows, rows]."""
+        V = self._Linv[np.min(rows) :, rows]  # zero above the first of these rows
+        return product(V, V, transpose_a=True) - self._MQ[rows] @ self._G[:, rows]

@@ -1,0 +1,126 @@
+"""P from explicit features, fewer than samples (Treder 2019, section 3; Woodbury).
+
+S = Phi Phi' with Phi of shape (n, r). With Q = Qo R and the thin decomposition (I - Qo Qo') Phi = U diag(sqrt s) V':
+
+    P(alpha) = U diag(1 / (s + alpha)) U' + (I - Qo Qo' - U U') / alpha
+
+Nothing n x n is ever formed: n r^2 once, O(n r) for each alpha and each target. A held-out set of t rows is solved on
+its smaller side. With Psi = [Qo, U sqrt(s / (s + alpha))], P = (I - Psi Psi') / alpha and
+
+    P_te,te^-1 = alpha (I + Psi_te T^-1 Psi_te'),   T = I - Psi_te' Psi_te = diag(0, alpha/(s + alpha)) + Psi_tr' Psi_tr
+
+T is what the training part alone would give; its right-hand form has no subtraction and is used whenever the held-out
+rows carry so much of the features that the left-hand one would lose digits (leverage above 1 - 1e-4).
+"""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr, solve_triangular, svd
+
+from foldless.precision._base import Precision, SingularBlockError
+
+FREE = 1e-4  # share of a row not explained by its own target, below which A / P would lose more than 4 digits
+
+
+class LowRank(Precision):
+    """P at one alpha from features Phi; ``at`` gives another alpha for O(r)."""
+
+    def __init__(self, Phi, Q, alpha):
+        self.n, q = Q.shape
+        self.Qo, self.R = qr(Q, mode="economic") if q else (Q, np.zeros((0, 0), Q.dtype))
+        self.Phi = Phi
+        centred = Phi - self.Qo @ (self.Qo.T @ Phi)
+        U, sigma, _ = svd(centred, full_matrices=False, overwrite_a=True, check_finite=False)
+        eps = np.finfo(U.dtype).eps
+        keep = sigma > max(centred.shape) * eps * sigma.max(initial=0.0)
+        self.U, self.s = U[:, keep], sigma[keep] ** 2
+        # What is left of each unit vector outside Q and U: exactly zero where rounding is all there is.
+        outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
+        outside[outside < 8 * (self.U.shape[1] + q) * eps] = 0.0
+        self._outside = outside
+        self._set_alpha(alpha)
+
+    def _set_alpha(self, alpha):
+        self.alpha = alpha
+        self._weights = 1.0 / (self.s + alpha)
+        self._Psi = np.hstack([self.Qo, self.U * np.sqrt(self.s * self._weights)])
+        # I - Psi' Psi, the part of T that belongs to the penalty
+        self._ridge = np.concatenate([np.zeros(self.Qo.shape[1], self.U.dtype), alpha * self._weights])
+
+    def at(self, alpha):
+        """P of the same features for another alpha."""
+        other = object.__new__(LowRank)
+        other.__dict__.update(self.__dict__)
+        other._set_alpha(alpha)
+        return other
+
+    def _complement(self, Y):
+        """(I - Qo Qo' - U U') Y, twice: the second pass removes what rounding left of the first."""
+        if self.U.shape[1] + self.Qo.shape[1] >= self.n:
+            return np.zeros_like(Y)
+        for _ in range(2):
+            Y = Y - self.Qo @ (self.Qo.T @ Y) - self.U @ (self.U.T @ Y)
+        return Y
+
+    @property
+    def G(self):
+        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
+        QS = self.Phi @ (self.Phi.T @ self.Qo)
+        return solve_triangular(self.R, self.Qo.T - self.apply(QS).T)
+
+    def apply(self, Y):
+        """P Y for Y of shape (n, m)."""
+        return self.U @ (self._weights[:, None] * (self.U.T @ Y)) + self._complement(Y) / self.alpha
+
+    def diagonal(self):
+        """diag P, shape (n,)."""
+        return (self.U * self.U) @ self._weights + self._outside / self.alpha
+
+    def columns(self, rows):
+        """P[:, rows]."""
+        unit = np.zeros((self.n, len(rows)), self.U.dtype)
+        unit[rows, np.arange(len(rows))] = 1.0
+        return self.apply(unit)
+
+    def block(self, rows):
+        """P[rows, rows]."""
+        V = self._Psi[rows]
+        return (np.eye(len(rows), dtype=V.dtype) - V @ V.T) / self.alpha
+
+    def block_times(self, rows, Y):
+        """P[rows, rows] Y."""
+        V = self._Psi[rows]
+        return (Y - V @ (V.T @ Y)) / self.alpha
+
+    def residual(self, rows, A, Y):
+        """P[rows, rows]^-1 A[rows], on the smaller side: the rows or the features."""
+        V = self._Psi[rows]
+        t, r = V.shape
+        small = np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V)
+        try:
+            factor = cho_factor(small, lower=True, check_finite=False)
+            if np.square(factor[0].diagonal()).min(initial=1.0) > FREE:
+                if t <= r:
+                    return self.alpha * cho_solve(factor, A[rows], check_finite=False)
+                return self.alpha * (A[rows] + V @ cho_solve(factor, V.T @ A[rows], check_finite=False))
+        except LinAlgError:
+            pass
+        return self._refit_residual(rows, Y)
+
+    def loo_residual(self, A, Y):
+        """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
+        free = self.alpha * self.diagonal()
+        E = A / self.diagonal()[:, None]
+        for i in np.flatnonzero(free <= FREE):
+            E[i] = self._refit_residual(np.array([i]), Y)
+        return E
+
+    def _refit_residual(self, rows, Y):
+        """Y_te - Psi_te T^-1 Psi_tr' Y_tr with T from the training rows: costs n r^2 and subtracts nothing."""
+        rest = np.ones(self.n, bool)
+        rest[rows] = False
+        Psi = self._Psi[rest]
+        try:
+            factor = cho_factor(Psi.T @ Psi + np.diag(self._ridge), lower=True, check_finite=False)
+        except LinAlgError:
+            raise SingularBlockError.of(rows, self.n) from None
+        return Y[rows] - self._Psi[rows] @ cho_solve(factor, Psi.T @ Y[rest], check_finite=False)

@@ -1,0 +1,91 @@
+"""P for every alpha from one eigendecomposition.
+
+With Q = Qo R (QR), C = I - Qo Qo' and C S C = U diag(s) U' on the complement of Q (U is n x (n - q)):
+
+    P(alpha) = U diag(1 / (s + alpha)) U'         diag P(alpha) = (U * U) (1 / (s + alpha))
+    G(alpha) = R^-1 Qo' (I - S P(alpha))          since Q' A = 0
+
+There is no subtraction: P Q = 0 holds to rounding, eigenvalues that rounding made negative are set to zero, and the
+result stays finite for any alpha > 0. One eigendecomposition (about 9 n^3 flops), then O(n^2) for each alpha; a path of
+k values costs one n x n by n x k product for all the diagonals. A kernel matrix with eigenvalues below -tolerance is no
+kernel matrix and is refused.
+"""
+
+import numpy as np
+from scipy.linalg import eigh, qr, solve_triangular
+
+from foldless._array import product
+from foldless.precision._base import Precision
+
+
+class Spectrum:
+    """The alpha-free part: U, s and what G needs. The C-ordered array S is overwritten."""
+
+    def __init__(self, S, Q):
+        self.n, q = Q.shape
+        size = max(float(S.diagonal().max(initial=0.0)), np.finfo(S.dtype).tiny)
+        self.Qo, self.R = qr(Q, mode="economic") if q else (Q, np.zeros((0, 0), Q.dtype))
+        self.QS = self.Qo.T @ S
+        if q:
+            # C S C - size Qo Qo': the columns of Qo become the q lowest eigenvectors, apart from all others.
+            S -= self.Qo @ self.QS
+            S -= (S @ self.Qo + size * self.Qo) @ self.Qo.T
+        s, U = eigh(S, driver="evd", overwrite_a=True, check_finite=False)
+        self.U, s = U[:, q:], s[q:]
+        lowest, largest = s.min(initial=0.0), max(s.max(initial=0.0), size)
+        if lowest < -np.sqrt(np.finfo(S.dtype).eps) * largest:
+            raise ValueError(
+                f"the kernel matrix is indefinite: its eigenvalues reach from {lowest:.3g} to {largest:.3g}. A kernel"
+                " must be positive semi-definite; clip its negative eigenvalues (numpy.linalg.eigh), add their size"
+                f" to the diagonal, or use alpha > {-lowest:.3g}."
+            )
+        self.s = np.maximum(s, 0.0)
+
+    def at(self, alpha):
+        """P for this alpha."""
+        return Spectral(self, alpha)
+
+    def path_apply(self, Y, alphas):
+        """P(alpha) Y for all alphas, shape (len(alphas), n, m)."""
+        k, m = len(alphas), Y.shape[1]
+        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))  # (n - q, k)
+        stacked = weights[:, :, None] * product(self.U, Y, transpose_a=True)[:, None, :]
+        return product(self.U, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
+
+    def path_diagonal(self, alphas):
+        """diag P(alpha) for all alphas, shape (len(alphas), n)."""
+        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))
+        return product(self.U * self.U, weights).T
+
+
+class Spectral(Precision):
+    """P at one alpha of a :class:`Spectrum`."""
+
+    def __init__(self, spectrum, alpha):
+        self._spectrum, self.alpha, self.n = spectrum, alpha, spectrum.n
+        self._weights = 1.0 / (spectrum.s + alpha)
+
+    @property
+    def G(self):
+        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
+        spectrum = self._spectrum
+        return solve_triangular(spectrum.R, spectrum.Qo.T - self.apply(np.ascontiguousarray(spectrum.QS.T)).T)
+
+    def apply(self, Y):
+        """P Y for Y of shape (n, m)."""
+        U = self._spectrum.U
+        return product(U, self._weights[:, None] * product(U, Y, transpose_a=True))
+
+    def diagonal(self):
+        """diag P, shape (n,)."""
+        return self._spectrum.path_diagonal([self.alpha])[0]
+
+    def columns(self, rows):
+        """P[:, rows]."""
+        U = self._spectrum.U
+        return product(U, self._weights[:, None] * U[rows].T)
+
+    def block(self, rows):
+        """P[rows, rows]."""
+        V = self._spectrum.U[rows]
+        return product(V * self._weights, V.T)

@@ -1,0 +1,175 @@
+"""A regularised least-squares problem without its targets: from rows, kernel and weights to P.
+
+    minimise  sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2,     f(x) = k(x)' beta + q(x)' B
+
+Two penalties, one engine (S is the Gram matrix P is made of):
+
+    penalty="rkhs"   |f|^2 = beta' K beta    S = K         beta = A      (Cawley 2006; Treder 2019)
+    penalty="coef"   |f|^2 = beta' beta      S = K K'      beta = K' A   (Cawley & Talbot 2003, eq. 5; Bo et al. 2006)
+
+Weights enter by whitening: W^1/2 S W^1/2, W^1/2 Q, W^1/2 Y. Rows of weight 0 stay outside.
+
+The holder of P is chosen here: explicit features when the kernel is linear and has fewer of them than rows, otherwise
+one Cholesky factor; where rounding leaves M without one (tiny alpha, duplicated rows), the eigendecomposition, which
+sets the eigenvalues that rounding made negative to zero. ``choice`` says which and why.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from foldless._array import NotPositiveDefiniteError, product, require_memory
+from foldless.kernels import Linear, Precomputed
+from foldless.precision import Factored, LowRank, Spectrum
+
+
+class Problem:
+    """Everything that is known before the targets.
+
+    Parameters
+    ----------
+    kernel : kernel of ``foldless.kernels``
+    X : array or sparse matrix of shape (n, d); the Gram matrix itself for ``Precomputed``
+    alpha : penalty > 0
+    sample_weight : array of shape (n,) or None
+    Q : array of shape (n, q), the unpenalised columns (ones: an intercept)
+    penalty : "rkhs" or "coef"
+    basis : "train" (a row left out takes its basis function along) or "all" (it stays); for penalty="coef"
+    """
+
+    def __init__(self, kernel, X, *, alpha, Q, sample_weight=None, penalty="rkhs", basis="train"):
+        self.kernel, self.alpha, self.Q = kernel, alpha, Q
+        self.penalty, self.basis = penalty, basis
+        self.n, self.dtype = X.shape[0], X.dtype
+        self.root_w = np.ones(self.n, X.dtype) if sample_weight is None else np.sqrt(sample_weight).astype(X.dtype)
+        self.active = np.flatnonzero(self.root_w)
+        self.choice = "not chosen yet"
+        self.X = X
+        # With an intercept P sees no constants: taking the mean out of linear features only improves the rounding.
+        intercept = Q.shape[1] > 0 and bool((Q[:, 0] == 1).all())
+        centre = intercept and isinstance(kernel, Linear) and penalty == "rkhs" and not sp.issparse(X)
+        self.shift = X[self.active].mean(0) if centre else None
+
+    def subset(self, rows):
+        """The same problem on these rows alone, its kernel parameters as they were resolved."""
+        X = self.X[rows][:, rows] if isinstance(self.kernel, Precomputed) else self.X[rows]
+        weights = np.square(self.root_w[rows])
+        return Problem(
+            self.kernel, X, alpha=self.alpha, Q=self.Q[rows], sample_weight=weights, penalty=self.penalty, basis=self.basis
+        )
+
+    @property
+    def drops_basis(self):
+        """Whether leaving out a row also takes its basis function away."""
+        return self.penalty == "coef" and self.basis == "train"
+
+    def n_features(self, n_rows):
+        """Number of explicit features where P is held through them, else None."""
+        explicit = isinstance(self.kernel, Linear) and self.penalty == "rkhs" and self.X.shape[1] < n_rows
+        return self.X.shape[1] if explicit else None
+
+    def describe_holder(self):
+        """How P of all rows will be held, in words."""
+        r = self.n_features(len(self.active))
+        return f"low rank, {r} features" if r is not None else f"one Cholesky factor of {len(self.active)} rows"
+
+    def gram(self, rows, columns):
+        """K[rows, columns]."""
+        if isinstance(self.kernel, Precomputed):
+            K = self.X[rows][:, columns]
+            return K.toarray() if sp.issparse(K) else np.ascontiguousarray(K)
+        require_memory((len(rows), len(columns)), self.dtype, "the kernel matrix")
+        if rows is columns:
+            return np.ascontiguousarray(self.kernel.gram(self._take(rows)))
+        return self.kernel.gram(self._take(rows), self._take(columns))
+
+    def gram_new(self, X, rows):
+        """Kernel between new rows X and the basis of the model on ``rows``, and the unpenalised columns of X."""
+        basis = self.basis_rows(rows)
+        Q = np.ones((X.shape[0], self.Q.shape[1]), self.dtype)
+        if isinstance(self.kernel, Precomputed):
+            K = X[:, basis]
+            return (K.toarray() if sp.issparse(K) else K), Q
+        return self.kernel.gram(X if self.shift is None else X - self.shift, self._take(basis)), Q
+
+    def _take(self, rows):
+        X = self.X if len(rows) == self.n and np.array_equal(rows, np.arange(self.n)) else self.X[rows]
+        return X if self.shift is None else X - self.shift
+
+    def features(self, rows):
+        """Explicit features of these rows as a dense array."""
+        X = self._take(rows)
+        return X.toarray() if sp.issparse(X) else X
+
+    def basis_rows(self, rows):
+        """Rows whose kernel functions carry the model fitted on ``rows``."""
+        return self.active if self.penalty == "coef" and self.basis == "all" else rows
+
+    def precision(self, rows):
+        """P of the whitened problem on ``rows``, in the holder that suits it."""
+        root = self.root_w[rows][:, None]
+        Q = root * self.Q[rows]
+        r = self.n_features(len(rows))
+        if r is not None:
+            self.choice = f"low rank: {r} linear features for {len(rows)} rows"
+            return LowRank(root * self.features(rows), Q, self.alpha)
+        try:
+            P = Factored(self._whitened_gram(rows, root), Q, self.alpha)
+            self.choice = f"factored: one alpha, one Cholesky factor of {len(rows)} rows"
+        except NotPositiveDefiniteError:
+            P = Spectrum(self._checked_gram(rows, root), Q).at(self.alpha)
+            self.choice = (
+                f"spectral: S + alpha I of {len(rows)} rows has no Cholesky factor at alpha={self.alpha:g};"
+                " eigenvalues lost in rounding are set to zero"
+            )
+        return P
+
+    def spectrum(self, rows):
+        """The eigendecomposition that serves every alpha."""
+        root = self.root_w[rows][:, None]
+        return Spectrum(self._checked_gram(rows, root), root * self.Q[rows])
+
+    def _whitened_gram(self, rows, root):
+        S = self.gram(rows, rows)
+        if self.penalty == "coef":
+            K = S if self.basis_rows(rows) is rows else self.gram(rows, self.basis_rows(rows))
+            S = np.ascontiguousarray(product(K, K.T))
+        if not (root == 1).all():
+            S *= root
+            S *= root.T
+        return S
+
+    def _checked_gram(self, rows, root):
+        S = self._whitened_gram(rows, root)
+        if not np.isfinite(S).all():
+            raise ValueError(
+                f"the kernel matrix of {len(rows)} rows is not finite: the features are too large for the kernel"
+                f" {self.kernel!r}. Rescale X (for instance with sklearn.preprocessing.StandardScaler)."
+            )
+        return S
+
+    def basis_functions(self, rows):
+        """Whitened W^1/2 K, whose columns are the basis functions of ``penalty="coef"``."""
+        return self.root_w[rows][:, None] * self.gram(rows, self.basis_rows(rows))
+
+    def expansion(self, rows, A):
+        """(basis rows, beta) with f(x) = k(x, basis)' beta + q(x)' B, from the whitened A."""
+        A = self.root_w[rows][:, None] * A
+        basis = self.basis_rows(rows)
+        return (basis, A) if self.penalty == "rkhs" else (basis, self.gram(basis, rows) @ A)
+
+    def linear_weights(self, rows, A, B):
+        """(coef, B) of f(x) = x' coef + q(x)' B for the linear kernel, in the units of X."""
+        basis, beta = self.expansion(rows, A)
+        coef = np.asarray(self._take(basis).T @ beta)
+        if self.shift is not None:
+            B = B.copy()
+            B[0] -= self.shift @ coef
+        return coef, B
+
+    def evaluate(self, rows, at, A, B):
+        """Fits at the rows ``at`` of the model with coefficients A (whitened, on ``rows``) and B."""
+        if self.n_features(len(rows)) is not None:
+            weights = self.features(rows).T @ (self.root_w[rows][:, None] * A)
+            return self.features(at) @ weights + self.Q[at] @ B
+        basis, beta = self.expansion(rows, A)
+        return self.gram(at, basis) @ beta + self.Q[at] @ B

@@ -1,0 +1,174 @@
+"""From fits to decisions: codings, optimal scoring, centroids, thresholds, priors.
+
+A readout names the targets Y of the regression and turns fits at any rows, with the class matrices N and U of the
+training part that made them, into decisions. It never asks how the fits arose, so the same few lines serve the fitted model,
+a fold, n leave-one-out models at once, or thousands of permutations: all arguments may carry leading batch axes.
+
+**Discriminant** (Treder 2019, section 2.2, with the corrections below). Y is the indicator matrix, F its fits, N the diagonal
+of class masses and U = N - Y' W F. Kernel Fisher discriminants are optimal scores:
+
+    U theta = (1 - a2) N theta,   theta' N theta = 1,   the constant score removed exactly
+    z = F Theta D,   D = diag( 1 / sqrt(a2 (1 - a2)) ),   centroids = (I - N^-1 U) Theta D
+    decision_k = -nu/2 |z - centroid_k|^2 + log prior_k,   nu = sum of the masses
+
+The scores z equal those of the eigenproblem (S_b, S_w + alpha I) in feature space, scaled to W' (S_w + alpha I) W = I. (The
+paper prints D as the square root instead of its inverse and leaves the masses N out.) 1 - a2 is an eigenvalue, never a
+difference. Without an intercept the scatter is taken about the origin and no constant is removed.
+
+**Two classes** have one score and four thresholds; each is affine in the fits f0, f1 of the two indicators:
+
+    "pm1"       f1 - f0                    targets +-1, cut at 0 (LS-SVM; Cawley 2006; Bo et al. 2006)
+    "fisher"    f1 l/l1 - f0 l/l0          targets +l/l1, -l/l0 with the masses of the training part (Cawley & Talbot 2003)
+    "centroid"  decision_1 - decision_0    midpoint of the centroids, moved by priors (Treder 2019)
+    "loo"       f1 - f0, cut where the leave-one-out error is least (Cawley 2006, "altering the bias")
+
+Classes without mass in a training part never win there.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
+
+
+def indicator(codes, n_classes, dtype):
+    """Y with a one in the column of each row's class."""
+    Y = np.zeros((len(codes), n_classes), dtype)
+    Y[np.arange(len(codes)), codes] = 1.0
+    return Y
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Targets are values; decisions are the fits."""
+
+    needs_moments = False
+    cuts = False
+
+    def scores(self, fits, moments=None):
+        """The fits themselves."""
+        return fits
+
+
+@dataclass(frozen=True)
+class OneAgainstAll:
+    """Targets +-1, one column a class (one column in all for two classes); decisions are the fits."""
+
+    n_classes: int
+    needs_moments = False
+    cuts = False
+
+    def targets(self, codes, dtype):
+        """+1 in the column of the own class, -1 elsewhere."""
+        Y = 2 * indicator(codes, self.n_classes, dtype) - 1
+        return Y[:, 1:] if self.n_classes == 2 else Y
+
+    def scores(self, fits, moments=None):
+        """(..., n_classes), or (...,) for two classes."""
+        return fits[..., 0] if self.n_classes == 2 else fits
+
+
+@dataclass(frozen=True)
+class Discriminant:
+    """Optimal scoring of the indicator matrix."""
+
+    n_classes: int
+    threshold: str = "pm1"
+    priors: tuple | None = None
+    n_components: int | None = None
+    centred: bool = True  # an intercept was fitted: the constant score is trivial
+
+    needs_moments = True
+
+    @property
+    def cuts(self):
+        """Whether the decision is shifted to the best leave-one-out cut."""
+        return self.n_classes == 2 and self.threshold == "loo"
+
+    def targets(self, codes, dtype):
+        """The indicator matrix."""
+        return indicator(codes, self.n_classes, dtype)
+
+    def scores(self, fits, moments):
+        """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
+        mass = np.diagonal(moments[0], axis1=-2, axis2=-1)
+        if self.n_classes == 2 and self.threshold in ("pm1", "loo"):
+            return fits[..., 1] - fits[..., 0]
+        if self.n_classes == 2 and self.threshold == "fisher":
+            share = _safe_inverse(mass / mass.sum(-1, keepdims=True))
+            return fits[..., 1] * share[..., None, 1] - fits[..., 0] * share[..., None, 0]
+        scalings, centroids, _ = self.axes(moments)
+        z = fits @ scalings
+        squares = np.square(z[..., :, None, :] - centroids[..., None, :, :]).sum(-1)
+        decision = -0.5 * mass.sum(-1)[..., None, None] * squares
+        if self.priors is not None:
+            decision = decision + np.log(self.priors).astype(fits.dtype)
+        decision = np.where(mass[..., None, :] > 0, decision, np.finfo(fits.dtype).min)
+        return decision[..., 1] - decision[..., 0] if self.n_classes == 2 else decision
+
+    def axes(self, moments):
+        """Theta D (c, k), the centroids (c, k) and a2 (k,), k = c - 1 with an intercept, best axis first."""
+        N, U = moments
+        mass = np.diagonal(N, axis1=-2, axis2=-1)
+        empty = mass <= 0
+        root = np.sqrt(np.where(empty, 0.0, mass))
+        scale = _safe_inverse(root)
+        T = scale[..., :, None] * U * scale[..., None, :]
+        # A class without mass has no score: eigenvalue 1 - a2 = 1 puts it among the axes that carry nothing.
+        T = T + np.where(empty, 1.0, 0.0)[..., None] * np.eye(self.n_classes, dtype=T.dtype)
+        basis = _complement(root) if self.centred else np.broadcast_to(np.eye(self.n_classes, dtype=T.dtype), T.shape)
+        rest, V = np.linalg.eigh(np.swapaxes(basis, -1, -2) @ (T + np.swapaxes(T, -1, -2)) / 2 @ basis)
+        floor = 8 * self.n_classes * np.finfo(T.dtype).eps
+        rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
+        a2 = 1.0 - rest
+        D = np.where(a2 > floor, 1.0 / np.sqrt(np.maximum(a2, floor) * rest), 0.0)
+        Theta = scale[..., :, None] * (basis @ V)
+        Theta = Theta * _signs(Theta)
+        scalings = Theta * D[..., None, :]
+        centroids = scalings - scale[..., :, None] ** 2 * (U @ scalings)
+        k = self.n_components or rest.shape[-1]
+        return scalings[..., :k], centroids[..., :k], a2[..., :k]
+
+
+def _safe_inverse(values):
+    """1 / values, and 0 where a value is 0."""
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+
+
+def _complement(root):
+    """Orthonormal basis (c, c - 1) of the complement of a positive vector: the last columns of its Householder matrix."""
+    u = root / np.linalg.norm(root, axis=-1, keepdims=True)
+    v = u.copy()
+    v[..., 0] += 1.0  # u >= 0, so nothing cancels here
+    H = np.eye(u.shape[-1], dtype=u.dtype) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
+    return H[..., :, 1:]
+
+
+def _signs(Theta):
+    """Signs that make the largest entry of every score vector positive: axes are then reproducible."""
+    largest = np.take_along_axis(Theta, np.abs(Theta).argmax(-2)[..., None, :], -2)
+    return np.where(largest < 0, -1.0, 1.0).astype(Theta.dtype)
+
+
+def best_cut(scores, positive, weights):
+    """The cut between sorted scores with the least weighted error; of equal ones the nearest to 0.
+
+    Rows with a score above the cut are called positive. Ties in the scores cannot be separated.
+    """
+    order = np.argsort(scores, kind="stable")
+    s, w = scores[order], weights[order]
+    sign = np.where(positive[order], w, -w)
+    # errors[i]: everything from position i on is called positive
+    errors = np.concatenate([[0.0], np.cumsum(sign)]) + w[~positive[order]].sum()
+    cuts = np.concatenate([[s[0] - 1.0], (s[1:] + s[:-1]) / 2, [s[-1] + 1.0]])
+    allowed = np.concatenate([[True], s[1:] > s[:-1], [True]])
+    slack = 1e-12 * w.sum()  # sums of weights in another order differ by rounding
+    best = allowed & (errors <= errors[allowed].min() + slack)
+    candidates = cuts[best]
+    # a whole interval may be free of scores around 0: then 0 itself
+    lower = np.concatenate([[-np.inf], s])[best]
+    upper = np.concatenate([s, [np.inf]])[best]
+    if np.any((lower < 0) & (upper > 0)):
+        return 0.0
+    return float(candidates[np.abs(candidates).argmin()])
