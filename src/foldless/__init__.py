@@ -3,8 +3,9 @@
     from foldless import KernelFisherDiscriminant, LSSVC, LSSVR
     from foldless.model_selection import cross_val_predict, cross_val_score, cross_validate
 
-Held-out predictions of these estimators (and of scikit-learn's Ridge, RidgeClassifier and KernelRidge) follow in closed form from one
-matrix; see ``docs/notation.md`` for the formulas and ``docs/exactness.md`` for what *exact* means.
+Held-out predictions of these estimators (and of scikit-learn's Ridge, RidgeClassifier and KernelRidge) follow in
+closed form from one matrix; see ``docs/notation.md`` for the formulas and ``docs/exactness.md`` for what *exact*
+means.
 """
 
 from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant

@@ -1,15 +1,18 @@
 """Probabilities from exact leave-one-out scores.
 
-    "sigmoid"   two classes: p(1 | s) = 1 / (1 + exp(-(a s + b)))                              (Platt 1999)
-                more: p(k | s) = softmax_k(a_k s_k + b_k)              (multinomial; vector scaling, Guo et al. 2017)
-    "isotonic"  a non-decreasing step function of the score, one class against the others, normalised
+    "sigmoid"   two classes: p(1 | s) = 1 / (1 + exp(-(a s + b)))                    (Platt 1999)
+                more: p(k | s) = softmax_k(a_k s_k + b_k)                            (vector scaling; Guo et al. 2017)
+    "isotonic"  a non-decreasing step function of the score, one class against the others, normalised; one more
+                observation's worth of the sigmoid keeps it strictly increasing and away from 0 and 1
 
-Both are fitted on held-out scores, one for every training row, so nothing is split off for calibration and no model is
-fitted twice. Platt's targets (N_k + 1) / (N_k + 2) in place of 1 keep the slope finite when the scores separate the classes;
-with more classes the remainder is shared by the others. The fit is a Newton iteration on a convex loss, run to rounding, so
-that the same scores give the same probabilities to the last digits.
+Both are fitted on held-out scores, one for every training row, so nothing is split off for calibration and no model
+is fitted twice. Platt's targets (N_k + 1) / (N_k + 2) in place of 1 keep the slopes finite when the scores separate
+the classes; with more classes the remainder is shared by the others. The fit is a Newton iteration on a convex loss,
+run to rounding, so that the same scores give the same probabilities to the last digits.
 
-Rows whose class has no other row are no evidence (left out, their class does not exist) and are set aside.
+With more than two classes the class with the largest score keeps the largest probability: where scaling would put
+others above it, they and it get their mean (the nearest probabilities in that order). Rows whose class has no other
+row are no evidence (left out, their class does not exist) and are set aside.
 """
 
 from dataclasses import dataclass
@@ -21,116 +24,131 @@ from sklearn.isotonic import IsotonicRegression
 
 def fit_calibration(kind, scores, codes, n_classes, weights):
     """Calibrator of ``kind`` from held-out scores (n,) or (n, c), class codes (n,) and weights (n,)."""
-    scores = np.asarray(scores, float)
-    columns = scores[:, None] if scores.ndim == 1 else scores
+    S = _two_columns(scores)
     mass = np.bincount(codes, minlength=n_classes)
-    use = (weights > 0) & (mass[codes] > 1) & np.all(np.abs(columns) < 1e300, axis=1)
+    use = (mass[codes] > 1) & np.all(np.abs(S) < 1e300, axis=1)
     if len(np.unique(codes[use])) < 2:
         raise ValueError(
             f"calibration={kind!r} needs two classes with at least two rows each; the training part has class sizes"
             f" {mass.tolist()}. Use calibration=None or more data."
         )
-    return CALIBRATIONS[kind].fit(columns[use], codes[use], n_classes, np.asarray(weights, float)[use])
+    return CALIBRATIONS[kind].fit(S[use], codes[use], np.asarray(weights, float)[use])
+
+
+def _two_columns(scores):
+    """Scores of two classes against a second column of zeros, in double precision."""
+    S = np.asarray(scores, float)
+    return np.column_stack([np.zeros_like(S), S]) if S.ndim == 1 else S
 
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """Logits slope_k * score_k + offset_k; one logit, against 0, for two classes."""
+    """Logits slope_k * score_k + offset_k."""
 
     slope: np.ndarray
     offset: np.ndarray
 
     @classmethod
-    def fit(cls, S, codes, n_classes, w):
+    def fit(cls, S, codes, w):
         """Minimise the weighted log-loss of smoothed targets."""
-        mass = np.bincount(codes, weights=w, minlength=n_classes)
+        c = S.shape[1]
+        mass = np.bincount(codes, weights=w, minlength=c)
         hit = (mass + 1) / (mass + 2)
-        T = np.repeat(((1 - hit) / (n_classes - 1))[codes][:, None], n_classes, 1)
+        T = np.repeat(((1 - hit) / (c - 1))[codes][:, None], c, axis=1)
         T[np.arange(len(codes)), codes] = hit[codes]
-        if S.shape[1] == 1:
-            S = np.hstack([np.zeros_like(S), S])
-        spread = np.maximum(S.std(), np.finfo(float).tiny)
-        slope, offset = _newton(S / spread, T, w, tied=n_classes == 2)
+        spread = max(S.std(), np.finfo(float).tiny)
+        slope, offset = _vector_scaling(S / spread, T, w)
         return cls(slope / spread, offset)
 
     def proba(self, scores):
         """Class probabilities, shape (n, c)."""
-        S = np.asarray(scores, float)
-        S = np.column_stack([np.zeros_like(S), S]) if S.ndim == 1 else S
-        return softmax(self.slope * S + self.offset, axis=1)
-
-
-def _newton(S, T, w, *, tied):
-    """Slopes and offsets of softmax(slope * S + offset) for targets T; two classes (``tied``) share one logit."""
-    n, c = S.shape
-    first = 1 if tied else 0
-    k = c - first
-    # Without the faint ridge a common shift of all offsets would change nothing and the Hessian be singular.
-    ridge = 1e-10 * w.sum()
-    theta = np.concatenate([np.ones(k), np.zeros(k)])
-
-    def unpack(theta):
-        slope, offset = np.zeros(c), np.zeros(c)
-        slope[first:], offset[first:] = theta[:k], theta[k:]
-        return slope, offset
-
-    def loss(theta):
-        slope, offset = unpack(theta)
-        return -np.sum(w[:, None] * T * log_softmax(slope * S + offset, axis=1)) + 0.5 * ridge * theta @ theta
-
-    value = loss(theta)
-    for _ in range(100):
-        slope, offset = unpack(theta)
-        p = softmax(slope * S + offset, axis=1)
-        R = w[:, None] * (p - T)
-        gradient = np.concatenate([(R * S).sum(0)[first:], R.sum(0)[first:]]) + ridge * theta
-        # Hessian blocks sum_i w_i (diag p - p p')_kl phi_ik phi_il with phi = (S, 1)
-        features = np.concatenate([S[:, first:], np.ones((n, k))], axis=1)
-        doubled = np.concatenate([p[:, first:], p[:, first:]], axis=1) * features
-        H = -(doubled * w[:, None]).T @ doubled
-        for i in range(2):
-            for j in range(2):
-                diagonal = np.sum(w[:, None] * p[:, first:] * features[:, i * k : (i + 1) * k] * features[:, j * k : (j + 1) * k], 0)
-                H[i * k + np.arange(k), j * k + np.arange(k)] += diagonal
-        H[np.diag_indices(2 * k)] += ridge
-        step = np.linalg.solve(H, gradient)
-        rate = 1.0
-        while rate > 1e-10 and loss(theta - rate * step) > value:
-            rate /= 2
-        if rate <= 1e-10:
-            break
-        theta = theta - rate * step
-        value = loss(theta)
-        if np.abs(rate * step).max() < 1e-13 * (1 + np.abs(theta).max()):
-            break
-    return unpack(theta)
+        S = _two_columns(scores)
+        return _keep_leader(softmax(self.slope * S + self.offset, axis=1), S)
 
 
 @dataclass(frozen=True)
 class Isotonic:
-    """One non-decreasing function of the score per class."""
+    """One non-decreasing function of the score per class, blended with a sigmoid worth one observation."""
 
     steps: tuple
+    sigmoid: Sigmoid
+    n: int
 
     @classmethod
-    def fit(cls, S, codes, n_classes, w):
+    def fit(cls, S, codes, w):
         """Pool adjacent violators, class by class."""
-        columns = range(1, 2) if S.shape[1] == 1 else range(n_classes)
-        steps = []
-        for k in columns:
-            curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-            steps.append(curve.fit(S[:, 0 if S.shape[1] == 1 else k], codes == k, sample_weight=w))
-        return cls(tuple(steps))
+        classes = range(S.shape[1]) if S.shape[1] > 2 else (1,)
+        curve = {"y_min": 0.0, "y_max": 1.0, "out_of_bounds": "clip"}
+        steps = tuple(IsotonicRegression(**curve).fit(S[:, k], codes == k, sample_weight=w) for k in classes)
+        return cls(steps, Sigmoid.fit(S, codes, w), len(S))
 
     def proba(self, scores):
         """Class probabilities, shape (n, c)."""
-        S = np.asarray(scores, float)
-        if S.ndim == 1:
-            p = self.steps[0].predict(S)
-            return np.column_stack([1 - p, p])
-        p = np.column_stack([curve.predict(S[:, k]) for k, curve in enumerate(self.steps)])
-        total = p.sum(1, keepdims=True)
-        return np.where(total > 0, p / np.where(total > 0, total, 1.0), 1.0 / p.shape[1])
+        S = _two_columns(scores)
+        if len(self.steps) == 1:
+            p = self.steps[0].predict(S[:, 1])
+            p = np.column_stack([1 - p, p])
+        else:
+            p = np.column_stack([curve.predict(S[:, k]) for k, curve in enumerate(self.steps)])
+            p /= np.maximum(p.sum(1, keepdims=True), np.finfo(float).tiny)
+        p = self.n * p + self.sigmoid.proba(scores)
+        return _keep_leader(p / p.sum(1, keepdims=True), S)
+
+
+def _vector_scaling(S, T, w):
+    """Slopes and offsets of softmax(slope * S + offset) with the least weighted log-loss to T, by Newton's method."""
+    n, c = S.shape
+    first = c == 2  # two classes have one logit: the first stays at zero
+    k = c - first
+    features = np.concatenate([S[:, first:], np.ones((n, k))], axis=1)
+    # A common shift of all offsets changes nothing; the faint ridge makes the Hessian definite along it.
+    ridge = 1e-10 * w.sum()
+
+    def logits(theta):
+        z = features * theta
+        return np.hstack([np.zeros((n, int(first))), z[:, :k] + z[:, k:]])
+
+    def loss(theta):
+        return -np.sum(w[:, None] * T * log_softmax(logits(theta), axis=1)) + 0.5 * ridge * theta @ theta
+
+    theta = np.concatenate([np.ones(k), np.zeros(k)])
+    value = loss(theta)
+    for _ in range(100):
+        p = softmax(logits(theta), axis=1)
+        R, p = (w[:, None] * (p - T))[:, first:], p[:, first:]
+        gradient = np.sum(np.tile(R, 2) * features, 0) + ridge * theta
+        # Hessian: sum_i w_i (diag p - p p') weighted by the features of both classes
+        spread = np.tile(p, 2) * features
+        H = -(w[:, None] * spread).T @ spread
+        same_class = np.tile(np.eye(k, dtype=bool), (2, 2))
+        H[same_class] += ((w[:, None] * spread).T @ features)[same_class]
+        H[np.diag_indices(2 * k)] += ridge
+        step, rate = np.linalg.solve(H, gradient), 1.0
+        while rate > 1e-10 and loss(theta - rate * step) > value:
+            rate /= 2
+        theta = theta - rate * step
+        converged = np.abs(rate * step).max() < 1e-13 * (1 + np.abs(theta).max())
+        if converged or rate <= 1e-10:
+            break
+        value = loss(theta)
+    slope, offset = np.zeros(c), np.zeros(c)
+    slope[first:], offset[first:] = theta[:k], theta[k:]
+    return slope, offset
+
+
+def _keep_leader(p, S):
+    """Nearest probabilities whose largest entry is that of the largest score; two classes are left as they are."""
+    if S.shape[1] == 2:
+        return p
+    leader = S.argmax(1)
+    for i in np.flatnonzero(p.argmax(1) != leader):
+        above = [leader[i]]
+        for k in np.argsort(-p[i]):
+            if k != leader[i] and p[i, k] > p[i, above].mean():
+                above.append(k)
+        p[i, above] = p[i, above].mean()
+        p[i, leader[i]] *= 1 + 1e-12  # first among equals
+    return p / p.sum(1, keepdims=True)
 
 
 CALIBRATIONS = {"sigmoid": Sigmoid, "isotonic": Isotonic}

@@ -1,7 +1,7 @@
 """Held-out fits of every kind, from one P.
 
-For Y (n x m), A = P Y, B = G Y and a held-out set te with training part tr (Treder 2019, eq. 1 and 4; Cawley & Talbot 2003,
-appendix A, is the case of one row):
+For Y (n x m), A = P Y, B = G Y and a held-out set te with training part tr (Treder 2019, eq. 1 and 4; Cawley & Talbot
+2003, appendix A, is the case of one row):
 
     residuals         E_te = P_te,te^-1 A_te            held-out fits  Y_te - E_te
     the model         A_tr - P_tr,te E_te               its offset     B - G_te E_te
@@ -16,8 +16,8 @@ functions are then removed together from one larger symmetric matrix,
 
     J = [ P,  P K ; K' P,  K' P K - I ],    A <- [ A ; K' A ],    G <- [ G, G K ],    c(x) <- [ c(x) ; K' c(x) - k(x) ],
 
-because eliminating the basis functions te from it leaves P + P K_te (I - K_te' P K_te)^-1 K_te' P, the P of the Gram matrix
-K K' - K_te K_te'. Each row owns one *site* of P, or two of J; the formulas above do not change.
+because eliminating the basis functions te from it leaves P + P K_te (I - K_te' P K_te)^-1 K_te' P, the P of the Gram
+matrix K K' - K_te K_te'. Each row owns one *site* of P, or two of J; the formulas above do not change.
 
 Everything here is whitened by the weights (``foldless.problem``); ``fits`` are given back in the caller's units.
 """
@@ -36,8 +36,8 @@ from foldless.precision._base import SingularBlockError
 class Batch:
     """k held-out sets of t rows each, solved at once. Leave-one-out is k = n, t = 1.
 
-    Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or 2 t sites of each set, E (k, s, m)
-    residuals, ``total`` (m, m) Y' A and ``mass`` (m, m) Y' Y of all rows; whitened.
+    Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or 2 t sites of each set, E
+    (k, s, m) residuals, ``total`` (m, m) Y' A and ``mass`` (m, m) Y' Y of all rows; whitened.
     """
 
     Y: np.ndarray
@@ -248,11 +248,8 @@ class Part(Model):
         rows = columns[sites]  # (n_tr, s, sites of the held-out set)
         block = columns[self.sites]
         half = np.linalg.solve(block, columns.T).T[sites]
-        if sites.shape[1] == 1:
-            D = P.diagonal()[self.kept][:, None, None]
-        else:
-            D = P.P[sites[:, :, None], sites[:, None, :]]
-        D = D - rows @ half.transpose(0, 2, 1)
+        own = P.diagonal()[sites[:, :, None]] if sites.shape[1] == 1 else P.P[sites[:, :, None], sites[:, None, :]]
+        D = own - rows @ half.transpose(0, 2, 1)
         total = self.moments()[1] / self.problem.alpha
         return Batch.solve(self.Y[:, None, :], A, D, total, self.Y.T @ self.Y, self.problem.alpha)
 
@@ -260,9 +257,9 @@ class Part(Model):
 class Holdout:
     """Models of any training part of one problem with targets Y (n x m), each by the cheaper way.
 
-    ``part(train)`` is a :class:`Part` (everything outside ``train`` removed from the full solution) or a :class:`Solution` of
-    the training part, whichever takes fewer operations. ``plan`` is told the sizes first, so that the full P is only
-    built where it pays: two or three large folds are cheaper solved one by one.
+    ``part(train)`` is a :class:`Part` (everything outside ``train`` removed from the full solution) or a
+    :class:`Solution` of the training part, whichever takes fewer operations. ``plan`` is told the sizes first, so
+    that the full P is only built where it pays: two or three large folds are cheaper solved one by one.
     """
 
     def __init__(self, problem, Y, *, nested=False, way=None):
@@ -272,14 +269,7 @@ class Holdout:
     @cached_property
     def whole(self):
         """The solution on all rows of positive weight."""
-        rows = self.problem.active
-        whole = Solution(self.problem, rows, self.Y[rows])
-        if self.nested and self._explicit_pays(len(rows)):
-            whole.precision = whole.precision.explicit()
-        return whole
-
-    def _explicit_pays(self, n):
-        return self.problem.n_features(n) is None
+        return Solution(self.problem, self.problem.active, self.Y[self.problem.active])
 
     def plan(self, sizes):
         """Decide from the sizes of all training parts whether the full P is worth building."""
@@ -315,6 +305,8 @@ class Holdout:
         if way == "solve":
             return Solution(self.problem, rows, self.Y[rows])
         removed = np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True))
+        if self.nested and self.problem.n_features(n) is None:
+            self.whole.precision = self.whole.precision.explicit()  # every fold will ask for its columns
         return Part(self.whole, removed) if len(removed) else self.whole
 
 

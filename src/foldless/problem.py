@@ -54,7 +54,13 @@ class Problem:
         X = self.X[rows][:, rows] if isinstance(self.kernel, Precomputed) else self.X[rows]
         weights = np.square(self.root_w[rows])
         return Problem(
-            self.kernel, X, alpha=self.alpha, Q=self.Q[rows], sample_weight=weights, penalty=self.penalty, basis=self.basis
+            self.kernel,
+            X,
+            alpha=self.alpha,
+            Q=self.Q[rows],
+            sample_weight=weights,
+            penalty=self.penalty,
+            basis=self.basis,
         )
 
     @property

@@ -1,24 +1,25 @@
 """From fits to decisions: codings, optimal scoring, centroids, thresholds, priors.
 
 A readout names the targets Y of the regression and turns fits at any rows, with the class matrices N and U of the
-training part that made them, into decisions. It never asks how the fits arose, so the same few lines serve the fitted model,
-a fold, n leave-one-out models at once, or thousands of permutations: all arguments may carry leading batch axes.
+training part that made them, into decisions. It never asks how the fits arose, so the same few lines serve the fitted
+model, a fold, n leave-one-out models at once, or thousands of permutations: all arguments may carry leading batch
+axes.
 
-**Discriminant** (Treder 2019, section 2.2, with the corrections below). Y is the indicator matrix, F its fits, N the diagonal
-of class masses and U = N - Y' W F. Kernel Fisher discriminants are optimal scores:
+**Discriminant** (Treder 2019, section 2.2, with the corrections below). Y is the indicator matrix, F its fits, N the
+diagonal of class masses and U = N - Y' W F. Kernel Fisher discriminants are optimal scores:
 
     U theta = (1 - a2) N theta,   theta' N theta = 1,   the constant score removed exactly
     z = F Theta D,   D = diag( 1 / sqrt(a2 (1 - a2)) ),   centroids = (I - N^-1 U) Theta D
     decision_k = -nu/2 |z - centroid_k|^2 + log prior_k,   nu = sum of the masses
 
-The scores z equal those of the eigenproblem (S_b, S_w + alpha I) in feature space, scaled to W' (S_w + alpha I) W = I. (The
-paper prints D as the square root instead of its inverse and leaves the masses N out.) 1 - a2 is an eigenvalue, never a
-difference. Without an intercept the scatter is taken about the origin and no constant is removed.
+The scores z equal those of the eigenproblem (S_b, S_w + alpha I) in feature space, scaled to W' (S_w + alpha I) W =
+I. (The paper prints D as the square root instead of its inverse and leaves the masses N out.) 1 - a2 is an
+eigenvalue, never a difference. Without an intercept the scatter is taken about the origin and no constant is removed.
 
 **Two classes** have one score and four thresholds; each is affine in the fits f0, f1 of the two indicators:
 
     "pm1"       f1 - f0                    targets +-1, cut at 0 (LS-SVM; Cawley 2006; Bo et al. 2006)
-    "fisher"    f1 l/l1 - f0 l/l0          targets +l/l1, -l/l0 with the masses of the training part (Cawley & Talbot 2003)
+    "fisher"    f1 l/l1 - f0 l/l0          targets +l/l1, -l/l0, masses of the training part (Cawley & Talbot 2003)
     "centroid"  decision_1 - decision_0    midpoint of the centroids, moved by priors (Treder 2019)
     "loo"       f1 - f0, cut where the leave-one-out error is least (Cawley 2006, "altering the bias")
 
@@ -137,7 +138,7 @@ def _safe_inverse(values):
 
 
 def _complement(root):
-    """Orthonormal basis (c, c - 1) of the complement of a positive vector: the last columns of its Householder matrix."""
+    """Orthonormal basis (c, c - 1) of the complement of a positive vector, from its Householder matrix."""
     u = root / np.linalg.norm(root, axis=-1, keepdims=True)
     v = u.copy()
     v[..., 0] += 1.0  # u >= 0, so nothing cancels here

@@ -5,9 +5,9 @@ Nothing here is clever and nothing here imports the rest of the package. A model
     [ S + alpha W^-1   Q ] [ A ]   [ Y ]
     [ Q'               0 ] [ B ] = [ 0 ]
 
-with ``numpy.linalg.solve``; a held-out prediction is a fit on the training rows and an evaluation at the test rows. Kernel Fisher
-discriminants are refitted as the generalised eigenproblem S_b w = lambda (S_w + alpha I) w in an explicit feature space, which
-shares no step with the optimal-scoring shortcut.
+with ``numpy.linalg.solve``; a held-out prediction is a fit on the training rows and an evaluation at the test rows.
+Kernel Fisher discriminants are refitted as the generalised eigenproblem S_b w = lambda (S_w + alpha I) w in an
+explicit feature space, which shares no step with the optimal-scoring shortcut.
 """
 
 import numpy as np

@@ -1,9 +1,10 @@
 """A problem with its targets and readout: what an estimator learns, ready to be left out of.
 
-:class:`Task` is the meeting point of the estimators (which build it), ``holdout`` (which gives fits of any training part) and
-``model_selection`` (which asks for decisions and probabilities of any training part). A trained :class:`Rule` turns fits into
-them. What a rule needs besides fits comes from its own training part alone: class matrices, and for the "loo" threshold and for
-calibration the leave-one-out scores *within* that training part, so that cross-validation of a calibrated classifier stays exact.
+:class:`Task` is the meeting point of the estimators (which build it), ``holdout`` (which gives fits of any training
+part) and ``model_selection`` (which asks for decisions and probabilities of any training part). A trained
+:class:`Rule` turns fits into them. What a rule needs besides fits comes from its own training part alone: class
+matrices, and for the "loo" threshold and for calibration the leave-one-out scores *within* that training part, so
+that cross-validation of a calibrated classifier stays exact.
 """
 
 from dataclasses import dataclass
@@ -51,7 +52,9 @@ class Task:
 
     def holdout(self, *, probabilities=True):
         """Models of any training part; ``probabilities=False`` when no calibration will be asked for."""
-        return Holdout(self.problem, self.Y, nested=self.readout.cuts or (probabilities and self.calibration is not None))
+        return Holdout(
+            self.problem, self.Y, nested=self.readout.cuts or (probabilities and self.calibration is not None)
+        )
 
     def subset(self, rows):
         """The task of these rows alone."""

@@ -1,7 +1,8 @@
 """What the three estimators share: validation, the task, prediction, leave-one-out.
 
-Numerics live below: ``fit`` validates, builds a ``Task``, solves it once and stores the expansion f(x) = k(x)' beta + b. The
-factor of P stays with the fitted estimator for the leave-one-out methods; it is left out of pickles and made again on demand.
+Numerics live below: ``fit`` validates, builds a ``Task``, solves it once and stores the expansion f(x) = k(x)' beta +
+b. The factor of P stays with the fitted estimator for the leave-one-out methods; it is left out of pickles and made
+again on demand.
 """
 
 from numbers import Real
@@ -51,7 +52,13 @@ class KernelMachine(BaseEstimator):
         """Validated data as a Task; sets only the attributes that describe the input."""
         self._check_parameters()
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, y_numeric=False
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            multi_output=True,
+            y_numeric=False,
         )
         if X.shape[0] < 2:
             raise ValueError(f"n_samples={X.shape[0]}: at least two samples are needed, to fit one and leave one out.")
@@ -106,9 +113,7 @@ class KernelMachine(BaseEstimator):
 
     def _check_parameters(self):
         if not isinstance(self.alpha, Real) or not np.isfinite(self.alpha) or self.alpha <= 0:
-            raise ValueError(
-                f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use a small one such as 1e-10."
-            )
+            raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
         _check_option("penalty", self.penalty, ("rkhs", "coef"))
         _check_option("basis", self.basis, ("train", "all"))
 
@@ -120,9 +125,12 @@ class KernelMachine(BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if self._weights is not None:
             return X @ self._weights + self._offset
-        return np.concatenate(
-            [self._gram(X[rows]) @ self._dual for rows in gen_batches(X.shape[0], max(1, CHUNK // len(self._dual)))]
-        ) + self._offset
+        return (
+            np.concatenate(
+                [self._gram(X[rows]) @ self._dual for rows in gen_batches(X.shape[0], max(1, CHUNK // len(self._dual)))]
+            )
+            + self._offset
+        )
 
     def _gram(self, X):
         """Kernel between validated new rows and the training rows."""
@@ -211,7 +219,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return mass.sum() / (len(mass) * np.where(mass > 0, mass, 1.0))
         unknown = [label for label in self.class_weight if label not in self.classes_]
         if unknown:
-            raise ValueError(f"class_weight names {unknown!r}, which y does not hold; its classes are {self.classes_!r}.")
+            raise ValueError(
+                f"class_weight names {unknown!r}, which y does not hold; its classes are {self.classes_!r}."
+            )
         factors = np.array([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()], float)
         if not np.all(np.isfinite(factors)) or np.any(factors <= 0):
             raise ValueError(f"class_weight={self.class_weight!r} must hold finite numbers > 0.")

@@ -12,15 +12,16 @@ from foldless.readout import THRESHOLDS, Discriminant
 class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
     """Kernel Fisher discriminant for two or more classes, with exact leave-one-out.
 
-    Regularised least squares on the indicators of the classes, read out by optimal scoring: the discriminant axes of the eigenproblem
-    (S_b, S_w + alpha I) in feature space.
+    Regularised least squares on the indicators of the classes, read out by optimal scoring: the discriminant axes of
+    the eigenproblem (S_b, S_w + alpha I) in feature space.
 
     Parameters
     ----------
     kernel : {"linear", "poly", "rbf", "laplacian", "boolean", "cosine", "precomputed"} or callable, default="rbf"
         A callable takes two matrices and returns their Gram matrix.
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in ``kernel_``.
+        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
+        ``kernel_``.
     degree : float, default=3
         Degree of "poly".
     coef0 : float, default=1.0
@@ -38,13 +39,13 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     threshold : {"fisher", "pm1", "centroid", "loo"}, default="pm1"
         Where two classes are cut: see ``foldless.readout``. More classes always use centroids.
     priors : array-like of shape (n_classes,), default=None
-        Class probabilities added to the centroid rule as logarithms; None: equal, or in proportion to a ``class_weight`` dict. With two
-        classes they need threshold="centroid".
+        Class probabilities added to the centroid rule as logarithms; None: equal, or in proportion to a
+        ``class_weight`` dict. With two classes they need threshold="centroid".
     n_components : int, default=None
         Number of discriminant axes kept; None: all, one fewer than classes.
     class_weight : dict, "balanced" or None, default=None
-        Factors on the weights of the classes, scaled to leave the total weight as it is; "balanced" gives all classes the same total,
-        computed once from the y given to ``fit``.
+        Factors on the weights of the classes, scaled to leave the total weight as it is; "balanced" gives all classes
+        the same total, computed once from the y given to ``fit``.
     calibration : {None, "sigmoid", "isotonic"}, default=None
         How ``predict_proba`` is fitted on leave-one-out scores; None: there is no ``predict_proba``.
 
@@ -55,7 +56,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     dual_coef_ : ndarray of shape (n_samples, n_components), expansion of the discriminant axes
     centroids_ : ndarray of shape (n_classes, n_components), class centroids in the space of ``transform``
     explained_variance_ratio_ : ndarray of shape (n_components,), share of the between-class scatter on each axis
-    coef_, intercept_ : linear kernel only; X @ coef_.T + intercept_ is the decision function (with more than two classes up to a
+    coef_, intercept_ : linear kernel only; X @ coef_.T + intercept_ is the decision function (with more than two
+    classes up to a
         constant for each row)
     kernel_ : the kernel with its resolved parameters
     holder_ : str, how P was held and why
@@ -121,21 +123,29 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if self.n_components is not None and not (
             isinstance(self.n_components, int | np.integer) and 1 <= self.n_components <= most
         ):
-            raise ValueError(f"n_components={self.n_components!r} must be an integer from 1 to {most} for {n_classes} classes.")
+            raise ValueError(
+                f"n_components={self.n_components!r} must be an integer from 1 to {most} for {n_classes} classes."
+            )
         return Discriminant(
-            n_classes, self.threshold, self._checked_priors(n_classes, factors), self.n_components, bool(self.fit_intercept)
+            n_classes,
+            self.threshold,
+            self._checked_priors(n_classes, factors),
+            self.n_components,
+            bool(self.fit_intercept),
         )
 
     def _checked_priors(self, n_classes, factors):
         if self.priors is None:
-            # A class that counts more in the fit counts more in the decision; "balanced" means equal, as no priors do.
+            # A class that counts more in the fit counts more in the decision; "balanced" means equal, as None does.
             return tuple(factors / factors.sum()) if isinstance(self.class_weight, Mapping) else None
         priors = np.asarray(self.priors, float)
         if priors.shape != (n_classes,) or not np.all(priors > 0) or not np.isfinite(priors).all():
-            raise ValueError(f"priors={self.priors!r} must be {n_classes} positive numbers, one for each of the classes.")
+            raise ValueError(
+                f"priors={self.priors!r} must be {n_classes} positive numbers, one for each of the classes."
+            )
         if n_classes == 2 and self.threshold != "centroid":
             raise ValueError(
-                f"priors move the centroid rule, but threshold={self.threshold!r} does not use centroids with two classes;"
+                f"priors move the centroid rule, but threshold={self.threshold!r} uses none with two classes;"
                 " set threshold='centroid' or priors=None."
             )
         return tuple(priors / priors.sum())
@@ -170,7 +180,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self._linear(self._weights, self._offset)[1]
 
     def _linear(self, weights, offset):
-        """The decision as X coef' + intercept: it is affine in the fits, up to the squares -nu/2 |z|^2 all classes share."""
+        """The decision as X coef' + intercept: affine in the fits, up to the -nu/2 |z|^2 all classes share."""
         c = len(self.classes_)
         origin = self._affine(np.zeros((1, c), weights.dtype))[0]
         slopes = self._affine(np.eye(c, dtype=weights.dtype)) - origin  # (c fits, decisions)

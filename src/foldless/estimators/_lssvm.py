@@ -13,15 +13,16 @@ from foldless.task import Task
 class LSSVC(KernelClassifier):
     """Least-squares support vector classifier, one against all, with exact leave-one-out.
 
-    Minimises ``sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2`` over f(x) = k(x)' beta + b for targets y = +-1: one problem for two classes,
-    one for each class otherwise, all from the same factorisation.
+    Minimises ``sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2`` over f(x) = k(x)' beta + b for targets y = +-1: one problem
+    for two classes, one for each class otherwise, all from the same factorisation.
 
     Parameters
     ----------
     kernel : {"linear", "poly", "rbf", "laplacian", "boolean", "cosine", "precomputed"} or callable, default="rbf"
         A callable takes two matrices and returns their Gram matrix.
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in ``kernel_``.
+        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
+        ``kernel_``.
     degree : float, default=3
         Degree of "poly".
     coef0 : float, default=1.0
@@ -37,7 +38,8 @@ class LSSVC(KernelClassifier):
     fit_intercept : bool, default=True
         Whether b is fitted; it is not penalised.
     class_weight : dict, "balanced" or None, default=None
-        Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y given to ``fit``.
+        Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y
+        given to ``fit``.
     calibration : {None, "sigmoid", "isotonic"}, default=None
         How ``predict_proba`` is fitted on leave-one-out scores; None: there is no ``predict_proba``.
 
@@ -104,14 +106,16 @@ class LSSVC(KernelClassifier):
 class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
     """Least-squares support vector regression (kernel ridge with an intercept), with exact leave-one-out.
 
-    Minimises ``sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2`` over f(x) = k(x)' beta + b; several outputs share the factorisation.
+    Minimises ``sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2`` over f(x) = k(x)' beta + b; several outputs share the
+    factorisation.
 
     Parameters
     ----------
     kernel : {"linear", "poly", "rbf", "laplacian", "boolean", "cosine", "precomputed"} or callable, default="rbf"
         A callable takes two matrices and returns their Gram matrix.
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in ``kernel_``.
+        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
+        ``kernel_``.
     degree : float, default=3
         Degree of "poly".
     coef0 : float, default=1.0
@@ -221,9 +225,10 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
     def predict_interval(self, X, coverage=0.9):
         """Jackknife+ prediction intervals (Barber et al. 2021), from the fitted model alone.
 
-        The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models, which are known in
-        closed form at any x. For exchangeable data the interval holds a new value with probability of at least 2 coverage - 1,
-        and about ``coverage`` in practice. Too few rows for the coverage give infinite ends.
+        The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models,
+        which are known in closed form at any x. For exchangeable data the interval holds a new value with probability
+        of at least 2 coverage - 1, and about ``coverage`` in practice. Too few rows for the coverage give infinite
+        ends.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """scikit-learn's cross-validation functions, from one fit where that is exact.
 
-The signatures and results are those of ``sklearn.model_selection``; change the import and keep the estimator. ``explain`` tells which
-way a call would go and why.
+The signatures and results are those of ``sklearn.model_selection``; change the import and keep the estimator.
+``explain`` tells which way a call would go and why.
 """
 
 from foldless.model_selection._pairs import leave_pair_out_auc

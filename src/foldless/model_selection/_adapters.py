@@ -1,8 +1,9 @@
 """Estimators as tasks: which ones are regularised least squares, and with which kernel, weights and targets.
 
-``TASKS`` maps a class to a function ``(estimator, X, y, sample_weight) -> (Task, classes or None, flat)``. Only the classes themselves are
-listed: a subclass may have changed anything. A function raises :class:`Unsuited` when a parameter takes the estimator outside the closed
-form; the message ends up in ``explain`` and in the warning of a refit.
+``TASKS`` maps a class to a function ``(estimator, X, y, sample_weight) -> (Task, classes or None, flat)``. Only the
+classes themselves are listed: a subclass may have changed anything. A function raises :class:`Unsuited` when a
+parameter takes the estimator outside the closed form; the message ends up in ``explain`` and in the warning of a
+refit.
 """
 
 from numbers import Real
@@ -58,7 +59,9 @@ def _ridge(estimator, X, y, sample_weight):
 
 def _ridge_classifier(estimator, X, y, sample_weight):
     if isinstance(estimator.class_weight, str):
-        raise Unsuited("class_weight='balanced' is computed anew on each training part; a dict would be exact from one fit")
+        raise Unsuited(
+            "class_weight='balanced' is computed anew on each training part; a dict would be exact from one fit"
+        )
     X, y, weights = _checked(estimator, X, y, sample_weight, numeric=False)
     if type_of_target(y) not in ("binary", "multiclass") or y.ndim > 1:
         raise Unsuited("y is not a vector of labels")

@@ -1,8 +1,8 @@
 """Leave-pair-out cross-validation of the AUC (Pahikkala et al. 2009; Airola et al. 2011).
 
-Every pair of a positive and a negative row is held out together and ranked by the model that has seen neither: the mean over pairs is an almost
-unbiased estimate of the AUC, where pooling the scores of different folds is not. All pairs are 2 x 2 systems in P, O(n^2) after
-one explicit P.
+Every pair of a positive and a negative row is held out together and ranked by the model that has seen neither: the
+mean over pairs is an almost unbiased estimate of the AUC, where pooling the scores of different folds is not. All
+pairs are 2 x 2 systems in P, O(n^2) after one explicit P.
 """
 
 import numpy as np
@@ -21,10 +21,11 @@ def leave_pair_out_auc(estimator, X, y, *, params=None):
     estimator : LSSVC, LSSVR, KernelFisherDiscriminant, or scikit-learn's Ridge, RidgeClassifier, KernelRidge
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
-        Two classes: pairs of one row of each. More classes: each class against the others, averaged. Regression: all pairs with
-        different values (concordance).
+        Two classes: pairs of one row of each. More classes: each class against the others, averaged. Regression: all
+        pairs with different values (concordance).
     params : dict, default=None
-        ``{"sample_weight": ...}`` for ``fit``; the average over pairs is not weighted. Rows of weight 0 form no pairs.
+        ``{"sample_weight": ...}`` for ``fit``; the average over pairs is not weighted. Rows of weight 0 form no
+        pairs.
 
     Returns
     -------
@@ -46,8 +47,8 @@ def leave_pair_out_auc(estimator, X, y, *, params=None):
     built = path if solved is None else build_task(solved, X, y, params.get("sample_weight"))
     if isinstance(built, Path):
         raise ValueError(
-            f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({built.reason}) and would need a refit for"
-            " every pair. Use a least-squares estimator without preprocessing steps that are fitted, or"
+            f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({built.reason}) and would need a"
+            " refit for every pair. Use a least-squares estimator without preprocessing steps that are fitted, or"
             " cross_val_score(..., scoring='roc_auc') for the mean AUC over folds."
         )
     assert path.kind == ONE_FIT
@@ -55,7 +56,9 @@ def leave_pair_out_auc(estimator, X, y, *, params=None):
     if classes is None and (not flat or task.readout.cuts):
         raise ValueError("leave_pair_out_auc ranks one output; y has several.")
     if classes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2:
-        raise ValueError("leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class.")
+        raise ValueError(
+            "leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class."
+        )
     whole = task.holdout().whole
     whole.precision = whole.precision.explicit()
     if classes is None:

@@ -1,8 +1,8 @@
 """Which way a cross-validation goes, and why.
 
-    one fit          closed-form held-out predictions from one P
-    one P per fold   a pipeline: its first steps are fitted on each training part, then one solve there
-    refit            scikit-learn fits the estimator on each training part
+one fit          closed-form held-out predictions from one P
+one P per fold   a pipeline: its first steps are fitted on each training part, then one solve there
+refit            scikit-learn fits the estimator on each training part
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
 """A stand-in that lets scikit-learn's own loop do the book-keeping of a closed-form cross-validation.
 
-scikit-learn's functions are handed row numbers in place of X and a :class:`StandIn` in place of the estimator. "Fitting" it on the numbers
-of a training part looks up the model without the other rows; "predicting" at numbers returns fits that follow from P. Scorers,
-multi-metric dictionaries, train scores, timings, error scores and column order are then scikit-learn's, not a copy of them.
+scikit-learn's functions are handed row numbers in place of X and a :class:`StandIn` in place of the estimator.
+"Fitting" it on the numbers of a training part looks up the model without the other rows; "predicting" at numbers
+returns fits that follow from P. Scorers, multi-metric dictionaries, train scores, timings, error scores and column
+order are then scikit-learn's, not a copy of them.
 """
 
 import numpy as np

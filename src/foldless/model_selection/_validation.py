@@ -1,4 +1,4 @@
-"""cross_val_predict, cross_val_score, cross_validate, explain: scikit-learn's signatures, one fit where exactness allows."""
+"""scikit-learn's cross_val_predict, cross_val_score and cross_validate, from one fit where exactness allows."""
 
 import warnings
 from dataclasses import dataclass
@@ -11,7 +11,12 @@ from sklearn.metrics import check_scoring
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils import _safe_indexing, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, get_routing_for_object, process_routing
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    get_routing_for_object,
+    process_routing,
+)
 
 from foldless.model_selection._path import ONE_FIT, REFIT, Path, RefitWarning, build_task, check_splits, route
 from foldless.model_selection._standin import Run, StandIn
@@ -38,14 +43,14 @@ def cross_validate(
 ):
     """Scores of every split; :func:`sklearn.model_selection.cross_validate` from one fit where that is exact.
 
-    All parameters are those of scikit-learn. ``n_jobs`` and ``pre_dispatch`` matter where the estimator is refitted; one fit uses the
-    threads of the linear algebra library.
+    All parameters are those of scikit-learn. ``n_jobs`` and ``pre_dispatch`` matter where the estimator is refitted;
+    one fit uses the threads of the linear algebra library.
 
     Returns
     -------
     dict
-        scikit-learn's dictionary and ``"path"``, which says how the numbers were computed and why. The time of the one fit is part of the first
-        ``fit_time``.
+        scikit-learn's dictionary and ``"path"``, which says how the numbers were computed and why. The time of the
+        one fit is part of the first ``fit_time``.
 
     Examples
     --------
@@ -113,7 +118,9 @@ def cross_val_score(
     array([0.471, 0.493, 0.502])
     """
     if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
-        raise ValueError(f"scoring={scoring!r} names several metrics; cross_val_score takes one, cross_validate takes many.")
+        raise ValueError(
+            f"scoring={scoring!r} names several metrics; cross_val_score takes one, cross_validate takes many."
+        )
     result = cross_validate(
         estimator,
         X,
@@ -143,7 +150,7 @@ def cross_val_predict(
     pre_dispatch="2*n_jobs",
     method="predict",
 ):
-    """Held-out prediction of every row; :func:`sklearn.model_selection.cross_val_predict` from one fit where that is exact.
+    """Held-out prediction of every row: :func:`sklearn.model_selection.cross_val_predict` from one fit where exact.
 
     All parameters are those of scikit-learn.
 
@@ -167,7 +174,14 @@ def cross_val_predict(
     plan = _plan("cross_val_predict", estimator, X, y, groups, cv, params, method=method)
     if plan.run is None:
         return skl.cross_val_predict(
-            estimator, X, y, **plan.by_refit(), n_jobs=n_jobs, verbose=verbose, pre_dispatch=pre_dispatch, method=method
+            estimator,
+            X,
+            y,
+            **plan.by_refit(),
+            n_jobs=n_jobs,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            method=method,
         )
     if plan.leaves_one_out:
         return plan.run.loo(method)
@@ -244,7 +258,9 @@ def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="p
     one_by_one = isinstance(cv, LeaveOneOut) and owner != "cross_validate"
     if one_by_one:
         splits = None
-        alone = task.codes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2
+        alone = (
+            task.codes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2
+        )
         problem = Path(REFIT, "leaving out a row empties its class") if alone else None
     else:
         splits = list(cv.split(X, y, **split_params))
@@ -257,10 +273,23 @@ def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="p
             plan.refit_arguments["groups"] = None
             plan.refit_arguments["params"] = {k: v for k, v in params.items() if k not in split_params} or None
         return plan
-    run = Run(solved, task, classes, flat, X, y, sample_weight, probabilities=method.endswith("proba") or bool(scoring))
+    run = Run(
+        solved,
+        task,
+        classes,
+        flat,
+        X,
+        y,
+        sample_weight,
+        probabilities=method.endswith("proba") or bool(scoring),
+    )
     shares = True if one_by_one else run.holdout.plan([len(train) for train, _ in splits])
     held = task.problem.describe_holder()
-    detail = f"{held}" if shares else "each training part solved alone, which is less work than P of all rows for these splits"
+    detail = (
+        f"{held}"
+        if shares
+        else "each training part solved alone, which is less work than P of all rows for these splits"
+    )
     path = Path(ONE_FIT, f"{path.reason} ({detail})")
     rows = np.arange(n)[:, None]
     return Plan(path, run, rows, splits, one_by_one, score_params)
@@ -280,7 +309,9 @@ def _routed(owner, estimator, cv, params, groups, scoring):
     if not sklearn.get_config().get("enable_metadata_routing", False):
         return {"groups": groups}, params, None
     if groups is not None:
-        raise ValueError("`groups` can only be passed if metadata routing is not enabled; pass params={'groups': groups}.")
+        raise ValueError(
+            "`groups` can only be passed if metadata routing is not enabled; pass params={'groups': groups}."
+        )
     once = MethodMapping()
     router = MetadataRouter(owner=owner)
     router.add(splitter=cv, method_mapping=once.add(caller="fit", callee="split"))

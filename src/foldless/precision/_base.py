@@ -8,8 +8,8 @@ P is symmetric, positive semi-definite, P Q = 0, and [P G'; G .] is the inverse 
 seen here: with W^1/2 S W^1/2, W^1/2 Q and W^1/2 Y in place of S, Q, Y the same formulas hold (``foldless.problem``).
 
 Every holder subclasses :class:`Precision`, which only needs ``apply``, ``G``, ``diagonal`` and ``columns``; a holder
-overrides ``block_times`` and ``residual`` where it knows a cheaper way. To add a holder, write these and add it to the
-table of cases in ``tests/cases.py``: the laws and the comparison with refits then run on it.
+overrides ``block_times`` and ``residual`` where it knows a cheaper way. To add a holder, write these and add it to
+the table of cases in ``tests/cases.py``: the laws and the comparison with refits then run on it.
 """
 
 from abc import ABC, abstractmethod
@@ -39,6 +39,7 @@ class Precision(ABC):
     n: int
     alpha: float
     definite: bool = True  # whether blocks of P are positive definite
+    _last: tuple = (None, None)
 
     @property
     @abstractmethod
@@ -61,14 +62,25 @@ class Precision(ABC):
         """P[rows, rows]."""
         return self.columns(rows)[rows]
 
+    def _same_block(self, rows):
+        """``block(rows)``, kept while the same held-out set is asked again."""
+        if self._last[0] is not rows:
+            self._last = rows, self.block(rows)
+        return self._last[1]
+
     def block_times(self, rows, Y):
         """P[rows, rows] Y."""
-        return self.block(rows) @ Y
+        return self._same_block(rows) @ Y
 
     def residual(self, rows, A, Y):
         """Held-out residuals E = P[rows, rows]^-1 A[rows], for A = P Y of shape (n, m)."""
         try:
-            return solve(self.block(rows), A[rows], assume_a="pos" if self.definite else "sym", check_finite=False)
+            return solve(
+                self._same_block(rows),
+                A[rows],
+                assume_a="pos" if self.definite else "sym",
+                check_finite=False,
+            )
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
 

@@ -7,7 +7,8 @@ M^-1 is then the squared column norms of L^-1, and a block of t rows costs n t^2
 numerically positive definite.
 
 P and G do not change when S gains Q C Q', since P Q = 0. ``S + tau Q Q'`` with tau of the size of S therefore removes
-the cancellation in M^-1 - M^-1 Q G that a kernel without constant part (centred features) would suffer at small alpha.
+the cancellation in M^-1 - M^-1 Q G that a kernel without constant part (centred features) would suffer at small
+alpha.
 """
 
 import numpy as np

@@ -7,7 +7,8 @@ S = Phi Phi' with Phi of shape (n, r). With Q = Qo R and the thin decomposition 
 Nothing n x n is ever formed: n r^2 once, O(n r) for each alpha and each target. A held-out set of t rows is solved on
 its smaller side. With Psi = [Qo, U sqrt(s / (s + alpha))], P = (I - Psi Psi') / alpha and
 
-    P_te,te^-1 = alpha (I + Psi_te T^-1 Psi_te'),   T = I - Psi_te' Psi_te = diag(0, alpha/(s + alpha)) + Psi_tr' Psi_tr
+    P_te,te^-1 = alpha (I + Psi_te T^-1 Psi_te'),   T = I - Psi_te' Psi_te = diag(0, alpha/(s + alpha)) + Psi_tr'
+    Psi_tr
 
 T is what the training part alone would give; its right-hand form has no subtraction and is used whenever the held-out
 rows carry so much of the features that the left-hand one would lose digits (leverage above 1 - 1e-4).

@@ -6,9 +6,9 @@ With Q = Qo R (QR), C = I - Qo Qo' and C S C = U diag(s) U' on the complement of
     G(alpha) = R^-1 Qo' (I - S P(alpha))          since Q' A = 0
 
 There is no subtraction: P Q = 0 holds to rounding, eigenvalues that rounding made negative are set to zero, and the
-result stays finite for any alpha > 0. One eigendecomposition (about 9 n^3 flops), then O(n^2) for each alpha; a path of
-k values costs one n x n by n x k product for all the diagonals. A kernel matrix with eigenvalues below -tolerance is no
-kernel matrix and is refused.
+result stays finite for any alpha > 0. One eigendecomposition (about 9 n^3 flops), then O(n^2) for each alpha; a path
+of k values costs one n x n by n x k product for all the diagonals. A kernel matrix with eigenvalues below -tolerance
+is no kernel matrix and is refused.
 """
 
 import numpy as np
