@@ -16,6 +16,7 @@ row are no evidence (left out, their class does not exist) and are set aside.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -39,6 +40,17 @@ def _two_columns(scores):
     """Scores of two classes against a second column of zeros, in double precision."""
     S = np.asarray(scores, float)
     return np.column_stack([np.zeros_like(S), S]) if S.ndim == 1 else S
+
+
+class Calibrator(Protocol):
+    """Probabilities from scores."""
+
+    @classmethod
+    def fit(cls, S, codes, w):
+        """From held-out scores (n, c), class codes and weights."""
+
+    def proba(self, scores):
+        """Class probabilities, shape (n, c)."""
 
 
 @dataclass(frozen=True)
@@ -151,4 +163,4 @@ def _keep_leader(p, S):
     return p / p.sum(1, keepdims=True)
 
 
-CALIBRATIONS = {"sigmoid": Sigmoid, "isotonic": Isotonic}
+CALIBRATIONS: dict[str, type[Calibrator]] = {"sigmoid": Sigmoid, "isotonic": Isotonic}

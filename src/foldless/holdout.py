@@ -28,8 +28,8 @@ from functools import cached_property
 import numpy as np
 
 from foldless._array import product
-from foldless.precision import Explicit
-from foldless.precision._base import SingularBlockError
+from foldless.precision import Explicit, Precision, SingularBlockError
+from foldless.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,11 @@ class Batch:
 class Model:
     """A fitted training part: ``rows`` with whitened targets Y, coefficients A and B."""
 
-    problem = None
+    problem: Problem
     rows: np.ndarray
     Y: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
 
     @property
     def root(self):
@@ -129,12 +131,11 @@ class Solution(Model):
         return self.problem.choice
 
     @cached_property
-    def precision(self):
+    def precision(self) -> Precision:
         """P, or J where rows take their basis functions along."""
-        P = self._own_precision
         if not self.problem.drops_basis:
-            return P
-        K, P = self.problem.basis_functions(self.rows), P.explicit()
+            return self._own_precision
+        K, P = self.problem.basis_functions(self.rows), self._own_precision.explicit()
         PK = P.apply(K)
         KPK = product(K, PK, transpose_a=True)
         KPK.flat[:: len(self.rows) + 1] -= 1.0
@@ -154,11 +155,10 @@ class Solution(Model):
     def batch(self, members):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
         sites = self.sites(members)
-        P = self.precision.explicit().P
         return Batch.solve(
             self.Y[members],
             self.site_A[sites],
-            P[sites[:, :, None], sites[:, None, :]],
+            self.precision.explicit().diagonal_blocks(sites),
             self.Y.T @ self.A,
             self.Y.T @ self.Y,
             self.problem.alpha,
@@ -178,21 +178,24 @@ class Solution(Model):
 
         ``K_new`` is the kernel between the new points and the basis rows, ``Q_new`` their unpenalised columns.
         """
-        K_basis = None if self.problem.penalty == "rkhs" else self.problem.basis_functions(self.rows)
-        s = self.root * K_new.T if K_basis is None else K_basis @ K_new.T
+        if self.problem.penalty == "rkhs":
+            s = self.root * K_new.T
+        else:
+            K = self.problem.basis_functions(self.rows)
+            s = K @ K_new.T
         c = self._own_precision.apply(s) + self._own_precision.G.T @ Q_new.T
         f = s.T @ self.A + Q_new @ self.B
         E = self.loo().E
         F = f[:, None, :] - c.T[:, :, None] * E[:, 0]
         if self.problem.drops_basis:
-            F -= (K_basis.T @ c - K_new.T).T[:, :, None] * E[:, 1]
+            F -= (K.T @ c - K_new.T).T[:, :, None] * E[:, 1]
         return F
 
 
 class Part(Model):
     """The model without the positions ``removed`` of a full solution, by P alone."""
 
-    def __init__(self, whole, removed):
+    def __init__(self, whole: Solution, removed):
         self.problem, self.whole, self.removed = whole.problem, whole, removed
         kept = np.ones(len(whole.rows), bool)
         kept[removed] = False
@@ -206,12 +209,12 @@ class Part(Model):
         return self.whole.precision.columns(self.sites)
 
     @cached_property
-    def A(self):
+    def A(self):  # type: ignore[override]
         """Coefficients of the training rows."""
         return self.whole.A[self.kept] - self._columns[self.kept] @ self.E
 
     @cached_property
-    def B(self):
+    def B(self):  # type: ignore[override]
         """Coefficients of the unpenalised columns."""
         return self.whole.B - self.whole.precision.G[:, self.sites] @ self.E
 
@@ -248,8 +251,7 @@ class Part(Model):
         rows = columns[sites]  # (n_tr, s, sites of the held-out set)
         block = columns[self.sites]
         half = np.linalg.solve(block, columns.T).T[sites]
-        own = P.diagonal()[sites[:, :, None]] if sites.shape[1] == 1 else P.P[sites[:, :, None], sites[:, None, :]]
-        D = own - rows @ half.transpose(0, 2, 1)
+        D = P.diagonal_blocks(sites) - rows @ half.transpose(0, 2, 1)
         total = self.moments()[1] / self.problem.alpha
         return Batch.solve(self.Y[:, None, :], A, D, total, self.Y.T @ self.Y, self.problem.alpha)
 

@@ -254,7 +254,12 @@ def resolve(kernel, X, *, gamma="scale", degree=3, coef0=1.0, eta=1.0, sample_we
         parameters["gamma"] = _resolve_gamma(gamma, X, sample_weight)
     for name in wanted - {"gamma"}:
         value = parameters[name]
-        if not isinstance(value, Real) or not np.isfinite(value) or value < 0 or (name != "coef0" and value == 0):
+        if (
+            not isinstance(value, Real)
+            or not np.isfinite(float(value))
+            or value < 0
+            or (name != "coef0" and value == 0)
+        ):
             low = ">= 0" if name == "coef0" else "> 0"
             raise ValueError(f"{name}={value!r} must be a finite number {low} for kernel={kernel!r}.")
     return kind(**{name: parameters[name] for name in wanted})

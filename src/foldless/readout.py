@@ -27,10 +27,24 @@ Classes without mass in a training part never win there.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
+
+
+class Readout(Protocol):
+    """What ``foldless.task`` asks of a readout."""
+
+    needs_moments: ClassVar[bool]
+
+    @property
+    def cuts(self) -> bool:
+        """Whether the decision is shifted to the best leave-one-out cut."""
+
+    def scores(self, fits, moments):
+        """Decisions of fits (..., t, m) by the class matrices of their training part, before any cut."""
 
 
 def indicator(codes, n_classes, dtype):
@@ -44,8 +58,8 @@ def indicator(codes, n_classes, dtype):
 class Regression:
     """Targets are values; decisions are the fits."""
 
-    needs_moments = False
-    cuts = False
+    needs_moments: ClassVar[bool] = False
+    cuts: ClassVar[bool] = False
 
     def scores(self, fits, moments=None):
         """The fits themselves."""
@@ -57,8 +71,8 @@ class OneAgainstAll:
     """Targets +-1, one column a class (one column in all for two classes); decisions are the fits."""
 
     n_classes: int
-    needs_moments = False
-    cuts = False
+    needs_moments: ClassVar[bool] = False
+    cuts: ClassVar[bool] = False
 
     def targets(self, codes, dtype):
         """+1 in the column of the own class, -1 elsewhere."""
@@ -80,7 +94,7 @@ class Discriminant:
     n_components: int | None = None
     centred: bool = True  # an intercept was fitted: the constant score is trivial
 
-    needs_moments = True
+    needs_moments: ClassVar[bool] = True
 
     @property
     def cuts(self):

@@ -11,19 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.calibration import fit_calibration
+from foldless.calibration import Calibrator, fit_calibration
 from foldless.holdout import Holdout
-from foldless.readout import best_cut
+from foldless.problem import Problem
+from foldless.readout import Readout, best_cut
 
 
 @dataclass(frozen=True)
 class Rule:
     """Decisions and probabilities from fits."""
 
-    readout: object
+    readout: Readout
     moments: tuple | None
     cut: float = 0.0
-    calibrator: object = None
+    calibrator: Calibrator | None = None
 
     def decision(self, fits):
         """Decision values: (t,) for two classes, else (t, c)."""
@@ -31,6 +32,7 @@ class Rule:
 
     def proba(self, fits):
         """Class probabilities (t, c)."""
+        assert self.calibrator is not None
         return self.calibrator.proba(self.readout.scores(fits, self.moments))
 
 
@@ -38,9 +40,9 @@ class Rule:
 class Task:
     """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration."""
 
-    problem: object
+    problem: Problem
     Y: np.ndarray
-    readout: object
+    readout: Readout
     codes: np.ndarray | None = None
     n_classes: int = 0
     calibration: str | None = None
@@ -67,10 +69,13 @@ class Task:
         calibrate = probabilities and self.calibration is not None
         if not (self.readout.cuts or calibrate):
             return Rule(self.readout, moments)
+        assert self.codes is not None
         scores, codes = self.loo_scores(model), self.codes[model.rows]
         weights = np.square(model.root[:, 0])
         cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
-        calibrator = fit_calibration(self.calibration, scores, codes, self.n_classes, weights) if calibrate else None
+        calibrator = (
+            fit_calibration(str(self.calibration), scores, codes, self.n_classes, weights) if calibrate else None
+        )
         return Rule(self.readout, moments, cut, calibrator)
 
     def loo_scores(self, model):

@@ -1,8 +1,8 @@
 """P = M^-1 - M^-1 Q G, held in four ways behind the same verbs (see ``_base.Precision``)."""
 
-from foldless.precision._base import Explicit, Precision
+from foldless.precision._base import Explicit, Precision, SingularBlockError
 from foldless.precision.factored import Factored
 from foldless.precision.lowrank import LowRank
 from foldless.precision.spectral import Spectral, Spectrum
 
-__all__ = ["Explicit", "Factored", "LowRank", "Precision", "Spectral", "Spectrum"]
+__all__ = ["Explicit", "Factored", "LowRank", "Precision", "SingularBlockError", "Spectral", "Spectrum"]

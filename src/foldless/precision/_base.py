@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, solve
+from scipy.linalg import LinAlgError, qr, solve
 
 from foldless._array import product
 
@@ -31,6 +31,11 @@ class SingularBlockError(ValueError):
             f"leaving out {len(rows)} of {n} rows leaves a training part that does not determine the model: too few"
             " rows for the unpenalised columns, or an alpha too small for this precision."
         )
+
+
+def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
+    """Q = Qo R; SciPy has no QR of zero columns."""
+    return qr(Q, mode="economic", check_finite=False) if Q.shape[1] else (Q, np.zeros((0, 0), Q.dtype))
 
 
 class Precision(ABC):
@@ -61,6 +66,12 @@ class Precision(ABC):
     def block(self, rows):
         """P[rows, rows]."""
         return self.columns(rows)[rows]
+
+    def diagonal_blocks(self, rows):
+        """P[rows_i, rows_i] for each row_i of ``rows`` (k, t), shape (k, t, t)."""
+        if rows.shape[1] == 1:
+            return self.diagonal()[rows][:, :, None]
+        return np.stack([self.block(each) for each in rows])
 
     def _same_block(self, rows):
         """``block(rows)``, kept while the same held-out set is asked again."""
@@ -124,6 +135,10 @@ class Explicit(Precision):
     def block(self, rows):
         """P[rows, rows]."""
         return self.P[np.ix_(rows, rows)]
+
+    def diagonal_blocks(self, rows):
+        """P[rows_i, rows_i] for each row_i of ``rows`` (k, t), shape (k, t, t)."""
+        return self.P[rows[:, :, None], rows[:, None, :]]
 
     def explicit(self):
         """P is explicit already."""

@@ -7,19 +7,18 @@ S = Phi Phi' with Phi of shape (n, r). With Q = Qo R and the thin decomposition 
 Nothing n x n is ever formed: n r^2 once, O(n r) for each alpha and each target. A held-out set of t rows is solved on
 its smaller side. With Psi = [Qo, U sqrt(s / (s + alpha))], P = (I - Psi Psi') / alpha and
 
-    P_te,te^-1 = alpha (I + Psi_te T^-1 Psi_te'),   T = I - Psi_te' Psi_te = diag(0, alpha/(s + alpha)) + Psi_tr'
-    Psi_tr
+    P_te,te^-1 = alpha (I - Psi_te Psi_te')^-1 = alpha (I + Psi_te (I - Psi_te' Psi_te)^-1 Psi_te')
 
-T is what the training part alone would give; its right-hand form has no subtraction and is used whenever the held-out
-rows carry so much of the features that the left-hand one would lose digits (leverage above 1 - 1e-4).
+Held-out rows that carry most of a feature leave I - Psi_te Psi_te' without digits (leverage above 1 - 1e-6); these sets
+are fitted anew without them, n r^2 each.
 """
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr, solve_triangular, svd
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular, svd
 
-from foldless.precision._base import Precision, SingularBlockError
+from foldless.precision._base import Precision, SingularBlockError, orthonormal
 
-FREE = 1e-4  # share of a row not explained by its own target, below which A / P would lose more than 4 digits
+FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 
 
 class LowRank(Precision):
@@ -27,8 +26,8 @@ class LowRank(Precision):
 
     def __init__(self, Phi, Q, alpha):
         self.n, q = Q.shape
-        self.Qo, self.R = qr(Q, mode="economic") if q else (Q, np.zeros((0, 0), Q.dtype))
-        self.Phi = Phi
+        self.Qo, self.R = orthonormal(Q)
+        self.Phi, self.Q = Phi, Q
         centred = Phi - self.Qo @ (self.Qo.T @ Phi)
         U, sigma, _ = svd(centred, full_matrices=False, overwrite_a=True, check_finite=False)
         eps = np.finfo(U.dtype).eps
@@ -44,8 +43,6 @@ class LowRank(Precision):
         self.alpha = alpha
         self._weights = 1.0 / (self.s + alpha)
         self._Psi = np.hstack([self.Qo, self.U * np.sqrt(self.s * self._weights)])
-        # I - Psi' Psi, the part of T that belongs to the penalty
-        self._ridge = np.concatenate([np.zeros(self.Qo.shape[1], self.U.dtype), alpha * self._weights])
 
     def at(self, alpha):
         """P of the same features for another alpha."""
@@ -116,12 +113,13 @@ class LowRank(Precision):
         return E
 
     def _refit_residual(self, rows, Y):
-        """Y_te - Psi_te T^-1 Psi_tr' Y_tr with T from the training rows: costs n r^2 and subtracts nothing."""
+        """Fit the training rows by themselves and evaluate: n r^2, and nothing of the held-out rows enters."""
         rest = np.ones(self.n, bool)
         rest[rows] = False
-        Psi = self._Psi[rest]
         try:
-            factor = cho_factor(Psi.T @ Psi + np.diag(self._ridge), lower=True, check_finite=False)
+            alone = LowRank(self.Phi[rest], self.Q[rest], self.alpha)
+            B = alone.G @ Y[rest]
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
-        return Y[rows] - self._Psi[rows] @ cho_solve(factor, Psi.T @ Y[rest], check_finite=False)
+        weights = self.Phi[rest].T @ alone.apply(Y[rest])
+        return Y[rows] - self.Phi[rows] @ weights - self.Q[rows] @ B

@@ -12,10 +12,10 @@ is no kernel matrix and is refused.
 """
 
 import numpy as np
-from scipy.linalg import eigh, qr, solve_triangular
+from scipy.linalg import eigh, solve_triangular
 
 from foldless._array import product
-from foldless.precision._base import Precision
+from foldless.precision._base import Precision, orthonormal
 
 
 class Spectrum:
@@ -24,7 +24,7 @@ class Spectrum:
     def __init__(self, S, Q):
         self.n, q = Q.shape
         size = max(float(S.diagonal().max(initial=0.0)), np.finfo(S.dtype).tiny)
-        self.Qo, self.R = qr(Q, mode="economic") if q else (Q, np.zeros((0, 0), Q.dtype))
+        self.Qo, self.R = orthonormal(Q)
         self.QS = self.Qo.T @ S
         if q:
             # C S C - size Qo Qo': the columns of Qo become the q lowest eigenvectors, apart from all others.

@@ -1,0 +1,183 @@
+"""Held-out fits, models, class matrices and nested leave-one-out against plain refits."""
+
+import numpy as np
+import pytest
+from cases import CASES, NAMES, Case, assert_close, odd_splits
+
+from foldless import reference
+from foldless.holdout import Holdout, Part, Solution, loo_path
+
+tables = pytest.mark.parametrize("case", CASES, ids=NAMES)
+ways = pytest.mark.parametrize("way", ["part", "solve", None])
+
+
+def target(case):
+    return case.Y.astype(case.dtype)
+
+
+@tables
+def test_leave_one_out_equals_refits(case):
+    whole = Holdout(case.problem(), target(case)).whole
+    loo = whole.loo()
+    fits = loo.fits[:, 0] / whole.root
+    expected = [
+        reference.heldout_fits(case.K, case.Y, np.delete(np.arange(len(case.K)), i), [i], case.alpha, **case.oracle)[0]
+        for i in whole.rows
+    ]
+    assert_close(fits, np.array(expected))
+    assert fits.dtype == case.dtype
+
+
+@tables
+@ways
+def test_any_split_at_any_rows_equals_refits(case, way):
+    """Held-out rows, training rows, rows in neither part, rows of weight 0: all from one model."""
+    holdout = Holdout(case.problem(), target(case), way=way)
+    everything = np.arange(len(case.K))
+    for train, test in odd_splits(len(case.K)):
+        model = holdout.part(train)
+        expected = reference.heldout_fits(case.K, case.Y, train, everything, case.alpha, **case.oracle)
+        assert_close(model.fits(everything), expected)
+        assert_close(model.fits(test), expected[test])
+
+
+@tables
+@pytest.mark.parametrize("way", ["part", "solve"])
+def test_the_model_without_a_set_has_the_coefficients_of_a_refit(case, way):
+    if case.basis == "all":
+        pytest.skip("the refit of the oracle keeps the training basis only; fits are compared elsewhere")
+    train = odd_splits(len(case.K))[2][0]
+    model = Holdout(case.problem(), target(case), way=way).part(train)
+    basis, beta, B = model.expansion()
+    train = np.sort(train[case.w[train] > 0])
+    expected, offset = reference.fit(
+        case.K[np.ix_(train, train)],
+        case.Y[train],
+        case.alpha,
+        w=case.w[train],
+        Q=case.Q[train],
+        penalty=case.penalty,
+    )
+    np.testing.assert_array_equal(basis, train)
+    if case.kernel != "linear":  # features centred for accuracy shift the constant between beta and B
+        assert_close(B, offset) if case.q else None
+    assert_close(beta, expected)
+
+
+@tables
+@pytest.mark.parametrize("way", ["part", "solve"])
+def test_class_matrices_equal_those_of_the_refit(case, way):
+    holdout = Holdout(case.problem(), target(case), way=way)
+    for train, _ in odd_splits(len(case.K)):
+        N, U = holdout.part(train).moments()
+        train = train[case.w[train] > 0]
+        F = reference.heldout_fits(case.K, case.Y, train, train, case.alpha, **case.oracle)
+        Yw = case.Y[train] * case.w[train, None]
+        assert_close(N, Yw.T @ case.Y[train])
+        assert_close(U, Yw.T @ (case.Y[train] - F), scale=np.abs(N).max())
+
+
+@tables
+@pytest.mark.parametrize("way", ["part", "solve"])
+def test_leave_one_out_inside_a_training_part_equals_a_double_refit(case, way):
+    holdout = Holdout(case.problem(), target(case), nested=True, way=way)
+    train = odd_splits(len(case.K))[3][0]
+    model = holdout.part(train)
+    inner = model.loo()
+    expected = [
+        reference.heldout_fits(case.K, case.Y, train[train != i], [i], case.alpha, **case.oracle)[0] for i in model.rows
+    ]
+    assert_close(inner.fits[:, 0] / model.root, np.array(expected))
+    N, U = inner.moments()
+    i = 4
+    rest = np.setdiff1d(model.rows, model.rows[i])
+    F = reference.heldout_fits(case.K, case.Y, rest, rest, case.alpha, **case.oracle)
+    Yw = case.Y[rest] * case.w[rest, None]
+    assert_close(N[i], Yw.T @ case.Y[rest])
+    assert_close(U[i], Yw.T @ (case.Y[rest] - F), scale=np.abs(N[i]).max())
+
+
+@tables
+def test_pairs_left_out_together_equal_refits(case):
+    whole = Holdout(case.problem(), target(case)).whole
+    pairs = np.array([[0, 1], [5, 2], [7, 16]])
+    batch = whole.batch(pairs)
+    fits = batch.fits / whole.root[pairs]
+    for k, pair in enumerate(whole.rows[pairs]):
+        train = np.setdiff1d(np.arange(len(case.K)), pair)
+        expected = reference.heldout_fits(case.K, case.Y, train, pair, case.alpha, **case.oracle)
+        assert_close(fits[k], expected)
+        F = reference.heldout_fits(case.K, case.Y, train, train, case.alpha, **case.oracle)
+        Yw = case.Y[train] * case.w[train, None]
+        assert_close(batch.moments()[1][k], Yw.T @ (case.Y[train] - F), scale=np.abs(batch.mass).max())
+
+
+@tables
+def test_leave_one_out_models_at_new_points_equal_refits(case):
+    """The last five rows are the new points; the rest is the data."""
+    if case.q == 3 or "zeros" in case.weights:
+        case = Case(case.kernel, case.penalty, case.basis, "random", min(case.q, 1), case.alpha, case.shape, case.dtype)
+    n = len(case.K) - 5
+    old, new = np.arange(n), np.arange(n, n + 5)
+    whole = Holdout(case.problem().subset(old), target(case)[old]).whole
+    K, Q = whole.problem.gram_new(case.X[new], whole.rows)
+    F = whole.loo_at(K, Q)
+    inner, w = case.K[np.ix_(np.r_[old, new], np.r_[old, new])], case.w.copy()
+    w[new] = 0.0  # part of the kernel matrix, not of the data: no basis functions there either
+    for i in (0, 3, n - 1):
+        expected = reference.heldout_fits(
+            inner, case.Y, np.delete(old, i), new, case.alpha, **{**case.oracle, "w": w, "Q": case.Q[:, : case.q]}
+        )
+        assert_close(F[:, i], expected)
+
+
+def test_changing_y_leaves_P_identical():
+    case = Case()
+    first = Solution(case.problem(), np.arange(26), case.Y).precision.explicit().P
+    second = Solution(case.problem(), np.arange(26), case.Y[::-1] ** 2).precision.explicit().P
+    np.testing.assert_array_equal(first, second)
+
+
+def test_shuffling_rows_shuffles_results():
+    case = Case(weights="random")
+    order = np.random.default_rng(0).permutation(26)
+    one = Holdout(case.problem(), case.Y).whole.loo().fits[order]
+    two = Holdout(case.problem().subset(order), case.Y[order]).whole.loo().fits
+    assert_close(two, one)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_row_of_weight_two_is_fitted_like_a_doubled_row(kernel):
+    case = Case(kernel=kernel)
+    problem = case.problem()
+    w = np.ones(26)
+    w[3] = 2
+    problem.root_w = np.sqrt(w)
+    doubled = np.r_[np.arange(26), 3]
+    one = Holdout(problem, case.Y).whole.fits(np.arange(26))
+    two = Holdout(case.problem().subset(doubled), case.Y[doubled]).whole.fits(np.arange(26))
+    assert_close(one, two)
+
+
+def test_the_cheaper_way_is_taken():
+    case = Case(shape=(40, 3))
+    holdout = Holdout(case.problem(), case.Y)
+    assert not holdout.plan([20, 20])  # two halves: two small fits
+    assert isinstance(holdout.part(np.arange(20)), Solution)
+    assert holdout.plan([36] * 10)  # ten folds: P of all rows
+    assert isinstance(holdout.part(np.arange(36)), Part)
+    assert isinstance(holdout.part(np.arange(4)), Solution)  # the training part is the small side
+
+
+@pytest.mark.parametrize("weights", ["none", "zeros"])
+def test_the_alpha_path_gives_leave_one_out_for_every_alpha(weights):
+    case = Case(weights=weights)
+    problem = case.problem()
+    rows, alphas = problem.active, np.logspace(-3, 3, 7)
+    root = problem.root_w[rows][:, None]
+    E = loo_path(problem.spectrum(rows), root * case.Y[rows], alphas)
+    for k, alpha in enumerate(alphas):
+        for i, row in enumerate(rows[:4]):
+            train = np.setdiff1d(np.arange(26), row)
+            expected = reference.heldout_fits(case.K, case.Y, train, [row], alpha, **case.oracle)[0]
+            assert_close(case.Y[row] - E[k, i] / root[i], expected)
