@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedShuffleSplit
+from threadpoolctl import threadpool_limits
 
 from common import load, markdown, parser, report, standardised, timed, tune
 from foldless import LSSVC, KernelFisherDiscriminant
@@ -64,6 +65,7 @@ def row(name, losses, seconds):
     }
 
 
+@threadpool_limits.wrap(limits=1)  # small matrices are fastest on one thread
 def main():
     options = parser(__doc__)
     options.add_argument("--data", type=Path)

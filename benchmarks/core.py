@@ -197,7 +197,7 @@ SUITE = {
 
 def main():
     options = parser(__doc__).parse_args()
-    shrink, repeats = (10, 0) if options.fast else (1, 5)
+    shrink, repeats = (20, 0) if options.fast else (1, 5)
     entries = []
     for threads in THREADS:
         with threadpool_limits(threads):

@@ -10,6 +10,7 @@ thresholds; then each threshold's test error is taken, in per cent. ``--data DIR
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from common import load, markdown, parser, report, standardised, tune
 from foldless import KernelFisherDiscriminant
@@ -40,6 +41,7 @@ def errors(data, n_splits, standardise):
     return {threshold: float(np.mean(values)) for threshold, values in wrong.items()}
 
 
+@threadpool_limits.wrap(limits=1)  # small matrices are fastest on one thread
 def main():
     options = parser(__doc__)
     options.add_argument("--data", type=Path)

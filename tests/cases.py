@@ -159,7 +159,7 @@ SPLITTERS = list(splitters(30, None))
 
 
 def odd_splits(n):
-    """Splits no splitter makes: overlapping tests, tests inside the training part, tiny and empty ones, unordered rows."""
+    """Splits no splitter makes: overlapping tests, tests inside the training part, tiny parts, unordered rows."""
     rng = np.random.default_rng(5)
     order = rng.permutation(n)
     return [

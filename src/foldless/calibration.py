@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 from sklearn.isotonic import IsotonicRegression
 
 
@@ -108,41 +108,60 @@ class Isotonic:
 
 
 def _vector_scaling(S, T, w):
-    """Slopes and offsets of softmax(slope * S + offset) with the least weighted log-loss to T, by Newton's method."""
+    """Slopes >= 0 and offsets of softmax(slope * S + offset) with the least weighted log-loss to the targets T.
+
+    A model that is nearly constant has leave-one-out scores that point away from the labels (leaving out a row moves
+    the intercept to the other side); a negative slope would turn its ranking around. Such slopes are set to zero.
+    """
+    slope, offset = _newton(S, T, w)
+    while (slope < 0).any():
+        S = np.where(slope < 0, 0.0, S)
+        slope, offset = _newton(S, T, w)
+        slope = np.where(S.any(0), slope, 0.0)
+    return slope, offset
+
+
+def _newton(S, T, w):
+    """The unconstrained minimum over slopes and offsets."""
     n, c = S.shape
-    first = c == 2  # two classes have one logit: the first stays at zero
+    first = int(c == 2)  # two classes have one logit: the first stays at zero
     k = c - first
     features = np.concatenate([S[:, first:], np.ones((n, k))], axis=1)
+    same_class = np.tile(np.eye(k, dtype=bool), (2, 2))
     # A common shift of all offsets changes nothing; the faint ridge makes the Hessian definite along it.
     ridge = 1e-10 * w.sum()
 
-    def logits(theta):
+    def evaluate(theta):
+        """Loss and probabilities."""
         z = features * theta
-        return np.hstack([np.zeros((n, int(first))), z[:, :k] + z[:, k:]])
-
-    def loss(theta):
-        return -np.sum(w[:, None] * T * log_softmax(logits(theta), axis=1)) + 0.5 * ridge * theta @ theta
+        logits = np.zeros((n, c))
+        logits[:, first:] = z[:, :k] + z[:, k:]
+        logits -= logits.max(1, keepdims=True)
+        p = np.exp(logits)
+        total = p.sum(1, keepdims=True)
+        loss = np.sum(w * (np.log(total[:, 0]) - np.einsum("ij,ij->i", T, logits)))
+        return loss + 0.5 * ridge * theta @ theta, p / total
 
     theta = np.concatenate([np.ones(k), np.zeros(k)])
-    value = loss(theta)
+    value, p = evaluate(theta)
     for _ in range(100):
-        p = softmax(logits(theta), axis=1)
         R, p = (w[:, None] * (p - T))[:, first:], p[:, first:]
         gradient = np.sum(np.tile(R, 2) * features, 0) + ridge * theta
-        # Hessian: sum_i w_i (diag p - p p') weighted by the features of both classes
+        # Hessian: sum_i w_i (diag p - p p') times the features of both classes
         spread = np.tile(p, 2) * features
-        H = -(w[:, None] * spread).T @ spread
-        same_class = np.tile(np.eye(k, dtype=bool), (2, 2))
-        H[same_class] += ((w[:, None] * spread).T @ features)[same_class]
+        weighted = w[:, None] * spread
+        H = -weighted.T @ spread
+        H[same_class] += (weighted.T @ features)[same_class]
         H[np.diag_indices(2 * k)] += ridge
-        step, rate = np.linalg.solve(H, gradient), 1.0
-        while rate > 1e-10 and loss(theta - rate * step) > value:
+        step, rate, last = np.linalg.solve(H, gradient), 1.0, value
+        while True:
+            value, p = evaluate(theta - rate * step)
+            if value <= last or rate < 1e-10:
+                break
             rate /= 2
         theta = theta - rate * step
-        converged = np.abs(rate * step).max() < 1e-13 * (1 + np.abs(theta).max())
-        if converged or rate <= 1e-10:
+        if rate < 1e-10 or np.abs(rate * step).max() < 1e-13 * (1 + np.abs(theta).max()):
             break
-        value = loss(theta)
     slope, offset = np.zeros(c), np.zeros(c)
     slope[first:], offset[first:] = theta[:k], theta[k:]
     return slope, offset

@@ -10,10 +10,12 @@ Two penalties, one engine (S is the Gram matrix P is made of):
 Weights enter by whitening: W^1/2 S W^1/2, W^1/2 Q, W^1/2 Y. Rows of weight 0 stay outside.
 
 The holder of P is chosen here: explicit features when the kernel is linear and has fewer of them than a third of the
-rows (or than rows, at a tiny alpha), otherwise one Cholesky factor; where rounding leaves M without one (tiny alpha, duplicated rows), the eigendecomposition, which
-sets the eigenvalues that rounding made negative to zero. ``choice`` says which and why.
+rows (or than rows, at a tiny alpha), otherwise one Cholesky factor; where rounding leaves M without one (tiny alpha,
+duplicated rows), the eigendecomposition, which sets the eigenvalues that rounding made negative to zero. ``choice``
+says which and why.
 """
 
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -52,18 +54,12 @@ class Problem:
         self.shift = X[self.active].mean(0) if centre else None
 
     def subset(self, rows):
-        """The same problem on these rows alone, its kernel parameters as they were resolved."""
-        X = self.X[rows][:, rows] if isinstance(self.kernel, Precomputed) else self.X[rows]
-        weights = np.square(self.root_w[rows])
-        return Problem(
-            self.kernel,
-            X,
-            alpha=self.alpha,
-            Q=self.Q[rows],
-            sample_weight=weights,
-            penalty=self.penalty,
-            basis=self.basis,
-        )
+        """The same problem on these rows alone: kernel parameters, shift and all stay as they were resolved."""
+        other = copy(self)
+        other.X = self.X[rows][:, rows] if isinstance(self.kernel, Precomputed) else self.X[rows]
+        other.n, other.Q, other.root_w = len(rows), self.Q[rows], self.root_w[rows]
+        other.active = np.flatnonzero(other.root_w)
+        return other
 
     @property
     def drops_basis(self):

@@ -44,8 +44,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     n_components : int, default=None
         Number of discriminant axes kept; None: all, one fewer than classes.
     class_weight : dict, "balanced" or None, default=None
-        Factors on the weights of the classes, scaled to leave the total weight as it is; "balanced" gives all classes
-        the same total, computed once from the y given to ``fit``.
+        Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
+        computed once from the y given to ``fit``.
     calibration : {None, "sigmoid", "isotonic"}, default=None
         How ``predict_proba`` is fitted on leave-one-out scores; None: there is no ``predict_proba``.
 
@@ -114,9 +114,9 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         _check_option("threshold", self.threshold, THRESHOLDS)
 
     def _class_factors(self, mass):
-        """As everywhere, scaled to leave the total mass as it is: alpha is added to a scatter of that mass."""
+        """Given ones are scaled to mean 1: alpha is added to a scatter of that size, and should keep its meaning."""
         factors = super()._class_factors(mass)
-        return None if factors is None else factors * (mass.sum() / (factors @ mass))
+        return factors / factors.mean() if isinstance(self.class_weight, Mapping) else factors
 
     def _readout(self, n_classes, factors):
         most = n_classes - 1 if self.fit_intercept else n_classes

@@ -54,7 +54,7 @@ def _linear(estimator, X, weights):
 def _ridge(estimator, X, y, sample_weight):
     X, y, weights = _checked(estimator, X, y, sample_weight, numeric=True)
     Y = y.astype(X.dtype, copy=False).reshape(len(y), -1)
-    return Task(_linear(estimator, X, weights), Y, Regression()), None, y.ndim == 1
+    return Task(_linear(estimator, X, weights), Y, Regression()), None, Y.shape[1] == 1
 
 
 def _ridge_classifier(estimator, X, y, sample_weight):

@@ -8,7 +8,9 @@ refit            scikit-learn fits the estimator on each training part
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.pipeline import Pipeline
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
 from foldless.model_selection._adapters import TASKS, Unsuited
@@ -53,11 +55,39 @@ def _route_pipeline(pipeline, fit_params):
         own = {key.removeprefix(f"{last_name}__"): value for key, value in fit_params.items()}
         return route(last, own)
     for name, step in steps:
-        if get_tags(step).target_tags.required:
-            return Path(REFIT, f"step {name!r} ({type(step).__name__}) learns from y"), None
+        if not never_sees_y(step):
+            return Path(REFIT, f"step {name!r} ({type(step).__name__}) may learn from y"), None
     names = ", ".join(type(step).__name__ for _, step in steps)
     reason = f"{names} fitted on each training part, then one solve of {type(last).__name__} there"
     return Path(ONE_P_PER_FOLD, reason), None
+
+
+# Modules whose transformers take y for the sake of the interface and ignore it. No tag says so: SelectKBest and PCA
+# carry the same ones.
+BLIND = (
+    "sklearn.decomposition",
+    "sklearn.feature_extraction",
+    "sklearn.impute",
+    "sklearn.kernel_approximation",
+    "sklearn.preprocessing",
+    "sklearn.random_projection",
+    "aeon.transformations",
+    "sktime.transformations",
+)
+
+
+def never_sees_y(step):
+    """Whether a transformer is known to learn from X alone."""
+    if step is None or isinstance(step, str):  # "passthrough", "drop"
+        return True
+    if isinstance(step, Pipeline):
+        return all(never_sees_y(inner) for _, inner in step.steps)
+    if isinstance(step, FeatureUnion):
+        return all(never_sees_y(inner) for _, inner in step.transformer_list)
+    if isinstance(step, ColumnTransformer):
+        return all(never_sees_y(inner) for _, inner, _ in step.transformers)
+    known = isinstance(step, VarianceThreshold) or type(step).__module__.startswith(BLIND)
+    return known and not get_tags(step).target_tags.required
 
 
 def build_task(estimator, X, y, sample_weight):

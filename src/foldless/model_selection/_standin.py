@@ -56,11 +56,9 @@ class Run:
         if not (task.problem.penalty == "coef" and task.problem.basis == "all"):  # there, all rows carry the model
             task = task.subset(np.sort(train))
             model = Moved(task.problem, model)
-        elif fitted.kernel == "precomputed":
-            fitted.n_features_in_ = len(train)
         if fitted.kernel == "precomputed":
             fitted.n_features_in_ = task.problem.n
-        return fitted._accept(task, model, self.task.rule(model))
+        return fitted._accept(task, model, task.rule(model))
 
 
 class Moved(Model):

@@ -239,7 +239,8 @@ def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="p
             warnings.warn(f"{owner} refits {type(estimator).__name__}: {path.reason}.", RefitWarning, stacklevel=4)
         return Plan(path, refit_arguments={"cv": cv, "groups": groups, "params": params or None})
 
-    path, solved = route(estimator, params)
+    split_params, fit_params, score_params = _routed(owner, estimator, cv, params, groups, scoring)
+    path, solved = route(estimator, fit_params)
     if y is None:
         path, solved = Path(REFIT, "there is no y"), None
     if method not in METHODS:
@@ -248,7 +249,6 @@ def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="p
         return refit(path)
     getattr(estimator, method)  # the estimator's own error where it has no such method
 
-    split_params, fit_params, score_params = _routed(owner, estimator, cv, params, groups, scoring)
     sample_weight = next(iter(fit_params.values()), None)  # route() lets nothing else through
     built = build_task(solved, X, y, sample_weight)
     if isinstance(built, Path):
