@@ -71,10 +71,10 @@ def test_y_that_is_not_finite_is_refused(kind, value, found):
         kind().fit(X, spoiled(y, value))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
 def test_targets_that_are_not_finite_are_refused_as_python_objects_too(value):
     X, y = data(LSSVR)
-    with pytest.raises(ValueError, match=r"\by\b.*(NaN|infinity|finite)"):
+    with pytest.raises(ValueError, match=r"\by\b.*(infinity|finite)"):
         LSSVR().fit(X, np.array(list(spoiled(y, value)), dtype=object))
 
 

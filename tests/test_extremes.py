@@ -40,7 +40,7 @@ EACH_PENALTY = pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 def design(name):
     """(X, codes of two classes, codes of three classes, values)."""
     rng = np.random.default_rng(50)
-    n = 18
+    n = 16
     X = {
         "few features": lambda: rng.normal(size=(n, 4)),
         "duplicated rows": lambda: np.repeat(rng.normal(size=(n // 2, 4)), 2, axis=0),
@@ -246,8 +246,6 @@ def test_targets_of_any_size_give_predictions_of_that_size(kernel, penalty, size
 @EACH_PENALTY
 @EACH_KIND
 def test_weights_and_alpha_of_any_common_size(kind, penalty, kernel, size):
-    if penalty == "coef" and kernel == "linear":
-        pytest.skip("covered by the scaled features")
     X, *ys = design("few features")
     weights = np.random.default_rng(52).uniform(0.5, 2.0, len(X))
     model, y, _ = case(kind, X, *ys, kernel=kernel, gamma=GAMMA, penalty=penalty, alpha=0.3)
@@ -407,7 +405,7 @@ def test_linear_regression_is_ridge(alpha, intercept, rows, outputs):
     model = LSSVR("linear", alpha=alpha, fit_intercept=intercept).fit(X, y)
     assert_near(model.predict(X), ridge.fit(X, y).predict(X), tolerance)
     assert_near(model.coef_, ridge.coef_, tolerance)
-    assert_near(model.intercept_, ridge.intercept_, tolerance)
+    assert_near(model.intercept_, np.broadcast_to(ridge.intercept_, np.shape(model.intercept_)), tolerance)
     assert_near(model.loo_predict(), by_refit(ridge, X, y, cv=LeaveOneOut()), tolerance)
     assert_near(cross_val_predict(model, X, y, cv=KFold(3)), by_refit(ridge, X, y, cv=KFold(3)), tolerance)
 
@@ -425,12 +423,13 @@ def test_regression_without_intercept_is_kernel_ridge(alpha, kernel):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("sizes", ["equal", "unequal"])
-@pytest.mark.parametrize("alpha", [1e-9, 1e-7])
+@pytest.mark.parametrize("alpha", [1e-10, 1e-8])
 def test_a_tiny_alpha_leaves_linear_discriminant_analysis(n_classes, sizes, alpha):
     rng = np.random.default_rng(57)
     share = np.array([10, 20, 30])[:n_classes] if sizes == "unequal" else np.full(n_classes, 20)
     y = np.repeat(np.arange(n_classes), share)
-    X = rng.normal(size=(len(y), 4)) @ rng.normal(size=(4, 4)) + rng.normal(size=(n_classes, 4))[y]
+    mixing = np.eye(4) + 0.2 * rng.normal(size=(4, 4))
+    X = rng.normal(size=(len(y), 4)) @ mixing + rng.normal(size=(n_classes, 4))[y]
     priors = share / share.sum()
     model = KernelFisherDiscriminant("linear", alpha=alpha, threshold="centroid", priors=priors).fit(X, y)
     lda = LinearDiscriminantAnalysis(solver="lsqr", priors=priors).fit(X, y)
@@ -438,12 +437,12 @@ def test_a_tiny_alpha_leaves_linear_discriminant_analysis(n_classes, sizes, alph
     def centred(decision):
         return decision if n_classes == 2 else decision - decision.mean(1, keepdims=True)
 
-    assert_near(centred(model.decision_function(X)), centred(lda.decision_function(X)), 1e-6)
+    assert_near(centred(model.decision_function(X)), centred(lda.decision_function(X)), 1e-7)
     np.testing.assert_array_equal(model.predict(X), lda.predict(X))
     # folds that keep the shares of the classes: scikit-learn weighs the covariances by the priors
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     found = cross_val_predict(model, X, y, cv=folds, method="decision_function")
-    assert_near(centred(found), centred(by_refit(lda, X, y, cv=folds, method="decision_function")), 1e-6)
+    assert_near(centred(found), centred(by_refit(lda, X, y, cv=folds, method="decision_function")), 1e-7)
     if sizes == "equal":  # the other solver divides by n - c instead of n: the rule is the same for equal priors
         np.testing.assert_array_equal(model.predict(X), LinearDiscriminantAnalysis(solver="svd").fit(X, y).predict(X))
 
@@ -502,7 +501,7 @@ def test_discriminants_without_an_outlier_are_those_of_a_refit(kind, alpha):
     # without the outlier everything is well conditioned, and a refit has all its digits
     without = np.delete(np.arange(n), 7)
     expected = type(model)(**model.get_params()).fit(X[without], y[without]).decision_function(X[7:8])
-    np.testing.assert_allclose(found[7], expected[0], rtol=1e-8)
+    np.testing.assert_allclose(found[7], expected[0], rtol=1e-8 if len(model.classes_) == 2 else 1e-7)
 
 
 @pytest.mark.parametrize("alpha", [1e-10, 1e-6, 1e-2, 1.0])

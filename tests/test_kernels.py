@@ -339,6 +339,23 @@ def test_rbf_distances_survive_a_large_common_offset(gamma, offset):
     np.testing.assert_allclose(kernel.gram(X), np.exp(-cdist(X, X, "sqeuclidean", w=weights)), atol=1e-8)
 
 
+@pytest.mark.parametrize("size", [1e4, 1e8])
+def test_rbf_distances_of_the_others_survive_an_outlier(size):
+    X = rows(25, 36)
+    X[0] = size
+    K = resolve("rbf", X, gamma=GAMMA["scalar"]).gram(X)
+    np.testing.assert_allclose(K, np.exp(-GAMMA["scalar"] * cdist(X, X, "sqeuclidean")), atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e160])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_cosine_does_not_see_the_size_of_the_features(size, form):
+    X = rows(8, 37)
+    kernel = resolve("cosine", X)
+    close(kernel.gram(form(X * size)), kernel.gram(form(X)), 1e-12)
+    np.testing.assert_array_equal(kernel.diag(form(X * size)), kernel.diag(form(X)))
+
+
 def test_rbf_of_equal_rows_is_one_however_large_they_are():
     X = np.repeat(rows(4, 29) * 1e8, 2, axis=0)
     K = resolve("rbf", X, gamma=1.0).gram(X)

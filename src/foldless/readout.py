@@ -127,17 +127,17 @@ class Discriminant:
         N, U = moments
         mass = np.diagonal(N, axis1=-2, axis2=-1)
         empty = mass <= 0
-        root = np.sqrt(np.where(empty, 0.0, mass))
+        root = np.sqrt(np.maximum(mass, 0))
         scale = _safe_inverse(root)
         T = scale[..., :, None] * U * scale[..., None, :]
         # A class without mass has no score: eigenvalue 1 - a2 = 1 puts it among the axes that carry nothing.
-        T = T + np.where(empty, 1.0, 0.0)[..., None] * np.eye(self.n_classes, dtype=T.dtype)
+        T = T + empty[..., None].astype(T.dtype) * np.eye(self.n_classes, dtype=T.dtype)
         basis = _complement(root) if self.centred else np.broadcast_to(np.eye(self.n_classes, dtype=T.dtype), T.shape)
         rest, V = np.linalg.eigh(np.swapaxes(basis, -1, -2) @ (T + np.swapaxes(T, -1, -2)) / 2 @ basis)
         floor = 8 * self.n_classes * np.finfo(T.dtype).eps
         rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
         a2 = 1.0 - rest
-        D = np.where(a2 > floor, 1.0 / np.sqrt(np.maximum(a2, floor) * rest), 0.0)
+        D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
         Theta = scale[..., :, None] * (basis @ V)
         Theta = Theta * _signs(Theta)
         scalings = Theta * D[..., None, :]

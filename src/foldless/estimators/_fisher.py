@@ -152,7 +152,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _set_attributes(self):
         scalings, self.centroids_, a2 = self._rule.readout.axes(self._rule.moments)
-        between = a2 / (1 - a2)
+        between = a2 / np.maximum(1 - a2, np.finfo(a2.dtype).eps)
         total = between.sum()
         self.explained_variance_ratio_ = between / total if total > 0 else between
         self._scalings = scalings

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, qr, solve
+from scipy.linalg import LinAlgError, qr, solve, solve_triangular
 
 from foldless._array import product
 
@@ -36,6 +36,11 @@ class SingularBlockError(ValueError):
 def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
     """Q = Qo R; SciPy has no QR of zero columns."""
     return qr(Q, mode="economic", check_finite=False) if Q.shape[1] else (Q, np.zeros((0, 0), Q.dtype))
+
+
+def upper_solve(R, B):
+    """R^-1 B for the triangle of :func:`orthonormal`."""
+    return solve_triangular(R, B, check_finite=False) if len(R) else B
 
 
 class Precision(ABC):

@@ -14,9 +14,9 @@ are fitted anew without them, n r^2 each.
 """
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve_triangular, svd
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
 
-from foldless.precision._base import Precision, SingularBlockError, orthonormal
+from foldless.precision._base import Precision, SingularBlockError, orthonormal, upper_solve
 
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 
@@ -63,7 +63,7 @@ class LowRank(Precision):
     def G(self):
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         QS = self.Phi @ (self.Phi.T @ self.Qo)
-        return solve_triangular(self.R, self.Qo.T - self.apply(QS).T)
+        return upper_solve(self.R, self.Qo.T - self.apply(QS).T)
 
     def apply(self, Y):
         """P Y for Y of shape (n, m)."""

@@ -12,10 +12,10 @@ is no kernel matrix and is refused.
 """
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
+from scipy.linalg import eigh
 
 from foldless._array import product
-from foldless.precision._base import Precision, orthonormal
+from foldless.precision._base import Precision, orthonormal, upper_solve
 
 
 class Spectrum:
@@ -69,7 +69,7 @@ class Spectral(Precision):
     def G(self):
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         spectrum = self._spectrum
-        return solve_triangular(spectrum.R, spectrum.Qo.T - self.apply(np.ascontiguousarray(spectrum.QS.T)).T)
+        return upper_solve(spectrum.R, spectrum.Qo.T - self.apply(np.ascontiguousarray(spectrum.QS.T)).T)
 
     def apply(self, Y):
         """P Y for Y of shape (n, m)."""

@@ -1,0 +1,137 @@
+"""The project keeps its own promises: layers, documentation, public names."""
+
+import ast
+import doctest
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from numpy.testing import assert_equal
+
+import foldless
+from foldless import model_selection
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "foldless"
+
+# Each layer imports only from layers above it.
+LAYERS = [
+    "_array",
+    "kernels",
+    "precision",
+    "problem",
+    "holdout",
+    "readout",
+    "calibration",
+    "task",
+    "reference",
+    "estimators",
+    "model_selection",
+]
+FORBIDDEN = {
+    "readout": {"holdout", "problem", "precision", "kernels"},
+    "calibration": {"holdout", "readout", "problem"},
+}
+
+
+def modules():
+    return sorted(path for path in SOURCE.rglob("*.py") if path != SOURCE / "__init__.py")
+
+
+def layer_of(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_layers(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            if name.startswith("foldless."):
+                yield name.split(".")[1]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_upwards(path):
+    layer = layer_of(path)
+    assert layer in LAYERS, f"{layer} has no place in the layers"
+    for other in imported_layers(path):
+        assert LAYERS.index(other) <= LAYERS.index(layer), f"{layer} imports {other}"
+        assert other not in FORBIDDEN.get(layer, set()), f"{layer} must not know {other}"
+        assert layer != "reference", "the oracle shares nothing with what it judges"
+
+
+def test_every_module_opens_with_what_it_computes():
+    for path in modules():
+        docstring = ast.get_docstring(ast.parse(path.read_text()))
+        assert docstring, path
+        assert len(docstring.splitlines()[0]) > 20, path
+
+
+@pytest.mark.parametrize(
+    "name", ["estimators._lssvm", "estimators._fisher", "model_selection._validation", "model_selection._pairs"]
+)
+def test_examples_in_docstrings_are_true(name):
+    result = doctest.testmod(importlib.import_module(f"foldless.{name}"), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_the_readme_example_prints_what_the_readme_says():
+    text = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    sessions = [block for block in blocks if ">>>" in block]
+    assert sessions
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    namespace = {}
+    for number, block in enumerate(sessions):
+        test = parser.get_doctest(block, namespace, f"README example {number}", "README.md", 0)
+        runner.run(test, clear_globs=False)
+        namespace = test.globs
+    assert runner.failures == 0
+
+
+def public():
+    for name in foldless.__all__:
+        if name != "__version__":
+            yield name, getattr(foldless, name)
+    for name in model_selection.__all__:
+        yield name, getattr(model_selection, name)
+
+
+@pytest.mark.parametrize(("name", "thing"), list(public()))
+def test_public_names_have_docstrings_and_examples(name, thing):
+    assert inspect.getdoc(thing), name
+    if name not in ("Path", "RefitWarning"):
+        assert ">>>" in inspect.getdoc(thing), f"{name} has no example"
+
+
+@pytest.mark.parametrize("kind", [foldless.LSSVC, foldless.LSSVR, foldless.KernelFisherDiscriminant])
+def test_docstrings_describe_every_parameter_in_order(kind):
+    documented = re.findall(r"^(\w+) : ", inspect.getdoc(kind).split("Attributes\n")[0], flags=re.M)
+    assert documented == list(inspect.signature(kind).parameters)
+    for method, function in inspect.getmembers(kind, inspect.isfunction):
+        if method.startswith("_") or function.__module__.split(".")[0] != "foldless":
+            continue
+        assert function.__doc__, f"{kind.__name__}.{method}"
+
+
+def test_signatures_are_scikit_learns():
+    from sklearn import model_selection as theirs
+
+    for name in ("cross_val_predict", "cross_val_score", "cross_validate"):
+        ours = inspect.signature(getattr(model_selection, name)).parameters
+        expected = inspect.signature(getattr(theirs, name)).parameters
+        assert list(ours) == list(expected)
+        for key, parameter in ours.items():
+            assert parameter.kind == expected[key].kind, key
+            assert_equal(parameter.default, expected[key].default, err_msg=key)  # error_score is nan
+
+
+def test_the_version_is_in_the_changelog():
+    assert f"## {foldless.__version__}" in (ROOT / "CHANGELOG.md").read_text()
