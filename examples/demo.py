@@ -51,7 +51,7 @@ def main():
     ((alpha, gamma), scores), seconds = clock(lambda: tune(X, y))
     print(f"1. Tuning: exact leave-one-out accuracy of {len(scores)} settings in {seconds:.2f} s")
     print(f"   (that is what {len(scores) * len(X):,} refits would have given)\n")
-    picks = sorted(scores, key=scores.get, reverse=True)[:4] + [min(scores, key=scores.get)]
+    picks = [*sorted(scores, key=scores.get, reverse=True)[:4], min(scores, key=scores.get)]
     show([(f"{a:.3g}", f"{g:.3g}", f"{scores[a, g]:.4f}") for a, g in picks], ("alpha", "gamma", "LOO accuracy"))
     print(f"\n   chosen: alpha={alpha:.3g}, gamma={gamma:.3g}\n")
 

@@ -19,7 +19,7 @@ from sklearn.model_selection import cross_val_predict as by_refit
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import cross_val_predict
-from foldless.reference import heldout_fits
+from foldless.reference import discriminant, heldout_fits
 
 EPS = np.finfo(float).eps
 GAMMA = 0.1
@@ -132,6 +132,27 @@ def test_heldout_values_are_those_of_refits(kind, penalty, kernel, rows, alpha):
             for train, test in splits.split(X):
                 fits[test] = heldout_fits(K, Y, train, test, alpha, penalty=penalty)
             assert_near(found.reshape(Y.shape), fits, tolerance)
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("rows", ["few features", "more features than rows"])
+@EACH_KERNEL
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_discriminants_are_those_of_the_eigenproblem(n_classes, kernel, rows, alpha):
+    """With separated classes the decisions grow like 1 / alpha."""
+    X, two, three, _ = design(rows)
+    y, n, K = (two if n_classes == 2 else three), len(X), gram(X, kernel)
+    model = KernelFisherDiscriminant(kernel, gamma=GAMMA, alpha=alpha, threshold="centroid").fit(X, y)
+    tolerance = max(1e-8, 100 * EPS * (1 + np.linalg.norm(K, 2) / alpha))  # the condition of S_w + alpha I
+
+    def oracle(train, test):
+        decision = discriminant(K, y, train, test, alpha)[2]
+        return decision[:, 1] - decision[:, 0] if n_classes == 2 else decision
+
+    everything = np.arange(n)
+    assert_near(model.decision_function(X), oracle(everything, everything), tolerance)
+    expected = np.concatenate([oracle(np.delete(everything, i), [i]) for i in range(n)])
+    assert_near(model.loo_decision_function(), expected, tolerance)
 
 
 @EACH_KIND
@@ -356,16 +377,18 @@ def least_squares(X, y, train, rows, weights=None, intercept=True):
 
 
 @pytest.mark.parametrize("intercept", [True, False])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weights", ["none", "positive", "some zero"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize(("size", "alpha"), [(1.0, 1e-10), (1e5, 1.0), (1e150, 1.0)])
-@pytest.mark.parametrize("shape", [(40, 4), (16, 9)])
-def test_a_tiny_alpha_leaves_ordinary_least_squares(shape, size, alpha, form, weighted, intercept):
+@pytest.mark.parametrize("shape", [(40, 4), (20, 9)])
+def test_a_tiny_alpha_leaves_ordinary_least_squares(shape, size, alpha, form, weights, intercept):
     rng = np.random.default_rng(55)
     n, d = shape
     X = rng.normal(size=shape) + 0.5
     y = X @ rng.normal(size=d) + rng.normal(size=n) + 3
-    w = rng.uniform(0.5, 2.0, n) if weighted else None
+    w = None if weights == "none" else rng.uniform(0.5, 2.0, n)
+    if weights == "some zero":
+        w[[2, 9]] = 0.0
     model = LSSVR("linear", alpha=alpha, fit_intercept=intercept).fit(form(X * size), y, sample_weight=w)
     everything = np.arange(n)
     splits = list(KFold(4, shuffle=True, random_state=0).split(X))

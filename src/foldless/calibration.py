@@ -156,7 +156,7 @@ def _newton(S, T, w):
         step, rate, last = np.linalg.solve(H, gradient), 1.0, value
         while True:
             value, p = evaluate(theta - rate * step)
-            if value <= last or rate < 1e-10:
+            if value <= last + 1e-12 * abs(last) or rate < 1e-10:  # differences below rounding say nothing
                 break
             rate /= 2
         theta = theta - rate * step

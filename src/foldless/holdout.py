@@ -27,35 +27,33 @@ from functools import cached_property
 
 import numpy as np
 
-from foldless._array import product
-from foldless.precision import Explicit, Precision, SingularBlockError
+from foldless._array import product, require_memory
+from foldless.precision import Explicit, LowRank, Precision, SingularBlockError
 from foldless.problem import Problem
 
 
 @dataclass(frozen=True)
 class Batch:
-    """k held-out sets of t rows each, solved at once. Leave-one-out is k = n, t = 1.
+    """k held-out sets of t rows of one model each, solved at once. Leave-one-out is k = n, t = 1.
 
     Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or 2 t sites of each set, E
-    (k, s, m) residuals, ``total`` (m, m) Y' A and ``mass`` (m, m) Y' Y of all rows; whitened.
+    (k, s, m) residuals; whitened.
     """
 
+    model: "Model"
     Y: np.ndarray
     A: np.ndarray
     D: np.ndarray
     E: np.ndarray
-    total: np.ndarray
-    mass: np.ndarray
-    alpha: float
 
     @classmethod
-    def solve(cls, Y, A, D, total, mass, alpha):
+    def solve(cls, model, Y, A, D):
         """Residuals E = D^-1 A, set by set."""
         try:
             E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
         except np.linalg.LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
-        return cls(Y, A, D, E, total, mass, alpha)
+        return cls(model, Y, A, D, E)
 
     @property
     def fits(self):
@@ -65,10 +63,10 @@ class Batch:
     def moments(self):
         """N and U, each (k, m, m), of the training part of every set."""
         t = self.Y.shape[1]
+        N, U = self.model.moments()
         Yt = self.Y.transpose(0, 2, 1)
-        N = self.mass - Yt @ self.Y
-        inner = self.total - Yt @ self.A[:, :t]
-        return N, self.alpha * (inner - (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E)
+        taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
+        return N - Yt @ self.Y, U - self.model.problem.alpha * taken
 
 
 class Model:
@@ -99,11 +97,23 @@ class Model:
         return F
 
     def _fits_elsewhere(self, at):
-        return self.problem.evaluate(self.rows, at, self.A, self.B)
+        if self.weights is not None:
+            return self.problem.features(at) @ self.weights + self.problem.Q[at] @ self.B
+        basis, beta = self.expansion()
+        return self.problem.gram(at, basis) @ beta + self.problem.Q[at] @ self.B
 
     def expansion(self):
-        """(basis rows, beta, B): f(x) = k(x, basis)' beta + q(x)' B."""
-        return *self.problem.expansion(self.rows, self.A), self.B
+        """(basis rows, beta): f(x) = k(x, basis)' beta + q(x)' B."""
+        return self.problem.expansion(self.rows, self.A)
+
+    @property
+    def weights(self):
+        """Weights of the explicit features where P is held through them, else None."""
+        return None
+
+    def linear(self):
+        """(coef, B) of f(x) = x' coef + q(x)' B for the linear kernel, in the units of X."""
+        return self.problem.linear(self.weights, *self.expansion(), self.B)
 
     def moments(self):
         """N = Y' Y and U = alpha Y' A = N - Y' F, each (m, m)."""
@@ -125,6 +135,12 @@ class Solution(Model):
                 " for this precision. Rescale X (for instance with sklearn.preprocessing.StandardScaler)."
             )
 
+    @cached_property
+    def weights(self):
+        """Weights of the explicit features where P is held through them, else None."""
+        P = self._own_precision
+        return P.feature_columns(slice(None)) @ self.Y if isinstance(P, LowRank) else None
+
     @property
     def choice(self):
         """Which holder of P was taken, and why."""
@@ -135,6 +151,7 @@ class Solution(Model):
         """P, or J where rows take their basis functions along."""
         if not self.problem.drops_basis:
             return self._own_precision
+        require_memory((2 * len(self.rows), 2 * len(self.rows)), self.Y.dtype, "P of rows and basis functions")
         K, P = self.problem.basis_functions(self.rows), self._own_precision.explicit()
         PK = P.apply(K)
         KPK = product(K, PK, transpose_a=True)
@@ -155,14 +172,8 @@ class Solution(Model):
     def batch(self, members):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
         sites = self.sites(members)
-        return Batch.solve(
-            self.Y[members],
-            self.site_A[sites],
-            self.precision.explicit().diagonal_blocks(sites),
-            self.Y.T @ self.A,
-            self.Y.T @ self.Y,
-            self.problem.alpha,
-        )
+        blocks = self.precision.explicit().diagonal_blocks(sites)
+        return Batch.solve(self, self.Y[members], self.site_A[sites], blocks)
 
     def loo(self):
         """Leave-one-out: n sets of one row."""
@@ -170,8 +181,7 @@ class Solution(Model):
             return self.batch(np.arange(len(self.rows))[:, None])
         D = self.precision.diagonal()[:, None, None]
         E = self.precision.loo_residual(self.A, self.Y)[:, None, :]
-        total, mass = self.Y.T @ self.A, self.Y.T @ self.Y
-        return Batch(self.Y[:, None, :], self.A[:, None, :], D, E, total, mass, self.problem.alpha)
+        return Batch(self, self.Y[:, None, :], self.A[:, None, :], D, E)
 
     def loo_at(self, K_new, Q_new):
         """Fits of all n leave-one-out models at new points, shape (n_new, n, m).
@@ -218,6 +228,12 @@ class Part(Model):
         """Coefficients of the unpenalised columns."""
         return self.whole.B - self.whole.precision.G[:, self.sites] @ self.E
 
+    @cached_property
+    def weights(self):
+        """Weights of the explicit features where P is held through them, else None."""
+        P = self.whole.precision
+        return self.whole.weights - P.feature_columns(self.sites) @ self.E if isinstance(P, LowRank) else None
+
     def _fits_elsewhere(self, at):
         """Held-out rows from E; rows of weight 0, which are not part of P, from the coefficients."""
         place = np.full(self.problem.n, -1)
@@ -252,8 +268,7 @@ class Part(Model):
         block = columns[self.sites]
         half = np.linalg.solve(block, columns.T).T[sites]
         D = P.diagonal_blocks(sites) - rows @ half.transpose(0, 2, 1)
-        total = self.moments()[1] / self.problem.alpha
-        return Batch.solve(self.Y[:, None, :], A, D, total, self.Y.T @ self.Y, self.problem.alpha)
+        return Batch.solve(self, self.Y[:, None, :], A, D)
 
 
 class Holdout:

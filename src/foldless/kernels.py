@@ -22,7 +22,8 @@ from numbers import Real
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.metrics.pairwise import cosine_similarity, manhattan_distances
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 
@@ -34,9 +35,15 @@ def _dot(X, Z):
 
 def _scale(X, factors):
     """The columns of X times ``factors`` (a number or one per column)."""
+    factors = np.asarray(factors, X.dtype)
     if not sp.issparse(X):
-        return X * np.asarray(factors, X.dtype)
-    return X * factors if np.ndim(factors) == 0 else (X @ sp.diags_array(factors)).tocsr()
+        return X * factors
+    return X * factors if factors.ndim == 0 else (X @ sp.diags_array(factors)).tocsr()
+
+
+def _unit(X):
+    """Rows of length 1; their largest entry is taken out first, so that no square over- or underflows."""
+    return normalize(normalize(X, norm="max"))
 
 
 def _columns_of_squares(X):
@@ -113,7 +120,8 @@ class RBF:
         Xs = _scale(X, root)
         Zs = Xs if Z is None else _scale(Z, root)
         if not sp.issparse(Xs) and not sp.issparse(Zs):
-            centre = Zs.mean(0)  # distances do not see it, and |x|^2 + |z|^2 - 2 x.z then loses fewer digits
+            # Distances do not see a shift, and |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows.
+            centre = np.median(Zs[:: max(1, Zs.shape[0] // 500)], axis=0)
             Xs = Xs - centre
             Zs = Xs if Z is None else Zs - centre
         K = _dot(Xs, Zs)
@@ -170,7 +178,7 @@ class Boolean:
 
     def diag(self, X):
         """k(x, x) for each row of X."""
-        return np.exp(np.log1p(self.eta) * row_norms(X, squared=True))
+        return np.exp(float(np.log1p(self.eta)) * row_norms(X, squared=True))
 
     def pullback(self, R, X):
         """dK/deta = x.z (1 + eta)^(x.z - 1)."""
@@ -183,7 +191,8 @@ class Cosine:
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
-        return cosine_similarity(X, Z)
+        U = _unit(X)
+        return _dot(U, U if Z is None else _unit(Z))
 
     def diag(self, X):
         """k(x, x) for each row of X."""
@@ -271,9 +280,10 @@ def _resolve_gamma(gamma, X, sample_weight):
         if gamma != "scale":
             raise ValueError(f"gamma={gamma!r} is unknown; use 'scale', a positive number, or one per feature.")
         variance = _variance(X, sample_weight)
-        if not np.isfinite(n_features * variance):
+        total = n_features * variance
+        if not np.isfinite(total):
             raise ValueError("gamma='scale' overflows: X is too large to be squared; rescale X or give gamma.")
-        return 1.0 / (n_features * variance) if variance > 0 else 1.0 / n_features
+        return 1.0 / total if total > 1e-307 else 1.0 / n_features  # no variance, or one without an inverse
     values = np.asarray(gamma, dtype=float)
     if values.ndim > 1 or (values.ndim == 1 and values.shape != (n_features,)):
         raise ValueError(
@@ -295,7 +305,9 @@ def _variance(X, sample_weight):
     Z = X / largest
     mean = float(share @ np.asarray(Z.sum(1)).ravel())
     if sp.issparse(Z):
-        spread = float(share @ np.asarray(Z.power(2).sum(1)).ravel()) - mean**2
+        zeros = Z.shape[1] - np.diff(Z.indptr)
+        deviations = sp.csr_array((np.square(Z.data - mean), Z.indices, Z.indptr), Z.shape)
+        spread = float(share @ (np.asarray(deviations.sum(1)).ravel() + zeros * mean**2))
     else:
         spread = float(share @ np.square(Z - mean).sum(1))
-    return spread * largest * largest
+    return spread * largest * largest if spread > (100 * np.finfo(float).eps) ** 2 else 0.0

@@ -20,10 +20,12 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigvalsh
+from sklearn.utils.extmath import row_norms
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory
 from foldless.kernels import Linear, Precomputed
-from foldless.precision import Factored, LowRank, Spectrum
+from foldless.precision import Factored, IndefiniteError, LowRank, Spectrum
 
 
 class Problem:
@@ -123,12 +125,14 @@ class Problem:
         r = self.n_features(len(rows))
         if r is not None:
             self.choice = f"low rank: {r} linear features for {len(rows)} rows"
-            return LowRank(root * self.features(rows), Q, self.alpha)
+            Phi = root * self.features(rows)
+            self._check_size(row_norms(Phi, squared=True))
+            return LowRank(Phi, Q, self.alpha)
         try:
             P = Factored(self._whitened_gram(rows, root), Q, self.alpha)
             self.choice = f"factored: one alpha, one Cholesky factor of {len(rows)} rows"
         except NotPositiveDefiniteError:
-            P = Spectrum(self._checked_gram(rows, root), Q).at(self.alpha)
+            P = self.spectrum(rows).at(self.alpha)
             self.choice = (
                 f"spectral: S + alpha I of {len(rows)} rows has no Cholesky factor at alpha={self.alpha:g};"
                 " eigenvalues lost in rounding are set to zero"
@@ -138,26 +142,39 @@ class Problem:
     def spectrum(self, rows):
         """The eigendecomposition that serves every alpha."""
         root = self.root_w[rows][:, None]
-        return Spectrum(self._checked_gram(rows, root), root * self.Q[rows])
+        try:
+            return Spectrum(self._whitened_gram(rows, root), root * self.Q[rows])
+        except IndefiniteError:
+            lowest, *_, largest = eigvalsh(self.gram(rows, rows))
+            needed = -lowest * np.square(root).max()
+            raise ValueError(
+                f"the kernel matrix is indefinite: its eigenvalues reach from {lowest:.3g} to {largest:.3g}. A kernel"
+                " must be positive semi-definite; clip its negative eigenvalues (numpy.linalg.eigh), add their size to"
+                f" the diagonal, or use alpha > {needed:.3g}."
+            ) from None
 
     def _whitened_gram(self, rows, root):
-        S = self.gram(rows, rows)
-        if self.penalty == "coef":
-            K = S if self.basis_rows(rows) is rows else self.gram(rows, self.basis_rows(rows))
-            S = np.ascontiguousarray(product(K, K.T))
-        if not (root == 1).all():
-            S *= root
-            S *= root.T
+        with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out
+            S = self.gram(rows, rows)
+            if self.penalty == "coef":
+                K = S if self.basis_rows(rows) is rows else self.gram(rows, self.basis_rows(rows))
+                S = np.ascontiguousarray(product(K, K.T))
+            if not (root == 1).all():
+                S *= root
+                S *= root.T
+        self._check_size(S.diagonal())
         return S
 
-    def _checked_gram(self, rows, root):
-        S = self._whitened_gram(rows, root)
-        if not np.isfinite(S).all():
+    def _check_size(self, diagonal):
+        """No entry of a Gram matrix exceeds its diagonal; sums of n of them must not overflow either."""
+        with np.errstate(over="ignore"):
+            safe = np.isfinite(diagonal.max(initial=0) * 8 * len(diagonal))
+        if not safe:
             raise ValueError(
-                f"the kernel matrix of {len(rows)} rows is not finite: the features are too large for the kernel"
-                f" {self.kernel!r}. Rescale X (for instance with sklearn.preprocessing.StandardScaler)."
+                f"the kernel matrix of {len(diagonal)} rows overflows in {self.dtype}: its diagonal reaches"
+                f" {diagonal.max():.3g} with {self.kernel!r}. Rescale X (for instance with"
+                " sklearn.preprocessing.StandardScaler)."
             )
-        return S
 
     def basis_functions(self, rows):
         """Whitened W^1/2 K, whose columns are the basis functions of ``penalty="coef"``."""
@@ -169,19 +186,10 @@ class Problem:
         basis = self.basis_rows(rows)
         return (basis, A) if self.penalty == "rkhs" else (basis, self.gram(basis, rows) @ A)
 
-    def linear_weights(self, rows, A, B):
-        """(coef, B) of f(x) = x' coef + q(x)' B for the linear kernel, in the units of X."""
-        basis, beta = self.expansion(rows, A)
-        coef = np.asarray(self._take(basis).T @ beta)
+    def linear(self, weights, basis, beta, B):
+        """(coef, B) of f(x) = x' coef + q(x)' B for the linear kernel in the units of X, from whichever is known."""
+        coef = np.asarray(self._take(basis).T @ beta) if weights is None else weights
         if self.shift is not None:
             B = B.copy()
             B[0] -= self.shift @ coef
         return coef, B
-
-    def evaluate(self, rows, at, A, B):
-        """Fits at the rows ``at`` of the model with coefficients A (whitened, on ``rows``) and B."""
-        if self.n_features(len(rows)) is not None:
-            weights = self.features(rows).T @ (self.root_w[rows][:, None] * A)
-            return self.features(at) @ weights + self.Q[at] @ B
-        basis, beta = self.expansion(rows, A)
-        return self.gram(at, basis) @ beta + self.Q[at] @ B

@@ -5,6 +5,7 @@ b. The factor of P stays with the fitted estimator for the leave-one-out methods
 again on demand.
 """
 
+from collections.abc import Mapping
 from numbers import Real
 
 import numpy as np
@@ -44,9 +45,15 @@ class KernelMachine(BaseEstimator):
         -------
         self : object
         """
-        task = self._task(X, y, sample_weight)
-        holdout = task.holdout()
-        return self._accept(task, holdout.whole, task.rule(holdout.whole), holdout)
+        before = vars(self).copy()
+        try:
+            task = self._task(X, y, sample_weight)
+            holdout = task.holdout()
+            return self._accept(task, holdout.whole, task.rule(holdout.whole), holdout)
+        except BaseException:
+            vars(self).clear()  # a fit that fails leaves an earlier one as it was
+            vars(self).update(before)
+            raise
 
     def _task(self, X, y, sample_weight):
         """Validated data as a Task; sets only the attributes that describe the input."""
@@ -96,18 +103,15 @@ class KernelMachine(BaseEstimator):
     def _accept(self, task, model, rule, holdout=None):
         """Store a solved model of ``task`` and its trained rule as the fitted state."""
         problem = task.problem
-        basis, beta, B = model.expansion()
+        basis, beta = model.expansion()
         self._fitted_task, self._rule, self._holdout = task, rule, holdout
         self.X_fit_ = problem.X
         self.kernel_ = problem.kernel
         self.holder_ = problem.choice
         self._dual = np.zeros((problem.n, beta.shape[1]), beta.dtype)
         self._dual[basis] = beta
+        self._weights, B = model.linear() if isinstance(problem.kernel, Linear) else (None, model.B)
         self._offset = B.sum(0)  # one row with an intercept, none without
-        self._weights = None
-        if isinstance(problem.kernel, Linear):
-            self._weights, B = problem.linear_weights(model.rows, model.A, B)
-            self._offset = B.sum(0)
         self._set_attributes()
         return self
 
@@ -146,6 +150,11 @@ class KernelMachine(BaseEstimator):
         if self._holdout is None:
             self._holdout = self._fitted_task.holdout()
         return self._holdout
+
+    def _loo_decisions(self):
+        """Fits or decisions of all training rows, each by the model without it."""
+        holdout = self._loo()
+        return self._fitted_task.loo_outputs(holdout, self._rule, "decision")
 
     def __getstate__(self):
         state = super().__getstate__().copy()
@@ -217,13 +226,17 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if isinstance(self.class_weight, str):
             _check_option("class_weight", self.class_weight, (None, "balanced", "a dict {label: weight}"))
             return mass.sum() / (len(mass) * np.where(mass > 0, mass, 1.0))
+        if not isinstance(self.class_weight, Mapping):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} must be None, 'balanced' or a dict {{label: weight}}."
+            )
         unknown = [label for label in self.class_weight if label not in self.classes_]
         if unknown:
             raise ValueError(
                 f"class_weight names {unknown!r}, which y does not hold; its classes are {self.classes_!r}."
             )
-        factors = np.array([self.class_weight.get(label, 1.0) for label in self.classes_.tolist()], float)
-        if not np.all(np.isfinite(factors)) or np.any(factors <= 0):
+        factors = numbers(self.class_weight.get(label, 1.0) for label in self.classes_.tolist())
+        if factors is None or np.any(factors <= 0):
             raise ValueError(f"class_weight={self.class_weight!r} must hold finite numbers > 0.")
         return factors
 
@@ -267,6 +280,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         ndarray of shape (n_samples, n_classes)
         """
         fits = self._fits(X)
+        if self._rule.calibrator is None:
+            raise ValueError(f"calibration={self.calibration!r} was set after fit; fit again to get probabilities.")
         return self._rule.proba(fits)
 
     @available_if(_has_calibration)
@@ -291,7 +306,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._fitted_task.loo_outputs(self._loo(), self._rule, "decision")
+        return self._loo_decisions()
 
     def loo_predict(self):
         """Label of every training row by the model fitted without it.
@@ -300,17 +315,27 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         -------
         ndarray of shape (n_samples,)
         """
-        return labels(self.loo_decision_function(), self.classes_)
+        return labels(self._loo_decisions(), self.classes_)
 
     @property
     def loo_score_(self):
         """Leave-one-out accuracy on the training data."""
-        return float(np.mean(self.loo_predict() == self.classes_[self._fitted_task.codes]))
+        predictions = self.loo_predict()
+        return float(np.mean(predictions == self.classes_[self._fitted_task.codes]))
 
 
 def labels(decision, classes):
     """Labels for decision values of shape (n,) or (n, c)."""
     return classes[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(1)]
+
+
+def numbers(values):
+    """A finite float array of the values, or None where they are not finite numbers."""
+    try:
+        array = np.array(list(values), float)
+    except (TypeError, ValueError):
+        return None
+    return array if np.isfinite(array).all() else None
 
 
 def _check_option(name, value, allowed):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from foldless.estimators._base import KernelClassifier, _check_option
+from foldless.estimators._base import KernelClassifier, _check_option, numbers
 from foldless.readout import THRESHOLDS, Discriminant
 
 
@@ -138,8 +138,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if self.priors is None:
             # A class that counts more in the fit counts more in the decision; "balanced" means equal, as None does.
             return tuple(factors / factors.sum()) if isinstance(self.class_weight, Mapping) else None
-        priors = np.asarray(self.priors, float)
-        if priors.shape != (n_classes,) or not np.all(priors > 0) or not np.isfinite(priors).all():
+        priors = numbers(np.ravel(self.priors))
+        if priors is None or priors.shape != (n_classes,) or not np.all(priors > 0):
             raise ValueError(
                 f"priors={self.priors!r} must be {n_classes} positive numbers, one for each of the classes."
             )

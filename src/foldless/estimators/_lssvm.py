@@ -1,5 +1,7 @@
 """Least-squares support vector machines: weighted, with or without intercept (Cawley 2006, eq. 1-4)."""
 
+from numbers import Real
+
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
@@ -178,10 +180,15 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
         self.fit_intercept = fit_intercept
 
     def _make_task(self, X, y, weights):
-        y = np.asarray(y)
-        if y.dtype.kind not in "fiub":
-            y = y.astype(float)
-        y = y.astype(X.dtype, copy=False)
+        try:
+            with np.errstate(over="ignore"):
+                y = np.asarray(y, dtype=X.dtype)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"y must hold numbers; found values of type {np.asarray(y).dtype} such as {y[0]!r}."
+            ) from None
+        if not np.isfinite(y).all():
+            raise ValueError(f"y holds NaN, infinity or values too large for {X.dtype}; give finite targets.")
         self._flat = y.ndim == 1
         return Task(self._problem(X, weights, weights), y.reshape(len(y), -1), Regression())
 
@@ -214,13 +221,14 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        fits = self._fitted_task.loo_outputs(self._loo(), self._rule, "decision")
+        fits = self._loo_decisions()
         return fits[:, 0] if self._flat else fits
 
     @property
     def loo_score_(self):
         """Leave-one-out R2 on the training data, averaged over outputs."""
-        return r2_score(self._fitted_task.Y, self.loo_predict().reshape(self._fitted_task.Y.shape))
+        predictions = self.loo_predict()
+        return r2_score(self._fitted_task.Y, predictions.reshape(self._fitted_task.Y.shape))
 
     def predict_interval(self, X, coverage=0.9):
         """Jackknife+ prediction intervals (Barber et al. 2021), from the fitted model alone.
@@ -241,7 +249,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
             Lower and upper ends.
         """
         check_is_fitted(self)
-        if not 0 < coverage < 1:
+        if not isinstance(coverage, Real) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         whole = self._loo().whole

@@ -66,7 +66,12 @@ class Moved(Model):
 
     def __init__(self, problem, model):
         self.problem, self.rows, self.Y, self.A, self.B = problem, problem.active, model.Y, model.A, model.B
-        self.loo, self.moments = model.loo, model.moments
+        self.loo, self.moments, self._weights = model.loo, model.moments, model.weights
+
+    @property
+    def weights(self):
+        """Weights of the explicit features where P is held through them, else None."""
+        return self._weights
 
 
 def _classifies(standin):

@@ -3,6 +3,15 @@
 from foldless.precision._base import Explicit, Precision, SingularBlockError
 from foldless.precision.factored import Factored
 from foldless.precision.lowrank import LowRank
-from foldless.precision.spectral import Spectral, Spectrum
+from foldless.precision.spectral import IndefiniteError, Spectral, Spectrum
 
-__all__ = ["Explicit", "Factored", "LowRank", "Precision", "SingularBlockError", "Spectral", "Spectrum"]
+__all__ = [
+    "Explicit",
+    "Factored",
+    "IndefiniteError",
+    "LowRank",
+    "Precision",
+    "SingularBlockError",
+    "Spectral",
+    "Spectrum",
+]

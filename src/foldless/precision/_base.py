@@ -16,9 +16,9 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, qr, solve, solve_triangular
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr, solve_triangular
 
-from foldless._array import product
+from foldless._array import product, require_memory
 
 
 class SingularBlockError(ValueError):
@@ -90,13 +90,11 @@ class Precision(ABC):
 
     def residual(self, rows, A, Y):
         """Held-out residuals E = P[rows, rows]^-1 A[rows], for A = P Y of shape (n, m)."""
+        block = self._same_block(rows)
         try:
-            return solve(
-                self._same_block(rows),
-                A[rows],
-                assume_a="pos" if self.definite else "sym",
-                check_finite=False,
-            )
+            if self.definite:
+                return cho_solve(cho_factor(block, lower=True, check_finite=False), A[rows], check_finite=False)
+            return np.linalg.solve(block, A[rows])
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
 
@@ -106,6 +104,7 @@ class Precision(ABC):
 
     def explicit(self):
         """The same P as an n x n array."""
+        require_memory((self.n, self.n), self.G.dtype, "the matrix P")
         return Explicit(self.columns(np.arange(self.n)), self.G, self.alpha)
 
 

@@ -29,10 +29,10 @@ class LowRank(Precision):
         self.Qo, self.R = orthonormal(Q)
         self.Phi, self.Q = Phi, Q
         centred = Phi - self.Qo @ (self.Qo.T @ Phi)
-        U, sigma, _ = svd(centred, full_matrices=False, overwrite_a=True, check_finite=False)
+        U, sigma, Vt = svd(centred, full_matrices=False, overwrite_a=True, check_finite=False)
         eps = np.finfo(U.dtype).eps
         keep = sigma > max(centred.shape) * eps * sigma.max(initial=0.0)
-        self.U, self.s = U[:, keep], sigma[keep] ** 2
+        self.U, self.s, self._Vt = U[:, keep], sigma[keep] ** 2, Vt[keep]
         # What is left of each unit vector outside Q and U: exactly zero where rounding is all there is.
         outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
         outside[outside < 8 * (self.U.shape[1] + q) * eps] = 0.0
@@ -62,8 +62,14 @@ class LowRank(Precision):
     @property
     def G(self):
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
-        QS = self.Phi @ (self.Phi.T @ self.Qo)
-        return upper_solve(self.R, self.Qo.T - self.apply(QS).T)
+        return upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_columns(slice(None)))
+
+    def feature_columns(self, rows):
+        """(Phi' P)[:, rows]: what a target at these rows adds to the weights of the features.
+
+        V diag(sqrt s / (s + alpha)) U', not Phi' times P: P is of the size of 1 / alpha, and Phi' takes it back.
+        """
+        return (self._Vt.T * (np.sqrt(self.s) * self._weights)) @ self.U[rows].T
 
     def apply(self, Y):
         """P Y for Y of shape (n, m)."""
@@ -121,5 +127,5 @@ class LowRank(Precision):
             B = alone.G @ Y[rest]
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
-        weights = self.Phi[rest].T @ alone.apply(Y[rest])
+        weights = alone.feature_columns(slice(None)) @ Y[rest]
         return Y[rows] - self.Phi[rows] @ weights - self.Q[rows] @ B

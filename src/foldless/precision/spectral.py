@@ -18,6 +18,10 @@ from foldless._array import product
 from foldless.precision._base import Precision, orthonormal, upper_solve
 
 
+class IndefiniteError(ValueError):
+    """S is no Gram matrix: it has eigenvalues below zero that are not rounding."""
+
+
 class Spectrum:
     """The alpha-free part: U, s and what G needs. The C-ordered array S is overwritten."""
 
@@ -34,11 +38,7 @@ class Spectrum:
         self.U, s = U[:, q:], s[q:]
         lowest, largest = s.min(initial=0.0), max(s.max(initial=0.0), size)
         if lowest < -np.sqrt(np.finfo(S.dtype).eps) * largest:
-            raise ValueError(
-                f"the kernel matrix is indefinite: its eigenvalues reach from {lowest:.3g} to {largest:.3g}. A kernel"
-                " must be positive semi-definite; clip its negative eigenvalues (numpy.linalg.eigh), add their size"
-                f" to the diagonal, or use alpha > {-lowest:.3g}."
-            )
+            raise IndefiniteError(f"eigenvalues reach from {lowest:.3g} to {largest:.3g}")
         self.s = np.maximum(s, 0.0)
 
     def at(self, alpha):
