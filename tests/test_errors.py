@@ -218,6 +218,15 @@ def test_bad_kernel_parameters(kind, parameters, message):
 
 
 @EACH
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_root_of_a_negative_number_is_the_degree_and_not_the_size_of_x(kind):
+    """(x.z + coef0)^2.5 does not exist for x.z < -coef0; rescaling X, the way out of an overflow, would not help."""
+    with pytest.raises(ValueError, match=r"degree=2\.5") as error:
+        kind("poly", degree=2.5, gamma=5.0).fit(*data(kind))
+    assert "rescale" not in str(error.value).lower()
+
+
+@EACH
 def test_callable_kernel_that_returns_no_gram_matrix(kind):
     with pytest.raises(ValueError, match=rf"returned shape \({N},\).*must .*return a Gram matrix of shape"):
         kind(lambda X, Z: np.ones(len(X))).fit(*data(kind))

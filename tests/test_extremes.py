@@ -416,6 +416,23 @@ def test_two_folds_are_as_exact_as_many_at_a_tiny_alpha():
         assert_near(cross_val_predict(LSSVR("linear", alpha=1e-10), X, y, cv=splits), expected, 1e-7)
 
 
+@pytest.mark.parametrize(("size", "alpha"), [(1.0, 1e-10), (1e5, 1.0)])
+def test_prediction_intervals_at_a_tiny_alpha_are_those_of_least_squares(size, alpha):
+    rng = np.random.default_rng(64)
+    n, n_new, coverage = 40, 5, 0.8
+    X = rng.normal(size=(n + n_new, 4))
+    y = X @ rng.normal(size=4) + rng.normal(size=n + n_new)
+    ends = []
+    for i in range(n):
+        fits = least_squares(X, y, np.delete(np.arange(n), i), np.r_[i, n : n + n_new])
+        ends.append(fits[1:, None] + np.array([-1, 1]) * abs(y[i] - fits[0]))
+    ends = np.sort(ends, axis=0)
+    rank = int(np.ceil(coverage * (n + 1)))
+    expected = np.column_stack([ends[n - rank, :, 0], ends[rank - 1, :, 1]])
+    model = LSSVR("linear", alpha=alpha).fit(X[:n] * size, y[:n])
+    assert_near(model.predict_interval(X[n:] * size, coverage=coverage), expected, 1e-7)
+
+
 @pytest.mark.parametrize("alpha", [1e-8, 1e-4, 1.0, 1e4, 1e8])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("rows", ["few features", "more features than rows", "constant features"])

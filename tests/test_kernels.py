@@ -180,6 +180,13 @@ def test_callable_is_called_with_the_rows_themselves(form, dtype):
     assert resolved.diag(form(X)).dtype == dtype
 
 
+def test_callable_may_return_a_sparse_gram_matrix():
+    X, Z = rows(7, 38), rows(5, 39)
+    kernel = resolve(lambda A, B: A @ B.T, sp.csr_array(X))
+    close(kernel.gram(sp.csr_array(X), sp.csr_array(Z)), loops("linear", X, Z), 1e-12)
+    close(kernel.diag(sp.csr_array(X)), np.square(X).sum(1), 1e-12)
+
+
 def test_callable_keeps_the_matrix_it_returned():
     X = rows(6, 15)
     K = loops("rbf", X, X)

@@ -113,7 +113,13 @@ class Model:
 
     def linear(self):
         """(coef, B) of f(x) = x' coef + q(x)' B for the linear kernel, in the units of X."""
-        return self.problem.linear(self.weights, *self.expansion(), self.B)
+        basis, beta = self.expansion()
+        return self.problem.linear(self.weights, basis, beta, self.B)
+
+    def _check_rest(self, t):
+        """Without t rows, the unpenalised columns must still be determined."""
+        if len(self.rows) - t < self.problem.Q.shape[1]:
+            raise SingularBlockError.of(range(t), len(self.rows))
 
     def moments(self):
         """N = Y' Y and U = alpha Y' A = N - Y' F, each (m, m)."""
@@ -171,32 +177,36 @@ class Solution(Model):
 
     def batch(self, members):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
+        self._check_rest(members.shape[1])
         sites = self.sites(members)
         blocks = self.precision.explicit().diagonal_blocks(sites)
         return Batch.solve(self, self.Y[members], self.site_A[sites], blocks)
 
     def loo(self):
         """Leave-one-out: n sets of one row."""
+        self._check_rest(1)
         if self.problem.drops_basis:
             return self.batch(np.arange(len(self.rows))[:, None])
         D = self.precision.diagonal()[:, None, None]
         E = self.precision.loo_residual(self.A, self.Y)[:, None, :]
         return Batch(self, self.Y[:, None, :], self.A[:, None, :], D, E)
 
-    def loo_at(self, K_new, Q_new):
-        """Fits of all n leave-one-out models at new points, shape (n_new, n, m).
-
-        ``K_new`` is the kernel between the new points and the basis rows, ``Q_new`` their unpenalised columns.
-        """
-        if self.problem.penalty == "rkhs":
-            s = self.root * K_new.T
+    def loo_at(self, X):
+        """Fits of all n leave-one-out models at new rows X (validated), shape (n_new, n, m)."""
+        P, Q = self._own_precision, np.ones((X.shape[0], self.problem.Q.shape[1]), self.Y.dtype)
+        if self.weights is not None:
+            Phi = self.problem.features_new(X)
+            f, Ps = Phi @ self.weights, P.feature_columns(slice(None)).T @ Phi.T
         else:
-            K = self.problem.basis_functions(self.rows)
-            s = K @ K_new.T
-        c = self._own_precision.apply(s) + self._own_precision.G.T @ Q_new.T
-        f = s.T @ self.A + Q_new @ self.B
+            K_new, s = self.problem.gram_new(X, self.rows), None
+            if self.problem.penalty == "coef":
+                K = self.problem.basis_functions(self.rows)
+                s = K @ K_new.T
+            s = self.root * K_new.T if s is None else s
+            f, Ps = s.T @ self.A, P.apply(s)
+        c = Ps + P.G.T @ Q.T
         E = self.loo().E
-        F = f[:, None, :] - c.T[:, :, None] * E[:, 0]
+        F = (f + Q @ self.B)[:, None, :] - c.T[:, :, None] * E[:, 0]
         if self.problem.drops_basis:
             F -= (K.T @ c - K_new.T).T[:, :, None] * E[:, 1]
         return F
@@ -260,6 +270,7 @@ class Part(Model):
 
     def loo(self):
         """Leave-one-out within the training part: A and the diagonal (blocks) of its own P."""
+        self._check_rest(1)
         P = self.whole.precision
         sites = self.whole.sites(self.kept[:, None])  # (n_tr, 1 or 2)
         columns = self._columns

@@ -23,7 +23,6 @@ from numbers import Real
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import manhattan_distances
-from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 
@@ -43,7 +42,17 @@ def _scale(X, factors):
 
 def _unit(X):
     """Rows of length 1; their largest entry is taken out first, so that no square over- or underflows."""
-    return normalize(normalize(X, norm="max"))
+    for size in (_largest, row_norms):
+        factors = size(X)
+        factors = np.divide(1.0, factors, out=np.zeros_like(factors), where=factors > 0)
+        X = (sp.diags_array(factors) @ X).tocsr() if sp.issparse(X) else factors[:, None] * X
+    return X
+
+
+def _largest(X):
+    """Largest absolute entry of each row."""
+    largest = abs(X).max(axis=1)
+    return (largest.toarray() if sp.issparse(largest) else np.asarray(largest)).ravel()
 
 
 def _columns_of_squares(X):
@@ -196,7 +205,7 @@ class Cosine:
 
     def diag(self, X):
         """k(x, x) for each row of X."""
-        return (row_norms(X) > 0).astype(X.dtype)
+        return (_largest(X) > 0).astype(X.dtype)
 
 
 @dataclass(frozen=True)
@@ -207,13 +216,16 @@ class Custom:
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
-        Z = X if Z is None else Z
-        K = np.array(self.function(X, Z), dtype=X.dtype, order="C")
+        symmetric, Z = Z is None, X if Z is None else Z
+        K = self.function(X, Z)
+        K = np.array(K.toarray() if sp.issparse(K) else K, dtype=X.dtype, order="C")
         if K.shape != (X.shape[0], Z.shape[0]):
             raise ValueError(
                 f"kernel={self.function!r} returned shape {K.shape} for X of {X.shape[0]} and Z of {Z.shape[0]} rows;"
                 f" it must take two matrices and return a Gram matrix of shape {(X.shape[0], Z.shape[0])}."
             )
+        if symmetric:
+            check_symmetric(K, f"the Gram matrix of kernel={self.function!r}")
         return K
 
     def diag(self, X):
@@ -247,6 +259,16 @@ KERNELS = {
 }
 
 
+def check_symmetric(K, what):
+    """Refuse a Gram matrix that differs from its transpose by more than rounding."""
+    gap, size = abs(K - K.T).max(), abs(K).max()
+    if gap > 1e3 * np.finfo(K.dtype).eps * size:
+        raise ValueError(
+            f"{what} is not symmetric: entries and their mirror images differ by up to {gap:.3g} (largest entry"
+            f" {size:.3g}). Use (K + K.T) / 2 if that is what is meant."
+        )
+
+
 def resolve(kernel, X, *, gamma="scale", degree=3, coef0=1.0, eta=1.0, sample_weight=None):
     """The kernel object for a name or a callable, its parameters checked and made numbers from X.
 
@@ -271,6 +293,8 @@ def resolve(kernel, X, *, gamma="scale", degree=3, coef0=1.0, eta=1.0, sample_we
         ):
             low = ">= 0" if name == "coef0" else "> 0"
             raise ValueError(f"{name}={value!r} must be a finite number {low} for kernel={kernel!r}.")
+        if name == "degree" and not float(value).is_integer():
+            raise ValueError(f"degree={value!r} must be an integer: other powers are no kernels.")
     return kind(**{name: parameters[name] for name in wanted})
 
 

@@ -97,13 +97,17 @@ class Problem:
         return self.kernel.gram(self._take(rows), self._take(columns))
 
     def gram_new(self, X, rows):
-        """Kernel between new rows X and the basis of the model on ``rows``, and the unpenalised columns of X."""
+        """Kernel between new rows X and the basis of the model on ``rows``."""
         basis = self.basis_rows(rows)
-        Q = np.ones((X.shape[0], self.Q.shape[1]), self.dtype)
         if isinstance(self.kernel, Precomputed):
             K = X[:, basis]
-            return (K.toarray() if sp.issparse(K) else K), Q
-        return self.kernel.gram(X if self.shift is None else X - self.shift, self._take(basis)), Q
+            return K.toarray() if sp.issparse(K) else K
+        return self.kernel.gram(X if self.shift is None else X - self.shift, self._take(basis))
+
+    def features_new(self, X):
+        """Explicit features of new rows X, as those of the training rows."""
+        X = X.toarray() if sp.issparse(X) else X
+        return X if self.shift is None else X - self.shift
 
     def _take(self, rows):
         X = self.X if len(rows) == self.n and np.array_equal(rows, np.arange(self.n)) else self.X[rows]

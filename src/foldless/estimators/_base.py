@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from foldless.calibration import CALIBRATIONS
-from foldless.kernels import Linear, Precomputed, resolve
+from foldless.kernels import Linear, Precomputed, check_symmetric, resolve
 from foldless.problem import Problem
 from foldless.task import Task
 
@@ -350,9 +350,4 @@ def _check_gram(K):
             f"Precomputed matrix must be a square matrix: X has shape {K.shape}. kernel='precomputed' expects the Gram"
             " matrix of the training rows in fit, and (n_new, n_train) in predict."
         )
-    gap, size = abs(K - K.T).max(), abs(K).max()
-    if gap > 1e3 * np.finfo(K.dtype).eps * size:
-        raise ValueError(
-            f"the precomputed kernel is not symmetric: entries and their mirror images differ by up to {gap:.3g}"
-            f" (largest entry {size:.3g}). Use (K + K.T) / 2 if that is what is meant."
-        )
+    check_symmetric(K, "the precomputed kernel")

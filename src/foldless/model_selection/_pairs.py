@@ -39,7 +39,7 @@ def leave_pair_out_auc(estimator, X, y, *, params=None):
     >>> from foldless.model_selection import leave_pair_out_auc
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> round(leave_pair_out_auc(LSSVC(alpha=0.1), (X - X.mean(0)) / X.std(0), y), 3)
-    0.995
+    0.996
     """
     X, y = indexable(X, y)
     params = params or {}
@@ -90,4 +90,4 @@ def _share(task, whole, high, low, column):
         scores = scores if scores.ndim == 2 else scores[..., 0 if column is None else column]
         difference = scores[:, 0] - scores[:, 1]
         wins += np.count_nonzero(difference > 0) + 0.5 * np.count_nonzero(difference == 0)
-    return wins / len(high)
+    return float(wins / len(high))

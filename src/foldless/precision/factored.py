@@ -23,7 +23,7 @@ class Factored(Precision):
     def __init__(self, S, Q, alpha):
         self.n, self.alpha = S.shape[0], alpha
         if Q.shape[1]:
-            tau = S.diagonal().mean() * self.n / np.square(Q).sum()
+            tau = np.abs(S.diagonal()).sum() / np.square(Q).sum()
             S = add_outer_(S, Q, tau)
         S.flat[:: self.n + 1] += alpha
         self._L, self._inverted = cholesky_(S), False

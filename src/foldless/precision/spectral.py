@@ -27,7 +27,7 @@ class Spectrum:
 
     def __init__(self, S, Q):
         self.n, q = Q.shape
-        size = max(float(S.diagonal().max(initial=0.0)), np.finfo(S.dtype).tiny)
+        size = max(float(np.abs(S).max(initial=0.0)), float(np.finfo(S.dtype).tiny))
         self.Qo, self.R = orthonormal(Q)
         self.QS = self.Qo.T @ S
         if q:
