@@ -77,6 +77,7 @@ class Model:
     Y: np.ndarray
     A: np.ndarray
     B: np.ndarray
+    choice: str  # how P is held, and why
 
     @property
     def root(self):
@@ -133,6 +134,7 @@ class Solution(Model):
         self.problem, self.rows = problem, rows
         self.Y = np.ascontiguousarray(self.root * Y)
         self._own_precision = problem.precision(rows)
+        self.choice = self._own_precision.choice
         self.A = self._own_precision.apply(self.Y)
         self.B = self._own_precision.G @ self.Y
         if not (np.isfinite(self.A).all() and np.isfinite(self.B).all()):
@@ -146,11 +148,6 @@ class Solution(Model):
         """Weights of the explicit features where P is held through them, else None."""
         P = self._own_precision
         return P.feature_columns(slice(None)) @ self.Y if isinstance(P, LowRank) else None
-
-    @property
-    def choice(self):
-        """Which holder of P was taken, and why."""
-        return self.problem.choice
 
     @cached_property
     def precision(self) -> Precision:
@@ -222,7 +219,12 @@ class Part(Model):
         self.kept = np.flatnonzero(kept)
         self.rows, self.Y = whole.rows[self.kept], whole.Y[self.kept]
         self.sites = whole.sites(removed)
-        self.E = whole.precision.residual(self.sites, whole.site_A, whole.Y)
+        self.choice = f"{whole.choice}; {len(removed)} of them left out by its blocks"
+        whole._check_rest(len(removed))
+        try:
+            self.E = whole.precision.residual(self.sites, whole.site_A, whole.Y)
+        except SingularBlockError:  # it counts sites
+            raise SingularBlockError.of(removed, len(whole.rows)) from None
 
     @cached_property
     def _columns(self):

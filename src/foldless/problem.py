@@ -12,7 +12,7 @@ Weights enter by whitening: W^1/2 S W^1/2, W^1/2 Q, W^1/2 Y. Rows of weight 0 st
 The holder of P is chosen here: explicit features when the kernel is linear and has fewer of them than a third of the
 rows (or than rows, at a tiny alpha), otherwise one Cholesky factor; where rounding leaves M without one (tiny alpha,
 duplicated rows), the eigendecomposition, which sets the eigenvalues that rounding made negative to zero. ``choice``
-says which and why.
+of the holder says which and why.
 """
 
 from copy import copy
@@ -25,7 +25,7 @@ from sklearn.utils.extmath import row_norms
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory
 from foldless.kernels import Linear, Precomputed
-from foldless.precision import Factored, IndefiniteError, LowRank, Spectrum
+from foldless.precision import Factored, IndefiniteError, LowRank, Precision, Spectrum
 
 
 class Problem:
@@ -48,7 +48,6 @@ class Problem:
         self.n, self.dtype = X.shape[0], X.dtype
         self.root_w = np.ones(self.n, X.dtype) if sample_weight is None else np.sqrt(sample_weight).astype(X.dtype)
         self.active = np.flatnonzero(self.root_w)
-        self.choice = "not chosen yet"
         self.X = X
         # With an intercept P sees no constants: taking the mean out of linear features only improves the rounding.
         intercept = Q.shape[1] > 0 and bool((Q[:, 0] == 1).all())
@@ -127,17 +126,19 @@ class Problem:
         root = self.root_w[rows][:, None]
         Q = root * self.Q[rows]
         r = self.n_features(len(rows))
+        P: Precision
         if r is not None:
-            self.choice = f"low rank: {r} linear features for {len(rows)} rows"
             Phi = root * self.features(rows)
             self._check_size(row_norms(Phi, squared=True))
-            return LowRank(Phi, Q, self.alpha)
+            P = LowRank(Phi, Q, self.alpha)
+            P.choice = f"low rank: {r} linear features for {len(rows)} rows"
+            return P
         try:
             P = Factored(self._whitened_gram(rows, root), Q, self.alpha)
-            self.choice = f"factored: one alpha, one Cholesky factor of {len(rows)} rows"
+            P.choice = f"factored: one alpha, one Cholesky factor of {len(rows)} rows"
         except NotPositiveDefiniteError:
             P = self.spectrum(rows).at(self.alpha)
-            self.choice = (
+            P.choice = (
                 f"spectral: S + alpha I of {len(rows)} rows has no Cholesky factor at alpha={self.alpha:g};"
                 " eigenvalues lost in rounding are set to zero"
             )

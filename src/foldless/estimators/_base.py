@@ -107,7 +107,7 @@ class KernelMachine(BaseEstimator):
         self._fitted_task, self._rule, self._holdout = task, rule, holdout
         self.X_fit_ = problem.X
         self.kernel_ = problem.kernel
-        self.holder_ = problem.choice
+        self.holder_ = model.choice
         self._dual = np.zeros((problem.n, beta.shape[1]), beta.dtype)
         self._dual[basis] = beta
         self._weights, B = model.linear() if isinstance(problem.kernel, Linear) else (None, model.B)

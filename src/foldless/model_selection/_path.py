@@ -98,6 +98,15 @@ def build_task(estimator, X, y, sample_weight):
         return Path(REFIT, f"{type(estimator).__name__}: {reason}")
 
 
+def check_leave_one_out(task):
+    """None where every row can be left out in closed form, else the Path of a refit."""
+    if task.codes is not None:
+        sizes = np.bincount(task.codes[task.problem.active], minlength=task.n_classes)
+        if sizes.min() < 2:
+            return Path(REFIT, "leaving out a row empties its class")
+    return None
+
+
 def check_splits(task, splits):
     """None where every training part can be solved in closed form, else the Path of a refit."""
     active = np.zeros(task.problem.n, bool)

@@ -6,6 +6,8 @@ returns fits that follow from P. Scorers, multi-metric dictionaries, train score
 order are then scikit-learn's, not a copy of them.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import accuracy_score, r2_score
@@ -14,17 +16,24 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.metaestimators import available_if
 
 from foldless.estimators._base import labels
-from foldless.holdout import Model
+from foldless.holdout import Holdout, Model
 from foldless.model_selection._adapters import OWN
+from foldless.task import Task
 
 
+@dataclass
 class Run:
     """One estimator on one data set, ready to be asked for any training part."""
 
-    def __init__(self, estimator, task, classes, flat, X, y, sample_weight, *, probabilities):
-        self.estimator, self.task, self.classes, self.flat = estimator, task, classes, flat
-        self.X, self.y, self.sample_weight = X, y, sample_weight
-        self.holdout = task.holdout(probabilities=probabilities)
+    outer: BaseEstimator  # what the user gave: the estimator, or a pipeline that only passes X on to it
+    estimator: BaseEstimator
+    task: Task
+    classes: np.ndarray | None
+    flat: bool
+    X: object
+    y: object
+    sample_weight: object
+    holdout: Holdout
 
     def outputs(self, raw, method):
         """Decisions or probabilities as the estimator's ``method`` would return them."""
@@ -43,7 +52,16 @@ class Run:
         return self.outputs(self.task.loo_outputs(self.holdout, rule, kind), method)
 
     def materialise(self, train, model):
-        """The fitted estimator of a training part: from P for foldless' own estimators, refitted for scikit-learn's."""
+        """What the user gave, fitted on a training part."""
+        fitted = self._fitted(train, model)
+        if self.outer is self.estimator:
+            return fitted
+        pipeline = clone(self.outer)
+        pipeline.steps[-1] = (pipeline.steps[-1][0], fitted)
+        return pipeline
+
+    def _fitted(self, train, model):
+        """The estimator of a training part: from P for foldless' own, refitted for scikit-learn's."""
         fitted = clone(self.estimator)
         if not isinstance(self.estimator, OWN):
             weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
@@ -66,7 +84,7 @@ class Moved(Model):
 
     def __init__(self, problem, model):
         self.problem, self.rows, self.Y, self.A, self.B = problem, problem.active, model.Y, model.A, model.B
-        self.loo, self.moments, self._weights = model.loo, model.moments, model.weights
+        self.loo, self.moments, self._weights, self.choice = model.loo, model.moments, model.weights, model.choice
 
     @property
     def weights(self):

@@ -18,7 +18,16 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from foldless.model_selection._path import ONE_FIT, REFIT, Path, RefitWarning, build_task, check_splits, route
+from foldless.model_selection._path import (
+    ONE_FIT,
+    REFIT,
+    Path,
+    RefitWarning,
+    build_task,
+    check_leave_one_out,
+    check_splits,
+    route,
+)
 from foldless.model_selection._standin import Run, StandIn
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
@@ -75,9 +84,7 @@ def cross_validate(
         "error_score": error_score,
     }
     if plan.run is None:
-        result = skl.cross_validate(
-            estimator, X, y, **plan.by_refit(), n_jobs=n_jobs, pre_dispatch=pre_dispatch, **options
-        )
+        result = skl.cross_validate(estimator, X, y, **plan.refit, n_jobs=n_jobs, pre_dispatch=pre_dispatch, **options)
         return {**result, "path": plan.path}
     options["scoring"] = _scoring_of_rows(scoring, X)
     result = skl.cross_validate(StandIn(plan.run), plan.rows, y, cv=plan.splits, params=plan.score_params, **options)
@@ -178,13 +185,13 @@ def cross_val_predict(
             estimator,
             X,
             y,
-            **plan.by_refit(),
+            **plan.refit,
             n_jobs=n_jobs,
             verbose=verbose,
             pre_dispatch=pre_dispatch,
             method=method,
         )
-    if plan.leaves_one_out:
+    if plan.splits is None:
         return plan.run.loo(method)
     return skl.cross_val_predict(StandIn(plan.run), plan.rows, y, cv=plan.splits, verbose=verbose, method=method)
 
@@ -216,82 +223,59 @@ def explain(estimator, X, y=None, *, cv=None, groups=None, params=None):
 
 @dataclass
 class Plan:
-    """How one call will be answered."""
+    """How one call will be answered: by ``run`` on ``rows`` and ``splits``, or by scikit-learn with ``refit``."""
 
     path: Path
     run: Run | None = None
-    rows: np.ndarray | None = None
-    splits: list | None = None
-    leaves_one_out: bool = False
+    splits: list | None = None  # None where rows are left out one by one
     score_params: dict | None = None
-    refit_arguments: dict | None = None
+    refit: dict | None = None
 
-    def by_refit(self):
-        """cv, groups and params for scikit-learn's own function."""
-        return self.refit_arguments
+    @property
+    def rows(self):
+        """Row numbers, in the place of X."""
+        return np.arange(self.run.task.problem.n)[:, None]
 
 
 def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="predict", warn=True):
     params = params or {}
     cv = check_cv(cv, y, classifier=is_classifier(estimator))
-
-    def refit(path):
-        if warn and path.kind == REFIT:
-            warnings.warn(f"{owner} refits {type(estimator).__name__}: {path.reason}.", RefitWarning, stacklevel=4)
-        return Plan(path, refit_arguments={"cv": cv, "groups": groups, "params": params or None})
-
     split_params, fit_params, score_params = _routed(owner, estimator, cv, params, groups, scoring)
+    arguments = {"cv": cv, "groups": groups, "params": params or None}
+
     path, solved = route(estimator, fit_params)
     if y is None:
         path, solved = Path(REFIT, "there is no y"), None
     if method not in METHODS:
         path, solved = Path(REFIT, f"method={method!r} is asked of each fitted estimator"), None
+    splits = None
+    if solved is not None:
+        sample_weight = next(iter(fit_params.values()), None)  # route() lets nothing else through
+        built = build_task(solved, X, y, sample_weight)
+        if isinstance(built, Path):
+            path, solved = built, None
+    if solved is not None:
+        task, classes, flat = built
+        if not (isinstance(cv, LeaveOneOut) and owner != "cross_validate"):
+            splits = list(cv.split(X, y, **split_params))
+            # They are drawn now, and groups have done their work: a refit must not draw others.
+            rest = {name: value for name, value in params.items() if name not in split_params}
+            arguments = {"cv": splits, "groups": None, "params": rest or None}
+        obstacle = check_leave_one_out(task) if splits is None else check_splits(task, splits)
+        if obstacle is not None:
+            path, solved = obstacle, None
     if solved is None:
-        return refit(path)
-    sample_weight = next(iter(fit_params.values()), None)  # route() lets nothing else through
-    built = build_task(solved, X, y, sample_weight)
-    if isinstance(built, Path):
-        return refit(built)
-    task, classes, flat = built
-    n = task.problem.n
-    one_by_one = isinstance(cv, LeaveOneOut) and owner != "cross_validate"
-    if one_by_one:
+        if warn and path.kind == REFIT:
+            warnings.warn(f"{owner} refits {type(estimator).__name__}: {path.reason}.", RefitWarning, stacklevel=3)
+        return Plan(path, refit=arguments)
+
+    holdout = task.holdout(probabilities=method.endswith("proba") or scoring is not None)
+    if splits is not None and owner != "cross_validate" and _is_leave_one_out(splits, task.problem.n):
         splits = None
-        alone = (
-            task.codes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2
-        )
-        problem = Path(REFIT, "leaving out a row empties its class") if alone else None
-    else:
-        splits = list(cv.split(X, y, **split_params))
-        problem = check_splits(task, splits)
-        one_by_one = _is_leave_one_out(splits, n)
-    if problem is not None:
-        cv = cv if splits is None else splits
-        plan = refit(problem)
-        if splits is not None:  # they are drawn already; groups have done their work
-            plan.refit_arguments["groups"] = None
-            plan.refit_arguments["params"] = {k: v for k, v in params.items() if k not in split_params} or None
-        return plan
-    run = Run(
-        solved,
-        task,
-        classes,
-        flat,
-        X,
-        y,
-        sample_weight,
-        probabilities=method.endswith("proba") or bool(scoring),
-    )
-    shares = True if one_by_one else run.holdout.plan([len(train) for train, _ in splits])
-    held = task.problem.describe_holder()
-    detail = (
-        f"{held}"
-        if shares
-        else "each training part solved alone, which is less work than P of all rows for these splits"
-    )
-    path = Path(ONE_FIT, f"{path.reason} ({detail})")
-    rows = np.arange(n)[:, None]
-    return Plan(path, run, rows, splits, one_by_one, score_params)
+    shared = splits is None or holdout.plan([len(train) for train, _ in splits])
+    alone = "each training part solved alone, less work than P of all rows for these splits"
+    path = Path(ONE_FIT, f"{path.reason} ({task.problem.describe_holder() if shared else alone})")
+    return Plan(path, Run(estimator, solved, task, classes, flat, X, y, sample_weight, holdout), splits, score_params)
 
 
 def _is_leave_one_out(splits, n):
@@ -311,9 +295,8 @@ def _routed(owner, estimator, cv, params, groups, scoring):
         raise ValueError(
             "`groups` can only be passed if metadata routing is not enabled; pass params={'groups': groups}."
         )
-    once = MethodMapping()
     router = MetadataRouter(owner=owner)
-    router.add(splitter=cv, method_mapping=once.add(caller="fit", callee="split"))
+    router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
     router.add(estimator=estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
     for_scorers = {}
     if owner == "cross_validate":

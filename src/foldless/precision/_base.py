@@ -49,6 +49,7 @@ class Precision(ABC):
     n: int
     alpha: float
     definite: bool = True  # whether blocks of P are positive definite
+    choice: str = ""  # why this holder was taken, for those who want to know
     _last: tuple = (None, None)
 
     @property
