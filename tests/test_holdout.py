@@ -5,7 +5,8 @@ import pytest
 from cases import CASES, NAMES, Case, assert_close, odd_splits
 
 from foldless import reference
-from foldless.holdout import Holdout, Part, Solution, loo_path
+from foldless.holdout import Part, Solution, loo_path
+from foldless.splits import Holdout
 
 tables = pytest.mark.parametrize("case", CASES, ids=NAMES)
 ways = pytest.mark.parametrize("way", ["part", "solve", None])

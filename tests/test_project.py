@@ -23,6 +23,7 @@ LAYERS = [
     "precision",
     "problem",
     "holdout",
+    "splits",
     "readout",
     "calibration",
     "task",

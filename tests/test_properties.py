@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn import model_selection as skl
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, reference
-from foldless.holdout import Holdout
 from foldless.problem import Problem
+from foldless.splits import Holdout
 
 relaxed = settings(deadline=None, max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))
 

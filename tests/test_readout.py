@@ -5,9 +5,9 @@ import pytest
 from cases import assert_close
 
 from foldless import kernels, reference
-from foldless.holdout import Holdout
 from foldless.problem import Problem
 from foldless.readout import Discriminant, OneAgainstAll, best_cut, indicator
+from foldless.splits import Holdout
 
 N = 30
 X = np.random.default_rng(0).normal(size=(N, 4))

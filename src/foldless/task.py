@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldless.calibration import Calibrator, fit_calibration
-from foldless.holdout import Holdout
 from foldless.problem import Problem
 from foldless.readout import Readout, best_cut
+from foldless.splits import Holdout
 
 
 @dataclass(frozen=True)

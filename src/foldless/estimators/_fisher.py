@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from foldless.estimators._base import KernelClassifier, _check_option, numbers
+from foldless.estimators._base import check_option, numbers
+from foldless.estimators._classifier import KernelClassifier
 from foldless.readout import THRESHOLDS, Discriminant
 
 
@@ -111,7 +112,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _check_parameters(self):
         super()._check_parameters()
-        _check_option("threshold", self.threshold, THRESHOLDS)
+        check_option("threshold", self.threshold, THRESHOLDS)
 
     def _class_factors(self, mass):
         """Given ones are scaled to mean 1: alpha is added to a scatter of that size, and should keep its meaning."""

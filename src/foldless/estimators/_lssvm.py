@@ -7,7 +7,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from foldless.estimators._base import KernelClassifier, KernelMachine
+from foldless.estimators._base import KernelMachine
+from foldless.estimators._classifier import KernelClassifier
 from foldless.readout import OneAgainstAll, Regression
 from foldless.task import Task
 

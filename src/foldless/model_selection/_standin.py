@@ -15,9 +15,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest
 from sklearn.utils.metaestimators import available_if
 
-from foldless.estimators._base import labels
-from foldless.holdout import Holdout, Model
+from foldless.estimators._classifier import labels
+from foldless.holdout import Model
 from foldless.model_selection._adapters import OWN
+from foldless.splits import Holdout
 from foldless.task import Task
 
 
