@@ -66,6 +66,16 @@ def test_the_model_without_a_set_has_the_coefficients_of_a_refit(case, way):
 
 
 @tables
+def test_the_schur_complement_is_the_P_of_the_training_part(case):
+    holdout = Holdout(case.problem(), target(case), way="part")
+    train, _ = odd_splits(len(case.K))[2]
+    part = holdout.part(train)
+    expected = Solution(part.problem, part.rows, target(case)[part.rows]).precision.explicit()
+    assert_close(part.precision.P, expected.P)
+    assert_close(part.precision.G, expected.G) if case.q else None
+
+
+@tables
 @pytest.mark.parametrize("way", ["part", "solve"])
 def test_class_matrices_equal_those_of_the_refit(case, way):
     holdout = Holdout(case.problem(), target(case), way=way)

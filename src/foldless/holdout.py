@@ -241,6 +241,19 @@ class Part(Model):
         return self.whole.B - self.whole.precision.G[:, self.sites] @ self.E
 
     @cached_property
+    def _half(self):
+        """P_te,te^-1 P_te,: for every Schur complement."""
+        return np.linalg.solve(self._columns[self.sites], self._columns.T)
+
+    @cached_property
+    def precision(self):
+        """The P (or J) of the training part: the Schur complement P_tr,tr - P_tr,te P_te,te^-1 P_te,tr."""
+        P, kept = self.whole.precision.explicit(), self.whole.sites(self.kept)
+        half = self._half[:, kept]
+        own = P.P[np.ix_(kept, kept)] - self._columns[kept] @ half
+        return Explicit(own, P.G[:, kept] - P.G[:, self.sites] @ half, P.alpha, definite=P.definite)
+
+    @cached_property
     def weights(self):
         """Weights of the explicit features where P is held through them, else None."""
         P = self.whole.precision
@@ -275,12 +288,9 @@ class Part(Model):
         self._check_rest(1)
         P = self.whole.precision
         sites = self.whole.sites(self.kept[:, None])  # (n_tr, 1 or 2)
-        columns = self._columns
-        A = (self.whole.site_A - columns @ self.E)[sites]
-        rows = columns[sites]  # (n_tr, s, sites of the held-out set)
-        block = columns[self.sites]
-        half = np.linalg.solve(block, columns.T).T[sites]
-        D = P.diagonal_blocks(sites) - rows @ half.transpose(0, 2, 1)
+        A = (self.whole.site_A - self._columns @ self.E)[sites]
+        # the diagonal blocks of the Schur complement, (n_tr, s, s), without the rest of it
+        D = P.diagonal_blocks(sites) - self._columns[sites] @ self._half.T[sites].transpose(0, 2, 1)
         return Batch.solve(self, self.Y[:, None, :], A, D)
 
 
