@@ -93,6 +93,9 @@ def test_leave_one_out_methods_equal_scikit_learns_loop(estimator, y):
     if hasattr(model, "decision_function"):
         decisions = skl.cross_val_predict(estimator, X, y, cv=cv, method="decision_function")
         assert_close(model.loo_decision_function(), decisions)
+        if hasattr(model, "predict_proba"):
+            expected = skl.cross_val_predict(estimator, X, y, cv=cv, method="predict_proba")
+            assert_close(model.loo_predict_proba(), expected)
         np.testing.assert_array_equal(model.loo_predict(), predictions)
         assert model.loo_score_ == pytest.approx(np.mean(predictions == y))
     else:

@@ -8,8 +8,17 @@ closed form from one matrix; see ``docs/notation.md`` for the formulas and ``doc
 means.
 """
 
+import importlib
+
 from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
 
 __version__ = "0.1.0"
 
 __all__ = ["LSSVC", "LSSVR", "KernelFisherDiscriminant", "__version__"]
+
+
+def __getattr__(name):
+    """Submodules on first use: ``import foldless`` stays as quick as scikit-learn itself."""
+    if name in ("model_selection", "reference"):
+        return importlib.import_module(f"foldless.{name}")
+    raise AttributeError(f"module 'foldless' has no attribute {name!r}")

@@ -217,7 +217,13 @@ class Custom:
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
         symmetric, Z = Z is None, X if Z is None else Z
-        K = self.function(X, Z)
+        try:
+            K = self.function(X, Z)
+        except Exception as error:
+            raise ValueError(
+                f"kernel={self.function!r} failed on matrices of shapes {X.shape} and {Z.shape}; it must take two"
+                f" matrices and return their Gram matrix. It said: {error}"
+            ) from error
         K = np.array(K.toarray() if sp.issparse(K) else K, dtype=X.dtype, order="C")
         if K.shape != (X.shape[0], Z.shape[0]):
             raise ValueError(

@@ -54,8 +54,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """class_weight as one number per class; "balanced" is computed once, from all rows given to fit."""
         if self.class_weight is None:
             return None
-        if isinstance(self.class_weight, str):
-            check_option("class_weight", self.class_weight, (None, "balanced", "a dict {label: weight}"))
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             return mass.sum() / (len(mass) * np.where(mass > 0, mass, 1.0))
         if not isinstance(self.class_weight, Mapping):
             raise ValueError(
@@ -139,6 +138,17 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         return self._loo_decisions()
 
+    @available_if(_has_calibration)
+    def loo_predict_proba(self):
+        """Class probabilities of every training row by the model fitted, and calibrated, without it.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        holdout = self._loo()
+        return self._fitted_task.loo_outputs(holdout, self._rule, "proba")
+
     def loo_predict(self):
         """Label of every training row by the model fitted without it.
 
@@ -150,7 +160,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     @property
     def loo_score_(self):
-        """Leave-one-out accuracy on the training data."""
+        """Leave-one-out accuracy on the training data, every row counted once whatever its weight."""
         predictions = self.loo_predict()
         return float(np.mean(predictions == self.classes_[self._fitted_task.codes]))
 

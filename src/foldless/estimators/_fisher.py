@@ -30,7 +30,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     eta : float, default=1.0
         Parameter of "boolean", (1 + eta)^(x.z).
     alpha : float, default=1.0
-        Penalty, > 0, added to the within-class scatter.
+        Penalty, > 0, added to the within-class scatter. Values from 1e-3 to 1e3 are worth trying, on features of
+        comparable scale.
     penalty : {"rkhs", "coef"}, default="rkhs"
         Norm that is penalised: of the function or of its expansion coefficients (the 2003 paper).
     basis : {"train", "all"}, default="train"
@@ -38,7 +39,10 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     fit_intercept : bool, default=True
         Without it scatter is taken about the origin and ``transform`` has one more axis.
     threshold : {"fisher", "pm1", "centroid", "loo"}, default="pm1"
-        Where two classes are cut: see ``foldless.readout``. More classes always use centroids.
+        Where two classes are cut: "pm1" as regression on targets +-1 does (errs least on benchmarks); "fisher" on
+        targets that give both classes the same weight, "centroid" midway between the class means, both for balanced
+        errors of unbalanced classes; "loo" at the cut with the fewest leave-one-out errors. More classes always use
+        centroids.
     priors : array-like of shape (n_classes,), default=None
         Class probabilities added to the centroid rule as logarithms; None: equal, or in proportion to a
         ``class_weight`` dict. With two classes they need threshold="centroid".
@@ -57,9 +61,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     dual_coef_ : ndarray of shape (n_samples, n_components), expansion of the discriminant axes
     centroids_ : ndarray of shape (n_classes, n_components), class centroids in the space of ``transform``
     explained_variance_ratio_ : ndarray of shape (n_components,), share of the between-class scatter on each axis
-    coef_, intercept_ : linear kernel only; X @ coef_.T + intercept_ is the decision function (with more than two
-    classes up to a
-        constant for each row)
+    coef_, intercept_ : linear kernel only; X @ coef_.T + intercept_ is the decision function, with more than two
+        classes up to a constant for each row
     kernel_ : the kernel with its resolved parameters
     holder_ : str, how P was held and why
     loo_score_ : float, exact leave-one-out accuracy

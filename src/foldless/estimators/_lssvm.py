@@ -33,7 +33,7 @@ class LSSVC(KernelClassifier):
     eta : float, default=1.0
         Parameter of "boolean", (1 + eta)^(x.z).
     alpha : float, default=1.0
-        Penalty, > 0.
+        Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale.
     penalty : {"rkhs", "coef"}, default="rkhs"
         Norm that is penalised: of the function or of its expansion coefficients.
     basis : {"train", "all"}, default="train"
@@ -126,7 +126,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
     eta : float, default=1.0
         Parameter of "boolean", (1 + eta)^(x.z).
     alpha : float, default=1.0
-        Penalty, > 0.
+        Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale.
     penalty : {"rkhs", "coef"}, default="rkhs"
         Norm that is penalised: of the function or of its expansion coefficients.
     basis : {"train", "all"}, default="train"
@@ -227,7 +227,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
 
     @property
     def loo_score_(self):
-        """Leave-one-out R2 on the training data, averaged over outputs."""
+        """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
         predictions = self.loo_predict()
         return r2_score(self._fitted_task.Y, predictions.reshape(self._fitted_task.Y.shape))
 

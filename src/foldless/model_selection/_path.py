@@ -1,7 +1,7 @@
 """Which way a cross-validation goes, and why.
 
 one fit          closed-form held-out predictions from one P
-one P per fold   a pipeline: its first steps are fitted on each training part, then one solve there
+one P per fold   one solve on each training part: behind fitted steps of a pipeline, or for a few large folds
 refit            scikit-learn fits the estimator on each training part
 """
 

@@ -20,6 +20,7 @@ from sklearn.utils.metadata_routing import (
 
 from foldless.model_selection._path import (
     ONE_FIT,
+    ONE_P_PER_FOLD,
     REFIT,
     Path,
     RefitWarning,
@@ -52,8 +53,10 @@ def cross_validate(
 ):
     """Scores of every split; :func:`sklearn.model_selection.cross_validate` from one fit where that is exact.
 
-    All parameters are those of scikit-learn. ``n_jobs`` and ``pre_dispatch`` matter where the estimator is refitted;
-    one fit uses the threads of the linear algebra library.
+    All parameters are those of scikit-learn, and so are the numbers, to rounding; ``gamma="scale"`` and
+    ``class_weight="balanced"`` of foldless' estimators are resolved once on all rows (``docs/exactness.md``).
+    ``n_jobs`` and ``pre_dispatch`` matter where the estimator is refitted; one fit uses the threads of the linear
+    algebra library.
 
     Returns
     -------
@@ -67,9 +70,9 @@ def cross_validate(
     >>> from foldless import LSSVC
     >>> from foldless.model_selection import cross_validate
     >>> X, y = load_iris(return_X_y=True)
-    >>> result = cross_validate(LSSVC(alpha=0.1), X, y, cv=5, scoring=["accuracy", "f1_macro"])
+    >>> result = cross_validate(LSSVC(alpha=0.1), X, y, cv=10, scoring=["accuracy", "f1_macro"])
     >>> print(result["test_accuracy"].mean().round(3))
-    0.98
+    0.987
     >>> result["path"].kind
     'one fit'
     """
@@ -109,7 +112,9 @@ def cross_val_score(
 ):
     """Score of every split; :func:`sklearn.model_selection.cross_val_score` from one fit where that is exact.
 
-    All parameters are those of scikit-learn.
+    All parameters are those of scikit-learn; see :func:`cross_validate`. For leave-one-out, ``loo_score_`` of the
+    fitted estimator or a metric of :func:`cross_val_predict` is quicker: scoring rows one by one takes longer than
+    predicting them.
 
     Returns
     -------
@@ -159,7 +164,7 @@ def cross_val_predict(
 ):
     """Held-out prediction of every row: :func:`sklearn.model_selection.cross_val_predict` from one fit where exact.
 
-    All parameters are those of scikit-learn.
+    All parameters are those of scikit-learn; see :func:`cross_validate`.
 
     Returns
     -------
@@ -266,15 +271,17 @@ def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="p
             path, solved = obstacle, None
     if solved is None:
         if warn and path.kind == REFIT:
-            warnings.warn(f"{owner} refits {type(estimator).__name__}: {path.reason}.", RefitWarning, stacklevel=3)
+            name = type(estimator).__name__
+            warnings.warn(f"{name} is refitted on every training part: {path.reason}.", RefitWarning, stacklevel=3)
         return Plan(path, refit=arguments)
 
     holdout = task.holdout(probabilities=method.endswith("proba") or scoring is not None)
     if splits is not None and owner != "cross_validate" and _is_leave_one_out(splits, task.problem.n):
         splits = None
-    shared = splits is None or holdout.plan([len(train) for train, _ in splits])
-    alone = "each training part solved alone, less work than P of all rows for these splits"
-    path = Path(ONE_FIT, f"{path.reason} ({task.problem.describe_holder() if shared else alone})")
+    if splits is None or holdout.plan([len(train) for train, _ in splits]):
+        path = Path(ONE_FIT, f"{path.reason} ({task.problem.describe_holder()})")
+    else:
+        path = Path(ONE_P_PER_FOLD, "few large folds: solving each training part alone is less work than P of all rows")
     return Plan(path, Run(estimator, solved, task, classes, flat, X, y, sample_weight, holdout), splits, score_params)
 
 
