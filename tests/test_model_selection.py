@@ -377,9 +377,9 @@ def test_subclasses_are_refitted_because_they_may_differ():
 def test_a_pipeline_without_fitted_steps_is_one_fit():
     pipeline = make_pipeline("passthrough", LSSVC(gamma=0.1))
     params = {"lssvc__sample_weight": WEIGHT}
-    path = compare_validate(pipeline, X, LABELS, "one fit", cv=4, params=params)
+    path = compare_validate(pipeline, X, LABELS, "one fit", cv=10, params=params)
     assert "LSSVC" in str(path)
-    for one in fl.cross_validate(pipeline, X, LABELS, cv=4, params=params, return_estimator=True)["estimator"]:
+    for one in fl.cross_validate(pipeline, X, LABELS, cv=10, params=params, return_estimator=True)["estimator"]:
         assert type(one) is type(pipeline)
         assert one.predict(X).shape == (N,)
 
