@@ -96,9 +96,11 @@ def test_constant_scores_give_the_smoothed_frequencies():
 def test_a_row_that_is_alone_in_its_class_is_set_aside():
     S, codes, w = scored(40, 3)
     lonely = np.r_[codes % 2, 2]
-    with_lonely = fit_calibration("sigmoid", np.vstack([S, [0, 0, 9.0]]), lonely, 3, np.r_[w, 1.0])
-    without = fit_calibration("sigmoid", S, codes % 2, 3, w)
-    assert_close(with_lonely.slope, without.slope)
+    fits = [
+        fit_calibration("sigmoid", np.vstack([S, row]), lonely, 3, np.r_[w, 1.0])
+        for row in ([0, 0, 9.0], [5.0, -3.0, -1.0])
+    ]
+    np.testing.assert_array_equal(fits[0].slope, fits[1].slope)
 
 
 @pytest.mark.parametrize("c", [2, 3])
@@ -112,6 +114,20 @@ def test_scores_that_point_the_wrong_way_do_not_turn_the_ranking_around(c):
     X, y = rng.normal(size=(40, 2)), np.arange(40) % c
     p = model.fit(X, y).predict_proba(X)
     assert np.isfinite(p).all()
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("c", [3, 4])
+def test_a_class_without_weight_has_no_probability(kind, dtype, c):
+    X, y = make_classification(80, 6, n_informative=5, n_redundant=0, n_classes=c, random_state=0)
+    X, w = X.astype(dtype), np.where(y == 1, 0.0, 1.0)
+    model = KernelFisherDiscriminant(gamma=0.1, calibration=kind).fit(X, y, sample_weight=w)
+    p = model.predict_proba(X)
+    assert np.all(p[:, 1] == 0)
+    assert_close(p.sum(1), np.ones(80))
+    rest = KernelFisherDiscriminant(gamma=0.1, calibration=kind, threshold="centroid").fit(X[w > 0], y[w > 0])
+    assert_close(np.delete(p, 1, axis=1), rest.predict_proba(X), rtol=1e-8 if dtype is np.float64 else 1e-2)
 
 
 def test_integer_weights_are_repetitions_of_scores():

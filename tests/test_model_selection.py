@@ -1,5 +1,6 @@
 """foldless.model_selection against sklearn.model_selection on the same estimator: the same numbers, from one fit."""
 
+import functools
 import warnings
 
 import numpy as np
@@ -20,8 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import foldless.model_selection as fl
+import foldless.task
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import RefitWarning
+from foldless.splits import Holdout
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -74,6 +77,13 @@ ALL = (
 )
 everyone = pytest.mark.parametrize(("estimator", "y"), ALL)
 every_splitter = pytest.mark.parametrize("splitter", SPLITTERS)
+
+
+@pytest.fixture(params=["part", "solve"])
+def way(request, monkeypatch):
+    """Both ways to the model of a training part, whichever would be cheaper."""
+    monkeypatch.setattr(foldless.task, "Holdout", functools.partial(Holdout, way=request.param))
+    return request.param
 
 
 def weights_for(estimator, weighted):
@@ -133,7 +143,9 @@ PARTITIONS = ("KFold", "StratifiedKFold", "GroupKFold", "LeaveOneOut", "LeaveOne
 @everyone
 @every_splitter
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-def test_equal_to_refits_for_every_splitter(estimator, y, splitter, weighted):
+def test_equal_to_refits_for_every_splitter(estimator, y, splitter, weighted, monkeypatch):
+    if weighted:  # small problems would mostly be solved alone: here every part comes from the P of all rows
+        monkeypatch.setattr(foldless.task, "Holdout", functools.partial(Holdout, way="part"))
     cv = splitters(N, CODES)[splitter]
     params = weights_for(estimator, weighted)
     kind = "one fit"
@@ -153,7 +165,7 @@ def test_equal_to_refits_for_every_splitter(estimator, y, splitter, weighted):
 
 @everyone
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-def test_equal_to_refits_for_splits_nobody_would_draw(estimator, y, weighted):
+def test_equal_to_refits_for_splits_nobody_would_draw(estimator, y, weighted, way):
     """Test rows inside the training part, rows in neither, the training part as the small side."""
     compare_validate(
         estimator,
@@ -180,7 +192,8 @@ def test_behind_a_scaler_steps_are_fitted_on_each_training_part(estimator, y, sp
 
 @everyone
 @pytest.mark.parametrize("container", ["csr", "csc", "pandas", "polars", "float32", "list"])
-def test_containers_give_the_same_numbers(estimator, y, container):
+def test_containers_give_the_same_numbers(estimator, y, container, monkeypatch):
+    monkeypatch.setattr(foldless.task, "Holdout", functools.partial(Holdout, way="part"))
     sparse_solver = {"solver": "cholesky"} if "solver" in estimator.get_params() and container.startswith("cs") else {}
     if sparse_solver and estimator.fit_intercept:
         sparse_solver = {"solver": "sparse_cg", "tol": 1e-14}  # scikit-learn's only exact-enough one for sparse X
@@ -235,7 +248,7 @@ def test_precomputed_kernels_are_sliced_on_both_sides(estimator, sparse, splitte
 
 @pytest.mark.parametrize("estimator", list(REGRESSORS.values())[:5], ids=list(REGRESSORS)[:5])
 @pytest.mark.parametrize("columns", [1, 2])
-def test_several_outputs(estimator, columns):
+def test_several_outputs(estimator, columns, way):
     Y = np.column_stack([VALUES, X[:, 1]])[:, :columns]
     for cv in (skl.LeaveOneOut(), skl.KFold(5)):
         assert_close(fl.cross_val_predict(estimator, X, Y, cv=cv), skl.cross_val_predict(estimator, X, Y, cv=cv))
@@ -296,8 +309,8 @@ def test_scorers_of_every_kind():
 
 
 @everyone
-def test_returned_estimators_are_those_of_the_training_parts(estimator, y):
-    cv = skl.KFold(4, shuffle=True, random_state=0)
+def test_returned_estimators_are_those_of_the_training_parts(estimator, y, way):
+    cv = skl.ShuffleSplit(3, test_size=0.25, random_state=0)  # training parts in no order
     ours = fl.cross_validate(estimator, X, y, cv=cv, return_estimator=True, params={"sample_weight": WEIGHT})
     theirs = skl.cross_validate(estimator, X, y, cv=cv, return_estimator=True, params={"sample_weight": WEIGHT})
     for one, two in zip(ours["estimator"], theirs["estimator"], strict=True):
@@ -317,6 +330,38 @@ def test_returned_estimators_are_those_of_the_training_parts(estimator, y):
             assert one.loo_score_ == pytest.approx(two.loo_score_, rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    "estimator", [LSSVR("precomputed"), LSSVC("precomputed"), KernelRidge(kernel="precomputed")], ids=repr
+)
+def test_precomputed_columns_are_in_the_order_of_the_split(estimator, way):
+    K = np.exp(-0.1 * np.square(X[:, None] - X).sum(-1))
+    y = VALUES if sklearn.base.is_regressor(estimator) else BINARY
+    cv = skl.ShuffleSplit(3, test_size=0.3, random_state=0)
+
+    def scorer(estimator, K, y):
+        return (
+            float(np.mean(estimator.predict(K) == y)) if y.dtype.kind == "U" else np.abs(estimator.predict(K) - y).sum()
+        )
+
+    expected = skl.cross_val_score(estimator, K, y, cv=cv, scoring=scorer)
+    assert_close(fl.cross_val_score(estimator, K, y, cv=cv, scoring=scorer), expected)
+    result = fl.cross_validate(estimator, K, y, cv=cv, return_estimator=True, return_indices=True)
+    for one, train in zip(result["estimator"], result["indices"]["train"], strict=True):
+        refit = clone(estimator).fit(K[np.ix_(train, train)], y[train])
+        np.testing.assert_array_equal(one.predict(K[:, train]) == y, refit.predict(K[:, train]) == y)
+        assert_close(one.dual_coef_, refit.dual_coef_)
+
+
+def test_masks_and_negative_indices_are_splits_too():
+    estimator = LSSVR(gamma=0.1)
+    mask = np.arange(N) % 3 == 0
+    splits = [(~mask, mask), (np.arange(-20, 0), np.arange(5))]
+    assert_close(
+        fl.cross_val_score(estimator, X, VALUES, cv=splits), skl.cross_val_score(estimator, X, VALUES, cv=splits)
+    )
+    assert fl.explain(estimator, X, VALUES, cv=splits).kind != "refit"
+
+
 def test_returned_estimators_with_all_basis_functions_keep_their_rows():
     estimator = LSSVR(gamma=0.1, penalty="coef", basis="all")
     cv = skl.KFold(4)
@@ -324,6 +369,7 @@ def test_returned_estimators_with_all_basis_functions_keep_their_rows():
     held_out = fl.cross_val_predict(estimator, X, VALUES, cv=cv)
     for fitted, (_, test) in zip(result["estimator"], cv.split(X), strict=True):
         assert_close(fitted.predict(X[test]), held_out[test])
+        assert_close(fitted.loo_predict()[test], held_out[test])  # rows of weight 0 there
 
 
 def test_foreign_estimators_are_refitted_with_one_warning_that_says_why():
@@ -345,6 +391,7 @@ def test_foreign_estimators_are_refitted_with_one_warning_that_says_why():
         (Ridge(positive=True, solver="lbfgs"), "positive=True"),
         (Ridge(alpha=0.0, solver="svd"), "alpha=0.0 is not positive"),
         (KernelRidge(alpha=0, kernel="laplacian"), "alpha=0 is not positive"),
+        (KernelRidge(kernel="sigmoid", gamma=0.5, alpha=0.1), "not positive semi-definite"),
         (RidgeClassifier(class_weight="balanced"), "computed anew on each training part"),
         (make_pipeline(SelectKBest(k=2), LSSVC()), r"step 'selectkbest' \(SelectKBest\) may learn from y"),
         (make_pipeline(StandardScaler(), LogisticRegression()), "ends in LogisticRegression"),
@@ -453,6 +500,12 @@ def test_metadata_routing():
         ours = fl.cross_val_predict(estimator, X, y, cv=options["cv"], params=options["params"])
         theirs = skl.cross_val_predict(estimator, X, y, cv=options["cv"], params=options["params"])
         np.testing.assert_array_equal(ours, theirs)
+        weighs = LSSVC(gamma=0.1).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        params = {"sample_weight": WEIGHT}
+        assert_close(
+            fl.cross_val_score(weighs, X, y, cv=10, params=params),
+            skl.cross_val_score(weighs, X, y, cv=10, params=params),
+        )
         with pytest.raises(ValueError, match="groups"):
             fl.cross_val_predict(estimator, X, y, groups=GROUPS)
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):

@@ -25,15 +25,25 @@ from sklearn.isotonic import IsotonicRegression
 
 def fit_calibration(kind, scores, codes, n_classes, weights):
     """Calibrator of ``kind`` from held-out scores (n,) or (n, c), class codes (n,) and weights (n,)."""
-    S = _two_columns(scores)
     mass = np.bincount(codes, minlength=n_classes)
-    use = (mass[codes] > 1) & np.all(np.abs(S) < 1e300, axis=1)
-    if len(np.unique(codes[use])) < 2:
+    use = mass[codes] > 1
+    if np.count_nonzero(mass > 1) < 2:
         raise ValueError(
             f"calibration={kind!r} needs two classes with at least two rows each; the training part has class sizes"
             f" {mass.tolist()}. Use calibration=None or more data."
         )
-    return CALIBRATIONS[kind].fit(S[use], codes[use], np.asarray(weights, float)[use])
+    weights = np.asarray(weights, float)[use]
+    present = np.flatnonzero(mass)
+    if len(present) == n_classes:
+        return CALIBRATIONS[kind].fit(_two_columns(scores)[use], codes[use], weights)
+    S, codes = _among(scores, present)[use], np.searchsorted(present, codes[use])
+    return Subset(CALIBRATIONS[kind].fit(_two_columns(S), codes, weights), present, n_classes)
+
+
+def _among(scores, present):
+    """Scores of some of the classes; of two, their difference."""
+    S = np.asarray(scores, float)[:, present]
+    return S[:, 1] - S[:, 0] if len(present) == 2 else S
 
 
 def _two_columns(scores):
@@ -45,12 +55,23 @@ def _two_columns(scores):
 class Calibrator(Protocol):
     """Probabilities from scores."""
 
-    @classmethod
-    def fit(cls, S, codes, w):
-        """From held-out scores (n, c), class codes and weights."""
+    def proba(self, scores):
+        """Class probabilities, shape (n, c)."""
+
+
+@dataclass(frozen=True)
+class Subset:
+    """Probabilities of the classes that have rows; the others have none."""
+
+    inner: "Calibrator"
+    present: np.ndarray
+    n_classes: int
 
     def proba(self, scores):
         """Class probabilities, shape (n, c)."""
+        p = np.zeros((len(scores), self.n_classes))
+        p[:, self.present] = self.inner.proba(_among(scores, self.present))
+        return p
 
 
 @dataclass(frozen=True)
@@ -182,4 +203,4 @@ def _keep_leader(p, S):
     return p / p.sum(1, keepdims=True)
 
 
-CALIBRATIONS: dict[str, type[Calibrator]] = {"sigmoid": Sigmoid, "isotonic": Isotonic}
+CALIBRATIONS: dict = {"sigmoid": Sigmoid, "isotonic": Isotonic}

@@ -188,9 +188,9 @@ class Solution(Model):
         E = self.precision.loo_residual(self.A, self.Y)[:, None, :]
         return Batch(self, self.Y[:, None, :], self.A[:, None, :], D, E)
 
-    def loo_at(self, X):
-        """Fits of all n leave-one-out models at new rows X (validated), shape (n_new, n, m)."""
-        P, Q = self._own_precision, np.ones((X.shape[0], self.problem.Q.shape[1]), self.Y.dtype)
+    def loo_at(self, X, Q):
+        """Fits of all n leave-one-out models at new rows X with unpenalised columns Q, shape (n_new, n, m)."""
+        P = self._own_precision
         if self.weights is not None:
             Phi = self.problem.features_new(X)
             f, Ps = Phi @ self.weights, P.feature_columns(slice(None)).T @ Phi.T

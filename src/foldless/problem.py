@@ -47,7 +47,7 @@ class Problem:
         self.penalty, self.basis = penalty, basis
         self.n, self.dtype = X.shape[0], X.dtype
         self.root_w = np.ones(self.n, X.dtype) if sample_weight is None else np.sqrt(sample_weight).astype(X.dtype)
-        self.active = np.flatnonzero(self.root_w)
+        self.active = self._functions = np.flatnonzero(self.root_w)
         self.X = X
         # With an intercept P sees no constants: taking the mean out of linear features only improves the rounding.
         intercept = Q.shape[1] > 0 and bool((Q[:, 0] == 1).all())
@@ -59,6 +59,14 @@ class Problem:
         other = copy(self)
         other.X = self.X[rows][:, rows] if isinstance(self.kernel, Precomputed) else self.X[rows]
         other.n, other.Q, other.root_w = len(rows), self.Q[rows], self.root_w[rows]
+        other.active = other._functions = np.flatnonzero(other.root_w)
+        return other
+
+    def restricted(self, rows):
+        """The same rows, all but ``rows`` with weight 0; ``basis="all"`` keeps the basis functions there are."""
+        other = copy(self)
+        other.root_w = np.zeros_like(self.root_w)
+        other.root_w[rows] = self.root_w[rows]
         other.active = np.flatnonzero(other.root_w)
         return other
 
@@ -115,11 +123,14 @@ class Problem:
     def features(self, rows):
         """Explicit features of these rows as a dense array."""
         X = self._take(rows)
-        return X.toarray() if sp.issparse(X) else X
+        if not sp.issparse(X):
+            return X
+        require_memory(X.shape, self.dtype, "the features as a dense array")
+        return X.toarray()
 
     def basis_rows(self, rows):
         """Rows whose kernel functions carry the model fitted on ``rows``."""
-        return self.active if self.penalty == "coef" and self.basis == "all" else rows
+        return self._functions if self.penalty == "coef" and self.basis == "all" else rows
 
     def precision(self, rows):
         """P of the whitened problem on ``rows``, in the holder that suits it."""

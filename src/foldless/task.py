@@ -7,7 +7,7 @@ matrices, and for the "loo" threshold and for calibration the leave-one-out scor
 that cross-validation of a calibrated classifier stays exact.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,6 +62,10 @@ class Task:
         """The task of these rows alone."""
         codes = None if self.codes is None else self.codes[rows]
         return Task(self.problem.subset(rows), self.Y[rows], self.readout, codes, self.n_classes, self.calibration)
+
+    def restricted(self, rows):
+        """The task with the weight of all other rows set to 0; their basis functions stay."""
+        return replace(self, problem=self.problem.restricted(rows))
 
     def rule(self, model, *, probabilities=True):
         """The trained readout of one model."""

@@ -99,7 +99,7 @@ class KernelMachine(BaseEstimator):
         """Store a solved model of ``task`` and its trained rule as the fitted state."""
         problem = task.problem
         basis, beta = model.expansion()
-        self._fitted_task, self._rule, self._holdout = task, rule, holdout
+        self._fitted_task, self._rule, self._holdout, self._loo_values = task, rule, holdout, None
         self.X_fit_ = problem.X
         self.kernel_ = problem.kernel
         self.holder_ = model.choice
@@ -111,7 +111,12 @@ class KernelMachine(BaseEstimator):
         return self
 
     def _check_parameters(self):
-        if not isinstance(self.alpha, Real) or not np.isfinite(self.alpha) or self.alpha <= 0:
+        if (
+            not isinstance(self.alpha, Real)
+            or isinstance(self.alpha, bool)
+            or not np.isfinite(self.alpha)
+            or self.alpha <= 0
+        ):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
         check_option("penalty", self.penalty, ("rkhs", "coef"))
         check_option("basis", self.basis, ("train", "all"))
@@ -149,7 +154,9 @@ class KernelMachine(BaseEstimator):
     def _loo_decisions(self):
         """Fits or decisions of all training rows, each by the model without it."""
         holdout = self._loo()
-        return self._fitted_task.loo_outputs(holdout, self._rule, "decision")
+        if self._loo_values is None:
+            self._loo_values = self._fitted_task.loo_outputs(holdout, self._rule, "decision")
+        return self._loo_values.copy()
 
     def __getstate__(self):
         state = super().__getstate__().copy()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from foldless.estimators._base import check_option, numbers
 from foldless.estimators._classifier import KernelClassifier
@@ -23,7 +24,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
         ``kernel_``.
-    degree : float, default=3
+    degree : int, default=3
         Degree of "poly".
     coef0 : float, default=1.0
         Constant of "poly".
@@ -179,6 +180,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     @property
     def intercept_(self):
         """Constant of the linear decision function; only with ``kernel="linear"``."""
+        check_is_fitted(self)
         if self._weights is None:
             raise AttributeError(f"intercept_ exists for kernel='linear' only, not for kernel={self.kernel!r}.")
         return self._linear(self._weights, self._offset)[1]

@@ -26,7 +26,7 @@ class LSSVC(KernelClassifier):
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
         ``kernel_``.
-    degree : float, default=3
+    degree : int, default=3
         Degree of "poly".
     coef0 : float, default=1.0
         Constant of "poly".
@@ -119,7 +119,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
         ``kernel_``.
-    degree : float, default=3
+    degree : int, default=3
         Degree of "poly".
     coef0 : float, default=1.0
         Constant of "poly".
@@ -262,7 +262,8 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
         step = max(1, 2**22 // n)
         for start in range(0, X.shape[0], step):
             rows = slice(start, start + step)
-            F = whole.loo_at(X[rows])
+            Q = np.ones((X[rows].shape[0], whole.problem.Q.shape[1]), whole.Y.dtype)
+            F = whole.loo_at(X[rows], Q)
             if rank <= n:
                 ends[rows, :, 0] = np.sort(F - residual, axis=1)[:, n - rank]
                 ends[rows, :, 1] = np.sort(F + residual, axis=1)[:, rank - 1]

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_X_y
 
@@ -21,6 +22,8 @@ from foldless.kernels import Custom, Linear, Precomputed
 from foldless.problem import Problem
 from foldless.readout import OneAgainstAll, Regression
 from foldless.task import Task
+
+POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of scikit-learn's kernels by name
 
 
 class Unsuited(Exception):
@@ -68,7 +71,7 @@ def _ridge_classifier(estimator, X, y, sample_weight):
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if estimator.class_weight is not None:
-        factors = np.array([estimator.class_weight.get(label, 1.0) for label in classes.tolist()], X.dtype)
+        factors = compute_class_weight(estimator.class_weight, classes=classes, y=y).astype(X.dtype)
         weights = factors[codes] * (1 if weights is None else weights)
     readout = OneAgainstAll(len(classes))
     task = Task(_linear(estimator, X, weights), readout.targets(codes, X.dtype), readout, codes, len(classes))
@@ -81,6 +84,8 @@ def _kernel_ridge(estimator, X, y, sample_weight):
         kernel = Linear()
     elif estimator.kernel == "precomputed":
         kernel = Precomputed()
+    elif isinstance(estimator.kernel, str) and estimator.kernel not in POSITIVE:
+        raise Unsuited(f"kernel={estimator.kernel!r} is not positive semi-definite")
     else:
         kernel = Custom(_PairwiseKernel(estimator))
     Q = np.ones((X.shape[0], 0), X.dtype)

@@ -118,6 +118,6 @@ def check_splits(task, splits):
             present = np.bincount(task.codes[train][active[train]], minlength=task.n_classes)
             if (present == 0).any():
                 return Path(REFIT, f"the training part of split {number} lacks a class")
-        elif np.count_nonzero(active[train]) < 1:
-            return Path(REFIT, f"the training part of split {number} has no row of positive weight")
+        if np.count_nonzero(active[train]) < 2:
+            return Path(REFIT, f"the training part of split {number} has fewer than two rows of positive weight")
     return None

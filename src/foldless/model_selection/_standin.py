@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing
-from sklearn.utils.metadata_routing import MetadataRequest
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 
 from foldless.estimators._classifier import labels
@@ -71,21 +71,24 @@ class Run:
                 rows = rows[:, train]
             return fitted.fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
         fitted._task(self.X, self.y, self.sample_weight)  # names and number of features, classes
-        task = self.task
-        if not (task.problem.penalty == "coef" and task.problem.basis == "all"):  # there, all rows carry the model
-            task = task.subset(np.sort(train))
-            model = Moved(task.problem, model)
+        task, rule = self.task, self.task.rule(model)
+        if task.problem.penalty == "coef" and task.problem.basis == "all":  # the other rows still carry the model
+            task = task.restricted(train)
+        else:
+            task = task.subset(train)
+            model = Moved(task.problem, model, train)
         if fitted.kernel == "precomputed":
             fitted.n_features_in_ = task.problem.n
-        return fitted._accept(task, model, task.rule(model))
+        return fitted._accept(task, model, rule)
 
 
 class Moved(Model):
-    """A model whose rows are counted within its own training part."""
+    """A model whose rows are counted within its own training part, in the order of the split."""
 
-    def __init__(self, problem, model):
-        self.problem, self.rows, self.Y, self.A, self.B = problem, problem.active, model.Y, model.A, model.B
-        self.loo, self.moments, self._weights, self.choice = model.loo, model.moments, model.weights, model.choice
+    def __init__(self, problem, model, train):
+        order = np.searchsorted(model.rows, train[problem.active])
+        self.problem, self.rows, self.Y, self.A = problem, problem.active, model.Y[order], model.A[order]
+        self.B, self._weights, self.choice = model.B, model.weights, model.choice
 
     @property
     def weights(self):
@@ -116,8 +119,11 @@ class StandIn(BaseEstimator):
         return tags
 
     def get_metadata_routing(self):
-        """Metadata of ``fit`` has been used already; what remains is for scorers."""
-        return MetadataRequest(owner=self)
+        """Metadata of ``fit`` has been used already; what remains is for the estimator's own ``score``."""
+        request = MetadataRequest(owner=self)
+        for name, alias in get_routing_for_object(self.run.outer).score.requests.items():
+            request.score.add_request(param=name, alias=alias)
+        return request
 
     def fit(self, rows, y=None, **fit_params):
         """Look up the model of these rows."""
@@ -152,10 +158,10 @@ class StandIn(BaseEstimator):
         """Logarithms of the probabilities."""
         return self.run.outputs(self.predict_proba(rows), "predict_log_proba")
 
-    def score(self, rows, y):
+    def score(self, rows, y, sample_weight=None):
         """Accuracy or R2, as the estimators' own ``score``."""
         score = accuracy_score if self.run.classes is not None else r2_score
-        return score(y, self.predict(rows))
+        return score(y, self.predict(rows), sample_weight=sample_weight)
 
     def materialise(self):
         """The estimator itself, fitted on the training part."""

@@ -146,6 +146,8 @@ def cross_val_score(
         pre_dispatch=pre_dispatch,
         error_score=error_score,
     )
+    if "test_score" not in result:
+        raise ValueError("scoring returned several values; cross_val_score takes one, cross_validate takes many.")
     return result["test_score"]
 
 
@@ -262,7 +264,7 @@ def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="p
     if solved is not None:
         task, classes, flat = built
         if not (isinstance(cv, LeaveOneOut) and owner != "cross_validate"):
-            splits = list(cv.split(X, y, **split_params))
+            splits = [(_rows(train, task), _rows(test, task)) for train, test in cv.split(X, y, **split_params)]
             # They are drawn now, and groups have done their work: a refit must not draw others.
             rest = {name: value for name, value in params.items() if name not in split_params}
             arguments = {"cv": splits, "groups": None, "params": rest or None}
@@ -283,6 +285,11 @@ def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="p
     else:
         path = Path(ONE_P_PER_FOLD, "few large folds: solving each training part alone is less work than P of all rows")
     return Plan(path, Run(estimator, solved, task, classes, flat, X, y, sample_weight, holdout), splits, score_params)
+
+
+def _rows(indices, task):
+    """Row numbers from indices, negative indices or a mask."""
+    return np.arange(task.problem.n)[np.asarray(indices)]
 
 
 def _is_leave_one_out(splits, n):
@@ -333,5 +340,5 @@ class _RowScorer:
     def __call__(self, standin, rows, y, **score_params):
         X = _safe_indexing(self.X, rows[:, 0])
         if getattr(standin.run.estimator, "kernel", None) == "precomputed":
-            X = X[:, np.sort(standin.train_)]
+            X = X[:, standin.train_]
         return self.scorer(standin.materialise(), X, y, **score_params)
