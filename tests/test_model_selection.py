@@ -339,9 +339,7 @@ def test_precomputed_columns_are_in_the_order_of_the_split(estimator, way):
     cv = skl.ShuffleSplit(3, test_size=0.3, random_state=0)
 
     def scorer(estimator, K, y):
-        return (
-            float(np.mean(estimator.predict(K) == y)) if y.dtype.kind == "U" else np.abs(estimator.predict(K) - y).sum()
-        )
+        return estimator.score(K, y) + estimator.dual_coef_.ravel()[0]
 
     expected = skl.cross_val_score(estimator, K, y, cv=cv, scoring=scorer)
     assert_close(fl.cross_val_score(estimator, K, y, cv=cv, scoring=scorer), expected)
@@ -399,6 +397,7 @@ def test_foreign_estimators_are_refitted_with_one_warning_that_says_why():
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:Singular matrix in solving dual problem")  # scikit-learn's, of such a kernel
 def test_what_has_no_closed_form_is_refitted(estimator, reason):
     y = VALUES if sklearn.base.is_regressor(estimator) else CODES
     with pytest.warns(RefitWarning, match=reason):
@@ -502,10 +501,8 @@ def test_metadata_routing():
         np.testing.assert_array_equal(ours, theirs)
         weighs = LSSVC(gamma=0.1).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         params = {"sample_weight": WEIGHT}
-        assert_close(
-            fl.cross_val_score(weighs, X, y, cv=10, params=params),
-            skl.cross_val_score(weighs, X, y, cv=10, params=params),
-        )
+        expected = skl.cross_val_score(weighs, X, y, cv=10, params=params)
+        assert_close(fl.cross_val_score(weighs, X, y, cv=10, params=params), expected)
         with pytest.raises(ValueError, match="groups"):
             fl.cross_val_predict(estimator, X, y, groups=GROUPS)
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
