@@ -122,8 +122,14 @@ class StandIn(BaseEstimator):
         """Metadata of ``fit`` has been used already; what remains is for the estimator's own ``score``."""
         request = MetadataRequest(owner=self)
         for name, alias in get_routing_for_object(self.run.outer).score.requests.items():
-            request.score.add_request(param=name, alias=alias)
+            if alias is not None:  # what is left unset has been complained about before
+                request.score.add_request(param=name, alias=alias)
         return request
+
+    @property
+    def _metadata_request(self):
+        """Where scikit-learn 1.7 looks for the requests of ``score``."""
+        return self.get_metadata_routing()
 
     def fit(self, rows, y=None, **fit_params):
         """Look up the model of these rows."""
