@@ -540,6 +540,18 @@ def test_leave_pair_out_equals_refits(estimator):
     assert fl.leave_pair_out_auc(estimator, X[rows], y) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    "estimator", [LSSVC(gamma=0.3), KernelFisherDiscriminant(gamma=0.3), RidgeClassifier()], ids=repr
+)
+def test_equal_rows_of_different_classes_are_ties(estimator):
+    """Titanic-like tables: few distinct rows, many of them in both classes."""
+    rows = np.random.default_rng(0).integers(0, 2, size=(18, 2)).astype(float)
+    y = np.arange(18) % 2
+    expected = brute_pairs(estimator, rows, y, lambda e, x: np.round(e.decision_function(x), 10))
+    assert fl.leave_pair_out_auc(estimator, rows, y) == pytest.approx(expected, abs=1e-12)
+    assert fl.leave_pair_out_auc(estimator, np.zeros((18, 2)), y) == 0.5
+
+
 def test_leave_pair_out_of_three_classes_averages_one_against_the_others():
     rows, estimator = np.arange(15), KernelFisherDiscriminant(gamma=0.1)
     y = np.arange(15) % 3

@@ -11,6 +11,7 @@ from sklearn.utils import gen_batches, indexable
 from foldless.model_selection._path import ONE_FIT, Path, build_task, route
 
 PAIRS_AT_ONCE = 2**16
+TIE = 1e-10  # relative to the largest score
 
 
 def leave_pair_out_auc(estimator, X, y, *, params=None):
@@ -89,5 +90,7 @@ def _share(task, whole, high, low, column):
         scores = task.readout.scores(batch.fits / whole.root[pairs], moments)
         scores = scores if scores.ndim == 2 else scores[..., 0 if column is None else column]
         difference = scores[:, 0] - scores[:, 1]
-        wins += np.count_nonzero(difference > 0) + 0.5 * np.count_nonzero(difference == 0)
+        # equal rows have equal scores, but here each follows from its own target: rounding must not break the tie
+        tied = np.abs(difference) <= TIE * np.abs(scores).max()
+        wins += np.count_nonzero((difference > 0) & ~tied) + 0.5 * np.count_nonzero(tied)
     return float(wins / len(high))
