@@ -11,7 +11,7 @@ from sklearn.utils import gen_batches, indexable
 from foldless.model_selection._path import ONE_FIT, Path, build_task, route
 
 PAIRS_AT_ONCE = 2**16
-TIE = 1e-10  # relative to the largest score
+TIE = 1e-10  # relative to the largest score or target
 
 
 def leave_pair_out_auc(estimator, X, y, *, params=None):
@@ -91,6 +91,6 @@ def _share(task, whole, high, low, column):
         scores = scores if scores.ndim == 2 else scores[..., 0 if column is None else column]
         difference = scores[:, 0] - scores[:, 1]
         # equal rows have equal scores, but here each follows from its own target: rounding must not break the tie
-        tied = np.abs(difference) <= TIE * np.abs(scores).max()
+        tied = np.abs(difference) <= TIE * max(np.abs(scores).max(), np.abs(task.Y).max())
         wins += np.count_nonzero((difference > 0) & ~tied) + 0.5 * np.count_nonzero(tied)
     return float(wins / len(high))
