@@ -47,11 +47,6 @@ class Task:
     n_classes: int = 0
     calibration: str | None = None
 
-    @property
-    def nested(self):
-        """Whether a rule needs leave-one-out scores of its training part."""
-        return self.readout.cuts or self.calibration is not None
-
     def holdout(self, *, probabilities=True):
         """Models of any training part; ``probabilities=False`` when no calibration will be asked for."""
         return Holdout(
