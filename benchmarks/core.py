@@ -84,7 +84,7 @@ def alpha_path(n, repeats):
 
     def ours():
         problem = Problem(RBF(GAMMA), X, alpha=1.0, Q=np.ones((n, 1)))
-        return loo_path(problem.spectrum(problem.active), Y, alphas)
+        return loo_path(problem, problem.active, Y, alphas)
 
     times = best_times(
         repeats,

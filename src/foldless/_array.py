@@ -53,6 +53,30 @@ def lower_times(L, Y, *, transpose=False):
     return trmm(1.0, L, Y, lower=1, trans_a=int(transpose))
 
 
+def lower_square(L):
+    """L' L for a lower triangle L, n^3/3 flops."""
+    (lauum,) = get_lapack_funcs(("lauum",), (L,))
+    return _mirrored(lauum(L, lower=1)[0])
+
+
+def outer_square(V):
+    """V V', half the flops of a product."""
+    (syrk,) = get_blas_funcs(("syrk",), (V,))
+    if V.flags.f_contiguous:
+        return _mirrored(syrk(1.0, V, lower=1))
+    return _mirrored(syrk(1.0, V.T, trans=1, lower=1))
+
+
+def _mirrored(S, block=256):
+    """The symmetric matrix of which the lower triangle is given, in its memory."""
+    for start in range(0, len(S), block):
+        stop = start + block
+        corner = S[start:stop, start:stop]
+        corner[...] = np.tril(corner) + np.tril(corner, -1).T
+        S[start:stop, stop:] = S[stop:, start:stop].T
+    return S
+
+
 def add_outer_(S, Q, tau):
     """S + tau Q Q' in the memory of the C-ordered, symmetric S."""
     (gemm,) = get_blas_funcs(("gemm",), (S, Q))

@@ -10,8 +10,9 @@ kernel without parameters, which also keeps features of size 1e150 away from ove
 of Cawley (2006, section V) for binary features.
 
 A kernel is a frozen dataclass of resolved parameters with ``gram(X, Z)``, ``diag(X)`` and, where tuning by gradient
-is offered, ``pullback(R, X)``: for a symmetric R = dL/dK it returns {parameter: sum_ij R_ij dK_ij/dparameter} at the
-price of one n x n product with X, whatever the number of features (Bo, Wang & Jiao 2006 pay d products of size n^3).
+is offered, ``pullback(R, X, K)``: for a symmetric R = dL/dK and K = gram(X) it returns {parameter: sum_ij R_ij
+dK_ij/dparameter} at the price of one n x n product with X, whatever the number of features (Bo, Wang & Jiao 2006 pay d
+products of size n^3). R is overwritten.
 
 To add a kernel write one such class and one entry in ``KERNELS``.
 """
@@ -22,6 +23,7 @@ from numbers import Real
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import xlogy
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
@@ -82,7 +84,7 @@ class Linear:
         """k(x, x) for each row of X."""
         return row_norms(X, squared=True)
 
-    def pullback(self, R, X):
+    def pullback(self, R, X, K):
         """Nothing to tune."""
         return {}
 
@@ -111,10 +113,10 @@ class Poly:
         """k(x, x) for each row of X."""
         return (row_norms(_scale(X, np.sqrt(self.gamma)), squared=True) + self.coef0) ** self.degree
 
-    def pullback(self, R, X):
+    def pullback(self, R, X, K):
         """Derivatives by gamma and coef0; the degree is a choice, not a slope."""
-        D = R * self.degree * self._base(X, None) ** (self.degree - 1)
-        return {"gamma": _by_gamma(self.gamma, _inner_derivative(D, X)), "coef0": D.sum()}
+        R *= self.degree * self._base(X, None) ** (self.degree - 1)
+        return {"gamma": _by_gamma(self.gamma, _inner_derivative(R, X)), "coef0": R.sum()}
 
 
 @dataclass(frozen=True)
@@ -146,13 +148,13 @@ class RBF:
         """k(x, x) for each row of X."""
         return np.ones(X.shape[0], X.dtype)
 
-    def pullback(self, R, X):
+    def pullback(self, R, X, K):
         """dL/dgamma_k = -2 (rowsum(R*K)' x_k^2 - x_k' (R*K) x_k)."""
-        D = R * self.gram(X)
+        R *= K
         if not sp.issparse(X):
             X = X - X.mean(0)
-        squares = np.asarray(_columns_of_squares(X).T @ D.sum(1)).ravel()
-        return {"gamma": _by_gamma(self.gamma, -2 * (squares - _inner_derivative(D, X)))}
+        squares = np.asarray(_columns_of_squares(X).T @ R.sum(1)).ravel()
+        return {"gamma": _by_gamma(self.gamma, -2 * (squares - _inner_derivative(R, X)))}
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,15 @@ class Laplacian:
         """k(x, x) for each row of X."""
         return np.ones(X.shape[0], X.dtype)
 
+    def pullback(self, R, X, K):
+        """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; absolute values are no product, each feature is gone through."""
+        if not np.ndim(self.gamma):
+            R *= xlogy(K, K)  # -gamma times the distances
+            return {"gamma": R.sum() / self.gamma}
+        R *= K
+        columns = (np.asarray(X[:, [k]].toarray() if sp.issparse(X) else X[:, [k]]) for k in range(X.shape[1]))
+        return {"gamma": -np.array([np.vdot(R, np.abs(x - x.T)) for x in columns])}
+
 
 @dataclass(frozen=True)
 class Boolean:
@@ -189,9 +200,10 @@ class Boolean:
         """k(x, x) for each row of X."""
         return np.exp(float(np.log1p(self.eta)) * row_norms(X, squared=True))
 
-    def pullback(self, R, X):
+    def pullback(self, R, X, K):
         """dK/deta = x.z (1 + eta)^(x.z - 1)."""
-        return {"eta": np.sum(R * _dot(X, X) * self.gram(X)) / (1 + self.eta)}
+        R *= K
+        return {"eta": np.vdot(R, _dot(X, X)) / (1 + self.eta)}
 
 
 @dataclass(frozen=True)

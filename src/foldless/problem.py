@@ -70,6 +70,12 @@ class Problem:
         other.active = np.flatnonzero(other.root_w)
         return other
 
+    def at(self, **changes):
+        """The same rows with another ``kernel`` or ``alpha``."""
+        other = copy(self)
+        vars(other).update(changes)
+        return other
+
     @property
     def drops_basis(self):
         """Whether leaving out a row also takes its basis function away."""
@@ -132,8 +138,8 @@ class Problem:
         """Rows whose kernel functions carry the model fitted on ``rows``."""
         return self._functions if self.penalty == "coef" and self.basis == "all" else rows
 
-    def precision(self, rows):
-        """P of the whitened problem on ``rows``, in the holder that suits it."""
+    def precision(self, rows, K=None):
+        """P of the whitened problem on ``rows``, in the holder that suits it; K = gram(rows, rows) where known."""
         root = self.root_w[rows][:, None]
         Q = root * self.Q[rows]
         r = self.n_features(len(rows))
@@ -145,21 +151,27 @@ class Problem:
             P.choice = f"low rank: {r} linear features for {len(rows)} rows"
             return P
         try:
-            P = Factored(self._whitened_gram(rows, root), Q, self.alpha)
+            P = Factored(self._whitened_gram(rows, root, K), Q, self.alpha)
             P.choice = f"factored: one alpha, one Cholesky factor of {len(rows)} rows"
         except NotPositiveDefiniteError:
-            P = self.spectrum(rows).at(self.alpha)
+            P = self.spectrum(rows, K).at(self.alpha)
             P.choice = (
                 f"spectral: S + alpha I of {len(rows)} rows has no Cholesky factor at alpha={self.alpha:g};"
                 " eigenvalues lost in rounding are set to zero"
             )
         return P
 
-    def spectrum(self, rows):
+    def path(self, rows):
+        """What serves every alpha: features where they are few, else the eigendecomposition; ``at(alpha)`` is P."""
+        if self.n_features(len(rows)) is None:
+            return self.spectrum(rows)
+        return self.precision(rows)
+
+    def spectrum(self, rows, K=None):
         """The eigendecomposition that serves every alpha."""
         root = self.root_w[rows][:, None]
         try:
-            return Spectrum(self._whitened_gram(rows, root), root * self.Q[rows])
+            return Spectrum(self._whitened_gram(rows, root, K), root * self.Q[rows])
         except IndefiniteError:
             lowest, *_, largest = eigvalsh(self.gram(rows, rows))
             needed = -lowest * np.square(root).max()
@@ -169,9 +181,9 @@ class Problem:
                 f" the diagonal, or use alpha > {needed:.3g}."
             ) from None
 
-    def _whitened_gram(self, rows, root):
+    def _whitened_gram(self, rows, root, K=None):
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out
-            S = self.gram(rows, rows)
+            S = self.gram(rows, rows) if K is None else K.copy()
             if self.penalty == "coef":
                 K = S if self.basis_rows(rows) is rows else self.gram(rows, self.basis_rows(rows))
                 S = np.ascontiguousarray(product(K, K.T))

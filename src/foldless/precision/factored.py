@@ -13,8 +13,17 @@ alpha.
 
 import numpy as np
 
-from foldless._array import add_outer_, cholesky_, invert_lower_, lower_solve, lower_times, product
-from foldless.precision._base import Precision
+from foldless._array import (
+    add_outer_,
+    cholesky_,
+    invert_lower_,
+    lower_solve,
+    lower_square,
+    lower_times,
+    product,
+    require_memory,
+)
+from foldless.precision._base import Explicit, Precision
 
 
 class Factored(Precision):
@@ -58,6 +67,11 @@ class Factored(Precision):
     def columns(self, rows):
         """P[:, rows]."""
         return lower_times(self._Linv, self._Linv[:, rows], transpose=True) - self._MQ @ self._G[:, rows]
+
+    def explicit(self):
+        """The same P as an n x n array: L'^-1 L^-1, n^3/3 flops more."""
+        require_memory((self.n, self.n), self._G.dtype, "the matrix P")
+        return Explicit(lower_square(self._Linv) - self._MQ @ self._G, self._G, self.alpha)
 
     def block(self, rows):
         """P[rows, rows]."""

@@ -13,11 +13,16 @@ Held-out rows that carry most of a feature leave I - Psi_te Psi_te' without digi
 are fitted anew without them, n r^2 each.
 """
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
 
+from sklearn.utils import gen_batches
+
 from foldless.precision._base import Precision, SingularBlockError, orthonormal, upper_solve
 
+ROWS = 4096  # rows of a leave-one-out path looked at together
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 
 
@@ -42,14 +47,35 @@ class LowRank(Precision):
     def _set_alpha(self, alpha):
         self.alpha = alpha
         self._weights = 1.0 / (self.s + alpha)
-        self._Psi = np.hstack([self.Qo, self.U * np.sqrt(self.s * self._weights)])
+
+    @cached_property
+    def _Psi(self):
+        return np.hstack([self.Qo, self.U * np.sqrt(self.s * self._weights)])
 
     def at(self, alpha):
         """P of the same features for another alpha."""
         other = object.__new__(LowRank)
-        other.__dict__.update(self.__dict__)
+        other.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("_Psi", "_last")})
         other._set_alpha(alpha)
         return other
+
+    def loo_path(self, Y, alphas):
+        """Leave-one-out residuals for all alphas, shape (len(alphas), n, m); n r for each alpha and target."""
+        k, m = len(alphas), Y.shape[1]
+        alphas = np.asarray(alphas, self.s.dtype)
+        weights = 1.0 / (self.s[:, None] + alphas)  # (r, k)
+        stacked = (weights[:, :, None] * (self.U.T @ Y)[:, None, :]).reshape(-1, k * m)
+        outside = self._complement(Y)
+        E = np.empty((k, self.n, m), Y.dtype)
+        for rows in gen_batches(self.n, ROWS):  # the squares of U are never held whole
+            U = self.U[rows]
+            A = (U @ stacked).reshape(-1, k, m) + outside[rows, None, :] / alphas[:, None]
+            p = (U * U) @ weights + self._outside[rows, None] / alphas
+            E[:, rows] = (A / p[:, :, None]).transpose(1, 0, 2)
+            for i, j in np.argwhere(alphas * p <= FREE):
+                row = rows.start + i
+                E[j, row] = self.at(alphas[j])._refit_residual(np.array([row]), Y)
+        return E
 
     def _complement(self, Y):
         """(I - Qo Qo' - U U') Y, twice: the second pass removes what rounding left of the first."""

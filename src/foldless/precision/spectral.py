@@ -14,8 +14,8 @@ is no kernel matrix and is refused.
 import numpy as np
 from scipy.linalg import eigh
 
-from foldless._array import product
-from foldless.precision._base import Precision, orthonormal, upper_solve
+from foldless._array import outer_square, product, require_memory
+from foldless.precision._base import Explicit, Precision, orthonormal, upper_solve
 
 
 class IndefiniteError(ValueError):
@@ -45,17 +45,23 @@ class Spectrum:
         """P for this alpha."""
         return Spectral(self, alpha)
 
-    def path_apply(self, Y, alphas):
-        """P(alpha) Y for all alphas, shape (len(alphas), n, m)."""
+    def loo_path(self, Y, alphas):
+        """Leave-one-out residuals for all alphas, shape (len(alphas), n, m)."""
+        return self.path_apply(Y, alphas) / self.path_diagonal(alphas)[:, :, None]
+
+    def path_apply(self, Y, alphas, left=None):
+        """P(alpha) Y for all alphas, shape (len(alphas), n, m); with another matrix in the place of the left U."""
         k, m = len(alphas), Y.shape[1]
         weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))  # (n - q, k)
         stacked = weights[:, :, None] * product(self.U, Y, transpose_a=True)[:, None, :]
-        return product(self.U, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
+        left = self.U if left is None else left
+        return product(left, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
 
-    def path_diagonal(self, alphas):
-        """diag P(alpha) for all alphas, shape (len(alphas), n)."""
+    def path_diagonal(self, alphas, left=None, right=None):
+        """diag P(alpha) for all alphas, shape (len(alphas), n); with other matrices in the place of both U."""
         weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))
-        return product(self.U * self.U, weights).T
+        left, right = self.U if left is None else left, self.U if right is None else right
+        return product(left * right, weights).T
 
 
 class Spectral(Precision):
@@ -84,6 +90,11 @@ class Spectral(Precision):
         """P[:, rows]."""
         U = self._spectrum.U
         return product(U, self._weights[:, None] * U[rows].T)
+
+    def explicit(self):
+        """The same P as an n x n array, n^3 flops."""
+        require_memory((self.n, self.n), self._weights.dtype, "the matrix P")
+        return Explicit(outer_square(self._spectrum.U * np.sqrt(self._weights)), self.G, self.alpha)
 
     def block(self, rows):
         """P[rows, rows]."""
