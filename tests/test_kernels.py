@@ -254,7 +254,9 @@ def test_formulas_of_all_registered_kernels_are_tested_here():
 def test_pullbacks_answer_for_the_parameters_that_have_a_slope(name, tuned):
     X = rows(5, 18, name=name)
     kernel = resolve(name, X)
-    assert set(kernel.pullback(np.eye(5), X, kernel.gram(X))) == tuned
+    assert set(kernel.slopes) == tuned
+    if tuned:
+        assert set(kernel.pullback(np.eye(5), X, kernel.gram(X))) == tuned
 
 
 # -- gamma="scale" -----------------------------------------------------------------------------------------------------
@@ -468,11 +470,6 @@ def test_pullback_is_the_derivative_of_the_gram_matrix(name, parameters, form):
         expected = central_difference(name, R, X, parameters, parameter)
         assert np.shape(slope) == np.shape(parameters[parameter])
         np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
-
-
-def test_pullback_of_the_linear_kernel_is_empty():
-    X = rows(5, 32)
-    assert resolve("linear", X).pullback(np.ones((5, 5)), X, X @ X.T) == {}
 
 
 def test_rbf_pullback_survives_a_large_common_offset():

@@ -14,11 +14,13 @@ from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
 
 __version__ = "0.1.0"
 
-__all__ = ["LSSVC", "LSSVR", "KernelFisherDiscriminant", "__version__"]
+__all__ = ["LSSVC", "LSSVR", "FoldlessSearchCV", "KernelFisherDiscriminant", "__version__"]
 
 
 def __getattr__(name):
-    """Submodules on first use: ``import foldless`` stays as quick as scikit-learn itself."""
+    """Submodules and the search on first use: ``import foldless`` stays as quick as scikit-learn itself."""
     if name in ("model_selection", "reference"):
         return importlib.import_module(f"foldless.{name}")
+    if name == "FoldlessSearchCV":
+        return importlib.import_module("foldless.model_selection").FoldlessSearchCV
     raise AttributeError(f"module 'foldless' has no attribute {name!r}")

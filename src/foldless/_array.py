@@ -54,17 +54,18 @@ def lower_times(L, Y, *, transpose=False):
 
 
 def lower_square(L):
-    """L' L for a lower triangle L, n^3/3 flops."""
+    """L' L for a lower triangle L, C-ordered, n^3/3 flops."""
     (lauum,) = get_lapack_funcs(("lauum",), (L,))
-    return _mirrored(lauum(L, lower=1)[0])
+    return _mirrored(lauum(L, lower=1)[0]).T
 
 
 def outer_square(V):
-    """V V', half the flops of a product."""
+    """V V', C-ordered, half the flops of a product."""
+    if 0 in V.shape:
+        return V @ V.T
     (syrk,) = get_blas_funcs(("syrk",), (V,))
-    if V.flags.f_contiguous:
-        return _mirrored(syrk(1.0, V, lower=1))
-    return _mirrored(syrk(1.0, V.T, trans=1, lower=1))
+    a, trans = (V, 0) if V.flags.f_contiguous else (V.T, 1)
+    return _mirrored(syrk(1.0, a, trans=trans, lower=1)).T
 
 
 def _mirrored(S, block=256):
@@ -77,10 +78,10 @@ def _mirrored(S, block=256):
     return S
 
 
-def add_outer_(S, Q, tau):
-    """S + tau Q Q' in the memory of the C-ordered, symmetric S."""
+def add_outer_(S, Q, R, tau):
+    """S + tau Q R' in the memory of S; S is C-ordered, and both it and Q R' are symmetric."""
     (gemm,) = get_blas_funcs(("gemm",), (S, Q))
-    return gemm(tau, Q, Q, trans_b=1, beta=1.0, c=S.T, overwrite_c=1).T
+    return gemm(tau, Q, R, trans_b=1, beta=1.0, c=S.T, overwrite_c=1).T
 
 
 def product(A, B, *, transpose_a=False):

@@ -4,7 +4,7 @@ A held-out residual is E_te = P_te,te^-1 A_te with A = P Y, and P is a block of 
 hyper-parameters plainly, so dP = -P dZ P. For a loss L with g = dL/dE and z_te = P_te,te^-1 g_te, collected over all
 held-out sets,
 
-    dL/dZ = -1/2 (u A' + A u') - P V P,     u = P z,     V = -1/2 sum_te (z_te E_te' + E_te z_te')
+    dL/dZ = P V P - 1/2 (u A' + A u'),     u = P z,     V = 1/2 sum_te (z_te E_te' + E_te z_te')
 
 (summed over targets; V is diagonal for leave-one-out, block-diagonal for disjoint sets). What Z is depends on the
 penalty, and so does the way on to K and alpha:
@@ -24,7 +24,7 @@ ones included.
 
 import numpy as np
 
-from foldless._array import product
+from foldless._array import add_outer_, product
 from foldless.holdout import Part, Solution
 
 
@@ -58,7 +58,8 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     solution = Solution(problem, rows, Y, problem.precision(rows, K))
     value, slopes = loss(residuals(solution, folds))
     dK, dalpha = _backward(solution, K, folds, slopes)
-    return value, {"alpha": dalpha, **problem.kernel.pullback(dK, problem._take(rows), K)}
+    by_kernel = problem.kernel.pullback(dK, problem._take(rows), K) if problem.kernel.slopes else {}
+    return value, {"alpha": dalpha, **by_kernel}
 
 
 def _backward(solution, K, folds, slopes):
@@ -68,14 +69,10 @@ def _backward(solution, K, folds, slopes):
     z, PV = _adjoint(solution, P, folds, slopes)
     u = product(P, z)
     if problem.drops_basis:
-        dK = -(u[:n] @ A[n:].T + A[:n] @ u[n:].T) - 2 * product(PV[:n], P[:, n:])
-        dK *= root
-        dalpha = -np.vdot(u[:n], A[:n]) - np.vdot(PV[:n], P[:n])
+        dK = root * (2 * product(PV[:n], P[:, n:]) - u[:n] @ A[n:].T - A[:n] @ u[n:].T)
+        dalpha = np.vdot(PV[:n], P[:n]) - np.vdot(u[:n], A[:n])
         return (dK + dK.T) / 2, dalpha
-    D = product(PV, P)
-    D += u @ A.T / 2
-    D += A @ u.T / 2
-    np.negative(D, out=D)
+    D = add_outer_(product(PV, P).T, np.hstack([u, A]), np.hstack([A, u]), -0.5)
     dalpha = D.trace()
     if problem.penalty == "coef":
         D = 2 * root * product(D, root * K)
@@ -98,7 +95,7 @@ def _adjoint(solution, P, folds, slopes):
         each = g / loo.D if sites.shape[1] == 1 else np.linalg.solve(loo.D, g)
         z[sites] = each
         V = each @ loo.E.transpose(0, 2, 1)
-        V = -(V + V.transpose(0, 2, 1)) / 2
+        V = (V + V.transpose(0, 2, 1)) / 2
         if sites.shape[1] == 1:
             return z, P * V[:, 0, 0]
         blocks = [P[:, :n], P[:, n:]]
@@ -112,6 +109,6 @@ def _adjoint(solution, P, folds, slopes):
         block = P[np.ix_(sites, sites)]
         each, E = np.linalg.solve(block, g), Part(solution, te).E
         z[sites] += each
-        V = -(each @ E.T + E @ each.T) / 2
+        V = (each @ E.T + E @ each.T) / 2
         PV[:, sites] += product(P[:, sites], V)
     return z, PV

@@ -9,8 +9,8 @@
 kernel without parameters, which also keeps features of size 1e150 away from overflow. The boolean kernel is the one
 of Cawley (2006, section V) for binary features.
 
-A kernel is a frozen dataclass of resolved parameters with ``gram(X, Z)``, ``diag(X)`` and, where tuning by gradient
-is offered, ``pullback(R, X, K)``: for a symmetric R = dL/dK and K = gram(X) it returns {parameter: sum_ij R_ij
+A kernel is a frozen dataclass of resolved parameters with ``gram(X, Z)``, ``diag(X)``, the names of the parameters with
+``slopes`` and, where there are any, ``pullback(R, X, K)``: for a symmetric R = dL/dK and K = gram(X) it returns {parameter: sum_ij R_ij
 dK_ij/dparameter} at the price of one n x n product with X, whatever the number of features (Bo, Wang & Jiao 2006 pay d
 products of size n^3). R is overwritten.
 
@@ -20,6 +20,7 @@ To add a kernel write one such class and one entry in ``KERNELS``.
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from numbers import Real
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,11 +28,14 @@ from scipy.special import xlogy
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from foldless._array import outer_square, product
+
 
 def _dot(X, Z):
-    """X Z' as a dense array."""
-    K = safe_sparse_dot(X, Z.T, dense_output=True)
-    return K if isinstance(K, np.ndarray) else np.asarray(K)
+    """X Z' as a dense, C-ordered array."""
+    if sp.issparse(X) or sp.issparse(Z):
+        return np.ascontiguousarray(safe_sparse_dot(X, Z.T, dense_output=True))
+    return outer_square(X) if X is Z else product(Z, X.T).T
 
 
 def _scale(X, factors):
@@ -57,10 +61,6 @@ def _largest(X):
     return (largest.toarray() if sp.issparse(largest) else np.asarray(largest)).ravel()
 
 
-def _columns_of_squares(X):
-    return X.power(2) if sp.issparse(X) else X * X
-
-
 def _by_gamma(gamma, per_feature):
     """Sum the derivative by each feature's gamma where one gamma serves them all."""
     return per_feature if np.ndim(gamma) else per_feature.sum()
@@ -68,13 +68,16 @@ def _by_gamma(gamma, per_feature):
 
 def _inner_derivative(R, X):
     """sum_ij R_ij x_ik x_jk for every feature k: the derivative through sum_k g_k x_k z_k."""
-    RX = R @ X if not sp.issparse(X) else (X.T @ R).T
-    return np.asarray(X.multiply(RX).sum(0)).ravel() if sp.issparse(X) else np.einsum("ik,ik->k", X, RX)
+    if sp.issparse(X):
+        return np.asarray(X.multiply((X.T @ R).T).sum(0)).ravel()
+    return np.einsum("ki,ki->k", X.T, product(R, X).T)
 
 
 @dataclass(frozen=True)
 class Linear:
     """x.z"""
+
+    slopes: ClassVar[tuple] = ()
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
@@ -84,10 +87,6 @@ class Linear:
         """k(x, x) for each row of X."""
         return row_norms(X, squared=True)
 
-    def pullback(self, R, X, K):
-        """Nothing to tune."""
-        return {}
-
 
 @dataclass(frozen=True)
 class Poly:
@@ -96,6 +95,7 @@ class Poly:
     gamma: float | np.ndarray = 1.0
     degree: float = 3
     coef0: float = 1.0
+    slopes: ClassVar[tuple] = ("gamma", "coef0")
 
     def _base(self, X, Z):
         root = np.sqrt(self.gamma)
@@ -124,6 +124,7 @@ class RBF:
     """exp(-sum_k gamma_k (x_k - z_k)^2)"""
 
     gamma: float | np.ndarray = 1.0
+    slopes: ClassVar[tuple] = ("gamma",)
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
@@ -132,7 +133,7 @@ class RBF:
         Zs = Xs if Z is None else _scale(Z, root)
         if not sp.issparse(Xs) and not sp.issparse(Zs):
             # Distances do not see a shift, and |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows.
-            centre = np.median(Zs[:: max(1, Zs.shape[0] // 500)], axis=0)
+            centre = np.median(Zs[:: max(1, Zs.shape[0] // 100)], axis=0)
             Xs = Xs - centre
             Zs = Xs if Z is None else Zs - centre
         K = _dot(Xs, Zs)
@@ -149,12 +150,12 @@ class RBF:
         return np.ones(X.shape[0], X.dtype)
 
     def pullback(self, R, X, K):
-        """dL/dgamma_k = -2 (rowsum(R*K)' x_k^2 - x_k' (R*K) x_k)."""
+        """dL/dgamma_k = -2 x_k' (diag(rowsum(R*K)) - R*K) x_k."""
         R *= K
+        R.flat[:: len(R) + 1] -= R.sum(1)
         if not sp.issparse(X):
             X = X - X.mean(0)
-        squares = np.asarray(_columns_of_squares(X).T @ R.sum(1)).ravel()
-        return {"gamma": _by_gamma(self.gamma, -2 * (squares - _inner_derivative(R, X)))}
+        return {"gamma": _by_gamma(self.gamma, 2 * _inner_derivative(R, X))}
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,7 @@ class Laplacian:
     """exp(-sum_k gamma_k |x_k - z_k|)"""
 
     gamma: float | np.ndarray = 1.0
+    slopes: ClassVar[tuple] = ("gamma",)
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
@@ -189,6 +191,7 @@ class Boolean:
     """(1 + eta)^(x.z), for 0/1 features: one term for every conjunction they share (Cawley 2006)."""
 
     eta: float = 1.0
+    slopes: ClassVar[tuple] = ("eta",)
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
@@ -210,6 +213,8 @@ class Boolean:
 class Cosine:
     """x.z / (|x| |z|); rows of zeros have k = 0."""
 
+    slopes: ClassVar[tuple] = ()
+
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
         U = _unit(X)
@@ -225,6 +230,8 @@ class Custom:
     """A user's function k(X, Z) that returns the Gram matrix."""
 
     function: Callable
+
+    slopes: ClassVar[tuple] = ()
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
@@ -254,6 +261,8 @@ class Custom:
 @dataclass(frozen=True)
 class Precomputed:
     """X is the Gram matrix itself: rows are samples, columns the training rows."""
+
+    slopes: ClassVar[tuple] = ()
 
     def gram(self, X, Z=None):
         """A copy of X: what is computed from it may overwrite it."""

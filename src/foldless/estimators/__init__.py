@@ -2,5 +2,6 @@
 
 from foldless.estimators._fisher import KernelFisherDiscriminant
 from foldless.estimators._lssvm import LSSVC, LSSVR
+from foldless.estimators._one_against_all import OneAgainstAllClassifier
 
-__all__ = ["LSSVC", "LSSVR", "KernelFisherDiscriminant"]
+__all__ = ["LSSVC", "LSSVR", "KernelFisherDiscriminant", "OneAgainstAllClassifier"]

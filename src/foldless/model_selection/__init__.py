@@ -6,9 +6,11 @@ The signatures and results are those of ``sklearn.model_selection``; change the 
 
 from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._path import Path, RefitWarning
+from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
 
 __all__ = [
+    "FoldlessSearchCV",
     "Path",
     "RefitWarning",
     "cross_val_predict",

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_X_y
 
 from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.kernels import Custom, Linear, Precomputed
+from foldless.kernels import Custom, Linear, Precomputed, resolve
 from foldless.problem import Problem
 from foldless.readout import OneAgainstAll, Regression
 from foldless.task import Task
@@ -87,10 +87,22 @@ def _kernel_ridge(estimator, X, y, sample_weight):
     elif isinstance(estimator.kernel, str) and estimator.kernel not in POSITIVE:
         raise Unsuited(f"kernel={estimator.kernel!r} is not positive semi-definite")
     else:
-        kernel = Custom(_PairwiseKernel(estimator))
+        kernel = _named(estimator, X) or Custom(_PairwiseKernel(estimator))
     Q = np.ones((X.shape[0], 0), X.dtype)
     problem = Problem(kernel, X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
     return Task(problem, y.astype(X.dtype, copy=False).reshape(len(y), -1), Regression()), None, y.ndim == 1
+
+
+def _named(estimator, X):
+    """KernelRidge's kernel as one of ours, whose parameters have slopes; None where it is not one of them."""
+    if estimator.kernel not in ("rbf", "laplacian", "poly", "polynomial"):
+        return None
+    gamma = 1.0 / X.shape[1] if estimator.gamma is None else estimator.gamma
+    try:
+        name = estimator.kernel.removesuffix("nomial")
+        return resolve(name, X, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
+    except ValueError:  # a degree of 2.5, say
+        return None
 
 
 class _PairwiseKernel:

@@ -33,7 +33,7 @@ class Factored(Precision):
         self.n, self.alpha = S.shape[0], alpha
         if Q.shape[1]:
             tau = np.abs(S.diagonal()).sum() / np.square(Q).sum()
-            S = add_outer_(S, Q, tau)
+            S = add_outer_(S, Q, Q, tau)
         S.flat[:: self.n + 1] += alpha
         self._L, self._inverted = cholesky_(S), False
         self._MQ = self._solve(Q)
@@ -71,7 +71,10 @@ class Factored(Precision):
     def explicit(self):
         """The same P as an n x n array: L'^-1 L^-1, n^3/3 flops more."""
         require_memory((self.n, self.n), self._G.dtype, "the matrix P")
-        return Explicit(lower_square(self._Linv) - self._MQ @ self._G, self._G, self.alpha)
+        P = lower_square(self._Linv)
+        if len(self._G):
+            P = add_outer_(P, self._MQ, np.ascontiguousarray(self._G.T), -1.0)
+        return Explicit(P, self._G, self.alpha)
 
     def block(self, rows):
         """P[rows, rows]."""

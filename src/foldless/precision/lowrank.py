@@ -17,7 +17,6 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, svd
-
 from sklearn.utils import gen_batches
 
 from foldless.precision._base import Precision, SingularBlockError, orthonormal, upper_solve

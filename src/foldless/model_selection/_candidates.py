@@ -1,0 +1,81 @@
+"""From a search's grid to tasks: candidates that differ in alpha alone share one task, hence one decomposition."""
+
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from joblib import hash as fingerprint
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import LeaveOneOut, ParameterGrid, check_cv
+
+from foldless.model_selection._adapters import TASKS
+from foldless.model_selection._path import Path, build_task
+from foldless.search import default_grid
+from foldless.task import Task
+
+
+@dataclass
+class Setting:
+    """Everything but alpha fixed: the estimator, its task, and the alphas to try with their place among all candidates."""
+
+    params: dict
+    estimator: object
+    task: Task
+    classes: np.ndarray | None
+    flat: bool
+    alphas: list
+    places: list
+
+    def problem(self, alpha):
+        """The problem at one alpha."""
+        return self.task.problem.at(alpha=float(alpha))
+
+
+def solved(estimator, X, y, sample_weight):
+    """(task, classes, flat) of an estimator, or a ValueError that says why it has none."""
+    name = type(estimator).__name__
+    if type(estimator) not in TASKS:
+        known = ", ".join(kind.__name__ for kind in TASKS)
+        raise ValueError(
+            f"estimator={name} is not a least-squares model foldless knows ({known}). Put preprocessing in front, as in"
+            " make_pipeline(StandardScaler(), FoldlessSearchCV(LSSVC())), or use scikit-learn's GridSearchCV."
+        )
+    built = build_task(estimator, X, y, sample_weight)
+    if isinstance(built, Path):
+        raise ValueError(f"FoldlessSearchCV: {built.reason}; use scikit-learn's GridSearchCV for this setting.")
+    return built
+
+
+def candidates(estimator, param_grid, X, y, sample_weight):
+    """The list of parameter dictionaries; without a grid, one made from the data (labels are not looked at)."""
+    if param_grid is None:
+        task, _, _ = solved(estimator, X, y, sample_weight)
+        param_grid = default_grid(task.problem)
+    return list(ParameterGrid(param_grid))
+
+
+def settings(estimator, listed, X, y, sample_weight):
+    """Candidates grouped by all parameters but alpha, in the order of their first appearance."""
+    groups = {}
+    for place, params in enumerate(listed):
+        rest = {name: value for name, value in params.items() if name != "alpha"}
+        alpha = params.get("alpha", estimator.alpha)
+        if not isinstance(alpha, Real) or not np.isfinite(alpha) or alpha <= 0:
+            raise ValueError(f"param_grid: alpha={alpha!r} must be a finite number > 0.")
+        groups.setdefault(fingerprint(sorted(rest.items())), (rest, [], []))
+        groups[fingerprint(sorted(rest.items()))][1].append(float(alpha))
+        groups[fingerprint(sorted(rest.items()))][2].append(place)
+    result = []
+    for rest, alphas, places in groups.values():
+        single = clone(estimator).set_params(**rest, alpha=min(alphas))
+        result.append(Setting(rest, single, *solved(single, X, y, sample_weight), alphas, places))
+    return result
+
+
+def draw_splits(cv, estimator, X, y, groups):
+    """(train, test) pairs of row numbers, or None for leave-one-out."""
+    if cv is None or (isinstance(cv, LeaveOneOut) and groups is None):
+        return None
+    everything = np.arange(len(y))
+    splits = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)
+    return [(everything[np.asarray(train)], everything[np.asarray(test)]) for train, test in splits]

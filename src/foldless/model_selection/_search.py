@@ -1,0 +1,517 @@
+"""FoldlessSearchCV: hyper-parameters by closed-form held-out criteria, behind the interface of GridSearchCV."""
+
+from dataclasses import replace
+from numbers import Integral, Real
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import check_random_state, get_tags, indexable
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from foldless import criteria
+from foldless.calibration import fit_calibration
+from foldless.estimators import OneAgainstAllClassifier
+from foldless.estimators._base import check_option
+from foldless.model_selection._adapters import OWN
+from foldless.model_selection._candidates import candidates, draw_splits, settings, solved
+from foldless.model_selection._progress import Progress
+from foldless.search import Selection, Space, default_limits, minimise
+
+METHODS = ("grid", "simplex", "gradient")
+SHARES = ("all", "kernel", "none")
+PRIORS = (None, "bayes")
+
+
+def _best_has(method):
+    """Whether the chosen estimator (before ``fit`` the given one) has a method; its own error if not."""
+
+    def check(search):
+        getattr(search.best_estimator_ if hasattr(search, "best_estimator_") else search.estimator, method)
+        return True
+
+    return check
+
+
+def _gives_probabilities(search):
+    if not is_classifier(search.estimator):
+        raise AttributeError("predict_proba is for classifiers.")
+    return True if not isinstance(search.estimator, OWN) else _best_has("predict_proba")(search)
+
+
+class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Hyper-parameters by exact held-out criteria, at the price of one decomposition for each kernel.
+
+    Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. A grid takes
+    one decomposition for each kernel setting and all alphas along with it; the continuous searches follow the exact
+    gradient, whose cost does not grow with the number of parameters, so that every feature can have a scale of its own.
+
+    Parameters
+    ----------
+    estimator : LSSVC, LSSVR, KernelFisherDiscriminant, Ridge, RidgeClassifier or KernelRidge
+        The continuous searches start from its parameters: a fitted ``best_estimator_`` is a warm start.
+    param_grid : dict or list of dicts, default=None
+        As in GridSearchCV; ``kernel`` and any other parameter allowed. None: a grid from the data for alpha and the
+        kernel's own parameters. For the continuous searches every candidate is a starting point.
+    cv : int, splitter or iterable, default=None
+        What is left out together; None: each row alone. Use a group splitter for grouped rows: leave-one-out leaks
+        there. The criterion is taken over all held-out rows together.
+    criterion : str or callable, default="press"
+        Loss of the held-out fits, +-1 one against all: "press", "error", "smooth_error", "ber", "smooth_ber", "hinge",
+        "hinge2", "auc", "smooth_auc" (losses add up over the classes), "multiclass_error" (of the classifier's own
+        decision), or a function ``f(f, t, w)`` of fits, targets and weights of one class that returns the loss, or
+        (loss, derivative by the fits).
+    criterion_weight : {None, "balanced", "sample_weight"}, default=None
+        Weights of the rows in the criterion, apart from those of the fit: equal, both classes the same, or those given
+        to ``fit``.
+    method : {"grid", "simplex", "gradient"}, default="grid"
+        Nelder-Mead and L-BFGS-B work on the logarithms of alpha and of the parameters of the kernel.
+    feature_scaling : bool, default=False
+        One gamma for each feature, for "rbf", "poly" and "laplacian" by "gradient" (or "simplex").
+    feature_groups : array-like of shape (n_features,), default=None
+        Features with equal entries share one scale; implies ``feature_scaling``.
+    share : {"all", "kernel", "none"}, default="all"
+        What the classes have in common: all parameters, the kernel but not alpha, or nothing.
+    prior : {None, "bayes"}, default=None
+        "bayes" adds a prior on the scales that guards "press" against over-fitting when there are many of them.
+    bounds : dict, default=None
+        {parameter: (low, high)} for the continuous searches; the rest from the data.
+    n_starts : int, default=1
+        Starting points for each candidate, the first at its own parameters, the others around it.
+    max_iter : int, default=50
+        Iterations from each starting point.
+    slope : float or sequence of floats, default=10.0
+        Steepness of the smooth criteria; of several, the one with the least error (ber, auc) is kept.
+    random_state : int, RandomState instance or None, default=None
+        Draws the further starting points.
+    n_jobs : int, default=None
+        Threads over kernel settings or starting points; the linear algebra has its own.
+    refit : bool, default=True
+        Whether to fit the best setting on all rows.
+    verbose : int, default=0
+        1 prints progress to standard error.
+
+    Attributes
+    ----------
+    best_params_ : dict; a list of dicts, one for each class, where ``share`` is not "all"
+    best_score_ : float, minus the least criterion. It was optimised: no estimate of performance.
+    best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
+    best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
+    cv_results_ : dict of arrays: "params", "param_...", "mean_test_score" (minus the criterion), "rank_test_score"
+    history_ : list of dicts, every setting looked at with its criterion, in order
+    feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with feature scaling only
+    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from foldless import FoldlessSearchCV, LSSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = FoldlessSearchCV(LSSVC(), {"alpha": [0.01, 0.1, 1.0], "gamma": [0.01, 0.1, 1.0]}).fit(X, y)
+    >>> search.best_params_
+    {'alpha': 0.1, 'gamma': 0.1}
+    >>> scaled = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True).fit(X, y)
+    >>> bool(scaled.best_score_ > search.best_score_), scaled.feature_scales_.shape
+    (True, (4,))
+    """
+
+    def __init__(
+        self,
+        estimator,
+        param_grid=None,
+        *,
+        cv=None,
+        criterion="press",
+        criterion_weight=None,
+        method="grid",
+        feature_scaling=False,
+        feature_groups=None,
+        share="all",
+        prior=None,
+        bounds=None,
+        n_starts=1,
+        max_iter=50,
+        slope=10.0,
+        random_state=None,
+        n_jobs=None,
+        refit=True,
+        verbose=0,
+    ):
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.cv = cv
+        self.criterion = criterion
+        self.criterion_weight = criterion_weight
+        self.method = method
+        self.feature_scaling = feature_scaling
+        self.feature_groups = feature_groups
+        self.share = share
+        self.prior = prior
+        self.bounds = bounds
+        self.n_starts = n_starts
+        self.max_iter = max_iter
+        self.slope = slope
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.verbose = verbose
+
+    # -- fitting -------------------------------------------------------------------------------------------------------
+
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Search, and fit the best setting.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the fit; of the criterion only with ``criterion_weight="sample_weight"``.
+        groups : array-like of shape (n_samples,), default=None
+            For splitters that need them.
+
+        Returns
+        -------
+        self : object
+        """
+        X, y, groups = indexable(X, y, groups)
+        criterion = self._checked()
+        splits = None if self.cv is None else draw_splits(self.cv, self.estimator, X, y, groups)
+        run = _grid if self.method == "grid" else _continuous
+        outcome = run(self, criterion, X, y, sample_weight, splits)
+        self._accept(outcome)
+        if self.refit:
+            self._refit(X, y, sample_weight, splits)
+        return self
+
+    def _checked(self):
+        """The criterion; refuses parameters that make no sense together."""
+        check_option("method", self.method, METHODS)
+        check_option("share", self.share, SHARES)
+        check_option("prior", self.prior, PRIORS)
+        check_option("criterion_weight", self.criterion_weight, criteria.WEIGHTS)
+        criterion = criteria.resolve(self.criterion)
+        classifier = is_classifier(self.estimator)
+        if criterion.whole and self.share != "all":
+            raise ValueError(f"criterion={self.criterion!r} judges all classes together; it needs share='all'.")
+        if not classifier and (criterion.labels or self.criterion_weight == "balanced" or self.share != "all"):
+            raise ValueError(
+                f"estimator={type(self.estimator).__name__} has no classes: criterion={self.criterion!r},"
+                f" criterion_weight={self.criterion_weight!r}, share={self.share!r} need a classifier. Use"
+                " criterion='press' or a callable."
+            )
+        if self.method == "gradient" and not criterion.smooth:
+            smooth = [name for name, each in criteria.CRITERIA.items() if each.smooth]
+            raise ValueError(
+                f"criterion={self.criterion!r} has no derivative; with method='gradient' use one of {smooth}, or"
+                " method='simplex'."
+            )
+        if self.method == "grid" and self._scaled:
+            raise ValueError("feature_scaling needs method='gradient' (or 'simplex'): a grid of scales has no end.")
+        if self.prior is not None and self.criterion != "press":
+            raise ValueError(f"prior='bayes' is a model of squared residuals; criterion={self.criterion!r} has none.")
+        for name in ("n_starts", "max_iter"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name}={value!r} must be an integer >= 1.")
+        for slope in np.atleast_1d(self.slope):
+            if not isinstance(slope, Real) or not np.isfinite(slope) or slope <= 0:
+                raise ValueError(f"slope={self.slope!r} must be a finite number > 0, or several.")
+        return criterion
+
+    @property
+    def _scaled(self):
+        return self.feature_scaling or self.feature_groups is not None
+
+    def _accept(self, outcome):
+        """Store what a search found."""
+        self.classes_ = outcome["classes"]
+        if self.classes_ is None:
+            del self.classes_
+        self.best_index_, self.best_score_ = outcome["index"], -float(outcome["loss"])
+        listed = outcome["params"]
+        self.cv_results_ = _table(listed, outcome["losses"])
+        self.history_ = outcome["history"]
+        best = outcome["best"]
+        self.best_params_ = best if len(best) > 1 else best[0]
+        if self._scaled:
+            self.feature_scales_ = np.array([each["gamma"] for each in best]).squeeze()
+
+    def _refit(self, X, y, sample_weight, splits):
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if isinstance(self.best_params_, dict):
+            chosen = clone(self.estimator).set_params(**self.best_params_)
+        else:
+            parts = [clone(self.estimator).set_params(**each) for each in self.best_params_]
+            chosen = OneAgainstAllClassifier(list(zip(self.classes_.tolist(), parts, strict=True)))
+        self.best_estimator_ = chosen.fit(X, y, **options)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.best_estimator_, name):
+                setattr(self, name, getattr(self.best_estimator_, name))
+        self._calibrator = None
+        if is_classifier(self.estimator) and not isinstance(self.estimator, OWN):
+            task, _, _ = solved(chosen, X, y, sample_weight) if isinstance(self.best_params_, dict) else (None,) * 3
+            if task is not None:
+                selection = Selection.of(task, criteria.CRITERIA["press"], splits=splits)
+                scores, codes = selection.scores(task.problem), task.codes[selection.rows[selection.where]]
+                self._calibrator = fit_calibration(
+                    "sigmoid",
+                    scores,
+                    codes,
+                    task.n_classes,
+                    np.square(task.problem.root_w[selection.rows])[selection.where],
+                )
+
+    # -- the chosen estimator ------------------------------------------------------------------------------------------
+
+    @property
+    def _best(self):
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("refit=False leaves no fitted estimator; fit one with best_params_.")
+        return self.best_estimator_
+
+    def predict(self, X):
+        """``predict`` of the best estimator."""
+        return self._best.predict(X)
+
+    @available_if(_best_has("decision_function"))
+    def decision_function(self, X):
+        """``decision_function`` of the best estimator."""
+        return self._best.decision_function(X)
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X):
+        """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid of its decisions, from held-out scores."""
+        best = self._best
+        if self._calibrator is None:
+            return best.predict_proba(X)
+        return self._calibrator.proba(best.decision_function(X))
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X):
+        """Logarithms of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    @available_if(_best_has("transform"))
+    def transform(self, X):
+        """``transform`` of the best estimator."""
+        return self._best.transform(X)
+
+    def score(self, X, y, sample_weight=None):
+        """Accuracy or R2 of the best estimator."""
+        return self._best.score(X, y, sample_weight=sample_weight)
+
+    @property
+    def alpha_(self):
+        """The chosen alpha, as RidgeClassifierCV calls it."""
+        check_is_fitted(self)
+        if isinstance(self.best_params_, dict):
+            return self.best_params_.get("alpha", self.estimator.alpha)
+        return np.array([each["alpha"] for each in self.best_params_])
+
+    @property
+    def coef_(self):
+        """``coef_`` of the best estimator."""
+        return self._best.coef_
+
+    @property
+    def intercept_(self):
+        """``intercept_`` of the best estimator."""
+        return self._best.intercept_
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "cv_results_")
+
+    def __sklearn_tags__(self):
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.target_tags = inner.target_tags
+        return tags
+
+
+def _table(params, losses):
+    """cv_results_ in the shape of GridSearchCV's."""
+    names = sorted({name for each in params for name in each})
+    table = {"params": params}
+    for name in names:
+        column = np.ma.masked_all(len(params), dtype=object)
+        for place, each in enumerate(params):
+            if name in each:
+                column[place] = each[name]
+        table[f"param_{name}"] = column
+    table["mean_test_score"] = -losses
+    table["rank_test_score"] = rankdata(losses, method="min").astype(int)
+    return table
+
+
+# -- grid --------------------------------------------------------------------------------------------------------------
+
+
+def _grid(search, criterion, X, y, sample_weight, splits):
+    listed = candidates(search.estimator, search.param_grid, X, y, sample_weight)
+    tried = settings(search.estimator, listed, X, y, sample_weight)
+    criterion = criterion.at(float(np.atleast_1d(search.slope)[0]))
+    progress = Progress(len(tried), "kernel settings", search.verbose)
+
+    def losses_of(setting):
+        selection = Selection.of(
+            setting.task, criterion, splits=splits, weight=search.criterion_weight, sample_weight=sample_weight
+        )
+        result = selection.path(setting.task.problem, setting.alphas)
+        progress.step()
+        return result
+
+    found = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(losses_of)(each) for each in tried)
+    losses = np.empty((len(listed), found[0].shape[1]))
+    alphas = np.empty(len(listed))
+    for setting, values in zip(tried, found, strict=True):
+        losses[setting.places], alphas[setting.places] = values, setting.alphas
+    chosen = choose(losses, alphas, [setting.places for setting in tried], search.share)
+    total = losses.sum(1)
+    return {
+        "classes": tried[0].classes,
+        "params": listed,
+        "losses": total,
+        "best": [listed[place] for place in chosen],
+        "loss": total[chosen[0]] if len(chosen) == 1 else losses[chosen, np.arange(len(chosen))].sum(),
+        "index": chosen[0] if len(chosen) == 1 else chosen,
+        "history": [{"criterion": float(loss), **each} for loss, each in zip(total, listed, strict=True)],
+    }
+
+
+def choose(losses, alphas, kernels, share):
+    """Places of the best candidates, one or one for each column; of equal ones the largest alpha.
+
+    ``losses`` (n_candidates, m), ``kernels`` lists the places of every kernel setting.
+    """
+
+    def best(values, places):
+        values, places = np.asarray(values), np.asarray(places)
+        slack = 1e-12 * max(abs(values).max(), 1.0)
+        tied = places[values <= values.min() + slack]
+        return int(tied[np.argmax(alphas[tied])])
+
+    columns = range(losses.shape[1])
+    everything = np.arange(len(losses))
+    if share == "all" or len(columns) == 1:
+        return [best(losses.sum(1), everything)]
+    if share == "none":
+        return [best(losses[:, k], everything) for k in columns]
+    within = [[best(losses[places, k], places) for k in columns] for places in kernels]
+    sums = [losses[chosen, list(columns)].sum() for chosen in within]
+    return within[int(np.argmin(sums))]
+
+
+# -- continuous --------------------------------------------------------------------------------------------------------
+
+
+def _continuous(search, criterion, X, y, sample_weight, splits):
+    """L-BFGS-B or Nelder-Mead from every candidate, every further start and every slope."""
+    listed = candidates(search.estimator, search.param_grid or {}, X, y, sample_weight)
+    rng = check_random_state(search.random_state)
+    slopes = np.atleast_1d(search.slope) if criterion.hard else [None]
+    jobs = []
+    for params in listed:
+        single = clone(search.estimator).set_params(**params)
+        task, classes, _ = solved(single, X, y, sample_weight)
+        for column in range(task.n_classes) if search.share == "none" and task.n_classes > 2 else [None]:
+            space = _space(search, task, column)
+            first = space.pack(task.problem.alpha, task.problem.kernel)
+            for number in range(search.n_starts):
+                start = first + (rng.normal(0.0, 1.5, len(first)) if number else 0.0)
+                jobs += [(params, task, column, space, start, slope) for slope in slopes]
+    progress = Progress(len(jobs), "starting points", search.verbose)
+
+    def descend(params, task, column, space, start, slope):
+        own = criterion if slope is None else criterion.at(float(slope))
+        selection = Selection.of(task, own, splits=splits, weight=search.criterion_weight, sample_weight=sample_weight)
+        selection = selection if column is None else selection.column(column)
+        limits = {**default_limits(task.problem), **(search.bounds or {})}
+        found = minimise(
+            task.problem,
+            selection,
+            space,
+            start,
+            method=search.method,
+            limits=limits,
+            prior=search.prior if space.n_scales > 1 else None,
+            max_iter=search.max_iter,
+        )
+        progress.step()
+        return found, _judged(criterion, selection, found, len(slopes))
+
+    found = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(descend)(*job) for job in jobs)
+    columns = sorted({job[2] for job in jobs if job[2] is not None}) or [None]
+    rows, history = [], []
+    for number, (job, (each, _)) in enumerate(zip(jobs, found, strict=True)):
+        rows.append(_params(job, each))
+        history += [
+            {"start": number, "criterion": step["criterion"], "objective": step["objective"], **_params(job, step)[0]}
+            for step in each.history
+        ]
+    chosen = []
+    for column in columns:
+        mine = [number for number, job in enumerate(jobs) if job[2] == column]
+        chosen.append(min(mine, key=lambda number: found[number][1]))
+    best = [params for number in chosen for params in rows[number]]
+    return {
+        "classes": classes,
+        "params": [params[0] if len(params) == 1 else _merged(params) for params in rows],
+        "losses": np.array([each.loss for each, _ in found]),
+        "best": best,
+        "loss": sum(found[number][0].loss for number in chosen),
+        "index": chosen[0] if len(chosen) == 1 else chosen,
+        "history": history,
+    }
+
+
+def _space(search, task, column):
+    """The parameters to move: one alpha (or one a class), one gamma or one for each feature or group."""
+    kernel, n_features = task.problem.kernel, task.problem.X.shape[1]
+    n_alphas = task.n_classes if search.share == "kernel" and task.n_classes > 2 and column is None else 1
+    if not search._scaled:
+        if "gamma" in kernel.slopes and np.ndim(kernel.gamma):
+            raise ValueError("gamma holds one value for each feature; use feature_scaling=True to tune them.")
+        return Space(kernel, n_alphas)
+    if "gamma" not in kernel.slopes or not isinstance(search.estimator, OWN):
+        raise ValueError(
+            f"feature_scaling needs an estimator of foldless with kernel='rbf', 'poly' or 'laplacian';"
+            f" {type(search.estimator).__name__} with {kernel!r} has no scale for each feature."
+        )
+    groups = np.arange(n_features) if search.feature_groups is None else np.asarray(search.feature_groups)
+    if groups.shape != (n_features,):
+        raise ValueError(f"feature_groups has shape {groups.shape}; X has {n_features} features, each needs an entry.")
+    groups = np.unique(groups, return_inverse=True)[1]
+    return Space(replace(kernel, gamma=np.broadcast_to(kernel.gamma, n_features).copy()), n_alphas, groups)
+
+
+def _judged(criterion, selection, found, n_slopes):
+    """What starting points are compared by: the objective, or the error itself where slopes differ."""
+    if n_slopes == 1:
+        return found.objective
+    hard = replace(selection, criterion=criteria.CRITERIA[criterion.hard])
+    columns = [hard] if len(found.alphas) == 1 else [hard.column(k) for k in range(len(found.alphas))]
+    problems = (selection.task.problem.at(kernel=found.kernel, alpha=float(alpha)) for alpha in found.alphas)
+    errors = [part.losses(part.targets - part.fits(at))[0].sum() for part, at in zip(columns, problems, strict=True)]
+    return sum(errors), found.objective
+
+
+def _params(job, found):
+    """Parameters of an end or of a step, one dictionary for each alpha."""
+    params, _, _, space, _, slope = job
+    alphas, kernel = (found["alphas"], found["kernel"]) if isinstance(found, dict) else (found.alphas, found.kernel)
+    tuned = {name: getattr(kernel, name) for name in space.names}
+    return [{**params, "alpha": float(alpha), **tuned} for alpha in alphas]
+
+
+def _merged(params):
+    """One row of cv_results_ for classes that share all but alpha."""
+    return {**params[0], "alpha": [each["alpha"] for each in params]}

@@ -1,0 +1,332 @@
+"""Searching hyper-parameters by held-out criteria: the alpha path, continuous searches, and a prior against over-fitting.
+
+A :class:`Selection` fixes what is minimised: the targets, the rows that are left out together (each alone: leave-one-out),
+the criterion and its weights. Everything else is a way of moving through settings:
+
+    path        all alphas of one kernel from one decomposition; a grid is one path for each kernel setting
+    minimise    L-BFGS-B (gradients in reverse, ``foldless.gradient``) or Nelder-Mead, both SciPy's, on the logarithms of
+                alpha and of the kernel's parameters (Bo, Wang & Jiao 2006, section 5; Cawley 2006, section II-G)
+
+**Prior.** A criterion with one scale for every feature can be over-fitted. With a normal model of the held-out residuals
+(precision zeta, Q half their sum of squares over N residuals) and a normal prior on the d scales theta (precision xi, Omega =
+|theta|^2 / 2), both precisions integrated out under Jeffreys' prior,
+
+    int zeta^(N/2 - 1) exp(-zeta Q) dzeta = Gamma(N/2) Q^(-N/2), the same for xi, leaves  N/2 log Q + d/2 log Omega
+
+to be minimised in the place of Q (Cawley & Talbot, JMLR 8, 2007). Omega = 0 makes it minus infinity: the prior has no scale of
+its own. So Omega is measured from a floor, |theta_0|^2 / 2 of the starting scales: below them nothing is gained.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.optimize import minimize
+
+from foldless import criteria
+from foldless.gradient import residuals, value_and_gradient
+from foldless.holdout import Part, Solution, loo_path
+from foldless.readout import OneAgainstAll
+from foldless.task import Task
+
+
+@dataclass
+class Selection:
+    """A criterion of the held-out fits of one task.
+
+    ``rows`` are the rows of positive weight, ``T`` their targets (+-1 one against all, or the values of a regression),
+    ``folds`` positions in ``rows`` that are left out together (None: each alone), ``where`` the positions of the stacked
+    held-out fits, ``W`` their weights in the criterion.
+    """
+
+    task: Task
+    rows: np.ndarray
+    T: np.ndarray
+    folds: list | None
+    where: np.ndarray
+    W: np.ndarray
+    criterion: criteria.Criterion
+
+    @classmethod
+    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None):
+        """The selection of a task; ``splits`` as (train, test) row numbers, None for leave-one-out."""
+        rows, n = task.problem.active, task.problem.n
+        T = (task.Y if task.codes is None else OneAgainstAll(task.n_classes).targets(task.codes, task.Y.dtype))[rows]
+        place = np.full(n, -1)
+        place[rows] = np.arange(len(rows))
+        folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
+        if splits is not None:
+            folds, counted = [], []
+            for number, (train, test) in enumerate(splits):
+                inside = np.zeros(n, bool)
+                inside[train] = True
+                if inside[test].any():
+                    raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
+                out = rows[~inside[rows]]
+                if len(out) and len(out) < len(rows):
+                    folds.append(place[out])
+                    counted.append(np.isin(out, test).astype(float))
+            if not folds or not any(map(np.any, counted)):
+                raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
+            where, counted = np.concatenate(folds), np.concatenate(counted)
+        if weight == "sample_weight" and sample_weight is not None:
+            counted = counted * np.asarray(sample_weight)[rows][where]
+        return cls(task, rows, T, folds, where, criteria.weights(weight, T[where], counted), criterion)
+
+    def column(self, k):
+        """The selection of one target alone."""
+        return replace(self, T=self.T[:, [k]], W=self.W[:, [k]])
+
+    @property
+    def targets(self):
+        """Targets of the stacked held-out fits."""
+        return self.T[self.where]
+
+    def losses(self, E):
+        """Loss of every column and its derivatives by the residuals E, stacked."""
+        T = self.targets
+        values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
+        return values, None if slopes is None else -slopes
+
+    def fits(self, problem):
+        """Held-out fits at one setting, stacked."""
+        return self.targets - residuals(Solution(problem, self.rows, self.T), self.folds)
+
+    def scores(self, problem, solution=None):
+        """Held-out decisions of the task's own readout at one setting, stacked, before any cut."""
+        if solution is None:
+            solution = Solution(problem, self.rows, self.task.Y[self.rows])
+        if self.folds is None:
+            return self.task.loo_scores(solution)
+        readout, scores = self.task.readout, []
+        for te in self.folds:
+            part = Part(solution, te)
+            moments = part.moments() if readout.needs_moments else None
+            scores.append(readout.scores(part.fits(self.rows[te]), moments))
+        return np.concatenate(scores)
+
+    def path(self, problem, alphas):
+        """Losses of every alpha and column, (len(alphas), m)."""
+        if self.criterion.whole:
+            return self._decision_path(problem, alphas)
+        if self.folds is None:
+            return np.array([self.losses(E)[0] for E in loo_path(problem, self.rows, self.T, alphas)])
+        path = problem.path(self.rows)
+        solutions = (Solution(problem.at(alpha=a), self.rows, self.T, path.at(a)) for a in alphas)
+        return np.array([self.losses(residuals(each, self.folds))[0] for each in solutions])
+
+    def _decision_path(self, problem, alphas):
+        """Weighted error of the classifier's own decisions, (len(alphas), 1)."""
+        path, codes = problem.path(self.rows), self.task.codes[self.rows[self.where]]
+        errors = []
+        for alpha in alphas:
+            at = problem.at(alpha=alpha)
+            scores = self.scores(at, Solution(at, self.rows, self.task.Y[self.rows], path.at(alpha)))
+            chosen = scores > 0 if scores.ndim == 1 else scores.argmax(1)
+            errors.append([self.W.mean(1) @ (chosen != codes)])
+        return np.array(errors)
+
+
+# -- continuous searches -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Space:
+    """The logarithms of alpha (one, or one a column) and of the kernel's parameters as one vector.
+
+    ``groups`` numbers the scale of each feature; None: one gamma for all.
+    """
+
+    kernel: object
+    n_alphas: int = 1
+    groups: np.ndarray | None = None
+    names: tuple = field(init=False)
+
+    def __post_init__(self):
+        # A constant of exactly 0 is a choice: it has no logarithm.
+        tuned = tuple(name for name in self.kernel.slopes if np.any(getattr(self.kernel, name)))
+        object.__setattr__(self, "names", tuned)
+
+    def sizes(self):
+        """Number of values of alpha and of every parameter of the kernel."""
+        return [self.n_alphas, *(self.n_scales if name == "gamma" else 1 for name in self.names)]
+
+    @property
+    def n_scales(self):
+        """Number of free values of gamma."""
+        return 1 if self.groups is None else int(self.groups.max()) + 1
+
+    def pack(self, alphas, kernel):
+        """The vector of a setting; scales that one group shares start at their geometric mean."""
+        parts = [np.log(np.broadcast_to(alphas, self.n_alphas))]
+        for name in self.names:
+            value = np.log(np.maximum(getattr(kernel, name), np.finfo(float).tiny))
+            if name == "gamma" and self.groups is not None:
+                value = np.broadcast_to(value, self.groups.shape)
+                value = np.bincount(self.groups, value) / np.bincount(self.groups)
+            parts.append(np.atleast_1d(np.mean(value) if name != "gamma" or self.groups is None else value))
+        return np.concatenate(parts)
+
+    def unpack(self, x):
+        """(alphas, kernel) of a vector."""
+        alphas, *values = np.split(np.exp(x), np.cumsum(self.sizes())[:-1])
+        parameters = {}
+        for name, value in zip(self.names, values, strict=True):
+            parameters[name] = value[self.groups] if name == "gamma" and self.groups is not None else float(value[0])
+        return alphas, replace(self.kernel, **parameters) if parameters else self.kernel
+
+    def chain(self, x, by_alpha, by_kernel):
+        """Derivatives by the vector, from those by the alphas and by the kernel's parameters."""
+        parts = [np.asarray(by_alpha, float)]
+        for name in self.names:
+            slope = np.asarray(by_kernel[name], float)
+            tied = name == "gamma" and self.groups is not None
+            parts.append(np.bincount(self.groups, slope, self.n_scales) if tied else np.atleast_1d(slope.sum()))
+        return np.concatenate(parts) * np.exp(x)
+
+    def bounds(self, limits):
+        """One pair of logarithms for every entry, from {name: (low, high)}."""
+        pairs = [np.log(limits[name]) for name in ("alpha", *self.names)]
+        return [tuple(pair) for pair, size in zip(pairs, self.sizes(), strict=True) for _ in range(size)]
+
+    @property
+    def scales(self):
+        """Positions of the free values of gamma in the vector."""
+        if "gamma" not in self.names:
+            return slice(0, 0)
+        start = int(np.sum(self.sizes()[: 1 + self.names.index("gamma")]))
+        return slice(start, start + self.n_scales)
+
+
+@dataclass
+class Found:
+    """Where a continuous search ended."""
+
+    alphas: np.ndarray
+    kernel: object
+    loss: float  # the criterion, without the prior
+    objective: float
+    history: list
+    converged: bool
+
+
+class Objective:
+    """Criterion, and prior where there is one, as a function of the vector of a :class:`Space`."""
+
+    def __init__(self, problem, selection, space, prior, start):
+        self.problem, self.selection, self.space, self.prior = problem, selection, space, prior
+        self.history, self.best = [], None
+        self._floor = np.square(np.exp(start[space.scales])).sum() / max(1, space.n_scales)
+
+    def __call__(self, x, gradient=True):
+        """The objective, and its gradient where that is asked for."""
+        alphas, kernel = self.space.unpack(x)
+        loss, by_alpha, by_kernel = 0.0, [], {}
+        # One alpha for all columns: they share one P. One alpha a column: a P each.
+        columns = [self.selection] if len(alphas) == 1 else [self.selection.column(k) for k in range(len(alphas))]
+        for alpha, part in zip(alphas, columns, strict=True):
+            problem = self.problem.at(kernel=kernel, alpha=float(alpha))
+            if gradient:
+                value, slopes = value_and_gradient(problem, part.rows, part.T, part.folds, _summed(part))
+                by_alpha.append(slopes.pop("alpha"))
+                by_kernel = {name: by_kernel.get(name, 0.0) + slope for name, slope in slopes.items()}
+            elif part.criterion.whole:
+                value = float(part.path(problem, [float(alpha)])[0].sum())
+            else:
+                value = float(part.losses(part.targets - part.fits(problem))[0].sum())
+            loss += value
+        slope = self.space.chain(x, by_alpha, by_kernel) if gradient else None
+        value = loss
+        if self.prior is not None:
+            value, slope = self._with_prior(x, loss, slope)
+        self.history.append({"criterion": loss, "objective": value, "alphas": alphas, "kernel": kernel})
+        if self.best is None or value < self.best[0]:
+            self.best = value, loss, alphas, kernel
+        return (value, slope) if gradient else value
+
+    def _with_prior(self, x, loss, slope):
+        scales = self.space.scales
+        squares = np.square(np.exp(x[scales]))
+        m = self.selection.T.shape[1]
+        N = np.count_nonzero(self.selection.W[:, 0]) * max(
+            1, m - 1 if m > 2 else m
+        )  # m columns +-1 add up to a constant
+        omega = squares.sum() + len(squares) * self._floor
+        if slope is not None:
+            slope = N / 2 * slope / loss
+            slope[scales] += len(squares) * squares / omega
+        return N / 2 * np.log(loss) + len(squares) / 2 * np.log(omega), slope
+
+
+def _summed(selection):
+    def loss(E):
+        values, slopes = selection.losses(E)
+        if slopes is None:
+            raise ValueError(
+                "criterion: the function returned no derivative, which method='gradient' needs; return (loss,"
+                " derivative by f) or use method='simplex'."
+            )
+        return float(values.sum()), slopes
+
+    return loss
+
+
+def minimise(problem, selection, space, start, *, method, limits, prior=None, max_iter=50):
+    """The least criterion (and prior) from one starting vector."""
+    bounds = space.bounds(limits)
+    start = np.clip(start, *np.transpose(bounds))
+    objective = Objective(problem, selection, space, prior, start)
+    if method == "gradient":
+        result = minimize(
+            objective,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": max_iter, "ftol": 1e-8, "gtol": 1e-6},
+        )
+    else:
+        corners = np.vstack([start, start + np.diag(np.where(start + 1.0 > np.transpose(bounds)[1], -1.0, 1.0))])
+        result = minimize(
+            objective,
+            start,
+            args=(False,),
+            method="Nelder-Mead",
+            bounds=bounds,
+            options={"maxiter": max_iter, "initial_simplex": corners, "xatol": 1e-3, "fatol": 1e-6},
+        )
+    value, loss, alphas, kernel = objective.best
+    return Found(alphas, kernel, loss, value, objective.history, bool(result.success))
+
+
+# -- where to look -----------------------------------------------------------------------------------------------------
+
+
+def size(problem):
+    """Mean of the diagonal of S: the unit of alpha."""
+    rows = problem.active
+    if problem.penalty == "rkhs":
+        return float(np.mean(problem.kernel.diag(problem._take(rows)))) or 1.0
+    some = rows[:: max(1, len(rows) // 100)]
+    return float(np.square(problem.gram(some, problem.basis_rows(rows))).sum(1).mean()) or 1.0
+
+
+def default_grid(problem):
+    """{parameter: values} around the kernel's own setting; alpha in units of the diagonal of S."""
+    kernel = problem.kernel
+    grid = {"alpha": (size(problem) * np.logspace(-6, 2, 17)).tolist()}
+    if "gamma" in kernel.slopes and not np.ndim(kernel.gamma):
+        steps = np.logspace(-2, 1, 10) if len(kernel.slopes) == 1 else np.logspace(-1, 1, 3)
+        grid["gamma"] = (kernel.gamma * steps).tolist()
+    if "eta" in kernel.slopes:
+        grid["eta"] = np.logspace(-2.5, 0.5, 7).tolist()
+    return grid
+
+
+def default_limits(problem):
+    """{parameter: (low, high)} for continuous searches."""
+    kernel, unit = problem.kernel, size(problem)
+    limits = {"alpha": (1e-8 * unit, 1e6 * unit), "coef0": (1e-3, 1e3), "eta": (1e-4, 1e2)}
+    if "gamma" in kernel.slopes:
+        middle = float(np.max(kernel.gamma))
+        limits["gamma"] = (1e-5 * middle, 1e3 * middle)
+    return limits
