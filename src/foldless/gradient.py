@@ -13,13 +13,13 @@ penalty, and so does the way on to K and alpha:
     coef, basis all     Z = K K' + alpha I          dL/dK = 2 dL/dZ K
     coef, basis train   Z = [alpha I, K; K', -I]    dL/dK = 2 (dL/dZ)_12        the matrix whose inverse holds J
 
-in each case dL/dalpha is the trace over the rows. Weights whiten: K stands for W^1/2 K W^1/2 or W^1/2 K. Each kernel then
-turns dL/dK into derivatives by its own parameters (``pullback``).
+in each case dL/dalpha is the trace over the rows. Weights whiten: K stands for W^1/2 K W^1/2 or W^1/2 K. Each kernel
+then turns dL/dK into derivatives by its own parameters (``pullback``).
 
 All derivatives together cost one explicit P (n^3 beyond the factor), one product of size n^3 and one of size n^2 d,
-whatever their number; the forward formulas (Bo, Wang & Jiao 2006, eq. 3.7-3.11; in 3.11 the outer factors C T^-1 ... T^-1
-C' are missing) take several products of size n^3 for each parameter. Exact for any list of held-out sets, overlapping
-ones included.
+whatever their number; the forward formulas (Bo, Wang & Jiao 2006, eq. 3.7-3.11; in 3.11 the outer factors C and C' are
+missing) take several products of size n^3 for each parameter. Exact for any list of held-out sets, overlapping ones
+included.
 """
 
 import numpy as np

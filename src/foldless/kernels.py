@@ -10,9 +10,9 @@ kernel without parameters, which also keeps features of size 1e150 away from ove
 of Cawley (2006, section V) for binary features.
 
 A kernel is a frozen dataclass of resolved parameters with ``gram(X, Z)``, ``diag(X)``, the names of the parameters with
-``slopes`` and, where there are any, ``pullback(R, X, K)``: for a symmetric R = dL/dK and K = gram(X) it returns {parameter: sum_ij R_ij
-dK_ij/dparameter} at the price of one n x n product with X, whatever the number of features (Bo, Wang & Jiao 2006 pay d
-products of size n^3). R is overwritten.
+``slopes`` and, where there are any, ``pullback(R, X, K)``: for a symmetric R = dL/dK, which it overwrites, and K =
+gram(X) it returns {parameter: sum_ij R_ij dK_ij/dparameter} at the price of one n x n product with X, whatever the
+number of features (Bo, Wang & Jiao 2006 pay d products of size n^3).
 
 To add a kernel write one such class and one entry in ``KERNELS``.
 """
@@ -177,7 +177,7 @@ class Laplacian:
         return np.ones(X.shape[0], X.dtype)
 
     def pullback(self, R, X, K):
-        """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; absolute values are no product, each feature is gone through."""
+        """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; no product gives these, each feature is gone through."""
         if not np.ndim(self.gamma):
             R *= xlogy(K, K)  # -gamma times the distances
             return {"gamma": R.sum() / self.gamma}

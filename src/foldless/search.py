@@ -1,20 +1,20 @@
-"""Searching hyper-parameters by held-out criteria: the alpha path, continuous searches, and a prior against over-fitting.
+"""Searching hyper-parameters by held-out criteria: the alpha path, continuous searches, a prior against over-fitting.
 
-A :class:`Selection` fixes what is minimised: the targets, the rows that are left out together (each alone: leave-one-out),
-the criterion and its weights. Everything else is a way of moving through settings:
+A :class:`Selection` fixes what is minimised: the targets, the rows that are left out together (each alone:
+leave-one-out), the criterion and its weights. Everything else is a way of moving through settings:
 
     path        all alphas of one kernel from one decomposition; a grid is one path for each kernel setting
-    minimise    L-BFGS-B (gradients in reverse, ``foldless.gradient``) or Nelder-Mead, both SciPy's, on the logarithms of
-                alpha and of the kernel's parameters (Bo, Wang & Jiao 2006, section 5; Cawley 2006, section II-G)
+    minimise    L-BFGS-B (gradients in reverse, ``foldless.gradient``) or Nelder-Mead, both SciPy's, on the logarithms
+                of alpha and of the kernel's parameters (Bo, Wang & Jiao 2006, section 5; Cawley 2006, section II-G)
 
-**Prior.** A criterion with one scale for every feature can be over-fitted. With a normal model of the held-out residuals
-(precision zeta, Q half their sum of squares over N residuals) and a normal prior on the d scales theta (precision xi, Omega =
-|theta|^2 / 2), both precisions integrated out under Jeffreys' prior,
+**Prior.** A criterion with one scale for every feature can be over-fitted. With a normal model of the held-out
+residuals (precision zeta, Q half the sum of squares of N residuals) and a normal prior on the d scales theta (precision
+xi, Omega = |theta|^2 / 2), both precisions integrated out under Jeffreys' prior,
 
     int zeta^(N/2 - 1) exp(-zeta Q) dzeta = Gamma(N/2) Q^(-N/2), the same for xi, leaves  N/2 log Q + d/2 log Omega
 
-to be minimised in the place of Q (Cawley & Talbot, JMLR 8, 2007). Omega = 0 makes it minus infinity: the prior has no scale of
-its own. So Omega is measured from a floor, |theta_0|^2 / 2 of the starting scales: below them nothing is gained.
+to be minimised in the place of Q (Cawley & Talbot, JMLR 8, 2007). Omega = 0 makes it minus infinity: the prior has no
+scale of its own. So Omega is measured from a floor, |theta_0|^2 / 2 of the starting scales: below nothing is gained.
 """
 
 from dataclasses import dataclass, field, replace
@@ -34,8 +34,8 @@ class Selection:
     """A criterion of the held-out fits of one task.
 
     ``rows`` are the rows of positive weight, ``T`` their targets (+-1 one against all, or the values of a regression),
-    ``folds`` positions in ``rows`` that are left out together (None: each alone), ``where`` the positions of the stacked
-    held-out fits, ``W`` their weights in the criterion.
+    ``folds`` positions in ``rows`` that are left out together (None: each alone), ``where`` the positions of the
+    stacked held-out fits, ``W`` their weights in the criterion.
     """
 
     task: Task
@@ -47,18 +47,19 @@ class Selection:
     criterion: criteria.Criterion
 
     @classmethod
-    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None):
-        """The selection of a task; ``splits`` as (train, test) row numbers, None for leave-one-out."""
-        rows, n = task.problem.active, task.problem.n
+    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, train=None):
+        """The selection of a task, or of its rows ``train``; ``splits`` as (train, test) row numbers, None for LOO."""
+        n = task.problem.n
+        rows = task.problem.active if train is None else np.intersect1d(train, task.problem.active)
         T = (task.Y if task.codes is None else OneAgainstAll(task.n_classes).targets(task.codes, task.Y.dtype))[rows]
         place = np.full(n, -1)
         place[rows] = np.arange(len(rows))
         folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
         if splits is not None:
             folds, counted = [], []
-            for number, (train, test) in enumerate(splits):
+            for number, (trained, test) in enumerate(splits):
                 inside = np.zeros(n, bool)
-                inside[train] = True
+                inside[trained] = True
                 if inside[test].any():
                     raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
                 out = rows[~inside[rows]]
@@ -215,6 +216,7 @@ class Objective:
     def __init__(self, problem, selection, space, prior, start):
         self.problem, self.selection, self.space, self.prior = problem, selection, space, prior
         self.history, self.best = [], None
+        self._unit = None  # the criterion at the start: steps shall not depend on the units of the targets
         self._floor = np.square(np.exp(start[space.scales])).sum() / max(1, space.n_scales)
 
     def __call__(self, x, gradient=True):
@@ -235,9 +237,11 @@ class Objective:
                 value = float(part.losses(part.targets - part.fits(problem))[0].sum())
             loss += value
         slope = self.space.chain(x, by_alpha, by_kernel) if gradient else None
-        value = loss
+        if self._unit is None:
+            self._unit = abs(loss) or 1.0
+        value, slope = loss / self._unit, None if slope is None else slope / self._unit
         if self.prior is not None:
-            value, slope = self._with_prior(x, loss, slope)
+            value, slope = self._with_prior(x, value, slope)
         self.history.append({"criterion": loss, "objective": value, "alphas": alphas, "kernel": kernel})
         if self.best is None or value < self.best[0]:
             self.best = value, loss, alphas, kernel

@@ -8,15 +8,17 @@ from joblib import hash as fingerprint
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, ParameterGrid, check_cv
 
+from foldless.criteria import CRITERIA
+from foldless.estimators import OneAgainstAllClassifier
 from foldless.model_selection._adapters import TASKS
 from foldless.model_selection._path import Path, build_task
-from foldless.search import default_grid
+from foldless.search import Selection, default_grid
 from foldless.task import Task
 
 
 @dataclass
 class Setting:
-    """Everything but alpha fixed: the estimator, its task, and the alphas to try with their place among all candidates."""
+    """Everything but alpha fixed: the estimator, its task, the alphas to try and their places among all candidates."""
 
     params: dict
     estimator: object
@@ -29,6 +31,19 @@ class Setting:
     def problem(self, alpha):
         """The problem at one alpha."""
         return self.task.problem.at(alpha=float(alpha))
+
+
+@dataclass
+class Outcome:
+    """What a search found: all settings with their losses, the chosen (one, or one for each class), the way there."""
+
+    classes: np.ndarray | None
+    params: list
+    losses: np.ndarray
+    chosen: list
+    best: list
+    loss: float
+    history: list
 
 
 def solved(estimator, X, y, sample_weight):
@@ -62,9 +77,9 @@ def settings(estimator, listed, X, y, sample_weight):
         alpha = params.get("alpha", estimator.alpha)
         if not isinstance(alpha, Real) or not np.isfinite(alpha) or alpha <= 0:
             raise ValueError(f"param_grid: alpha={alpha!r} must be a finite number > 0.")
-        groups.setdefault(fingerprint(sorted(rest.items())), (rest, [], []))
-        groups[fingerprint(sorted(rest.items()))][1].append(float(alpha))
-        groups[fingerprint(sorted(rest.items()))][2].append(place)
+        _, alphas, places = groups.setdefault(fingerprint(sorted(rest.items())), (rest, [], []))
+        alphas.append(float(alpha))
+        places.append(place)
     result = []
     for rest, alphas, places in groups.values():
         single = clone(estimator).set_params(**rest, alpha=min(alphas))
@@ -79,3 +94,16 @@ def draw_splits(cv, estimator, X, y, groups):
     everything = np.arange(len(y))
     splits = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)
     return [(everything[np.asarray(train)], everything[np.asarray(test)]) for train, test in splits]
+
+
+def heldout_scores(estimator, X, y, sample_weight, splits):
+    """(row numbers, held-out decisions) of one setting: of a known estimator, or of one classifier for each class."""
+    if isinstance(estimator, OneAgainstAllClassifier):
+        columns = [
+            heldout_scores(each, X, np.asarray(y) == label, sample_weight, splits)
+            for label, each in estimator.estimators
+        ]
+        return columns[0][0], np.column_stack([scores for _, scores in columns])
+    task, _, _ = solved(estimator, X, y, sample_weight)
+    selection = Selection.of(task, CRITERIA["press"], splits=splits)
+    return selection.rows[selection.where], selection.scores(task.problem)

@@ -1,13 +1,11 @@
 """FoldlessSearchCV: hyper-parameters by closed-form held-out criteria, behind the interface of GridSearchCV."""
 
-from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.utils import check_random_state, get_tags, indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,9 +14,9 @@ from foldless.calibration import fit_calibration
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators._base import check_option
 from foldless.model_selection._adapters import OWN
-from foldless.model_selection._candidates import candidates, draw_splits, settings, solved
-from foldless.model_selection._progress import Progress
-from foldless.search import Selection, Space, default_limits, minimise
+from foldless.model_selection._candidates import draw_splits, heldout_scores
+from foldless.model_selection._descent import descend
+from foldless.model_selection._grid import grid
 
 METHODS = ("grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")
@@ -179,7 +177,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         X, y, groups = indexable(X, y, groups)
         criterion = self._checked()
         splits = None if self.cv is None else draw_splits(self.cv, self.estimator, X, y, groups)
-        run = _grid if self.method == "grid" else _continuous
+        run = grid if self.method == "grid" else descend
         outcome = run(self, criterion, X, y, sample_weight, splits)
         self._accept(outcome)
         if self.refit:
@@ -193,6 +191,8 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_option("prior", self.prior, PRIORS)
         check_option("criterion_weight", self.criterion_weight, criteria.WEIGHTS)
         criterion = criteria.resolve(self.criterion)
+        if self.method == "grid":
+            criterion = criterion.at(float(np.atleast_1d(self.slope)[0]))
         classifier = is_classifier(self.estimator)
         if criterion.whole and self.share != "all":
             raise ValueError(f"criterion={self.criterion!r} judges all classes together; it needs share='all'.")
@@ -227,42 +227,35 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _accept(self, outcome):
         """Store what a search found."""
-        self.classes_ = outcome["classes"]
-        if self.classes_ is None:
-            del self.classes_
-        self.best_index_, self.best_score_ = outcome["index"], -float(outcome["loss"])
-        listed = outcome["params"]
-        self.cv_results_ = _table(listed, outcome["losses"])
-        self.history_ = outcome["history"]
-        best = outcome["best"]
-        self.best_params_ = best if len(best) > 1 else best[0]
+        if outcome.classes is not None:
+            self.classes_ = outcome.classes
+        self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
+        self.best_score_ = -float(outcome.loss)
+        self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
+        self.cv_results_ = _table(outcome.params, outcome.losses)
+        self.history_ = outcome.history
         if self._scaled:
-            self.feature_scales_ = np.array([each["gamma"] for each in best]).squeeze()
+            self.feature_scales_ = np.array([each["gamma"] for each in outcome.best]).squeeze()
 
     def _refit(self, X, y, sample_weight, splits):
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        if isinstance(self.best_params_, dict):
-            chosen = clone(self.estimator).set_params(**self.best_params_)
-        else:
-            parts = [clone(self.estimator).set_params(**each) for each in self.best_params_]
-            chosen = OneAgainstAllClassifier(list(zip(self.classes_.tolist(), parts, strict=True)))
-        self.best_estimator_ = chosen.fit(X, y, **options)
+        self.best_estimator_ = self._chosen().fit(X, y, **options)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
         self._calibrator = None
         if is_classifier(self.estimator) and not isinstance(self.estimator, OWN):
-            task, _, _ = solved(chosen, X, y, sample_weight) if isinstance(self.best_params_, dict) else (None,) * 3
-            if task is not None:
-                selection = Selection.of(task, criteria.CRITERIA["press"], splits=splits)
-                scores, codes = selection.scores(task.problem), task.codes[selection.rows[selection.where]]
-                self._calibrator = fit_calibration(
-                    "sigmoid",
-                    scores,
-                    codes,
-                    task.n_classes,
-                    np.square(task.problem.root_w[selection.rows])[selection.where],
-                )
+            rows, scores = heldout_scores(self._chosen(), X, y, sample_weight, splits)
+            codes = np.searchsorted(self.classes_, np.asarray(y))[rows]
+            weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, float)[rows]
+            self._calibrator = fit_calibration("sigmoid", scores, codes, len(self.classes_), weights)
+
+    def _chosen(self):
+        """The best setting, not fitted."""
+        if isinstance(self.best_params_, dict):
+            return clone(self.estimator).set_params(**self.best_params_)
+        parts = [clone(self.estimator).set_params(**each) for each in self.best_params_]
+        return OneAgainstAllClassifier(list(zip(self.classes_.tolist(), parts, strict=True)))
 
     # -- the chosen estimator ------------------------------------------------------------------------------------------
 
@@ -284,7 +277,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X):
-        """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid of its decisions, from held-out scores."""
+        """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid fitted to held-out decisions."""
         best = self._best
         if self._calibrator is None:
             return best.predict_proba(X)
@@ -350,168 +343,3 @@ def _table(params, losses):
     table["mean_test_score"] = -losses
     table["rank_test_score"] = rankdata(losses, method="min").astype(int)
     return table
-
-
-# -- grid --------------------------------------------------------------------------------------------------------------
-
-
-def _grid(search, criterion, X, y, sample_weight, splits):
-    listed = candidates(search.estimator, search.param_grid, X, y, sample_weight)
-    tried = settings(search.estimator, listed, X, y, sample_weight)
-    criterion = criterion.at(float(np.atleast_1d(search.slope)[0]))
-    progress = Progress(len(tried), "kernel settings", search.verbose)
-
-    def losses_of(setting):
-        selection = Selection.of(
-            setting.task, criterion, splits=splits, weight=search.criterion_weight, sample_weight=sample_weight
-        )
-        result = selection.path(setting.task.problem, setting.alphas)
-        progress.step()
-        return result
-
-    found = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(losses_of)(each) for each in tried)
-    losses = np.empty((len(listed), found[0].shape[1]))
-    alphas = np.empty(len(listed))
-    for setting, values in zip(tried, found, strict=True):
-        losses[setting.places], alphas[setting.places] = values, setting.alphas
-    chosen = choose(losses, alphas, [setting.places for setting in tried], search.share)
-    total = losses.sum(1)
-    return {
-        "classes": tried[0].classes,
-        "params": listed,
-        "losses": total,
-        "best": [listed[place] for place in chosen],
-        "loss": total[chosen[0]] if len(chosen) == 1 else losses[chosen, np.arange(len(chosen))].sum(),
-        "index": chosen[0] if len(chosen) == 1 else chosen,
-        "history": [{"criterion": float(loss), **each} for loss, each in zip(total, listed, strict=True)],
-    }
-
-
-def choose(losses, alphas, kernels, share):
-    """Places of the best candidates, one or one for each column; of equal ones the largest alpha.
-
-    ``losses`` (n_candidates, m), ``kernels`` lists the places of every kernel setting.
-    """
-
-    def best(values, places):
-        values, places = np.asarray(values), np.asarray(places)
-        slack = 1e-12 * max(abs(values).max(), 1.0)
-        tied = places[values <= values.min() + slack]
-        return int(tied[np.argmax(alphas[tied])])
-
-    columns = range(losses.shape[1])
-    everything = np.arange(len(losses))
-    if share == "all" or len(columns) == 1:
-        return [best(losses.sum(1), everything)]
-    if share == "none":
-        return [best(losses[:, k], everything) for k in columns]
-    within = [[best(losses[places, k], places) for k in columns] for places in kernels]
-    sums = [losses[chosen, list(columns)].sum() for chosen in within]
-    return within[int(np.argmin(sums))]
-
-
-# -- continuous --------------------------------------------------------------------------------------------------------
-
-
-def _continuous(search, criterion, X, y, sample_weight, splits):
-    """L-BFGS-B or Nelder-Mead from every candidate, every further start and every slope."""
-    listed = candidates(search.estimator, search.param_grid or {}, X, y, sample_weight)
-    rng = check_random_state(search.random_state)
-    slopes = np.atleast_1d(search.slope) if criterion.hard else [None]
-    jobs = []
-    for params in listed:
-        single = clone(search.estimator).set_params(**params)
-        task, classes, _ = solved(single, X, y, sample_weight)
-        for column in range(task.n_classes) if search.share == "none" and task.n_classes > 2 else [None]:
-            space = _space(search, task, column)
-            first = space.pack(task.problem.alpha, task.problem.kernel)
-            for number in range(search.n_starts):
-                start = first + (rng.normal(0.0, 1.5, len(first)) if number else 0.0)
-                jobs += [(params, task, column, space, start, slope) for slope in slopes]
-    progress = Progress(len(jobs), "starting points", search.verbose)
-
-    def descend(params, task, column, space, start, slope):
-        own = criterion if slope is None else criterion.at(float(slope))
-        selection = Selection.of(task, own, splits=splits, weight=search.criterion_weight, sample_weight=sample_weight)
-        selection = selection if column is None else selection.column(column)
-        limits = {**default_limits(task.problem), **(search.bounds or {})}
-        found = minimise(
-            task.problem,
-            selection,
-            space,
-            start,
-            method=search.method,
-            limits=limits,
-            prior=search.prior if space.n_scales > 1 else None,
-            max_iter=search.max_iter,
-        )
-        progress.step()
-        return found, _judged(criterion, selection, found, len(slopes))
-
-    found = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(descend)(*job) for job in jobs)
-    columns = sorted({job[2] for job in jobs if job[2] is not None}) or [None]
-    rows, history = [], []
-    for number, (job, (each, _)) in enumerate(zip(jobs, found, strict=True)):
-        rows.append(_params(job, each))
-        history += [
-            {"start": number, "criterion": step["criterion"], "objective": step["objective"], **_params(job, step)[0]}
-            for step in each.history
-        ]
-    chosen = []
-    for column in columns:
-        mine = [number for number, job in enumerate(jobs) if job[2] == column]
-        chosen.append(min(mine, key=lambda number: found[number][1]))
-    best = [params for number in chosen for params in rows[number]]
-    return {
-        "classes": classes,
-        "params": [params[0] if len(params) == 1 else _merged(params) for params in rows],
-        "losses": np.array([each.loss for each, _ in found]),
-        "best": best,
-        "loss": sum(found[number][0].loss for number in chosen),
-        "index": chosen[0] if len(chosen) == 1 else chosen,
-        "history": history,
-    }
-
-
-def _space(search, task, column):
-    """The parameters to move: one alpha (or one a class), one gamma or one for each feature or group."""
-    kernel, n_features = task.problem.kernel, task.problem.X.shape[1]
-    n_alphas = task.n_classes if search.share == "kernel" and task.n_classes > 2 and column is None else 1
-    if not search._scaled:
-        if "gamma" in kernel.slopes and np.ndim(kernel.gamma):
-            raise ValueError("gamma holds one value for each feature; use feature_scaling=True to tune them.")
-        return Space(kernel, n_alphas)
-    if "gamma" not in kernel.slopes or not isinstance(search.estimator, OWN):
-        raise ValueError(
-            f"feature_scaling needs an estimator of foldless with kernel='rbf', 'poly' or 'laplacian';"
-            f" {type(search.estimator).__name__} with {kernel!r} has no scale for each feature."
-        )
-    groups = np.arange(n_features) if search.feature_groups is None else np.asarray(search.feature_groups)
-    if groups.shape != (n_features,):
-        raise ValueError(f"feature_groups has shape {groups.shape}; X has {n_features} features, each needs an entry.")
-    groups = np.unique(groups, return_inverse=True)[1]
-    return Space(replace(kernel, gamma=np.broadcast_to(kernel.gamma, n_features).copy()), n_alphas, groups)
-
-
-def _judged(criterion, selection, found, n_slopes):
-    """What starting points are compared by: the objective, or the error itself where slopes differ."""
-    if n_slopes == 1:
-        return found.objective
-    hard = replace(selection, criterion=criteria.CRITERIA[criterion.hard])
-    columns = [hard] if len(found.alphas) == 1 else [hard.column(k) for k in range(len(found.alphas))]
-    problems = (selection.task.problem.at(kernel=found.kernel, alpha=float(alpha)) for alpha in found.alphas)
-    errors = [part.losses(part.targets - part.fits(at))[0].sum() for part, at in zip(columns, problems, strict=True)]
-    return sum(errors), found.objective
-
-
-def _params(job, found):
-    """Parameters of an end or of a step, one dictionary for each alpha."""
-    params, _, _, space, _, slope = job
-    alphas, kernel = (found["alphas"], found["kernel"]) if isinstance(found, dict) else (found.alphas, found.kernel)
-    tuned = {name: getattr(kernel, name) for name in space.names}
-    return [{**params, "alpha": float(alpha), **tuned} for alpha in alphas]
-
-
-def _merged(params):
-    """One row of cv_results_ for classes that share all but alpha."""
-    return {**params[0], "alpha": [each["alpha"] for each in params]}

@@ -1,0 +1,141 @@
+"""The continuous searches: Nelder-Mead or L-BFGS-B from every candidate, every further start and every slope."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from foldless import criteria
+from foldless.model_selection._adapters import OWN
+from foldless.model_selection._candidates import Outcome, candidates, solved
+from foldless.model_selection._progress import Progress
+from foldless.search import Found, Selection, Space, default_limits, minimise
+from foldless.task import Task
+
+
+@dataclass
+class Descent:
+    """One starting point: where it came from, where it ended, and by what it is compared with others."""
+
+    params: dict  # of the candidate
+    task: Task
+    column: int | None  # a single class, or all
+    space: Space
+    start: np.ndarray
+    slope: float | None
+    found: Found | None = None
+    merit: tuple = ()
+
+    def named(self, alphas, kernel):
+        """A setting as parameters of the estimator, one dictionary for each alpha."""
+        tuned = {name: getattr(kernel, name) for name in self.space.names}
+        return [{**self.params, "alpha": float(alpha), **tuned} for alpha in alphas]
+
+    @property
+    def ends(self):
+        """The parameters found, one dictionary for each alpha."""
+        return self.named(self.found.alphas, self.found.kernel)
+
+
+def descend(search, criterion, X, y, sample_weight, splits):
+    """All starting points of ``search``, followed down, and the best of them."""
+    descents, classes = _starts(search, criterion, X, y, sample_weight)
+    progress = Progress(len(descents), "starting points", search.verbose)
+
+    def follow(descent):
+        task, own = descent.task, criterion if descent.slope is None else criterion.at(descent.slope)
+        selection = Selection.of(task, own, splits=splits, weight=search.criterion_weight, sample_weight=sample_weight)
+        selection = selection if descent.column is None else selection.column(descent.column)
+        found = minimise(
+            task.problem,
+            selection,
+            descent.space,
+            descent.start,
+            method=search.method,
+            limits={**default_limits(task.problem), **_checked_bounds(search.bounds)},
+            prior=search.prior if descent.space.n_scales > 1 else None,
+            max_iter=search.max_iter,
+        )
+        progress.step()
+        return replace(descent, found=found, merit=(_hard(criterion, selection, found), found.objective))
+
+    descents = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(follow)(each) for each in descents)
+    chosen = [
+        min((number for number, each in enumerate(descents) if each.column == column), key=lambda k: descents[k].merit)
+        for column in dict.fromkeys(each.column for each in descents)
+    ]
+    return Outcome(
+        classes=classes,
+        params=[_merged(each.ends) for each in descents],
+        losses=np.array([each.found.loss for each in descents]),
+        chosen=chosen,
+        best=[params for number in chosen for params in descents[number].ends],
+        loss=sum(descents[number].found.loss for number in chosen),
+        history=[
+            {"start": number, **step, **_merged(each.named(step.pop("alphas"), step.pop("kernel")))}
+            for number, each in enumerate(descents)
+            for step in each.found.history
+        ],
+    )
+
+
+def _starts(search, criterion, X, y, sample_weight):
+    rng = check_random_state(search.random_state)
+    slopes = [float(slope) for slope in np.atleast_1d(search.slope)] if criterion.hard else [None]
+    descents = []
+    for params in candidates(search.estimator, search.param_grid or {}, X, y, sample_weight):
+        task, classes, _ = solved(clone(search.estimator).set_params(**params), X, y, sample_weight)
+        several = task.n_classes > 2
+        for column in range(task.n_classes) if several and search.share == "none" else [None]:
+            space = _space(search, task, task.n_classes if several and search.share == "kernel" else 1)
+            first = space.pack(task.problem.alpha, task.problem.kernel)
+            for number in range(search.n_starts):
+                start = first + (rng.normal(0.0, 1.5, len(first)) if number else 0.0)
+                descents += [Descent(params, task, column, space, start, slope) for slope in slopes]
+    return descents, classes
+
+
+def _space(search, task, n_alphas):
+    """The parameters to move: one alpha (or one a class), one gamma or one for each feature or group."""
+    kernel, n_features = task.problem.kernel, task.problem.X.shape[1]
+    if not search._scaled:
+        if "gamma" in kernel.slopes and np.ndim(kernel.gamma):
+            raise ValueError("gamma holds one value for each feature; use feature_scaling=True to tune them.")
+        return Space(kernel, n_alphas)
+    if "gamma" not in kernel.slopes or not isinstance(search.estimator, OWN):
+        raise ValueError(
+            "feature_scaling needs an estimator of foldless with kernel='rbf', 'poly' or 'laplacian';"
+            f" {type(search.estimator).__name__} with {kernel!r} has no scale for each feature."
+        )
+    groups = np.arange(n_features) if search.feature_groups is None else np.asarray(search.feature_groups)
+    if groups.shape != (n_features,):
+        raise ValueError(f"feature_groups has shape {groups.shape}; X has {n_features} features, each needs an entry.")
+    groups = np.unique(groups, return_inverse=True)[1]
+    return Space(replace(kernel, gamma=np.broadcast_to(kernel.gamma, n_features).copy()), n_alphas, groups)
+
+
+def _checked_bounds(bounds):
+    """Pairs of positive numbers for names that exist."""
+    for name, pair in (bounds or {}).items():
+        if name not in ("alpha", "gamma", "coef0", "eta"):
+            raise ValueError(f"bounds names {name!r}; the continuous parameters are alpha, gamma, coef0 and eta.")
+        if np.shape(pair) != (2,) or not (np.isfinite(pair).all() and 0 < pair[0] <= pair[1]):
+            raise ValueError(f"bounds[{name!r}]={pair!r} must be two finite numbers 0 < low <= high.")
+    return bounds or {}
+
+
+def _hard(criterion, selection, found):
+    """The error, ber or auc at the end of a smooth descent, by which slopes are compared; 0 for other criteria."""
+    if criterion.hard is None:
+        return 0.0
+    hard = replace(selection, criterion=criteria.CRITERIA[criterion.hard])
+    columns = [hard] if len(found.alphas) == 1 else [hard.column(k) for k in range(len(found.alphas))]
+    problems = (selection.task.problem.at(kernel=found.kernel, alpha=float(alpha)) for alpha in found.alphas)
+    return sum(part.losses(part.targets - part.fits(at))[0].sum() for part, at in zip(columns, problems, strict=True))
+
+
+def _merged(ends):
+    """One dictionary; classes that share all but alpha have a list of alphas."""
+    return ends[0] if len(ends) == 1 else {**ends[0], "alpha": [each["alpha"] for each in ends]}

@@ -1,0 +1,63 @@
+"""The grid search: one alpha path for each kernel setting, then the choice, for all classes or for each of them."""
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from foldless.model_selection._candidates import Outcome, candidates, settings
+from foldless.model_selection._progress import Progress
+from foldless.search import Selection
+
+
+def grid(search, criterion, X, y, sample_weight, splits):
+    """All candidates of ``search`` and the best of them."""
+    listed = candidates(search.estimator, search.param_grid, X, y, sample_weight)
+    tried = settings(search.estimator, listed, X, y, sample_weight)
+    progress = Progress(len(tried), "kernel settings", search.verbose)
+
+    def losses_of(setting):
+        selection = Selection.of(
+            setting.task, criterion, splits=splits, weight=search.criterion_weight, sample_weight=sample_weight
+        )
+        result = selection.path(setting.task.problem, setting.alphas)
+        progress.step()
+        return result
+
+    found = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(losses_of)(each) for each in tried)
+    losses = np.empty((len(listed), found[0].shape[1]))
+    for setting, values in zip(tried, found, strict=True):
+        losses[setting.places] = values
+    chosen = choose(losses, tried, search.share)
+    total = losses.sum(1)
+    return Outcome(
+        classes=tried[0].classes,
+        params=listed,
+        losses=total,
+        chosen=chosen,
+        best=[listed[place] for place in chosen],
+        loss=total[chosen[0]] if len(chosen) == 1 else losses[chosen, np.arange(len(chosen))].sum(),
+        history=[{"criterion": float(loss), **each} for loss, each in zip(total, listed, strict=True)],
+    )
+
+
+def choose(losses, tried, share="all"):
+    """Places of the best candidates, one or one for each column; of equal ones the largest alpha.
+
+    ``losses`` (n_candidates, m), ``tried`` the kernel settings with the places and the alphas of their candidates.
+    """
+    alphas = np.empty(len(losses))
+    for setting in tried:
+        alphas[setting.places] = setting.alphas
+
+    def best(values, places):
+        values, places = np.asarray(values), np.asarray(places)
+        slack = 1e-12 * max(abs(values).max(), 1.0)  # counts of errors tie often, sums of them up to rounding
+        tied = places[values <= values.min() + slack]
+        return int(tied[np.argmax(alphas[tied])])
+
+    columns, everything = range(losses.shape[1]), np.arange(len(losses))
+    if share == "all" or len(columns) == 1:
+        return [best(losses.sum(1), everything)]
+    if share == "none":
+        return [best(losses[:, k], everything) for k in columns]
+    within = [[best(losses[setting.places, k], setting.places) for k in columns] for setting in tried]
+    return min(within, key=lambda chosen: losses[chosen, list(columns)].sum())
