@@ -139,17 +139,22 @@ class Criterion:
 
     def _ask(self, F, T, W):
         """The same of a user's function, column by column."""
-        answers = [self.function(f, t, w) for f, t, w in zip(F.T, T.T, W.T, strict=True)]
-        pairs = [answer if isinstance(answer, tuple) else (answer, None) for answer in answers]
+        pairs = []
+        for f, t, w in zip(F.T, T.T, W.T, strict=True):
+            answer = self.function(f, t, w)
+            value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+            if np.ndim(value) or not np.isfinite(value):
+                raise ValueError(f"criterion={self.function!r} returned {value!r}; it must return one finite loss.")
+            if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
+                raise ValueError(
+                    f"criterion={self.function!r} returned a derivative of shape {np.shape(slopes)}; it must hold one"
+                    f" finite number for each of the {len(f)} fits."
+                )
+            pairs.append((value, slopes))
         values = np.array([value for value, _ in pairs], float)
-        if not np.isfinite(values).all():
-            raise ValueError(f"criterion={self.function!r} returned {values}; it must return a finite loss.")
         if any(slopes is None for _, slopes in pairs):
             return values, None
-        slopes = np.stack([np.asarray(slopes, F.dtype) for _, slopes in pairs], 1)
-        if slopes.shape != F.shape:
-            raise ValueError(f"criterion={self.function!r} returned derivatives of shape {slopes.shape[::-1]}.")
-        return values, slopes
+        return values, np.stack([np.asarray(slopes, F.dtype) for _, slopes in pairs], 1)
 
     def at(self, slope):
         """The same criterion with another steepness."""
@@ -182,8 +187,7 @@ def resolve(criterion):
 WEIGHTS = (None, "balanced", "sample_weight")
 
 
-def weights(kind, T, sample_weight):
-    """Weights (n, m) with columns of sum 1: equal, halved between the signs of T, or those given to ``fit``."""
-    w = np.ones(len(T)) if sample_weight is None or kind != "sample_weight" else np.asarray(sample_weight, float)
-    W = np.broadcast_to((w / w.sum())[:, None], T.shape)
+def weights(kind, T, counted):
+    """Weights (n, m), columns of sum 1, in proportion to ``counted`` (n,); "balanced" halves them by the sign of T."""
+    W = np.broadcast_to((counted / counted.sum())[:, None], T.shape)
     return halved(T.T, W.T).T if kind == "balanced" else W

@@ -265,6 +265,12 @@ class Part(Model):
         G = P.G[:, kept] - P.G[:, self.sites] @ np.linalg.solve(self._columns[self.sites], self._columns[kept].T)
         return Explicit(own, G, P.alpha, definite=P.definite)
 
+    def alone(self):
+        """The training part as a solution of its own, from its own P: parts of it can be left out in turn."""
+        if self.problem.drops_basis:
+            raise NotImplementedError("J of a training part does not give its P")
+        return Solution(self.problem, self.rows, self.Y / self.root, self.precision)
+
     @cached_property
     def weights(self):
         """Weights of the explicit features where P is held through them, else None."""

@@ -70,7 +70,7 @@ class Selection:
                 raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
             where, counted = np.concatenate(folds), np.concatenate(counted)
         if weight == "sample_weight" and sample_weight is not None:
-            counted = counted * np.asarray(sample_weight)[rows][where]
+            counted = counted * np.broadcast_to(sample_weight, n)[rows][where]
         return cls(task, rows, T, folds, where, criteria.weights(weight, T[where], counted), criterion)
 
     def column(self, k):
@@ -82,49 +82,45 @@ class Selection:
         """Targets of the stacked held-out fits."""
         return self.T[self.where]
 
+    @property
+    def Y(self):
+        """What the models regress on: the targets of the criterion, or those of the task's own readout."""
+        return self.task.Y[self.rows] if self.criterion.whole else self.T
+
     def losses(self, E):
         """Loss of every column and its derivatives by the residuals E, stacked."""
         T = self.targets
         values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
         return values, None if slopes is None else -slopes
 
-    def fits(self, problem):
-        """Held-out fits at one setting, stacked."""
-        return self.targets - residuals(Solution(problem, self.rows, self.T), self.folds)
+    def judge(self, model):
+        """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
+        if self.criterion.whole:
+            return self.errors(self.scores(model))
+        return self.losses(residuals(model, self.folds))[0]
 
-    def scores(self, problem, solution=None):
-        """Held-out decisions of the task's own readout at one setting, stacked, before any cut."""
-        if solution is None:
-            solution = Solution(problem, self.rows, self.task.Y[self.rows])
+    def errors(self, scores):
+        """Weighted error of decisions, (1,)."""
+        chosen = scores > 0 if scores.ndim == 1 else scores.argmax(1)
+        return np.array([self.W.mean(1) @ (chosen != self.task.codes[self.rows[self.where]])])
+
+    def scores(self, model):
+        """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
         if self.folds is None:
-            return self.task.loo_scores(solution)
+            return self.task.loo_scores(model)
         readout, scores = self.task.readout, []
         for te in self.folds:
-            part = Part(solution, te)
+            part = Part(model, te)
             moments = part.moments() if readout.needs_moments else None
             scores.append(readout.scores(part.fits(self.rows[te]), moments))
         return np.concatenate(scores)
 
     def path(self, problem, alphas):
         """Losses of every alpha and column, (len(alphas), m)."""
-        if self.criterion.whole:
-            return self._decision_path(problem, alphas)
-        if self.folds is None:
+        if self.folds is None and not self.criterion.whole:
             return np.array([self.losses(E)[0] for E in loo_path(problem, self.rows, self.T, alphas)])
         path = problem.path(self.rows)
-        solutions = (Solution(problem.at(alpha=a), self.rows, self.T, path.at(a)) for a in alphas)
-        return np.array([self.losses(residuals(each, self.folds))[0] for each in solutions])
-
-    def _decision_path(self, problem, alphas):
-        """Weighted error of the classifier's own decisions, (len(alphas), 1)."""
-        path, codes = problem.path(self.rows), self.task.codes[self.rows[self.where]]
-        errors = []
-        for alpha in alphas:
-            at = problem.at(alpha=alpha)
-            scores = self.scores(at, Solution(at, self.rows, self.task.Y[self.rows], path.at(alpha)))
-            chosen = scores > 0 if scores.ndim == 1 else scores.argmax(1)
-            errors.append([self.W.mean(1) @ (chosen != codes)])
-        return np.array(errors)
+        return np.array([self.judge(Solution(problem.at(alpha=a), self.rows, self.Y, path.at(a))) for a in alphas])
 
 
 # -- continuous searches -----------------------------------------------------------------------------------------------
@@ -213,11 +209,12 @@ class Found:
 class Objective:
     """Criterion, and prior where there is one, as a function of the vector of a :class:`Space`."""
 
-    def __init__(self, problem, selection, space, prior, start):
+    def __init__(self, problem, selection, space, prior):
         self.problem, self.selection, self.space, self.prior = problem, selection, space, prior
         self.history, self.best = [], None
-        self._unit = None  # the criterion at the start: steps shall not depend on the units of the targets
-        self._floor = np.square(np.exp(start[space.scales])).sum() / max(1, space.n_scales)
+        self._unit = None  # its size at the start: steps shall not depend on the units of the targets
+        own = space.pack(1.0, space.kernel)[space.scales]
+        self._floor = np.square(np.exp(own)).sum() / max(1, space.n_scales)
 
     def __call__(self, x, gradient=True):
         """The objective, and its gradient where that is asked for."""
@@ -231,29 +228,24 @@ class Objective:
                 value, slopes = value_and_gradient(problem, part.rows, part.T, part.folds, _summed(part))
                 by_alpha.append(slopes.pop("alpha"))
                 by_kernel = {name: by_kernel.get(name, 0.0) + slope for name, slope in slopes.items()}
-            elif part.criterion.whole:
-                value = float(part.path(problem, [float(alpha)])[0].sum())
             else:
-                value = float(part.losses(part.targets - part.fits(problem))[0].sum())
+                value = float(part.judge(Solution(problem, part.rows, part.Y)).sum())
             loss += value
-        slope = self.space.chain(x, by_alpha, by_kernel) if gradient else None
-        if self._unit is None:
-            self._unit = abs(loss) or 1.0
-        value, slope = loss / self._unit, None if slope is None else slope / self._unit
+        value, slope = loss, self.space.chain(x, by_alpha, by_kernel) if gradient else None
         if self.prior is not None:
-            value, slope = self._with_prior(x, value, slope)
+            value, slope = self._with_prior(x, loss, slope)
         self.history.append({"criterion": loss, "objective": value, "alphas": alphas, "kernel": kernel})
         if self.best is None or value < self.best[0]:
             self.best = value, loss, alphas, kernel
-        return (value, slope) if gradient else value
+        if self._unit is None:
+            self._unit = abs(value) or 1.0
+        return (value / self._unit, slope / self._unit) if gradient else value / self._unit
 
     def _with_prior(self, x, loss, slope):
         scales = self.space.scales
         squares = np.square(np.exp(x[scales]))
-        m = self.selection.T.shape[1]
-        N = np.count_nonzero(self.selection.W[:, 0]) * max(
-            1, m - 1 if m > 2 else m
-        )  # m columns +-1 add up to a constant
+        n, m = np.count_nonzero(self.selection.W[:, 0]), self.selection.T.shape[1]
+        N = n * (m - 1 if m > 2 else 1)  # the columns of more than two classes add up to a constant
         omega = squares.sum() + len(squares) * self._floor
         if slope is not None:
             slope = N / 2 * slope / loss
@@ -278,7 +270,7 @@ def minimise(problem, selection, space, start, *, method, limits, prior=None, ma
     """The least criterion (and prior) from one starting vector."""
     bounds = space.bounds(limits)
     start = np.clip(start, *np.transpose(bounds))
-    objective = Objective(problem, selection, space, prior, start)
+    objective = Objective(problem, selection, space, prior)
     if method == "gradient":
         result = minimize(
             objective,

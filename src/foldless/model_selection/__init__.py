@@ -4,6 +4,7 @@ The signatures and results are those of ``sklearn.model_selection``; change the 
 ``explain`` tells which way a call would go and why.
 """
 
+from foldless.model_selection._nested import NestedResult, nested_cross_validate
 from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._path import Path, RefitWarning
 from foldless.model_selection._search import FoldlessSearchCV
@@ -11,6 +12,7 @@ from foldless.model_selection._validation import cross_val_predict, cross_val_sc
 
 __all__ = [
     "FoldlessSearchCV",
+    "NestedResult",
     "Path",
     "RefitWarning",
     "cross_val_predict",
@@ -18,4 +20,5 @@ __all__ = [
     "cross_validate",
     "explain",
     "leave_pair_out_auc",
+    "nested_cross_validate",
 ]

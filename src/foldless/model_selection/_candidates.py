@@ -10,6 +10,7 @@ from sklearn.model_selection import LeaveOneOut, ParameterGrid, check_cv
 
 from foldless.criteria import CRITERIA
 from foldless.estimators import OneAgainstAllClassifier
+from foldless.holdout import Solution
 from foldless.model_selection._adapters import TASKS
 from foldless.model_selection._path import Path, build_task
 from foldless.search import Selection, default_grid
@@ -46,8 +47,8 @@ class Outcome:
     history: list
 
 
-def solved(estimator, X, y, sample_weight):
-    """(task, classes, flat) of an estimator, or a ValueError that says why it has none."""
+def check_known(estimator):
+    """Refuse what is not regularised least squares."""
     name = type(estimator).__name__
     if type(estimator) not in TASKS:
         known = ", ".join(kind.__name__ for kind in TASKS)
@@ -55,9 +56,18 @@ def solved(estimator, X, y, sample_weight):
             f"estimator={name} is not a least-squares model foldless knows ({known}). Put preprocessing in front, as in"
             " make_pipeline(StandardScaler(), FoldlessSearchCV(LSSVC())), or use scikit-learn's GridSearchCV."
         )
+
+
+def solved(estimator, X, y, sample_weight):
+    """(task, classes, flat) of an estimator, or a ValueError that says why it has none."""
     built = build_task(estimator, X, y, sample_weight)
     if isinstance(built, Path):
         raise ValueError(f"FoldlessSearchCV: {built.reason}; use scikit-learn's GridSearchCV for this setting.")
+    classes = built[1]
+    if classes is not None and len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only ({classes[0]!r}); {type(estimator).__name__} needs at least two classes."
+        )
     return built
 
 
@@ -66,7 +76,15 @@ def candidates(estimator, param_grid, X, y, sample_weight):
     if param_grid is None:
         task, _, _ = solved(estimator, X, y, sample_weight)
         param_grid = default_grid(task.problem)
-    return list(ParameterGrid(param_grid))
+    listed = list(ParameterGrid(param_grid))
+    if not listed:
+        raise ValueError(f"param_grid={param_grid!r} names no candidate.")
+    return listed
+
+
+def _key(params):
+    """Equal for equal parameters; arrays by their content, functions by themselves."""
+    return tuple((name, id(value) if callable(value) else fingerprint(value)) for name, value in sorted(params.items()))
 
 
 def settings(estimator, listed, X, y, sample_weight):
@@ -77,7 +95,7 @@ def settings(estimator, listed, X, y, sample_weight):
         alpha = params.get("alpha", estimator.alpha)
         if not isinstance(alpha, Real) or not np.isfinite(alpha) or alpha <= 0:
             raise ValueError(f"param_grid: alpha={alpha!r} must be a finite number > 0.")
-        _, alphas, places = groups.setdefault(fingerprint(sorted(rest.items())), (rest, [], []))
+        _, alphas, places = groups.setdefault(_key(rest), (rest, [], []))
         alphas.append(float(alpha))
         places.append(place)
     result = []
@@ -106,4 +124,5 @@ def heldout_scores(estimator, X, y, sample_weight, splits):
         return columns[0][0], np.column_stack([scores for _, scores in columns])
     task, _, _ = solved(estimator, X, y, sample_weight)
     selection = Selection.of(task, CRITERIA["press"], splits=splits)
-    return selection.rows[selection.where], selection.scores(task.problem)
+    model = Solution(task.problem, selection.rows, task.Y[selection.rows])
+    return selection.rows[selection.where], selection.scores(model)

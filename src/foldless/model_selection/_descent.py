@@ -1,5 +1,6 @@
 """The continuous searches: Nelder-Mead or L-BFGS-B from every candidate, every further start and every slope."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from foldless import criteria
+from foldless.holdout import Solution
 from foldless.model_selection._adapters import OWN
 from foldless.model_selection._candidates import Outcome, candidates, solved
 from foldless.model_selection._progress import Progress
@@ -118,6 +120,8 @@ def _space(search, task, n_alphas):
 
 def _checked_bounds(bounds):
     """Pairs of positive numbers for names that exist."""
+    if not isinstance(bounds, Mapping | None):
+        raise ValueError(f"bounds={bounds!r} must be a dict {{parameter: (low, high)}}.")
     for name, pair in (bounds or {}).items():
         if name not in ("alpha", "gamma", "coef0", "eta"):
             raise ValueError(f"bounds names {name!r}; the continuous parameters are alpha, gamma, coef0 and eta.")
@@ -133,7 +137,7 @@ def _hard(criterion, selection, found):
     hard = replace(selection, criterion=criteria.CRITERIA[criterion.hard])
     columns = [hard] if len(found.alphas) == 1 else [hard.column(k) for k in range(len(found.alphas))]
     problems = (selection.task.problem.at(kernel=found.kernel, alpha=float(alpha)) for alpha in found.alphas)
-    return sum(part.losses(part.targets - part.fits(at))[0].sum() for part, at in zip(columns, problems, strict=True))
+    return sum(part.judge(Solution(at, part.rows, part.Y)).sum() for part, at in zip(columns, problems, strict=True))
 
 
 def _merged(ends):

@@ -1,6 +1,7 @@
 """FoldlessSearchCV: hyper-parameters by closed-form held-out criteria, behind the interface of GridSearchCV."""
 
-from numbers import Integral, Real
+from collections.abc import Mapping
+from numbers import Integral
 
 import numpy as np
 from scipy.stats import rankdata
@@ -12,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from foldless import criteria
 from foldless.calibration import fit_calibration
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.estimators._base import check_option
+from foldless.estimators._base import check_option, numbers
 from foldless.model_selection._adapters import OWN
-from foldless.model_selection._candidates import draw_splits, heldout_scores
+from foldless.model_selection._candidates import check_known, draw_splits, heldout_scores
 from foldless.model_selection._descent import descend
 from foldless.model_selection._grid import grid
 
@@ -176,23 +177,35 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         X, y, groups = indexable(X, y, groups)
         criterion = self._checked()
-        splits = None if self.cv is None else draw_splits(self.cv, self.estimator, X, y, groups)
-        run = grid if self.method == "grid" else descend
-        outcome = run(self, criterion, X, y, sample_weight, splits)
-        self._accept(outcome)
-        if self.refit:
-            self._refit(X, y, sample_weight, splits)
+        before = vars(self).copy()
+        try:
+            for name in before:  # nothing of an earlier fit may survive
+                if name.endswith("_") or name in ("_scores", "_calibrator"):
+                    delattr(self, name)
+            splits = draw_splits(self.cv, self.estimator, X, y, groups)
+            run = grid if self.method == "grid" else descend
+            self._accept(run(self, criterion, X, y, sample_weight, splits))
+            if self.refit:
+                self._refit(X, y, sample_weight, splits)
+        except BaseException:
+            vars(self).clear()  # a fit that fails leaves an earlier one as it was
+            vars(self).update(before)
+            raise
         return self
 
     def _checked(self):
         """The criterion; refuses parameters that make no sense together."""
+        check_known(self.estimator)
         check_option("method", self.method, METHODS)
         check_option("share", self.share, SHARES)
         check_option("prior", self.prior, PRIORS)
         check_option("criterion_weight", self.criterion_weight, criteria.WEIGHTS)
+        slopes = numbers(np.atleast_1d(self.slope).tolist())
+        if slopes is None or not len(slopes) or np.any(slopes <= 0):
+            raise ValueError(f"slope={self.slope!r} must be a finite number > 0, or several.")
         criterion = criteria.resolve(self.criterion)
         if self.method == "grid":
-            criterion = criterion.at(float(np.atleast_1d(self.slope)[0]))
+            criterion = criterion.at(slopes[0])
         classifier = is_classifier(self.estimator)
         if criterion.whole and self.share != "all":
             raise ValueError(f"criterion={self.criterion!r} judges all classes together; it needs share='all'.")
@@ -216,10 +229,23 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}={value!r} must be an integer >= 1.")
-        for slope in np.atleast_1d(self.slope):
-            if not isinstance(slope, Real) or not np.isfinite(slope) or slope <= 0:
-                raise ValueError(f"slope={self.slope!r} must be a finite number > 0, or several.")
+        if criterion.whole and getattr(self.estimator, "threshold", None) == "loo":
+            raise ValueError(
+                f"criterion={self.criterion!r} knows no leave-one-out cut; use 'error' or another threshold."
+            )
+        if self.share != "all":
+            self._check_apart()
         return criterion
+
+    def _check_apart(self):
+        """Parameters that speak of several classes lose their meaning where each class is a problem of its own."""
+        grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid or []
+        for name in ("class_weight", "priors", "n_components"):
+            if getattr(self.estimator, name, None) is not None or any(name in each for each in grids):
+                raise ValueError(
+                    f"{name} speaks of several classes and share={self.share!r} takes each class by itself; use"
+                    " share='all', or sample_weight for weights of classes."
+                )
 
     @property
     def _scaled(self):
@@ -235,7 +261,8 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.cv_results_ = _table(outcome.params, outcome.losses)
         self.history_ = outcome.history
         if self._scaled:
-            self.feature_scales_ = np.array([each["gamma"] for each in outcome.best]).squeeze()
+            scales = np.array([each["gamma"] for each in outcome.best])
+            self.feature_scales_ = scales if self.share == "none" and len(scales) > 1 else scales[0]
 
     def _refit(self, X, y, sample_weight, splits):
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -243,12 +270,11 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
-        self._calibrator = None
         if is_classifier(self.estimator) and not isinstance(self.estimator, OWN):
             rows, scores = heldout_scores(self._chosen(), X, y, sample_weight, splits)
             codes = np.searchsorted(self.classes_, np.asarray(y))[rows]
-            weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, float)[rows]
-            self._calibrator = fit_calibration("sigmoid", scores, codes, len(self.classes_), weights)
+            weights = np.ones(len(rows)) if sample_weight is None else np.broadcast_to(sample_weight, len(y))[rows]
+            self._scores = scores, codes, len(self.classes_), weights  # for predict_proba, if it is ever asked
 
     def _chosen(self):
         """The best setting, not fitted."""
@@ -279,8 +305,10 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X):
         """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid fitted to held-out decisions."""
         best = self._best
-        if self._calibrator is None:
+        if not hasattr(self, "_scores"):
             return best.predict_proba(X)
+        if not hasattr(self, "_calibrator"):
+            self._calibrator = fit_calibration("sigmoid", *self._scores)
         return self._calibrator.proba(best.decision_function(X))
 
     @available_if(_gives_probabilities)
@@ -304,7 +332,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         if isinstance(self.best_params_, dict):
             return self.best_params_.get("alpha", self.estimator.alpha)
-        return np.array([each["alpha"] for each in self.best_params_])
+        return np.array([each.get("alpha", self.estimator.alpha) for each in self.best_params_])
 
     @property
     def coef_(self):
