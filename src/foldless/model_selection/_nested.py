@@ -7,9 +7,9 @@ Two exact ways for a grid, the cheaper by operations is taken (n rows, t of them
                                  criterion and whose blocks give the outer predictions: n t^2 for each split
     the search on every part     10 (n - t)^3 for each kernel and split
 
-Both start from parameters resolved once on all rows ("scale", balanced class weights, the default grid; labels have a say
-in the second only). Continuous searches and one setting for each class (``share``) are searched anew on every training
-part by ``fit`` itself.
+Both start from parameters resolved once on all rows ("scale", balanced class weights, the default grid; labels have a
+say in the second only). Continuous searches and one setting for each class (``share``) are searched anew on every
+training part by ``fit`` itself.
 """
 
 from dataclasses import dataclass
