@@ -53,6 +53,12 @@ def lower_times(L, Y, *, transpose=False):
     return trmm(1.0, L, Y, lower=1, trans_a=int(transpose))
 
 
+def right_solve(B, L):
+    """B L'^-1: for a Fortran-ordered B, whose columns are many and long, nothing is rearranged."""
+    (trsm,) = get_blas_funcs(("trsm",), (L, B))
+    return trsm(1.0, L, B, side=1, lower=1, trans_a=1)
+
+
 def lower_square(L):
     """L' L for a lower triangle L, C-ordered, n^3/3 flops."""
     (lauum,) = get_lapack_funcs(("lauum",), (L,))

@@ -27,7 +27,7 @@ from functools import cached_property
 
 import numpy as np
 
-from foldless._array import NotPositiveDefiniteError, cholesky_, lower_solve, product, require_memory
+from foldless._array import NotPositiveDefiniteError, product, require_memory, right_solve
 from foldless.precision import Explicit, LowRank, Precision, SingularBlockError
 from foldless.problem import Problem
 
@@ -246,15 +246,13 @@ class Part(Model):
 
         V = W = L^-1 P_te, by the Cholesky factor L of P_te,te where there is one; J has none.
         """
-        block, columns = self._columns[self.sites], self._columns.T
         if self.whole.precision.definite:
             try:
-                L = cholesky_(np.array(block, order="C"))
-                V = lower_solve(L, columns)
+                V = right_solve(self._columns, self.whole.precision.factor(self.sites)).T
                 return V, V
-            except NotPositiveDefiniteError:
+            except NotPositiveDefiniteError:  # rounding; a refit of low-rank features may have given E
                 pass
-        return columns, np.linalg.solve(block, columns)
+        return self._columns.T, np.linalg.solve(self._columns[self.sites], self._columns.T)
 
     @cached_property
     def precision(self):

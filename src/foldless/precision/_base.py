@@ -16,9 +16,9 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr, solve_triangular
+from scipy.linalg import LinAlgError, qr, solve_triangular
 
-from foldless._array import product, require_memory
+from foldless._array import cholesky_, lower_solve, product, require_memory
 
 
 class SingularBlockError(ValueError):
@@ -89,13 +89,20 @@ class Precision(ABC):
         """P[rows, rows] Y."""
         return self._same_block(rows) @ Y
 
+    def factor(self, rows):
+        """Lower Cholesky factor of P[rows, rows], kept like the block."""
+        block = self._same_block(rows)
+        if len(self._last) == 2:
+            self._last = rows, block, cholesky_(np.array(block, order="C"))
+        return self._last[2]
+
     def residual(self, rows, A, Y):
         """Held-out residuals E = P[rows, rows]^-1 A[rows], for A = P Y of shape (n, m)."""
-        block = self._same_block(rows)
         try:
             if self.definite:
-                return cho_solve(cho_factor(block, lower=True, check_finite=False), A[rows], check_finite=False)
-            return np.linalg.solve(block, A[rows])
+                L = self.factor(rows)
+                return lower_solve(L, lower_solve(L, A[rows]), transpose=True)
+            return np.linalg.solve(self._same_block(rows), A[rows])
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
 
@@ -134,8 +141,8 @@ class Explicit(Precision):
         return self._diagonal
 
     def columns(self, rows):
-        """P[:, rows]."""
-        return self.P[:, rows]
+        """P[:, rows]; rows of a symmetric matrix are its columns, and lie together in memory."""
+        return self.P[rows].T
 
     def block(self, rows):
         """P[rows, rows]."""
