@@ -44,7 +44,7 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     Parameters
     ----------
     problem : Problem
-    rows : row numbers of the data, all of positive weight
+    rows : row numbers of the data in ascending order, all of positive weight
     Y : targets of these rows, (n, m)
     folds : as in :func:`residuals`
     loss : function of the residuals (N, m) that returns (value, derivatives (N, m))
@@ -54,16 +54,18 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     value : float
     gradient : dict {"alpha": float, parameter of the kernel: float or array}
     """
-    K = problem.gram(rows, rows)
-    solution = Solution(problem, rows, Y, problem.precision(rows, K))
+    functions = problem.basis_rows(rows)  # these rows, unless basis functions of other rows stay
+    K = problem.gram(functions, functions)
+    places = np.searchsorted(functions, rows)
+    solution = Solution(problem, rows, Y, problem.precision(rows, K if len(functions) == len(rows) else None))
     value, slopes = loss(residuals(solution, folds))
-    dK, dalpha = _backward(solution, K, folds, slopes)
-    by_kernel = problem.kernel.pullback(dK, problem._take(rows), K) if problem.kernel.slopes else {}
+    dK, dalpha = _backward(solution, K, places, folds, slopes)
+    by_kernel = problem.kernel.pullback(dK, problem._take(functions), K) if problem.kernel.slopes else {}
     return value, {"alpha": dalpha, **by_kernel}
 
 
-def _backward(solution, K, folds, slopes):
-    """dL/dK, symmetric, and dL/dalpha."""
+def _backward(solution, K, places, folds, slopes):
+    """dL/dK, symmetric, and dL/dalpha; the rows of the model are at ``places`` of K."""
     problem, root, n = solution.problem, solution.root, len(solution.rows)
     P, A = solution.precision.explicit().P, solution.site_A
     z, PV = _adjoint(solution, P, folds, slopes)
@@ -75,8 +77,9 @@ def _backward(solution, K, folds, slopes):
     D = add_outer_(product(PV, P).T, np.hstack([u, A]), np.hstack([A, u]), -0.5)
     dalpha = D.trace()
     if problem.penalty == "coef":
-        D = 2 * root * product(D, root * K)
-        return (D + D.T) / 2, dalpha
+        dK = np.zeros_like(K)
+        dK[places] = 2 * root * product(D, root * K[places])
+        return (dK + dK.T) / 2, dalpha
     if not (root == 1).all():
         D *= root
         D *= root.T

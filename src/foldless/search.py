@@ -7,14 +7,19 @@ leave-one-out), the criterion and its weights. Everything else is a way of movin
     minimise    L-BFGS-B (gradients in reverse, ``foldless.gradient``) or Nelder-Mead, both SciPy's, on the logarithms
                 of alpha and of the kernel's parameters (Bo, Wang & Jiao 2006, section 5; Cawley 2006, section II-G)
 
-**Prior.** A criterion with one scale for every feature can be over-fitted. With a normal model of the held-out
-residuals (precision zeta, Q half the sum of squares of N residuals) and a normal prior on the d scales theta (precision
-xi, Omega = |theta|^2 / 2), both precisions integrated out under Jeffreys' prior,
+**Priors.** A criterion with one scale for every feature can be over-fitted. With a normal model of the held-out
+residuals (precision zeta, Q half the sum of squares of N residuals), zeta integrated out under Jeffreys' prior,
 
-    int zeta^(N/2 - 1) exp(-zeta Q) dzeta = Gamma(N/2) Q^(-N/2), the same for xi, leaves  N/2 log Q + d/2 log Omega
+    int zeta^(N/2 - 1) exp(-zeta Q) dzeta = Gamma(N/2) Q^(-N/2)      leaves  N/2 log Q - log p(theta)
 
-to be minimised in the place of Q (Cawley & Talbot, JMLR 8, 2007). Omega = 0 makes it minus infinity: the prior has no
-scale of its own. So Omega is measured from a floor, |theta_0|^2 / 2 of the starting scales: below nothing is gained.
+to be minimised in the place of Q, and there are two priors p of the d scales theta:
+
+    bayes    normal of precision xi, that integrated out as zeta was: d/2 log Omega, Omega = |theta|^2 / 2 (Cawley &
+             Talbot, JMLR 8, 2007). It draws all scales to 0, where it is minus infinity: only bounds and a local search
+             keep it sensible.
+    cauchy   on the logarithms about their mean: sum_k log(1 + u_k^2 / s^2), u = log theta - mean log theta, s = 0.3; a
+             normal u_k with a precision of its own, integrated out under Gamma(1/2, s^2/2). Its mode is one gamma for
+             all features, its tails let single features go, and it does not see the units of X.
 """
 
 from dataclasses import dataclass, field, replace
@@ -116,11 +121,28 @@ class Selection:
         return np.concatenate(scores)
 
     def path(self, problem, alphas):
-        """Losses of every alpha and column, (len(alphas), m)."""
+        """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the least."""
+        problem = problem.at(alpha=min(alphas))
         if self.folds is None and not self.criterion.whole:
-            return np.array([self.losses(E)[0] for E in loo_path(problem, self.rows, self.T, alphas)])
-        path = problem.path(self.rows)
-        return np.array([self.judge(Solution(problem.at(alpha=a), self.rows, self.Y, path.at(a))) for a in alphas])
+            outputs = loo_path(problem, self.rows, self.T, alphas)
+        else:
+            path = problem.path(self.rows)
+            models = (Solution(problem.at(alpha=a), self.rows, self.Y, path.at(a)) for a in alphas)
+            ask = self.scores if self.criterion.whole else lambda model: residuals(model, self.folds)
+            outputs = [ask(model) for model in models]
+        if self.criterion.whole:
+            losses = np.array([self.errors(scores) for scores in outputs])
+            return losses, outputs[least(losses.sum(1), alphas)]
+        losses = np.array([self.losses(E)[0] for E in outputs])
+        return losses, self.targets - outputs[least(losses.sum(1), alphas)]
+
+
+def least(losses, alphas):
+    """Place of the least loss; counts of errors tie often, and of equal ones the largest alpha is taken."""
+    losses, alphas = np.asarray(losses), np.asarray(alphas)
+    slack = 1e-12 * max(abs(losses).max(), 1.0)  # weighted sums tie up to rounding
+    tied = np.flatnonzero(losses <= losses.min() + slack)
+    return int(tied[np.argmax(alphas[tied])])
 
 
 # -- continuous searches -----------------------------------------------------------------------------------------------
@@ -212,9 +234,9 @@ class Objective:
     def __init__(self, problem, selection, space, prior):
         self.problem, self.selection, self.space, self.prior = problem, selection, space, prior
         self.history, self.best = [], None
-        self._unit = None  # its size at the start: steps shall not depend on the units of the targets
-        own = space.pack(1.0, space.kernel)[space.scales]
-        self._floor = np.square(np.exp(own)).sum() / max(1, space.n_scales)
+        self._unit = None
+        n, m = np.count_nonzero(selection.W[:, 0]), selection.T.shape[1]
+        self._n_residuals = n * (m - 1 if m > 2 else 1)  # the columns of more than two classes add up to a constant
 
     def __call__(self, x, gradient=True):
         """The objective, and its gradient where that is asked for."""
@@ -232,25 +254,41 @@ class Objective:
                 value = float(part.judge(Solution(problem, part.rows, part.Y)).sum())
             loss += value
         value, slope = loss, self.space.chain(x, by_alpha, by_kernel) if gradient else None
+        if self._unit is None:  # steps shall not depend on the units of the targets
+            self._unit = abs(loss) or 1.0 if self.prior is None else self._n_residuals / 2
         if self.prior is not None:
             value, slope = self._with_prior(x, loss, slope)
         self.history.append({"criterion": loss, "objective": value, "alphas": alphas, "kernel": kernel})
         if self.best is None or value < self.best[0]:
             self.best = value, loss, alphas, kernel
-        if self._unit is None:
-            self._unit = abs(value) or 1.0
         return (value / self._unit, slope / self._unit) if gradient else value / self._unit
 
     def _with_prior(self, x, loss, slope):
-        scales = self.space.scales
-        squares = np.square(np.exp(x[scales]))
-        n, m = np.count_nonzero(self.selection.W[:, 0]), self.selection.T.shape[1]
-        N = n * (m - 1 if m > 2 else 1)  # the columns of more than two classes add up to a constant
-        omega = squares.sum() + len(squares) * self._floor
+        """N/2 log Q and minus the logarithm of the prior."""
+        scales, half = self.space.scales, self._n_residuals / 2
+        penalty, pull = PRIORS[self.prior](x[scales])
         if slope is not None:
-            slope = N / 2 * slope / loss
-            slope[scales] += len(squares) * squares / omega
-        return N / 2 * np.log(loss) + len(squares) / 2 * np.log(omega), slope
+            slope = half * slope / loss
+            slope[scales] += pull
+        return half * np.log(loss) + penalty, slope
+
+
+def bayes(logs):
+    """d/2 log(|theta|^2 / 2) and its derivatives by log theta."""
+    top = logs.max()
+    squares = np.exp(2 * (logs - top))
+    d, total = len(logs), squares.sum()
+    return d / 2 * (np.log(total / 2) + 2 * top), d * squares / total
+
+
+def cauchy(logs, width=0.3):
+    """sum_k log(1 + u_k^2 / width^2) and its derivatives by log theta."""
+    u = logs - logs.mean()
+    slope = 2 * u / (width**2 + u * u)
+    return np.log1p(np.square(u / width)).sum(), slope - slope.mean()
+
+
+PRIORS = {"bayes": bayes, "cauchy": cauchy}
 
 
 def _summed(selection):

@@ -66,9 +66,9 @@ def _ridge_classifier(estimator, X, y, sample_weight):
             "class_weight='balanced' is computed anew on each training part; a dict would be exact from one fit"
         )
     X, y, weights = _checked(estimator, X, y, sample_weight, numeric=False)
+    check_classification_targets(y)
     if type_of_target(y) not in ("binary", "multiclass") or y.ndim > 1:
         raise Unsuited("y is not a vector of labels")
-    check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     if estimator.class_weight is not None:
         factors = compute_class_weight(estimator.class_weight, classes=classes, y=y).astype(X.dtype)

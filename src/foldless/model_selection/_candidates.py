@@ -45,6 +45,7 @@ class Outcome:
     best: list
     loss: float
     history: list
+    held: tuple | None = None  # row numbers and held-out fits (or decisions) of the chosen setting, where at hand
 
 
 def check_known(estimator):

@@ -57,7 +57,7 @@ def descend(search, criterion, X, y, sample_weight, splits):
             descent.start,
             method=search.method,
             limits={**default_limits(task.problem), **_checked_bounds(search.bounds)},
-            prior=search.prior if descent.space.n_scales > 1 else None,
+            prior=search._prior if descent.space.n_scales > 1 else None,
             max_iter=search.max_iter,
         )
         progress.step()

@@ -5,7 +5,7 @@ from joblib import Parallel, delayed
 
 from foldless.model_selection._candidates import Outcome, candidates, settings
 from foldless.model_selection._progress import Progress
-from foldless.search import Selection
+from foldless.search import Selection, least
 
 
 def grid(search, criterion, X, y, sample_weight, splits):
@@ -18,13 +18,13 @@ def grid(search, criterion, X, y, sample_weight, splits):
         selection = Selection.of(
             setting.task, criterion, splits=splits, weight=search.criterion_weight, sample_weight=sample_weight
         )
-        result = selection.path(setting.task.problem, setting.alphas)
+        losses, held = selection.path(setting.task.problem, setting.alphas)
         progress.step()
-        return result
+        return losses, (selection.rows[selection.where], held)
 
     found = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(losses_of)(each) for each in tried)
-    losses = np.empty((len(listed), found[0].shape[1]))
-    for setting, values in zip(tried, found, strict=True):
+    losses = np.empty((len(listed), found[0][0].shape[1]))
+    for setting, (values, _) in zip(tried, found, strict=True):
         losses[setting.places] = values
     chosen = choose(losses, tried, search.share)
     total = losses.sum(1)
@@ -35,6 +35,7 @@ def grid(search, criterion, X, y, sample_weight, splits):
         chosen=chosen,
         best=[listed[place] for place in chosen],
         loss=total[chosen[0]] if len(chosen) == 1 else losses[chosen, np.arange(len(chosen))].sum(),
+        held=next(held for setting, (_, held) in zip(tried, found, strict=True) if chosen[0] in setting.places),
         history=[{"criterion": float(loss), **each} for loss, each in zip(total, listed, strict=True)],
     )
 
@@ -49,15 +50,12 @@ def choose(losses, tried, share="all"):
         alphas[setting.places] = setting.alphas
 
     def best(values, places):
-        values, places = np.asarray(values), np.asarray(places)
-        slack = 1e-12 * max(abs(values).max(), 1.0)  # counts of errors tie often, sums of them up to rounding
-        tied = places[values <= values.min() + slack]
-        return int(tied[np.argmax(alphas[tied])])
+        return int(places[least(values, alphas[places])])
 
     columns, everything = range(losses.shape[1]), np.arange(len(losses))
     if share == "all" or len(columns) == 1:
         return [best(losses.sum(1), everything)]
     if share == "none":
         return [best(losses[:, k], everything) for k in columns]
-    within = [[best(losses[setting.places, k], setting.places) for k in columns] for setting in tried]
+    within = [[best(losses[each.places, k], each.places) for k in columns] for each in tried]
     return min(within, key=lambda chosen: losses[chosen, list(columns)].sum())

@@ -280,7 +280,7 @@ def _selection(data, criterion, setting, split, inner):
 
 def _anew(setting, selections):
     """Inner losses (n_splits, n_alphas, m), each training part decomposed by itself."""
-    return np.stack([each.path(setting.task.problem, setting.alphas) for each in selections])
+    return np.stack([each.path(setting.task.problem, setting.alphas)[0] for each in selections])
 
 
 def _from_one_p(setting, selections):

@@ -1,6 +1,7 @@
 """FoldlessSearchCV: hyper-parameters by closed-form held-out criteria, behind the interface of GridSearchCV."""
 
 from collections.abc import Mapping
+from functools import cached_property
 from numbers import Integral
 
 import numpy as np
@@ -8,7 +9,8 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from foldless import criteria
 from foldless.calibration import fit_calibration
@@ -18,10 +20,10 @@ from foldless.model_selection._adapters import OWN
 from foldless.model_selection._candidates import check_known, draw_splits, heldout_scores
 from foldless.model_selection._descent import descend
 from foldless.model_selection._grid import grid
+from foldless.search import PRIORS
 
 METHODS = ("grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")
-PRIORS = (None, "bayes")
 
 
 def _best_has(method):
@@ -73,8 +75,10 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         Features with equal entries share one scale; implies ``feature_scaling``.
     share : {"all", "kernel", "none"}, default="all"
         What the classes have in common: all parameters, the kernel but not alpha, or nothing.
-    prior : {None, "bayes"}, default=None
-        "bayes" adds a prior on the scales that guards "press" against over-fitting when there are many of them.
+    prior : {"auto", "cauchy", "bayes", None}, default="auto"
+        Guards "press" against over-fitting where features have scales of their own: "cauchy" draws them to one gamma,
+        "bayes" to 0 (Cawley & Talbot 2007), None leaves them free. "auto" is "cauchy" for "press", None otherwise; it
+        errs least on benchmarks.
     bounds : dict, default=None
         {parameter: (low, high)} for the continuous searches; the rest from the data.
     n_starts : int, default=1
@@ -100,6 +104,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
     best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
     cv_results_ : dict of arrays: "params", "param_...", "mean_test_score" (minus the criterion), "rank_test_score"
     history_ : list of dicts, every setting looked at with its criterion, in order
+    n_iter_ : int, their number
     feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with feature scaling only
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -128,7 +133,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         feature_scaling=False,
         feature_groups=None,
         share="all",
-        prior=None,
+        prior="auto",
         bounds=None,
         n_starts=1,
         max_iter=50,
@@ -177,16 +182,22 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         X, y, groups = indexable(X, y, groups)
         criterion = self._checked()
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
+        if is_classifier(self.estimator):
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
         before = vars(self).copy()
         try:
             for name in before:  # nothing of an earlier fit may survive
-                if name.endswith("_") or name in ("_scores", "_calibrator"):
+                if name.endswith("_") or name == "_sigmoid":
                     delattr(self, name)
             splits = draw_splits(self.cv, self.estimator, X, y, groups)
             run = grid if self.method == "grid" else descend
-            self._accept(run(self, criterion, X, y, sample_weight, splits))
+            outcome = run(self, criterion, X, y, sample_weight, splits)
+            self._accept(outcome)
             if self.refit:
-                self._refit(X, y, sample_weight, splits)
+                self._refit(X, y, sample_weight, splits, outcome.held)
         except BaseException:
             vars(self).clear()  # a fit that fails leaves an earlier one as it was
             vars(self).update(before)
@@ -198,7 +209,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_known(self.estimator)
         check_option("method", self.method, METHODS)
         check_option("share", self.share, SHARES)
-        check_option("prior", self.prior, PRIORS)
+        check_option("prior", self.prior, ("auto", None, *PRIORS))
         check_option("criterion_weight", self.criterion_weight, criteria.WEIGHTS)
         slopes = numbers(np.atleast_1d(self.slope).tolist())
         if slopes is None or not len(slopes) or np.any(slopes <= 0):
@@ -223,8 +234,11 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         if self.method == "grid" and self._scaled:
             raise ValueError("feature_scaling needs method='gradient' (or 'simplex'): a grid of scales has no end.")
-        if self.prior is not None and self.criterion != "press":
-            raise ValueError(f"prior='bayes' is a model of squared residuals; criterion={self.criterion!r} has none.")
+        if self.prior in PRIORS and self.criterion != "press":
+            raise ValueError(
+                f"prior={self.prior!r} goes with a model of squared residuals; criterion={self.criterion!r} has none."
+                " Use criterion='press' or prior=None."
+            )
         for name in ("n_starts", "max_iter"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 1:
@@ -248,6 +262,11 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
                 )
 
     @property
+    def _prior(self):
+        """The name of the prior in force, or None."""
+        return ("cauchy" if self.criterion == "press" else None) if self.prior == "auto" else self.prior
+
+    @property
     def _scaled(self):
         return self.feature_scaling or self.feature_groups is not None
 
@@ -260,21 +279,25 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
         self.cv_results_ = _table(outcome.params, outcome.losses)
         self.history_ = outcome.history
+        self.n_iter_ = len(self.history_)
         if self._scaled:
             scales = np.array([each["gamma"] for each in outcome.best])
             self.feature_scales_ = scales if self.share == "none" and len(scales) > 1 else scales[0]
 
-    def _refit(self, X, y, sample_weight, splits):
+    def _refit(self, X, y, sample_weight, splits, held):
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.best_estimator_ = self._chosen().fit(X, y, **options)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
         if is_classifier(self.estimator) and not isinstance(self.estimator, OWN):
-            rows, scores = heldout_scores(self._chosen(), X, y, sample_weight, splits)
+            if held is None or self.share != "all":
+                held = heldout_scores(self._chosen(), X, y, sample_weight, splits)
+            rows, scores = held
+            scores = scores if len(self.classes_) > 2 else scores.reshape(-1)
             codes = np.searchsorted(self.classes_, np.asarray(y))[rows]
-            weights = np.ones(len(rows)) if sample_weight is None else np.broadcast_to(sample_weight, len(y))[rows]
-            self._scores = scores, codes, len(self.classes_), weights  # for predict_proba, if it is ever asked
+            weights = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
+            self._sigmoid = _Sigmoid(scores, codes, len(self.classes_), weights)
 
     def _chosen(self):
         """The best setting, not fitted."""
@@ -305,11 +328,9 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X):
         """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid fitted to held-out decisions."""
         best = self._best
-        if not hasattr(self, "_scores"):
+        if not hasattr(self, "_sigmoid"):
             return best.predict_proba(X)
-        if not hasattr(self, "_calibrator"):
-            self._calibrator = fit_calibration("sigmoid", *self._scores)
-        return self._calibrator.proba(best.decision_function(X))
+        return self._sigmoid.fitted.proba(best.decision_function(X))
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X):
@@ -321,6 +342,11 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
     def transform(self, X):
         """``transform`` of the best estimator."""
         return self._best.transform(X)
+
+    @available_if(_best_has("transform"))
+    def fit_transform(self, X, y, **fit_params):
+        """``fit``, then ``transform``."""
+        return self.fit(X, y, **fit_params).transform(X)
 
     def score(self, X, y, sample_weight=None):
         """Accuracy or R2 of the best estimator."""
@@ -351,11 +377,25 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags = inner.classifier_tags
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False
         tags.regressor_tags = inner.regressor_tags
+        tags.transformer_tags = inner.transformer_tags
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.target_tags = inner.target_tags
         return tags
+
+
+class _Sigmoid:
+    """Held-out scores and the sigmoid of them, fitted if it is ever asked for."""
+
+    def __init__(self, *scores):
+        self.scores = scores
+
+    @cached_property
+    def fitted(self):
+        return fit_calibration("sigmoid", *self.scores)
 
 
 def _table(params, losses):
