@@ -110,6 +110,31 @@ def peak_arrays(function, n):
     return peak / (8 * n**2)
 
 
+# -- verdicts ----------------------------------------------------------------------------------------------------------
+
+
+def at_most(limit, value):
+    """A measured value beside its target, if it has one."""
+    return {"value": value} if limit is None else {"value": value, "target": f"<= {limit}", "met": bool(value <= limit)}
+
+
+def at_least(limit, value):
+    """The same, for gains."""
+    return {"value": value} if limit is None else {"value": value, "target": f">= {limit}", "met": bool(value >= limit)}
+
+
+def summary(entry):
+    """One line of the table."""
+    judged = entry.get("ratio", entry.get("difference", {}))
+    return {
+        **{key: entry.get(key) for key in ("name", "n", "threads", "seconds", "yardstick_seconds")},
+        "measured": judged.get("value"),
+        "target": judged.get("target"),
+        "met": judged.get("met"),
+        "peak arrays": entry.get("peak_arrays", {}).get("value"),
+    }
+
+
 # -- data and tuning ---------------------------------------------------------------------------------------------------
 
 

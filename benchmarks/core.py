@@ -19,7 +19,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from common import best_time, best_times, markdown, parser, peak_arrays, report
+from common import at_least, at_most, best_time, best_times, markdown, parser, peak_arrays, report, summary
 from foldless import LSSVC, KernelFisherDiscriminant
 from foldless.holdout import loo_path
 from foldless.kernels import RBF
@@ -42,16 +42,6 @@ def sample(n, classes=2):
 def validation(estimator, X, y, cv):
     """The call that is measured."""
     return lambda: cross_val_predict(estimator, X, y, cv=cv, method="decision_function")
-
-
-def at_most(limit, value):
-    """A measured value beside its target, if it has one."""
-    return {"value": value} if limit is None else {"value": value, "target": f"<= {limit}", "met": bool(value <= limit)}
-
-
-def at_least(limit, value):
-    """The same, for gains."""
-    return {"value": value} if limit is None else {"value": value, "target": f">= {limit}", "met": bool(value >= limit)}
 
 
 # -- entries -----------------------------------------------------------------------------------------------------------
@@ -207,18 +197,6 @@ def main():
     entries.append({"name": "import", **imports(repeats)})
     markdown([summary(entry) for entry in entries])
     report(options, entries=entries)
-
-
-def summary(entry):
-    """One line of the table."""
-    judged = entry.get("ratio", entry.get("difference", {}))
-    return {
-        **{key: entry.get(key) for key in ("name", "n", "threads", "seconds", "yardstick_seconds")},
-        "measured": judged.get("value"),
-        "target": judged.get("target"),
-        "met": judged.get("met"),
-        "peak arrays": entry.get("peak_arrays", {}).get("value"),
-    }
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ problem at a time, and returns the loss or (loss, derivative).
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Real
 
 import numpy as np
 
@@ -143,8 +144,11 @@ class Criterion:
         for f, t, w in zip(F.T, T.T, W.T, strict=True):
             answer = self.function(f, t, w)
             value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
-            if np.ndim(value) or not np.isfinite(value):
-                raise ValueError(f"criterion={self.function!r} returned {value!r}; it must return one finite loss.")
+            if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):
+                raise ValueError(
+                    f"criterion={self.function!r} returned {answer!r}; it must return one finite loss, or (loss, derivative"
+                    " by the fits)."
+                )
             if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
                 raise ValueError(
                     f"criterion={self.function!r} returned a derivative of shape {np.shape(slopes)}; it must hold one"
@@ -185,6 +189,14 @@ def resolve(criterion):
 
 
 WEIGHTS = (None, "balanced", "sample_weight")
+
+
+def class_weights(kind, codes, counted):
+    """Weights (n,) of sum 1 for a criterion of decisions; "balanced": every class that occurs has the same share."""
+    if kind == "balanced":
+        mass = np.bincount(codes, counted)
+        counted = counted / np.where(mass > 0, mass, 1.0)[codes]
+    return counted / counted.sum()
 
 
 def weights(kind, T, counted):

@@ -76,7 +76,15 @@ class Selection:
             where, counted = np.concatenate(folds), np.concatenate(counted)
         if weight == "sample_weight" and sample_weight is not None:
             counted = counted * np.broadcast_to(sample_weight, n)[rows][where]
-        return cls(task, rows, T, folds, where, criteria.weights(weight, T[where], counted), criterion)
+        if criterion.whole:
+            if task.readout.cuts:
+                raise ValueError(
+                    "criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'."
+                )
+            W = criteria.class_weights(weight, task.codes[rows[where]], counted)[:, None]
+        else:
+            W = criteria.weights(weight, T[where], counted)
+        return cls(task, rows, T, folds, where, W, criterion)
 
     def column(self, k):
         """The selection of one target alone."""
@@ -107,7 +115,7 @@ class Selection:
     def errors(self, scores):
         """Weighted error of decisions, (1,)."""
         chosen = scores > 0 if scores.ndim == 1 else scores.argmax(1)
-        return np.array([self.W.mean(1) @ (chosen != self.task.codes[self.rows[self.where]])])
+        return np.array([self.W[:, 0] @ (chosen != self.task.codes[self.rows[self.where]])])
 
     def scores(self, model):
         """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
@@ -347,7 +355,9 @@ def size(problem):
 def default_grid(problem):
     """{parameter: values} around the kernel's own setting; alpha in units of the diagonal of S."""
     kernel = problem.kernel
-    grid = {"alpha": (size(problem) * np.logspace(-6, 2, 17)).tolist()}
+    # Without a width to shrink, kernels as the linear one have eigenvalues of up to n times the diagonal.
+    exponents = (-6, 2) if kernel.slopes else (-4, np.log10(len(problem.active)))
+    grid = {"alpha": (size(problem) * np.logspace(*exponents, 17)).tolist()}
     if "gamma" in kernel.slopes and not np.ndim(kernel.gamma):
         steps = np.logspace(-2, 1, 10) if len(kernel.slopes) == 1 else np.logspace(-1, 1, 3)
         grid["gamma"] = (kernel.gamma * steps).tolist()

@@ -80,7 +80,8 @@ class OneAgainstAllClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         """Label of the largest decision."""
-        return self.classes_[self.decision_function(X).argmax(1)]
+        decision = self.decision_function(X)
+        return self.classes_[decision.argmax(1)]
 
     @available_if(_all_have("predict_proba"))
     def predict_proba(self, X):
@@ -99,12 +100,14 @@ class OneAgainstAllClassifier(ClassifierMixin, BaseEstimator):
     @available_if(_all_have("loo_decision_function"))
     def loo_predict(self):
         """Label of every training row by the classifiers fitted without it."""
-        return self.classes_[self.loo_decision_function().argmax(1)]
+        decision = self.loo_decision_function()
+        return self.classes_[decision.argmax(1)]
 
     @property
     def loo_score_(self):
         """Leave-one-out accuracy on the training data."""
-        return float(np.mean(self.loo_predict() == self.classes_[self._codes]))
+        predictions = self.loo_predict()
+        return float(np.mean(predictions == self.classes_[self._codes]))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

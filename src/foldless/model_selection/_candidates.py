@@ -110,9 +110,18 @@ def draw_splits(cv, estimator, X, y, groups):
     """(train, test) pairs of row numbers, or None for leave-one-out."""
     if cv is None or (isinstance(cv, LeaveOneOut) and groups is None):
         return None
-    everything = np.arange(len(y))
-    splits = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)
-    return [(everything[np.asarray(train)], everything[np.asarray(test)]) for train, test in splits]
+    return row_numbers(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups), len(y))
+
+
+def row_numbers(splits, n):
+    """(train, test) pairs of row numbers from indices or masks, which may be empty lists."""
+    everything = np.arange(n)
+
+    def rows(part):
+        part = np.asarray(part)
+        return everything[part if part.size else part.astype(int)]
+
+    return [(rows(train), rows(test)) for train, test in splits]
 
 
 def heldout_scores(estimator, X, y, sample_weight, splits):

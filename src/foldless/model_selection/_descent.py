@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from foldless import criteria
+from foldless.estimators._base import numbers
 from foldless.holdout import Solution
 from foldless.model_selection._adapters import OWN
 from foldless.model_selection._candidates import Outcome, candidates, solved
@@ -125,7 +126,8 @@ def _checked_bounds(bounds):
     for name, pair in (bounds or {}).items():
         if name not in ("alpha", "gamma", "coef0", "eta"):
             raise ValueError(f"bounds names {name!r}; the continuous parameters are alpha, gamma, coef0 and eta.")
-        if np.shape(pair) != (2,) or not (np.isfinite(pair).all() and 0 < pair[0] <= pair[1]):
+        values = numbers(np.atleast_1d(pair).tolist())
+        if values is None or values.shape != (2,) or not 0 < values[0] <= values[1]:
             raise ValueError(f"bounds[{name!r}]={pair!r} must be two finite numbers 0 < low <= high.")
     return bounds or {}
 

@@ -22,12 +22,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import _safe_split, available_if
 
-from foldless.criteria import weights
+from foldless.criteria import class_weights, weights
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators._classifier import labels
 from foldless.holdout import Part, Solution
 from foldless.model_selection._adapters import OWN
-from foldless.model_selection._candidates import candidates, draw_splits, heldout_scores, settings
+from foldless.model_selection._candidates import candidates, draw_splits, heldout_scores, row_numbers, settings
 from foldless.model_selection._grid import choose
 from foldless.model_selection._path import ONE_FIT, ONE_P_PER_FOLD, REFIT, Path
 from foldless.model_selection._progress import Progress
@@ -128,9 +128,8 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
         raise ValueError(f"params holds {sorted(unknown)}; only sample_weight is passed to the fits.")
     X, y, groups = indexable(X, y, groups)
     data = _Data(search, X, y, groups, (params or {}).get("sample_weight"))
-    everything = np.arange(len(y))
-    outer = check_cv(cv, y, classifier=is_classifier(search.estimator)).split(X, y, groups)
-    outer = [(everything[np.asarray(train)], everything[np.asarray(test)]) for train, test in outer]
+    splits = check_cv(cv, y, classifier=is_classifier(search.estimator)).split(X, y, groups)
+    outer = row_numbers(splits, len(y))
     criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
     if search.method == "grid" and search.share == "all":
         verdicts, path = _nested_grid(data, criterion, outer, n_jobs, verbose)
@@ -368,7 +367,7 @@ def _outer_loss(data, criterion, setting, test, fits, decision):
     counted, kind = np.ones(len(test)), data.search.criterion_weight
     if kind == "sample_weight" and data.sample_weight is not None:
         counted = np.broadcast_to(data.sample_weight, task.problem.n)[test]
-    W = weights(kind, T, counted)
+    W = class_weights(kind, task.codes[test], counted)[:, None] if criterion.whole else weights(kind, T, counted)
     outside = Selection(task, test, T, None, np.arange(len(test)), W, criterion)
     return float((outside.errors(decision) if criterion.whole else outside.losses(T - fits)[0]).sum())
 

@@ -243,10 +243,6 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name}={value!r} must be an integer >= 1.")
-        if criterion.whole and getattr(self.estimator, "threshold", None) == "loo":
-            raise ValueError(
-                f"criterion={self.criterion!r} knows no leave-one-out cut; use 'error' or another threshold."
-            )
         if self.share != "all":
             self._check_apart()
         return criterion
