@@ -25,6 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +81,8 @@ def hinge2(f, t, w):
 def auc(f, t, w):
     """1 - AUC; one half where a class is missing."""
     f, t, w = np.broadcast_arrays(f, t, w)
-    flat = [_auc(*rows) for rows in zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)]
+    problems = zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)
+    flat = [_auc(fits, targets, weights) for fits, targets, weights in problems]
     return np.reshape(flat, f.shape[:-1])[()], None
 
 
@@ -91,13 +93,15 @@ def _auc(f, t, w):
     pairs = above.sum() * below.sum()
     if pairs == 0:
         return 0.5
-    return above @ (below.sum() - np.cumsum(below) + below / 2) / pairs
+    higher = np.cumsum(below[::-1])[::-1]  # from the top, so that a perfect order sums nothing but zeros
+    return above @ (higher - below / 2) / pairs
 
 
 def smooth_auc(f, t, w, slope=10.0):
     """1 - AUC with tanh in the place of the order of a pair."""
     f, t, w = np.broadcast_arrays(f, t, w)
-    flat = [_smooth_auc(*rows, slope) for rows in zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)]
+    problems = zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)
+    flat = [_smooth_auc(fits, targets, weights, slope) for fits, targets, weights in problems]
     value, slopes = zip(*flat, strict=True)
     return np.reshape(value, f.shape[:-1])[()], np.reshape(slopes, f.shape)
 
@@ -124,7 +128,7 @@ def _smooth_auc(f, t, w, slope):
 class Criterion:
     """A loss with what a search must know about it."""
 
-    function: Callable | None
+    function: Callable
     smooth: bool  # whether there is a derivative to follow
     labels: bool = True  # whether it wants targets of +-1
     hard: str | None = None  # the criterion that a slope approximates
@@ -142,12 +146,12 @@ class Criterion:
         """The same of a user's function, column by column."""
         pairs = []
         for f, t, w in zip(F.T, T.T, W.T, strict=True):
-            answer = self.function(f, t, w)
+            answer: Any = self.function(f, t, w)
             value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
-            if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):
+            if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):  # type: ignore
                 raise ValueError(
-                    f"criterion={self.function!r} returned {answer!r}; it must return one finite loss, or (loss, derivative"
-                    " by the fits)."
+                    f"criterion={self.function!r} returned {answer!r}; it must return one finite loss, or (loss,"
+                    " derivative by the fits)."
                 )
             if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
                 raise ValueError(
@@ -175,7 +179,7 @@ CRITERIA = {
     "hinge2": Criterion(hinge2, True),
     "auc": Criterion(auc, False),
     "smooth_auc": Criterion(smooth_auc, True, hard="auc"),
-    "multiclass_error": Criterion(None, False, whole=True),
+    "multiclass_error": Criterion(error, False, whole=True),
 }
 
 

@@ -1,11 +1,7 @@
-"""Searching hyper-parameters by held-out criteria: the alpha path, continuous searches, a prior against over-fitting.
+"""Continuous searches of hyper-parameters, a prior against over-fitting, and where to look.
 
-A :class:`Selection` fixes what is minimised: the targets, the rows that are left out together (each alone:
-leave-one-out), the criterion and its weights. Everything else is a way of moving through settings:
-
-    path        all alphas of one kernel from one decomposition; a grid is one path for each kernel setting
-    minimise    L-BFGS-B (gradients in reverse, ``foldless.gradient``) or Nelder-Mead, both SciPy's, on the logarithms
-                of alpha and of the kernel's parameters (Bo, Wang & Jiao 2006, section 5; Cawley 2006, section II-G)
+:func:`minimise` follows L-BFGS-B (gradients in reverse, ``foldless.gradient``) or Nelder-Mead, both SciPy's, on the
+logarithms of alpha and of the kernel's parameters (Bo, Wang & Jiao 2006, section 5; Cawley 2006, section II-G).
 
 **Priors.** A criterion with one scale for every feature can be over-fitted. With a normal model of the held-out
 residuals (precision zeta, Q half the sum of squares of N residuals), zeta integrated out under Jeffreys' prior,
@@ -23,137 +19,13 @@ to be minimised in the place of Q, and there are two priors p of the d scales th
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from foldless import criteria
-from foldless.gradient import residuals, value_and_gradient
-from foldless.holdout import Part, Solution, loo_path
-from foldless.readout import OneAgainstAll
-from foldless.task import Task
-
-
-@dataclass
-class Selection:
-    """A criterion of the held-out fits of one task.
-
-    ``rows`` are the rows of positive weight, ``T`` their targets (+-1 one against all, or the values of a regression),
-    ``folds`` positions in ``rows`` that are left out together (None: each alone), ``where`` the positions of the
-    stacked held-out fits, ``W`` their weights in the criterion.
-    """
-
-    task: Task
-    rows: np.ndarray
-    T: np.ndarray
-    folds: list | None
-    where: np.ndarray
-    W: np.ndarray
-    criterion: criteria.Criterion
-
-    @classmethod
-    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, train=None):
-        """The selection of a task, or of its rows ``train``; ``splits`` as (train, test) row numbers, None for LOO."""
-        n = task.problem.n
-        rows = task.problem.active if train is None else np.intersect1d(train, task.problem.active)
-        T = (task.Y if task.codes is None else OneAgainstAll(task.n_classes).targets(task.codes, task.Y.dtype))[rows]
-        place = np.full(n, -1)
-        place[rows] = np.arange(len(rows))
-        folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
-        if splits is not None:
-            folds, counted = [], []
-            for number, (trained, test) in enumerate(splits):
-                inside = np.zeros(n, bool)
-                inside[trained] = True
-                if inside[test].any():
-                    raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
-                out = rows[~inside[rows]]
-                if len(out) and len(out) < len(rows):
-                    folds.append(place[out])
-                    counted.append(np.isin(out, test).astype(float))
-            if not folds or not any(map(np.any, counted)):
-                raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
-            where, counted = np.concatenate(folds), np.concatenate(counted)
-        if weight == "sample_weight" and sample_weight is not None:
-            counted = counted * np.broadcast_to(sample_weight, n)[rows][where]
-        if criterion.whole:
-            if task.readout.cuts:
-                raise ValueError(
-                    "criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'."
-                )
-            W = criteria.class_weights(weight, task.codes[rows[where]], counted)[:, None]
-        else:
-            W = criteria.weights(weight, T[where], counted)
-        return cls(task, rows, T, folds, where, W, criterion)
-
-    def column(self, k):
-        """The selection of one target alone."""
-        return replace(self, T=self.T[:, [k]], W=self.W[:, [k]])
-
-    @property
-    def targets(self):
-        """Targets of the stacked held-out fits."""
-        return self.T[self.where]
-
-    @property
-    def Y(self):
-        """What the models regress on: the targets of the criterion, or those of the task's own readout."""
-        return self.task.Y[self.rows] if self.criterion.whole else self.T
-
-    def losses(self, E):
-        """Loss of every column and its derivatives by the residuals E, stacked."""
-        T = self.targets
-        values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
-        return values, None if slopes is None else -slopes
-
-    def judge(self, model):
-        """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
-        if self.criterion.whole:
-            return self.errors(self.scores(model))
-        return self.losses(residuals(model, self.folds))[0]
-
-    def errors(self, scores):
-        """Weighted error of decisions, (1,)."""
-        chosen = scores > 0 if scores.ndim == 1 else scores.argmax(1)
-        return np.array([self.W[:, 0] @ (chosen != self.task.codes[self.rows[self.where]])])
-
-    def scores(self, model):
-        """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
-        if self.folds is None:
-            return self.task.loo_scores(model)
-        readout, scores = self.task.readout, []
-        for te in self.folds:
-            part = Part(model, te)
-            moments = part.moments() if readout.needs_moments else None
-            scores.append(readout.scores(part.fits(self.rows[te]), moments))
-        return np.concatenate(scores)
-
-    def path(self, problem, alphas):
-        """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the least."""
-        problem = problem.at(alpha=min(alphas))
-        if self.folds is None and not self.criterion.whole:
-            outputs = loo_path(problem, self.rows, self.T, alphas)
-        else:
-            path = problem.path(self.rows)
-            models = (Solution(problem.at(alpha=a), self.rows, self.Y, path.at(a)) for a in alphas)
-            ask = self.scores if self.criterion.whole else lambda model: residuals(model, self.folds)
-            outputs = [ask(model) for model in models]
-        if self.criterion.whole:
-            losses = np.array([self.errors(scores) for scores in outputs])
-            return losses, outputs[least(losses.sum(1), alphas)]
-        losses = np.array([self.losses(E)[0] for E in outputs])
-        return losses, self.targets - outputs[least(losses.sum(1), alphas)]
-
-
-def least(losses, alphas):
-    """Place of the least loss; counts of errors tie often, and of equal ones the largest alpha is taken."""
-    losses, alphas = np.asarray(losses), np.asarray(alphas)
-    slack = 1e-12 * max(abs(losses).max(), 1.0)  # weighted sums tie up to rounding
-    tied = np.flatnonzero(losses <= losses.min() + slack)
-    return int(tied[np.argmax(alphas[tied])])
-
-
-# -- continuous searches -----------------------------------------------------------------------------------------------
+from foldless.gradient import value_and_gradient
+from foldless.holdout import Solution
 
 
 @dataclass(frozen=True)
@@ -163,7 +35,7 @@ class Space:
     ``groups`` numbers the scale of each feature; None: one gamma for all.
     """
 
-    kernel: object
+    kernel: Any
     n_alphas: int = 1
     groups: np.ndarray | None = None
     names: tuple = field(init=False)
@@ -206,8 +78,10 @@ class Space:
         parts = [np.asarray(by_alpha, float)]
         for name in self.names:
             slope = np.asarray(by_kernel[name], float)
-            tied = name == "gamma" and self.groups is not None
-            parts.append(np.bincount(self.groups, slope, self.n_scales) if tied else np.atleast_1d(slope.sum()))
+            if name == "gamma" and self.groups is not None:
+                parts.append(np.bincount(self.groups, slope, self.n_scales))
+            else:
+                parts.append(np.atleast_1d(slope.sum()))
         return np.concatenate(parts) * np.exp(x)
 
     def bounds(self, limits):
@@ -241,15 +115,16 @@ class Objective:
 
     def __init__(self, problem, selection, space, prior):
         self.problem, self.selection, self.space, self.prior = problem, selection, space, prior
-        self.history, self.best = [], None
-        self._unit = None
+        self.history: list = []
+        self.best: Any = None
+        self._unit: float | None = None
         n, m = np.count_nonzero(selection.W[:, 0]), selection.T.shape[1]
         self._n_residuals = n * (m - 1 if m > 2 else 1)  # the columns of more than two classes add up to a constant
 
     def __call__(self, x, gradient=True):
         """The objective, and its gradient where that is asked for."""
         alphas, kernel = self.space.unpack(x)
-        loss, by_alpha, by_kernel = 0.0, [], {}
+        loss, by_alpha, by_kernel = 0.0, [], dict.fromkeys(self.space.names, 0.0)
         # One alpha for all columns: they share one P. One alpha a column: a P each.
         columns = [self.selection] if len(alphas) == 1 else [self.selection.column(k) for k in range(len(alphas))]
         for alpha, part in zip(alphas, columns, strict=True):
@@ -257,7 +132,7 @@ class Objective:
             if gradient:
                 value, slopes = value_and_gradient(problem, part.rows, part.T, part.folds, _summed(part))
                 by_alpha.append(slopes.pop("alpha"))
-                by_kernel = {name: by_kernel.get(name, 0.0) + slope for name, slope in slopes.items()}
+                by_kernel = {name: by_kernel[name] + slopes[name] for name in by_kernel}
             else:
                 value = float(part.judge(Solution(problem, part.rows, part.Y)).sum())
             loss += value
@@ -266,10 +141,10 @@ class Objective:
             self._unit = abs(loss) or 1.0 if self.prior is None else self._n_residuals / 2
         if self.prior is not None:
             value, slope = self._with_prior(x, loss, slope)
-        self.history.append({"criterion": loss, "objective": value, "alphas": alphas, "kernel": kernel})
+        self.history.append((loss, value, alphas, kernel))
         if self.best is None or value < self.best[0]:
             self.best = value, loss, alphas, kernel
-        return (value / self._unit, slope / self._unit) if gradient else value / self._unit
+        return value / self._unit if slope is None else (value / self._unit, slope / self._unit)
 
     def _with_prior(self, x, loss, slope):
         """N/2 log Q and minus the logarithm of the prior."""
@@ -356,8 +231,8 @@ def default_grid(problem):
     """{parameter: values} around the kernel's own setting; alpha in units of the diagonal of S."""
     kernel = problem.kernel
     # Without a width to shrink, kernels as the linear one have eigenvalues of up to n times the diagonal.
-    exponents = (-6, 2) if kernel.slopes else (-4, np.log10(len(problem.active)))
-    grid = {"alpha": (size(problem) * np.logspace(*exponents, 17)).tolist()}
+    low, high = (-6.0, 2.0) if kernel.slopes else (-4.0, float(np.log10(len(problem.active))))
+    grid = {"alpha": (size(problem) * np.logspace(low, high, 17)).tolist()}
     if "gamma" in kernel.slopes and not np.ndim(kernel.gamma):
         steps = np.logspace(-2, 1, 10) if len(kernel.slopes) == 1 else np.logspace(-1, 1, 3)
         grid["gamma"] = (kernel.gamma * steps).tolist()

@@ -13,7 +13,8 @@ from foldless.estimators import OneAgainstAllClassifier
 from foldless.holdout import Solution
 from foldless.model_selection._adapters import TASKS
 from foldless.model_selection._path import Path, build_task
-from foldless.search import Selection, default_grid
+from foldless.search import default_grid
+from foldless.selection import Selection
 from foldless.task import Task
 
 
@@ -135,4 +136,4 @@ def heldout_scores(estimator, X, y, sample_weight, splits):
     task, _, _ = solved(estimator, X, y, sample_weight)
     selection = Selection.of(task, CRITERIA["press"], splits=splits)
     model = Solution(task.problem, selection.rows, task.Y[selection.rows])
-    return selection.rows[selection.where], selection.scores(model)
+    return selection.rows[selection.where][selection.tested], selection.scores(model)[selection.tested]

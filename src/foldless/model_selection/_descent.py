@@ -14,7 +14,8 @@ from foldless.holdout import Solution
 from foldless.model_selection._adapters import OWN
 from foldless.model_selection._candidates import Outcome, candidates, solved
 from foldless.model_selection._progress import Progress
-from foldless.search import Found, Selection, Space, default_limits, minimise
+from foldless.search import Found, Space, default_limits, minimise
+from foldless.selection import Selection
 from foldless.task import Task
 
 
@@ -62,7 +63,9 @@ def descend(search, criterion, X, y, sample_weight, splits):
             max_iter=search.max_iter,
         )
         progress.step()
-        return replace(descent, found=found, merit=(_hard(criterion, selection, found), found.objective))
+        # Slopes differ in what they minimise; the error they all stand for does not.
+        hard = _hard(criterion, selection, found) if np.size(search.slope) > 1 else 0.0
+        return replace(descent, found=found, merit=(hard, found.objective))
 
     descents = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(follow)(each) for each in descents)
     chosen = [
@@ -77,9 +80,9 @@ def descend(search, criterion, X, y, sample_weight, splits):
         best=[params for number in chosen for params in descents[number].ends],
         loss=sum(descents[number].found.loss for number in chosen),
         history=[
-            {"start": number, **step, **_merged(each.named(step.pop("alphas"), step.pop("kernel")))}
+            {"start": number, "criterion": loss, "objective": value, **_merged(each.named(alphas, kernel))}
             for number, each in enumerate(descents)
-            for step in each.found.history
+            for loss, value, alphas, kernel in each.found.history
         ],
     )
 
@@ -133,7 +136,7 @@ def _checked_bounds(bounds):
 
 
 def _hard(criterion, selection, found):
-    """The error, ber or auc at the end of a smooth descent, by which slopes are compared; 0 for other criteria."""
+    """The error, ber or auc at the end of a descent of its smooth version; 0 for other criteria."""
     if criterion.hard is None:
         return 0.0
     hard = replace(selection, criterion=criteria.CRITERIA[criterion.hard])

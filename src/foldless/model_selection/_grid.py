@@ -5,7 +5,7 @@ from joblib import Parallel, delayed
 
 from foldless.model_selection._candidates import Outcome, candidates, settings
 from foldless.model_selection._progress import Progress
-from foldless.search import Selection, least
+from foldless.selection import Selection, least
 
 
 def grid(search, criterion, X, y, sample_weight, splits):
@@ -20,7 +20,7 @@ def grid(search, criterion, X, y, sample_weight, splits):
         )
         losses, held = selection.path(setting.task.problem, setting.alphas)
         progress.step()
-        return losses, (selection.rows[selection.where], held)
+        return losses, (selection.rows[selection.where][selection.tested], held[selection.tested])
 
     found = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(losses_of)(each) for each in tried)
     losses = np.empty((len(listed), found[0][0].shape[1]))

@@ -21,7 +21,9 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.metaestimators import _safe_split, available_if
+from sklearn.utils.validation import _check_sample_weight
 
+from foldless.calibration import fit_calibration
 from foldless.criteria import class_weights, weights
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators._classifier import labels
@@ -33,7 +35,7 @@ from foldless.model_selection._path import ONE_FIT, ONE_P_PER_FOLD, REFIT, Path
 from foldless.model_selection._progress import Progress
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.readout import OneAgainstAll
-from foldless.search import Selection
+from foldless.selection import Selection
 from foldless.splits import Holdout
 
 
@@ -126,17 +128,24 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     unknown = set(params or {}) - {"sample_weight"}
     if unknown:
         raise ValueError(f"params holds {sorted(unknown)}; only sample_weight is passed to the fits.")
+    if y is None:
+        raise ValueError("y=None: there is nothing to predict.")
+    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring={scoring!r} names several metrics; nested_cross_validate takes one.")
     X, y, groups = indexable(X, y, groups)
-    data = _Data(search, X, y, groups, (params or {}).get("sample_weight"))
-    splits = check_cv(cv, y, classifier=is_classifier(search.estimator)).split(X, y, groups)
-    outer = row_numbers(splits, len(y))
     criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
+    scorer = check_scoring(search, scoring=scoring)
+    sample_weight = (params or {}).get("sample_weight")
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
+    data = _Data(search, X, y, groups, sample_weight)
+    splits = check_cv(cv, y, classifier=is_classifier(search.estimator)).split(X, y, groups)
+    outer = data.checked(row_numbers(splits, len(y)))
     if search.method == "grid" and search.share == "all":
         verdicts, path = _nested_grid(data, criterion, outer, n_jobs, verbose)
     else:
         reason = "every training part is searched by itself"
         verdicts, path = _nested_loop(data, criterion, outer, n_jobs, verbose), Path(REFIT, reason)
-    scorer = check_scoring(search, scoring=scoring)
     scores = [verdict.scored(scorer, data, test) for verdict, (_, test) in zip(verdicts, outer, strict=True)]
     return NestedResult(
         test_score=np.array([outside for outside, _ in scores]),
@@ -161,6 +170,30 @@ class _Data:
     groups: object
     sample_weight: object
 
+    def checked(self, outer):
+        """The outer splits, refused where they cannot be judged."""
+        if not outer:
+            raise ValueError("cv holds no split.")
+        active = np.ones(len(self.y), bool) if self.sample_weight is None else self.sample_weight > 0
+        labelled = is_classifier(self.search.estimator)
+        classes = np.unique(np.asarray(self.y)) if labelled else None
+        for number, (train, test) in enumerate(outer):
+            part = f"the training part of split {number}"
+            if len(np.unique(train)) < len(train):
+                raise ValueError(f"cv: {part} repeats rows.")
+            if np.isin(test, train).any():
+                raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
+            kept = train[active[train]]
+            if len(kept) < 2 or not len(test):
+                raise ValueError(f"cv: split {number} trains on {len(kept)} rows and tests {len(test)}.")
+            if labelled:
+                missing = np.setdiff1d(classes, np.asarray(self.y)[kept])
+                if len(missing):
+                    raise ValueError(
+                        f"cv: {part} lacks class {missing[0]!r}; use a stratified splitter or fewer folds."
+                    )
+        return outer
+
     def inner_splits(self, train):
         """The splits of ``search`` inside a training part, in row numbers of all data."""
         given = (self.X, self.y, self.groups)
@@ -182,13 +215,12 @@ class _Verdict:
 
     def scored(self, scorer, data, test):
         """(outer score, inner score)."""
-        try:
-            inner = scorer(self.inside, self.inner_rows[:, None], _safe_indexing(data.y, self.inner_rows))
-        except (AttributeError, ValueError):
-            if "predict_proba" not in getattr(scorer, "_response_method", ""):
-                raise
-            inner = np.nan
-        return scorer(self.outside, test[:, None], _safe_indexing(data.y, test)), inner
+        outer = scorer(self.outside, test[:, None], _safe_indexing(data.y, test))
+        if "predict_proba" in str(getattr(scorer, "_response_method", "")) and not hasattr(
+            self.inside, "predict_proba"
+        ):
+            return outer, np.nan
+        return outer, scorer(self.inside, self.inner_rows[:, None], _safe_indexing(data.y, self.inner_rows))
 
 
 class _Values(RegressorMixin, BaseEstimator):
@@ -337,15 +369,22 @@ def _judge(data, criterion, setting, alpha, outer, inner):
         model = holdout.part(train)
         rule = task.rule(model)
         fits = model.fits(test)
-        probabilities = rule.proba(fits) if rule.calibrator is not None else None
         selection = _selection(data, criterion, setting, (train, test), splits)
         own = model if splits is None else Solution(problem, model.rows, task.Y[model.rows])
+        rows, scores = selection.rows[selection.where][selection.tested], selection.scores(own)[selection.tested]
+        probabilities = None
+        if rule.calibrator is not None:
+            probabilities = rule.proba(fits)
+        elif setting.classes is not None and not isinstance(setting.estimator, OWN):  # as the search's predict_proba
+            counted = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
+            sigmoid = fit_calibration("sigmoid", scores, task.codes[rows], task.n_classes, counted)
+            probabilities = sigmoid.proba(rule.decision(fits))
         yield _Verdict(
             params=None,
             inner_loss=np.nan,
             outer_loss=_outer_loss(data, criterion, setting, test, _signed(task, fits), rule.decision(fits)),
-            inner_rows=selection.rows[selection.where],
-            inside=_given(setting, selection.scores(own) - rule.cut),
+            inner_rows=rows,
+            inside=_given(setting, scores - rule.cut),
             outside=_given(setting, rule.decision(fits), probabilities),
         )
 
@@ -366,7 +405,9 @@ def _outer_loss(data, criterion, setting, test, fits, decision):
     T = task.Y[test] if task.codes is None else _signs(task, fits.dtype)[task.codes[test]]
     counted, kind = np.ones(len(test)), data.search.criterion_weight
     if kind == "sample_weight" and data.sample_weight is not None:
-        counted = np.broadcast_to(data.sample_weight, task.problem.n)[test]
+        counted = data.sample_weight[test]
+        if not counted.any():
+            return np.nan
     W = class_weights(kind, task.codes[test], counted)[:, None] if criterion.whole else weights(kind, T, counted)
     outside = Selection(task, test, T, None, np.arange(len(test)), W, criterion)
     return float((outside.errors(decision) if criterion.whole else outside.losses(T - fits)[0]).sum())
@@ -409,9 +450,16 @@ def _searched(data, criterion, train, test):
             data, criterion, setting, test, _fits(search.best_estimator_, X_test, setting.task), decision
         ),
         inner_rows=train[rows],
-        inside=_given(setting, scores),
+        inside=_given(setting, scores - _cut(search.best_estimator_)),
         outside=_given(setting, decision, search.predict_proba(X_test) if hasattr(search, "predict_proba") else None),
     )
+
+
+def _cut(estimator):
+    """The cut of threshold="loo" in the decisions of a fitted estimator, for each class where each has its own."""
+    if isinstance(estimator, OneAgainstAllClassifier):
+        return np.array([_cut(each) for each in estimator.estimators_])
+    return estimator._rule.cut if isinstance(estimator, OWN) else 0.0
 
 
 def _fits(estimator, X, task):

@@ -1,0 +1,140 @@
+"""What a search minimises: a criterion of the held-out fits of one task.
+
+A :class:`Selection` fixes the targets, the rows that are left out together (each alone: leave-one-out), the criterion
+and its weights. It then judges any model, or all alphas of a kernel along one decomposition (``path``).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from foldless import criteria
+from foldless.gradient import residuals
+from foldless.holdout import Part, Solution, loo_path
+from foldless.readout import OneAgainstAll
+from foldless.task import Task
+
+
+@dataclass
+class Selection:
+    """A criterion of the held-out fits of one task.
+
+    ``rows`` are the rows of positive weight, ``T`` their targets (+-1 one against all, or the values of a regression),
+    ``folds`` positions in ``rows`` that are left out together (None: each alone), ``where`` the positions of the
+    stacked held-out fits, ``W`` their weights in the criterion.
+    """
+
+    task: Task
+    rows: np.ndarray
+    T: np.ndarray
+    folds: list | None
+    where: np.ndarray
+    W: np.ndarray
+    criterion: criteria.Criterion
+
+    @classmethod
+    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, train=None):
+        """The selection of a task, or of its rows ``train``; ``splits`` as (train, test) row numbers, None for LOO."""
+        n = task.problem.n
+        rows = task.problem.active if train is None else np.intersect1d(train, task.problem.active)
+        T = (task.Y if task.codes is None else OneAgainstAll(task.n_classes).targets(task.codes, task.Y.dtype))[rows]
+        place = np.full(n, -1)
+        place[rows] = np.arange(len(rows))
+        folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
+        if splits is not None:
+            folds, scored = [], []
+            for number, (trained, test) in enumerate(splits):
+                inside = np.zeros(n, bool)
+                inside[trained] = True
+                if inside[test].any():
+                    raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
+                out = rows[~inside[rows]]
+                if len(out) and len(out) < len(rows):
+                    folds.append(place[out])
+                    scored.append(np.isin(out, test).astype(float))
+            if not folds or not any(map(np.any, scored)):
+                raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
+            where, counted = np.concatenate(folds), np.concatenate(scored)
+        if weight == "sample_weight" and sample_weight is not None:
+            counted = counted * np.broadcast_to(sample_weight, n)[rows][where]
+        if criterion.whole:
+            if task.readout.cuts:
+                raise ValueError(
+                    "criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'."
+                )
+            W = criteria.class_weights(weight, task.codes[rows[where]], counted)[:, None]
+        else:
+            W = criteria.weights(weight, T[where], counted)
+        return cls(task, rows, T, folds, where, W, criterion)
+
+    def column(self, k):
+        """The selection of one target alone."""
+        return replace(self, T=self.T[:, [k]], W=self.W[:, [k]])
+
+    @property
+    def tested(self):
+        """Which of the stacked held-out fits count; rows that are left out and not tested do not."""
+        return self.W.any(1)
+
+    @property
+    def targets(self):
+        """Targets of the stacked held-out fits."""
+        return self.T[self.where]
+
+    @property
+    def Y(self):
+        """What the models regress on: the targets of the criterion, or those of the task's own readout."""
+        return self.task.Y[self.rows] if self.criterion.whole else self.T
+
+    def losses(self, E):
+        """Loss of every column and its derivatives by the residuals E, stacked."""
+        T = self.targets
+        values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
+        return values, None if slopes is None else -slopes
+
+    def judge(self, model):
+        """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
+        if self.criterion.whole:
+            return self.errors(self.scores(model))
+        return self.losses(residuals(model, self.folds))[0]
+
+    def errors(self, scores):
+        """Weighted error of decisions, (1,)."""
+        assert self.task.codes is not None
+        chosen = scores > 0 if scores.ndim == 1 else scores.argmax(1)
+        return np.array([self.W[:, 0] @ (chosen != self.task.codes[self.rows[self.where]])])
+
+    def scores(self, model):
+        """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
+        if self.folds is None:
+            return self.task.loo_scores(model)
+        readout, scores = self.task.readout, []
+        for te in self.folds:
+            part = Part(model, te)
+            moments = part.moments() if readout.needs_moments else None
+            scores.append(readout.scores(part.fits(self.rows[te]), moments))
+        return np.concatenate(scores)
+
+    def path(self, problem, alphas):
+        """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the least."""
+        problem = problem.at(alpha=min(alphas))
+        if self.folds is None and not self.criterion.whole:
+            outputs = loo_path(problem, self.rows, self.T, alphas)
+        else:
+            path = problem.path(self.rows)
+            models = (Solution(problem.at(alpha=a), self.rows, self.Y, path.at(a)) for a in alphas)
+            ask = self.scores if self.criterion.whole else lambda model: residuals(model, self.folds)
+            outputs = [ask(model) for model in models]
+        if self.criterion.whole:
+            losses = np.array([self.errors(scores) for scores in outputs])
+            return losses, outputs[least(losses.sum(1), alphas)]
+        losses = np.array([self.losses(E)[0] for E in outputs])
+        return losses, self.targets - outputs[least(losses.sum(1), alphas)]
+
+
+def least(losses, alphas):
+    """Place of the least loss; counts of errors tie often, and of equal ones the largest alpha is taken."""
+    losses, alphas = np.asarray(losses), np.asarray(alphas)
+    slack = 1e-12 * abs(losses.min())  # weighted sums tie up to rounding
+    tied = np.flatnonzero(losses <= losses.min() + slack)
+    return int(tied[np.argmax(alphas[tied])])
