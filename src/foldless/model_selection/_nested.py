@@ -135,6 +135,8 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     X, y, groups = indexable(X, y, groups)
     criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
     scorer = check_scoring(search, scoring=scoring)
+    if _wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
+        raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
     sample_weight = (params or {}).get("sample_weight")
     if sample_weight is not None:
         sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
@@ -216,11 +218,13 @@ class _Verdict:
     def scored(self, scorer, data, test):
         """(outer score, inner score)."""
         outer = scorer(self.outside, test[:, None], _safe_indexing(data.y, test))
-        if "predict_proba" in str(getattr(scorer, "_response_method", "")) and not hasattr(
-            self.inside, "predict_proba"
-        ):
+        if _wants_probabilities(scorer):
             return outer, np.nan
         return outer, scorer(self.inside, self.inner_rows[:, None], _safe_indexing(data.y, self.inner_rows))
+
+
+def _wants_probabilities(scorer):
+    return getattr(scorer, "_response_method", "") == "predict_proba"
 
 
 class _Values(RegressorMixin, BaseEstimator):
