@@ -150,8 +150,8 @@ class Criterion:
             value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
             if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):  # type: ignore
                 raise ValueError(
-                    f"criterion={self.function!r} returned the loss {value!r}; it must return a finite loss, or (loss,"
-                    " derivative by the fits)."
+                    f"criterion={self.function!r} returned the loss {value!r}; it must return one finite loss, or"
+                    " (loss, derivative by the fits)."
                 )
             if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
                 raise ValueError(

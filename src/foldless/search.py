@@ -119,7 +119,8 @@ class Objective:
         self.best: Any = None
         self._unit: float | None = None
         n, m = np.count_nonzero(selection.W[:, 0]), selection.T.shape[1]
-        self._n_residuals = n * (m - 1 if m > 2 else 1)  # the columns of more than two classes add up to a constant
+        classes = selection.task.codes is not None and m > 2
+        self._n_residuals = n * (m - 1 if classes else m)  # the columns of several classes add up to a constant
 
     def __call__(self, x, gradient=True):
         """The objective, and its gradient where that is asked for."""
