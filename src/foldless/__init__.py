@@ -1,7 +1,7 @@
-"""foldless: exact cross-validation of kernel classifiers at the price of one fit.
+"""foldless: exact cross-validation and tuning of kernel classifiers at the price of one fit.
 
-    from foldless import KernelFisherDiscriminant, LSSVC, LSSVR
-    from foldless.model_selection import cross_val_predict, cross_val_score, cross_validate
+    from foldless import FoldlessSearchCV, KernelFisherDiscriminant, LSSVC, LSSVR
+    from foldless.model_selection import cross_val_predict, cross_val_score, cross_validate, nested_cross_validate
 
 Held-out predictions of these estimators (and of scikit-learn's Ridge, RidgeClassifier and KernelRidge) follow in
 closed form from one matrix; see ``docs/notation.md`` for the formulas and ``docs/exactness.md`` for what *exact*
@@ -12,7 +12,7 @@ import importlib
 
 from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["LSSVC", "LSSVR", "FoldlessSearchCV", "KernelFisherDiscriminant", "__version__"]
 

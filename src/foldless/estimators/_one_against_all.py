@@ -41,7 +41,7 @@ class OneAgainstAllClassifier(ClassifierMixin, BaseEstimator):
     >>> parts = [(0, LSSVC(alpha=1.0)), (1, LSSVC(alpha=0.1)), (2, LSSVC(alpha=0.1))]
     >>> model = OneAgainstAllClassifier(parts).fit(X, y)
     >>> round(model.loo_score_, 3)
-    0.973
+    0.98
     """
 
     def __init__(self, estimators):

@@ -115,7 +115,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
     >>> X, y = load_iris(return_X_y=True)
     >>> search = FoldlessSearchCV(LSSVC(), {"alpha": [0.01, 0.1, 1.0], "gamma": [0.01, 0.1, 1.0]}).fit(X, y)
     >>> search.best_params_
-    {'alpha': 0.1, 'gamma': 0.1}
+    {'alpha': 0.1, 'gamma': 1.0}
     >>> scaled = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True).fit(X, y)
     >>> bool(scaled.best_score_ > search.best_score_), scaled.feature_scales_.shape
     (True, (4,))
