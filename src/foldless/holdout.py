@@ -303,6 +303,8 @@ class Part(Model):
         """Leave-one-out within the training part: A and the diagonal (blocks) of its own P."""
         self._check_rest(1)
         P = self.whole.precision
+        if not P.keeps_digits(self.sites):
+            return Solution(self.problem, self.rows, self.Y / self.root).loo()
         sites = self.whole.sites(self.kept[:, None])  # (n_tr, 1 or 2)
         A = (self.whole.site_A - self._columns @ self.E)[sites]
         # the diagonal blocks of the Schur complement, (n_tr, s, s), without the rest of it

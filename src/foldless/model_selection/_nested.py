@@ -19,9 +19,10 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import _safe_indexing, assert_all_finite, indexable
 from sklearn.utils.metaestimators import _safe_split, available_if
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from foldless.calibration import fit_calibration
 from foldless.criteria import class_weights, weights
@@ -140,7 +141,11 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     sample_weight = (params or {}).get("sample_weight")
     if sample_weight is not None:
         sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
-    data = _Data(search, X, y, groups, sample_weight)
+    if is_classifier(search.estimator):
+        labels_given = column_or_1d(y)
+        assert_all_finite(labels_given, input_name="y")
+        check_classification_targets(labels_given)
+    data = _Data(search, X, y, groups, sample_weight, _wants_probabilities(scorer))
     splits = check_cv(cv, y, classifier=is_classifier(search.estimator)).split(X, y, groups)
     outer = data.checked(row_numbers(splits, len(y)))
     if search.method == "grid" and search.share == "all":
@@ -171,6 +176,7 @@ class _Data:
     y: object
     groups: object
     sample_weight: object
+    probabilities: bool  # whether the scores want them
 
     def checked(self, outer):
         """The outer splits, refused where they cannot be judged."""
@@ -371,15 +377,15 @@ def _judge(data, criterion, setting, alpha, outer, inner):
     holdout.plan([len(train) for train, _ in outer])
     for (train, test), splits in zip(outer, inner, strict=True):
         model = holdout.part(train)
-        rule = task.rule(model)
+        rule = task.rule(model, probabilities=data.probabilities)
         fits = model.fits(test)
         selection = _selection(data, criterion, setting, (train, test), splits)
         own = model if splits is None else Solution(problem, model.rows, task.Y[model.rows])
         rows, scores = selection.rows[selection.where][selection.tested], selection.scores(own)[selection.tested]
         probabilities = None
-        if rule.calibrator is not None:
+        if data.probabilities and rule.calibrator is not None:
             probabilities = rule.proba(fits)
-        elif setting.classes is not None and not isinstance(setting.estimator, OWN):  # as the search's predict_proba
+        elif data.probabilities and not isinstance(setting.estimator, OWN):  # as the search's own predict_proba
             counted = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
             sigmoid = fit_calibration("sigmoid", scores, task.codes[rows], task.n_classes, counted)
             probabilities = sigmoid.proba(rule.decision(fits))
@@ -455,7 +461,7 @@ def _searched(data, criterion, train, test):
         ),
         inner_rows=train[rows],
         inside=_given(setting, scores - _cut(search.best_estimator_)),
-        outside=_given(setting, decision, search.predict_proba(X_test) if hasattr(search, "predict_proba") else None),
+        outside=_given(setting, decision, search.predict_proba(X_test) if data.probabilities else None),
     )
 
 

@@ -96,6 +96,10 @@ class Precision(ABC):
             self._last = rows, block, cholesky_(np.array(block, order="C"))
         return self._last[2]
 
+    def keeps_digits(self, rows):
+        """Whether Schur complements of P[rows, rows] can be trusted; holders that know better say so."""
+        return True
+
     def residual(self, rows, A, Y):
         """Held-out residuals E = P[rows, rows]^-1 A[rows], for A = P Y of shape (n, m)."""
         try:

@@ -29,8 +29,8 @@ SQUARED = 1e-8  # alpha over the largest eigenvalue down to which it keeps 8 dig
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 
 
-def _decomposed(Phi, alpha):
-    """U, s, V' and the least alpha they serve.
+def _decomposed(Phi, alpha, rest):
+    """U, s, V' and the least alpha they serve; singular values up to ``rest`` are rounding.
 
     Tall features go through their r x r Gram matrix in double precision, n r^2 instead of 6 n r^2 flops. Its small
     eigenvectors are wrong by eps s_max / s_j but enter P with weight s_j / (s_j + alpha): in all eps s_max / alpha.
@@ -43,11 +43,11 @@ def _decomposed(Phi, alpha):
         s, V = eigh(gram, driver="evd", overwrite_a=True, check_finite=False)
         least = SQUARED * max(s[-1], 0.0)
         if alpha >= least:
-            keep = s > n * np.finfo(np.float64).eps * s[-1]
+            keep = s > max(10 * np.finfo(np.float64).eps * s[-1], rest**2)
             s, V = s[keep], V[:, keep]
             return product(Phi, (V / np.sqrt(s)).astype(Phi.dtype)), s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
     U, sigma, Vt = svd(Phi, full_matrices=False, overwrite_a=True, check_finite=False)
-    keep = sigma > max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0)
+    keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
     return U[:, keep], sigma[keep] ** 2, Vt[keep], 0.0
 
 
@@ -58,7 +58,8 @@ class LowRank(Precision):
         self.n, q = Q.shape
         self.Qo, self.R = orthonormal(Q)
         self.Phi, self.Q = Phi, Q
-        self.U, self.s, self._Vt, self._least = _decomposed(Phi - self.Qo @ (self.Qo.T @ Phi), alpha)
+        rest = 8 * np.finfo(Phi.dtype).eps * np.linalg.norm(Phi)  # rounding left of columns that Q explains
+        self.U, self.s, self._Vt, self._least = _decomposed(Phi - self.Qo @ (self.Qo.T @ Phi), alpha, float(rest))
         eps = np.finfo(self.U.dtype).eps
         # What is left of each unit vector outside Q and U: exactly zero where rounding is all there is.
         outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
@@ -104,10 +105,10 @@ class LowRank(Precision):
         return E
 
     def _complement(self, Y):
-        """(I - Qo Qo' - U U') Y, twice: the second pass removes what rounding left of the first."""
+        """(I - Qo Qo' - U U') Y; with an orthonormal U twice, as the second pass removes the rounding of the first."""
         if self.U.shape[1] + self.Qo.shape[1] >= self.n:
             return np.zeros_like(Y)
-        for _ in range(2):
+        for _ in range(1 if self._least else 2):
             Y = Y - self.Qo @ (self.Qo.T @ Y) - self.U @ (self.U.T @ Y)
         return Y
 
@@ -161,6 +162,13 @@ class LowRank(Precision):
         except LinAlgError:
             pass
         return self._refit_residual(rows, Y)
+
+    def keeps_digits(self, rows):
+        """Whether P[rows, rows] has digits left: the rows do not carry a feature nearly alone."""
+        try:
+            return self.alpha * np.square(self.factor(rows).diagonal()).min(initial=np.inf) > FREE
+        except LinAlgError:
+            return False
 
     def loo_residual(self, A, Y):
         """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
