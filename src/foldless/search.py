@@ -107,7 +107,7 @@ class Found:
     loss: float  # the criterion, without the prior
     objective: float
     history: list
-    converged: bool
+    n_iter: int
 
 
 class Objective:
@@ -188,32 +188,40 @@ def _summed(selection):
     return loss
 
 
-def minimise(problem, selection, space, start, *, method, limits, prior=None, max_iter=50):
-    """The least criterion (and prior) from one starting vector."""
+def minimise(problem, selection, space, start, *, method, limits, prior=None, max_iter=50, watch=None):
+    """The least criterion (and prior) from one starting vector; ``watch(criterion)`` is called after each iteration."""
     bounds = space.bounds(limits)
     start = np.clip(start, *np.transpose(bounds))
     objective = Objective(problem, selection, space, prior)
+    seen = []
+
+    def callback(_):
+        seen.append(objective.best[1])
+        if watch is not None:
+            watch(seen[-1])
+
+    options = {"bounds": bounds, "callback": callback}
     if method == "gradient":
-        result = minimize(
+        minimize(
             objective,
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds,
+            **options,
             options={"maxiter": max_iter, "ftol": 1e-8, "gtol": 1e-6},
         )
     else:
         corners = np.vstack([start, start + np.diag(np.where(start + 1.0 > np.transpose(bounds)[1], -1.0, 1.0))])
-        result = minimize(
+        minimize(
             objective,
             start,
             args=(False,),
             method="Nelder-Mead",
-            bounds=bounds,
+            **options,
             options={"maxiter": max_iter, "initial_simplex": corners, "xatol": 1e-3, "fatol": 1e-6},
         )
     value, loss, alphas, kernel = objective.best
-    return Found(alphas, kernel, loss, value, objective.history, bool(result.success))
+    return Found(alphas, kernel, loss, value, objective.history, len(seen))
 
 
 # -- where to look -----------------------------------------------------------------------------------------------------

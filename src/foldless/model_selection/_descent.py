@@ -46,7 +46,7 @@ class Descent:
 def descend(search, criterion, X, y, sample_weight, splits):
     """All starting points of ``search``, followed down, and the best of them."""
     descents, classes = _starts(search, criterion, X, y, sample_weight)
-    progress = Progress(len(descents), "starting points", search.verbose)
+    progress = Progress(len(descents) * search.max_iter, "iterations", search.verbose)
 
     def follow(descent):
         task, own = descent.task, criterion if descent.slope is None else criterion.at(descent.slope)
@@ -61,8 +61,9 @@ def descend(search, criterion, X, y, sample_weight, splits):
             limits={**default_limits(task.problem), **_checked_bounds(search.bounds)},
             prior=search._prior if descent.space.n_scales > 1 else None,
             max_iter=search.max_iter,
+            watch=lambda loss: progress.step(f"criterion {loss:.4g}"),
         )
-        progress.step()
+        progress.skip(search.max_iter - found.n_iter)
         # Slopes differ in what they minimise; the error they all stand for does not.
         hard = _hard(criterion, selection, found) if np.size(search.slope) > 1 else 0.0
         return replace(descent, found=found, merit=(hard, found.objective))

@@ -1,7 +1,8 @@
-"""A line of progress on standard error: what is done, of how much, and how long it may still take."""
+"""A line of progress on standard error: what is done, of how much at most, and how long it may still take."""
 
 import sys
 import time
+from threading import Lock
 
 
 class Progress:
@@ -10,17 +11,28 @@ class Progress:
     def __init__(self, total, what, verbose):
         self.total, self.what, self.verbose = total, what, verbose
         self.done, self._start = 0, time.monotonic()
-        self._last = self._start
+        self._last, self._lock = self._start, Lock()
 
     def step(self, note=""):
         """One more is done."""
-        self.done += 1
-        now = time.monotonic()
-        terminal = sys.stderr.isatty()
-        if not self.verbose or (now - self._last < (0.1 if terminal else 5.0) and self.done < self.total):
+        with self._lock:
+            self.done += 1
+            self._show(note)
+
+    def skip(self, steps):
+        """So many are not needed."""
+        with self._lock:
+            self.total -= steps
+            if steps > 0:
+                self._show("")
+
+    def _show(self, note):
+        now, terminal, complete = time.monotonic(), sys.stderr.isatty(), self.done >= self.total
+        if not self.verbose or (now - self._last < (0.1 if terminal else 5.0) and not complete):
             return
         self._last = now
-        left = (now - self._start) / self.done * (self.total - self.done)
-        line = f"{self.what}: {self.done}/{self.total}, {now - self._start:.0f} s, {left:.0f} s to go {note}".rstrip()
-        end = "\n" if not terminal or self.done == self.total else ""
+        spent = now - self._start
+        left = "" if complete else f", at most {spent / max(self.done, 1) * (self.total - self.done):.0f} s to go"
+        line = f"{self.what}: {self.done}/{self.total}, {spent:.0f} s{left} {note}".rstrip()
+        end = "\n" if complete or not terminal else ""
         print(f"\r\x1b[K{line}" if terminal else line, end=end, file=sys.stderr, flush=True)
