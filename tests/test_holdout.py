@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from cases import CASES, NAMES, Case, assert_close, odd_splits
 
-from foldless import reference
+from foldless import kernels, reference
+from foldless._array import NotPositiveDefiniteError
 from foldless.holdout import Part, Solution, loo_path
+from foldless.problem import Problem
 from foldless.splits import Holdout
 
 tables = pytest.mark.parametrize("case", CASES, ids=NAMES)
@@ -189,3 +191,154 @@ def test_the_alpha_path_gives_leave_one_out_for_every_alpha(weights, kernel, pen
             train = np.setdiff1d(np.arange(26), row)
             expected = reference.heldout_fits(case.K, case.Y, train, [row], alpha, **case.oracle)[0]
             assert_close(case.Y[row] - E[k, i], expected)
+
+
+# -- parts, parts of parts ---------------------------------------------------------------------------------------------
+
+REMOVED = {
+    "one row": lambda n: [4],
+    "some rows": lambda n: [n - 6, 3, 11, 0, 7],
+    "most rows": lambda n: np.delete(np.arange(n), [0, 4, 8, 9, 12, 15, -2, -1]),
+    "the last rows": lambda n: [n - 1, n - 2, n - 3],
+}
+removals = pytest.mark.parametrize("which", REMOVED)
+
+
+def part_of(case, which):
+    whole = Holdout(case.problem(), target(case)).whole
+    return Part(whole, np.array(REMOVED[which](len(whole.rows))))
+
+
+def whitened_precision(case, rows):
+    """P (or J) and G of these rows from the bordered system, whitened; None for G where its sites are centred."""
+    root = np.sqrt(case.w[rows])[:, None]
+    functions = rows if case.basis == "train" else np.flatnonzero(case.w)
+    K = case.K[np.ix_(rows, functions)]
+    S = case.K[np.ix_(rows, rows)] if case.penalty == "rkhs" else K @ K.T
+    P, G = reference.precision(S, case.alpha, w=case.w[rows], Q=case.Q[rows])
+    P, G = P / root / root.T, G / root.T
+    if case.penalty == "coef" and case.basis == "train":
+        K = root * K
+        P, G = np.block([[P, P @ K], [K.T @ P, K.T @ P @ K - np.eye(len(rows))]]), np.hstack([G, G @ K])
+    return P, G
+
+
+@tables
+@removals
+def test_the_precision_of_a_part_is_that_of_its_rows_alone(case, which):
+    part = part_of(case, which)
+    P, G = whitened_precision(case, part.rows)
+    rtol = {1e-6: 1e-5, 0.1: 1e-7}.get(case.alpha) if case.dtype == "float64" else 5e-3
+    assert_close(part.precision.P, P.astype(case.dtype), rtol=rtol)
+    if case.q and case.kernel != "linear":  # centred features shift the constant between weights and Q
+        assert_close(part.precision.G, G.astype(case.dtype), rtol=rtol)
+    assert part.precision.definite == (case.penalty == "rkhs" or case.basis == "all")
+    assert_close(part.precision.P, part.precision.P.T, rtol=rtol)
+
+
+@tables
+@removals
+def test_halves_of_what_a_part_takes_away_multiply_to_it(case, which):
+    """V' W = P_,te P_te,te^-1 P_te, ; for a definite P both are one factor's."""
+    part = part_of(case, which)
+    V, W = part._halves
+    P = part.whole.precision.explicit().P.astype(float)
+    te = part.sites
+    assert_close(
+        V.T @ W,
+        (P[:, te] @ np.linalg.solve(P[np.ix_(te, te)], P[te])).astype(case.dtype),
+        scale=np.abs(P).max(),
+        rtol=1e-7 if case.dtype == "float64" else 5e-3,
+    )
+    assert (V is W) == part.whole.precision.definite
+
+
+@tables
+@removals
+def test_leave_one_out_inside_any_part_equals_refits(case, which):
+    part = part_of(case, which)
+    loo = part.loo()
+    expected = [
+        reference.heldout_fits(case.K, case.Y, np.delete(part.rows, i), [row], case.alpha, **case.oracle)[0]
+        for i, row in enumerate(part.rows)
+    ]
+    rtol = 1e-6 if case.alpha == 1e-6 else None
+    assert_close(loo.fits[:, 0] / part.root, np.array(expected).astype(case.dtype), rtol=rtol)
+    # the blocks are those of the precision of the part
+    P, sites = part.precision, np.arange(len(part.rows))[:, None]
+    if case.penalty == "coef" and case.basis == "train":
+        sites = np.hstack([sites, sites + len(part.rows)])
+    assert_close(loo.D, P.diagonal_blocks(sites), scale=np.abs(P.P).max())
+
+
+@tables
+@removals
+def test_what_is_left_out_of_a_part_alone_equals_refits(case, which):
+    """A part of a part, and leave-one-out and pairs inside it: three times left out, never refitted."""
+    part = part_of(case, which)
+    if case.penalty == "coef" and case.basis == "train":
+        with pytest.raises(NotImplementedError, match="J of a training part"):
+            part.alone()
+        return
+    alone = part.alone()
+    np.testing.assert_array_equal(alone.rows, part.rows)
+    everything = np.arange(len(case.K))
+    rtol = 1e-6 if case.alpha == 1e-6 else None
+
+    def refit(train, at):
+        return reference.heldout_fits(case.K, case.Y, train, at, case.alpha, **case.oracle).astype(case.dtype)
+
+    assert_close(alone.fits(part.rows), refit(part.rows, part.rows), rtol=rtol)
+    assert_close(alone.loo().fits[:, 0], part.loo().fits[:, 0], rtol=rtol)
+    again = Part(alone, np.array([2, 0]))
+    kept = np.delete(part.rows, [0, 2])
+    np.testing.assert_array_equal(again.rows, kept)
+    assert_close(again.fits(everything), refit(kept, everything), rtol=rtol)
+    P, _ = whitened_precision(case, kept)
+    wide = {1e-6: 1e-5}.get(case.alpha, 1e-7) if case.dtype == "float64" else 5e-3
+    assert_close(again.precision.P, P.astype(case.dtype), rtol=wide)
+    inner = again.loo().fits[:, 0] / again.root
+    assert_close(inner[1], refit(np.delete(kept, 1), kept[[1]])[0], scale=1.0 + np.abs(inner).max())
+    third = Part(again.alone(), np.array([1]))
+    assert_close(third.fits(kept), refit(np.delete(kept, 1), kept), rtol=rtol)
+    N, U = again.moments()
+    F = refit(kept, kept)
+    Yw = case.Y[kept] * case.w[kept, None]
+    assert_close(N, (Yw.T @ case.Y[kept]).astype(case.dtype))
+    assert_close(U, (Yw.T @ (case.Y[kept] - F)).astype(case.dtype), scale=np.abs(N).max())
+    batch = alone.batch(np.array([[0, 1], [3, 2]]))
+    train = np.delete(part.rows, [2, 3])
+    assert_close(batch.fits[1] / alone.root[[3, 2]], refit(train, part.rows[[3, 2]]), rtol=rtol)
+
+
+@pytest.mark.parametrize("rows", [[3], [3, 4, 5], list(range(3, 12))])
+def test_leave_one_out_inside_a_part_without_the_rows_that_carried_its_features(rows):
+    """The rows left out had all the leverage: what remains is small beside it and keeps its digits."""
+    rng = np.random.default_rng(0)
+    n, alpha = 40, 1e-3
+    X, Y = rng.normal(size=(n, 4)), rng.normal(size=(n, 2))
+    X[rows] *= 1e6
+    problem = Problem(kernels.Linear(), X, alpha=alpha, Q=np.ones((n, 1)))
+    part = Part(Solution(problem, np.arange(n), Y), np.array(rows))
+    design = np.hstack([np.ones((n, 1)), X])
+    expected = []
+    for row in part.rows:
+        train = np.setdiff1d(part.rows, row)
+        system = np.vstack([design[train], np.sqrt(alpha) * np.eye(5)[1:]])
+        beta = np.linalg.lstsq(system, np.vstack([Y[train], np.zeros((4, 2))]), rcond=None)[0]
+        expected.append(design[row] @ beta)
+    assert_close(part.loo().fits[:, 0], np.array(expected), rtol=1e-6)
+
+
+def test_a_block_without_a_factor_is_solved_as_it_is(monkeypatch):
+    """Rounding may leave no Cholesky factor for V; E is there already, and V' W does not change."""
+    case = Case()
+    part, other = part_of(case, "some rows"), part_of(case, "some rows")
+    assert other.E is not None
+
+    def none(rows):
+        raise NotPositiveDefiniteError("rounding")
+
+    monkeypatch.setattr(other.whole.precision, "factor", none)
+    assert_close(other.precision.P, part.precision.P)
+    assert_close(other.loo().fits, part.loo().fits)

@@ -150,6 +150,7 @@ class Objective:
     def _with_prior(self, x, loss, slope):
         """N/2 log Q and minus the logarithm of the prior."""
         scales, half = self.space.scales, self._n_residuals / 2
+        loss = max(loss, np.finfo(float).tiny)  # targets without variance are fitted exactly
         penalty, pull = PRIORS[self.prior](x[scales])
         if slope is not None:
             slope = half * slope / loss

@@ -117,7 +117,6 @@ class Selection:
 
     def path(self, problem, alphas):
         """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the least."""
-        problem = problem.at(alpha=min(alphas))
         if self.folds is None and not self.criterion.whole:
             outputs = loo_path(problem, self.rows, self.T, alphas)
         else:

@@ -184,9 +184,13 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         criterion = self._checked()
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
+            if np.count_nonzero(sample_weight) < 2:
+                raise ValueError("sample_weight leaves fewer than two rows with a positive weight.")
         if is_classifier(self.estimator):
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
+            if sample_weight is not None and len(np.unique(y[sample_weight > 0])) < min(2, len(np.unique(y))):
+                raise ValueError("sample_weight leaves one class only; at least two need rows of positive weight.")
         before = vars(self).copy()
         try:
             for name in before:  # nothing of an earlier fit may survive
