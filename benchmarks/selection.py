@@ -5,7 +5,8 @@
            differences at the end decide which prior is the default
     wcci   Cawley (2006) on four sets of the WCCI 2006 performance prediction challenge: the balanced error rate (BER) a
            model expects of itself, by the leave-one-out criterion it was chosen by (Table V) and by nested
-           cross-validation (Table VI), against that on the validation part
+           cross-validation (Table VI), against that on the validation part; mind the standard errors: a validation part
+           is small (14 positives in HIVA), and outer splits overlap, so that theirs are too small
 
 ``--data DIR`` is a folder with ``uci/*.npz`` and ``wcci2006/*.npz``; without it, sets that come with scikit-learn stand
 in. Errors are in per cent, "se" is the standard error of a mean over random realisations, seconds are for one search.
@@ -316,7 +317,9 @@ def plain(X, y, kernels, class_weights):
 class Reduced:
     """A search on the rows that could be positive: features never set with the positive class settle the others.
 
-    The rows taken out are sure negatives: they count in the criterion, and in the weights of the classes.
+    The rows taken out are taken for negatives: they count in the criterion, and in the weights of the classes. The
+    leave-one-out criterion does not see what this costs, a positive that is the only one with some feature: it was kept
+    by its own label. Nested cross-validation does.
     """
 
     def __init__(self, X, y, kernels, class_weights):

@@ -221,7 +221,7 @@ def test_every_verb_through_the_gram_matrix_equals_the_inverse_of_the_bordered_s
 
 
 @every_kind
-@pytest.mark.parametrize("share", [1e-3, 1e3])
+@pytest.mark.parametrize("share", [1e-6, 1e-3, 1e3])
 def test_every_verb_through_the_gram_matrix_in_single_precision(kind, share):
     Phi, Q = features(kind, "float32")
     alpha = float(share * largest(Phi, Q[:, :1]))
@@ -293,6 +293,22 @@ def test_paths_of_leave_one_out_equal_one_holder_for_each_alpha(holder):
         assert_close(E[k], single.loo_residual(single.apply(Y), Y))
         P, _ = reference.precision(Phi @ Phi.T, alpha, Q=Q)
         assert_close(E[k], P @ Y / P.diagonal()[:, None])
+
+
+def test_another_alpha_takes_nothing_along_that_knew_the_old_one():
+    Phi, Q = features("random")
+    holder, Y = LowRank(Phi, Q, 0.1), np.random.default_rng(2).normal(size=(ROWS, 2))
+    rows = np.array([3, 50, 7])
+    holder.residual(rows, holder.apply(Y), Y)
+    holder.factor(rows)
+    for alpha in (5.0, 1e3):
+        other = holder.at(alpha)
+        P, _ = reference.precision(Phi @ Phi.T, alpha, Q=Q)
+        block = P[np.ix_(rows, rows)]
+        assert_close(other.block(rows), block)
+        assert_close(other.block_times(rows, Y[rows]), block @ Y[rows])
+        assert_close(other.residual(rows, other.apply(Y), Y), np.linalg.solve(block, P[rows] @ Y))
+        assert_close(other.factor(rows), np.linalg.cholesky(block))
 
 
 @pytest.mark.parametrize("batch", [4096, 50])

@@ -1,0 +1,145 @@
+"""Nested cross-validation of a grid without refits.
+
+Two exact ways for a grid, the cheaper by operations is taken (n rows, t of them left out, k alphas, s outer splits):
+
+    one P for each candidate     10 n^3 for the decomposition of each kernel, then n^3 for each alpha's P; every outer
+                                 training part is a Schur complement of it, whose diagonal gives the inner leave-one-out
+                                 criterion and whose blocks give the outer predictions: n t^2 for each split
+    the search on every part     10 (n - t)^3 for each kernel and split
+"""
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from foldless.calibration import fit_calibration
+from foldless.holdout import Part, Solution
+from foldless.model_selection._adapters import OWN
+from foldless.model_selection._candidates import candidates, settings
+from foldless.model_selection._grid import choose
+from foldless.model_selection._outer import Verdict, given, outer_loss, signed
+from foldless.model_selection._path import ONE_FIT, ONE_P_PER_FOLD, Path
+from foldless.model_selection._progress import Progress
+from foldless.selection import Selection
+from foldless.splits import Holdout
+
+
+def nested_grid(data, criterion, outer, n_jobs, verbose):
+    search, given = data.search, (data.X, data.y, data.sample_weight)
+    listed = candidates(search.estimator, search.param_grid, *given)
+    tried = settings(search.estimator, listed, *given)
+    inner = [data.inner_splits(train) for train, _ in outer]
+    shared = [_sharing_pays(setting, outer, inner) for setting in tried]
+    progress = Progress(len(tried), "kernel settings", verbose)
+
+    def losses_of(setting, share):
+        chosen = [_selection(data, criterion, setting, *part) for part in zip(outer, inner, strict=True)]
+        result = _from_one_p(setting, chosen) if share else _anew(setting, chosen)
+        progress.step()
+        return result
+
+    found = Parallel(n_jobs=n_jobs, prefer="threads")(map(delayed(losses_of), tried, shared))
+    losses = np.empty((len(outer), len(listed), found[0].shape[-1]))
+    for setting, values in zip(tried, found, strict=True):
+        losses[:, setting.places] = values
+    places = [choose(each, tried)[0] for each in losses]
+    verdicts = [None] * len(outer)
+    for place in set(places):
+        setting = next(each for each in tried if place in each.places)
+        alpha = setting.alphas[setting.places.index(place)]
+        mine = [number for number, chosen in enumerate(places) if chosen == place]
+        judged = _judge(data, criterion, setting, alpha, [outer[number] for number in mine], [inner[k] for k in mine])
+        for number, verdict in zip(mine, judged, strict=True):
+            verdict.params, verdict.inner_loss = listed[place], losses[number, place].sum()
+            verdicts[number] = verdict
+    return verdicts, _described(shared)
+
+
+def _selection(data, criterion, setting, split, inner):
+    return Selection.of(
+        setting.task,
+        criterion,
+        splits=inner,
+        weight=data.search.criterion_weight,
+        sample_weight=data.sample_weight,
+        train=split[0],
+    )
+
+
+def _anew(setting, selections):
+    """Inner losses (n_splits, n_alphas, m), each training part decomposed by itself."""
+    return np.stack([each.path(setting.task.problem, setting.alphas)[0] for each in selections])
+
+
+def _from_one_p(setting, selections):
+    """The same from one P for each alpha: a training part is what is left of it without the other rows."""
+    problem, rows = setting.task.problem, setting.task.problem.active
+    whole = Selection.of(setting.task, selections[0].criterion)
+    removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
+    path, losses = problem.path(rows), []
+    for alpha in setting.alphas:
+        model = Solution(problem.at(alpha=alpha), rows, whole.Y, path.at(alpha))
+        model.precision = model.precision.explicit()
+        losses.append([each.judge(_part(model, out, each)) for each, out in zip(selections, removed, strict=True)])
+    return np.array(losses).transpose(1, 0, 2)
+
+
+def _part(model, removed, selection):
+    """The training part without ``removed``, ready for the inner splits."""
+    part = Part(model, removed) if len(removed) else model
+    return part if selection.folds is None or part is model else part.alone()
+
+
+EIGH = 10.0  # n^3 flops of an eigendecomposition at the speed of a matrix product
+CALL = 5e6  # flops in the time of the small steps of one split
+
+
+def _sharing_pays(setting, outer, inner):
+    """Whether one P for each alpha takes fewer operations than a decomposition of every training part."""
+    problem = setting.task.problem
+    n = len(problem.active)
+    if problem.n_features(n) is not None or (problem.drops_basis and inner[0] is not None):
+        return False
+    sizes = np.array([np.intersect1d(train, problem.active).size for train, _ in outer], float)
+    sites = 2.0 if problem.drops_basis else 1.0
+    left = sites * (n - sizes)
+    split = 2 * sites * n * left**2 + (2 * sizes**2 * left if inner[0] is not None else 0.0) + CALL
+    shared = EIGH * n**3 + len(setting.alphas) * ((sites * n) ** 3 + split.sum())
+    return shared < EIGH * (sizes**3).sum()
+
+
+def _described(shared):
+    once, anew = sum(shared), len(shared) - sum(shared)
+    text = f"one P for each candidate of {once} kernel settings, training parts are its Schur complements"
+    other = f"each training part decomposed for {anew} kernel settings, which is less work there"
+    if not anew:
+        return Path(ONE_FIT, text)
+    return Path(ONE_P_PER_FOLD, other if not once else f"{text}; {other}")
+
+
+def _judge(data, criterion, setting, alpha, outer, inner):
+    """Held-out outputs, inside and outside, of one candidate for the outer splits that chose it."""
+    task, problem = setting.task, setting.problem(alpha)
+    holdout = Holdout(problem, task.Y, nested=True)
+    holdout.plan([len(train) for train, _ in outer])
+    for (train, test), splits in zip(outer, inner, strict=True):
+        model = holdout.part(train)
+        rule = task.rule(model, probabilities=data.probabilities)
+        fits = model.fits(test)
+        selection = _selection(data, criterion, setting, (train, test), splits)
+        own = model if splits is None else Solution(problem, model.rows, task.Y[model.rows])
+        rows, scores = selection.rows[selection.where][selection.tested], selection.scores(own)[selection.tested]
+        probabilities = None
+        if data.probabilities and rule.calibrator is not None:
+            probabilities = rule.proba(fits)
+        elif data.probabilities and not isinstance(setting.estimator, OWN):  # as the search's own predict_proba
+            counted = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
+            sigmoid = fit_calibration("sigmoid", scores, task.codes[rows], task.n_classes, counted)
+            probabilities = sigmoid.proba(rule.decision(fits))
+        yield Verdict(
+            params=None,
+            inner_loss=np.nan,
+            outer_loss=outer_loss(data, criterion, setting, test, signed(task, fits), rule.decision(fits)),
+            inner_rows=rows,
+            inside=given(setting, scores - rule.cut),
+            outside=given(setting, rule.decision(fits), probabilities),
+        )
