@@ -169,6 +169,9 @@ def grid(n, repeats):
         seconds=lambda: searched().fit(X, y),
         gradient_seconds=lambda: searched(method="gradient").fit(X, y),
     )
+    with threadpool_limits(1):
+        times["two_processes_seconds"] = best_time(lambda: searched(n_jobs=2).fit(X, y), repeats)
+    ours_seconds = min(times["seconds"], times["two_processes_seconds"])
     peers, some = {}, GAMMAS[4:6]  # two of the gammas, scaled
     for threads in THREADS:
         with threadpool_limits(3 - threads):  # one process with two threads, or two with one
@@ -183,8 +186,8 @@ def grid(n, repeats):
         **times,
         "yardstick_seconds": min(peers.values()),
         "yardstick": "GridSearchCV(KernelRidge, cv=10) at its better setting, scaled from 2 of 10 gammas;"
-        " ratio = yardstick_seconds / seconds",
-        "ratio": at_least(25, min(peers.values()) / times["seconds"]),
+        " ratio = yardstick_seconds / least of seconds and two_processes_seconds",
+        "ratio": at_least(25, min(peers.values()) / ours_seconds),
         "ridge_cv_seconds": features * len(GAMMAS) / len(some),
         "ratio_to_ridge_cv": at_least(1, features * len(GAMMAS) / len(some) / times["seconds"]),
         "criterion": -ours.best_score_,

@@ -17,6 +17,7 @@ from cases import assert_close
 from sklearn import metrics
 from sklearn import model_selection as skl
 from sklearn.base import clone, is_classifier
+from sklearn.datasets import make_moons
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
@@ -1348,7 +1349,6 @@ def no_slope(f, t, w):
             r"estimator=Pipeline is not .*Put preprocessing in front",
         ),
         ({"estimator": LSSVC}, "estimator"),
-        ({"estimator": RidgeClassifier(class_weight="balanced")}, r"class_weight='balanced'.*GridSearchCV"),
         ({"estimator": RidgeClassifier(positive=True, solver="lbfgs")}, r"positive=True.*GridSearchCV"),
     ],
     ids=lambda value: str(value)[:60] if isinstance(value, dict) else "",
@@ -1493,3 +1493,58 @@ def test_functions_of_users_that_answer_nonsense_are_named(answer, message):
     for method in ("grid", "simplex", "gradient"):
         with pytest.raises(ValueError, match=message):
             FoldlessSearchCV(LSSVC(), {"alpha": [1.0]}, method=method, criterion=mine).fit(X, LABELS)
+
+
+def test_groups_without_a_splitter_that_reads_them_are_warned_about():
+    with pytest.warns(UserWarning, match="groups is ignored by cv=None.*GroupKFold"):
+        FoldlessSearchCV(LSSVC(), {"alpha": [1.0]}).fit(X, LABELS, groups=np.arange(N) % 5)
+
+
+def test_scales_part_where_one_gamma_is_a_minimum_of_its_own():
+    """Two moons among noise: from equal scales the prior alone would never let the features part."""
+    rng = np.random.RandomState(0)
+    rows, y = make_moons(150, noise=0.2, random_state=0)
+    rows = np.column_stack([rows, rng.randn(150, 15)])
+    rows = (rows - rows.mean(0)) / rows.std(0)
+    scales = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True).fit(rows, y).feature_scales_
+    assert scales[:2].min() > 5 * scales[2:].max()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bounds": {"alpha": (0.1, 1.0)}}, "bounds is for method='gradient'"),
+        ({"refit": "accuracy"}, "refit='accuracy' must be True or False"),
+        ({"criterion": "roc_auc"}, "criterion='roc_auc' is unknown.*is 'auc' here"),
+        ({"criterion": lambda f, t: 0.0}, r"criterion=.*must be a function f\(f, t, w\)"),
+    ],
+    ids=["bounds", "refit", "their name", "two arguments"],
+)
+def test_habits_from_elsewhere_are_answered(options, message):
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        FoldlessSearchCV(LSSVC(), {"alpha": [1.0]}, **options).fit(X, LABELS)
+
+
+def test_balanced_class_weights_of_ridge_classifiers_are_resolved_once_from_all_labels():
+    shares = dict(zip(*np.unique(LABELS, return_counts=True), strict=True))
+    explicit = {label: N / (len(shares) * count) for label, count in shares.items()}
+    grid = {"alpha": [0.1, 1.0, 10.0]}
+    balanced = FoldlessSearchCV(RidgeClassifier(class_weight="balanced"), grid).fit(X, LABELS)
+    given = FoldlessSearchCV(RidgeClassifier(class_weight=explicit), grid).fit(X, LABELS)
+    np.testing.assert_allclose(balanced.cv_results_["mean_test_score"], given.cv_results_["mean_test_score"])
+    np.testing.assert_allclose(balanced.decision_function(X), given.decision_function(X))
+
+
+def test_the_default_grid_reaches_penalties_that_raw_features_need():
+    scales = np.array([1e3, 1.0, 1e-2, 1.0])
+    search = FoldlessSearchCV(RidgeClassifier()).fit(X * scales, BINARY)
+    finer = FoldlessSearchCV(RidgeClassifier(), {"alpha": np.logspace(-6, 6, 100)}).fit(X * scales, BINARY)
+    assert -search.best_score_ < -finer.best_score_ * 1.02
+
+
+def test_repeated_splits_do_not_outvote_the_prior():
+    folds = list(skl.KFold(5, shuffle=True, random_state=0).split(X))
+    options = {"method": "gradient", "feature_scaling": True}
+    once = FoldlessSearchCV(LSSVC(), cv=folds, **options).fit(X, BINARY)
+    often = FoldlessSearchCV(LSSVC(), cv=folds * 4, **options).fit(X, BINARY)
+    np.testing.assert_allclose(often.best_score_, once.best_score_, rtol=1e-4)

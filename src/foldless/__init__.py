@@ -24,3 +24,7 @@ def __getattr__(name):
     if name == "FoldlessSearchCV":
         return importlib.import_module("foldless.model_selection").FoldlessSearchCV
     raise AttributeError(f"module 'foldless' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*__all__, "criteria", "estimators", "kernels", "model_selection", "reference"])

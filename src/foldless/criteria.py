@@ -87,7 +87,9 @@ def auc(f, t, w):
 
 
 def _auc(f, t, w):
-    _, rank = np.unique(f, return_inverse=True)
+    # Fits of equal rows tie up to rounding, which shall not decide their order.
+    spread = np.ptp(f)
+    _, rank = np.unique(np.round((f - f.min()) / spread, 10) if spread > 0 else f, return_inverse=True)
     above = np.bincount(rank, np.where(t > 0, w, 0.0))
     below = np.bincount(rank, np.where(t > 0, 0.0, w))
     pairs = above.sum() * below.sum()
@@ -146,11 +148,17 @@ class Criterion:
         """The same of a user's function, column by column."""
         pairs = []
         for f, t, w in zip(F.T, T.T, W.T, strict=True):
-            answer: Any = self.function(f, t, w)
+            try:
+                answer: Any = self.function(f, t, w)
+            except Exception as error:
+                raise ValueError(
+                    f"criterion={self.function!r} failed; it must be a function f(f, t, w) of held-out fits, targets"
+                    f" and weights, all of shape (n,). It said: {error}"
+                ) from error
             value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
             if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):  # type: ignore
                 raise ValueError(
-                    f"criterion={self.function!r} returned the loss {value!r}; it must return one finite loss, or"
+                    f"criterion={self.function!r} returned the loss {_short(value)}; it must return one finite loss, or"
                     " (loss, derivative by the fits)."
                 )
             if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
@@ -183,12 +191,28 @@ CRITERIA = {
 }
 
 
+THEIRS = {  # scikit-learn's scores, whose counterparts here are losses
+    "accuracy": "error",
+    "balanced_accuracy": "ber",
+    "roc_auc": "auc",
+    "neg_mean_squared_error": "press",
+    "r2": "press",
+}
+
+
+def _short(value):
+    return f"of shape {np.shape(value)}" if isinstance(value, np.ndarray) else repr(value)
+
+
 def resolve(criterion):
     """The :class:`Criterion` of a name or of a user's function."""
     if callable(criterion):
         return Criterion(criterion, True, labels=False, user=True)
     if not isinstance(criterion, str) or criterion not in CRITERIA:
-        raise ValueError(f"criterion={criterion!r} is unknown; use one of {sorted(CRITERIA)} or a callable f(f, t, w).")
+        hint = f" scikit-learn's {criterion!r} is {THEIRS[criterion]!r} here." if str(criterion) in THEIRS else ""
+        raise ValueError(
+            f"criterion={criterion!r} is unknown; use one of {sorted(CRITERIA)} or a callable f(f, t, w).{hint}"
+        )
     return CRITERIA[criterion]
 
 

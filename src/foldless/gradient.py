@@ -54,6 +54,10 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     value : float
     gradient : dict {"alpha": float, parameter of the kernel: float or array}
     """
+    if not problem.kernel.slopes and not problem.drops_basis:
+        solution = Solution(problem, rows, Y)
+        value, slopes = loss(residuals(solution, folds))
+        return value, {"alpha": _by_alpha(solution, folds, slopes)}
     functions = problem.basis_rows(rows)  # these rows, unless basis functions of other rows stay
     K = problem.gram(functions, functions)
     places = np.searchsorted(functions, rows)
@@ -62,6 +66,23 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     dK, dalpha = _backward(solution, K, places, folds, slopes)
     by_kernel = problem.kernel.pullback(dK, problem._take(functions), K) if problem.kernel.slopes else {}
     return value, {"alpha": dalpha, **by_kernel}
+
+
+def _by_alpha(solution, folds, slopes):
+    """dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing."""
+    P, A = solution.precision, solution.A
+    if folds is None:
+        each = slopes / solution.root / P.diagonal()[:, None]
+        E = P.loo_residual(A, solution.Y)
+        return np.vdot((each * E).sum(1), P.squared_diagonal()) - np.vdot(P.apply(each), A)
+    z, trace, start = np.zeros_like(A), 0.0, 0
+    for te in folds:
+        columns, g = P.columns(te), slopes[start : start + len(te)] / solution.root[te]
+        start += len(te)
+        each, E = np.linalg.solve(columns[te], g), Part(solution, te).E
+        z[te] += each
+        trace += np.vdot(columns @ each, columns @ E)
+    return trace - np.vdot(P.apply(z), A)
 
 
 def _backward(solution, K, places, folds, slopes):

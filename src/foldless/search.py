@@ -15,7 +15,7 @@ to be minimised in the place of Q, and there are two priors p of the d scales th
              keep it sensible.
     cauchy   on the logarithms about their mean: sum_k log(1 + u_k^2 / s^2), u = log theta - mean log theta, s = 0.3; a
              normal u_k with a precision of its own, integrated out under Gamma(1/2, s^2/2). Its mode is one gamma for
-             all features, its tails let single features go, and it does not see the units of X.
+             all features, its tails let features leave, and it does not see the units of X.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,6 +26,8 @@ from scipy.optimize import minimize
 
 from foldless.gradient import value_and_gradient
 from foldless.holdout import Solution
+from foldless.kernels import resolve
+from foldless.precision.lowrank import TALL
 
 
 @dataclass(frozen=True)
@@ -118,9 +120,9 @@ class Objective:
         self.history: list = []
         self.best: Any = None
         self._unit: float | None = None
-        n, m = np.count_nonzero(selection.W[:, 0]), selection.T.shape[1]
+        n, m = len(np.unique(selection.where[selection.tested])), selection.T.shape[1]
         classes = selection.task.codes is not None and m > 2
-        self._n_residuals = n * (m - 1 if classes else m)  # the columns of several classes add up to a constant
+        self._n_residuals = n * (m - 1 if classes else m)  # one against all, a column is nearly told by the others
 
     def __call__(self, x, gradient=True):
         """The objective, and its gradient where that is asked for."""
@@ -212,7 +214,8 @@ def minimise(problem, selection, space, start, *, method, limits, prior=None, ma
             options={"maxiter": max_iter, "ftol": 1e-8, "gtol": 1e-6},
         )
     else:
-        corners = np.vstack([start, start + np.diag(np.where(start + 1.0 > np.transpose(bounds)[1], -1.0, 1.0))])
+        # Criteria that count errors have steps: a simplex smaller than them would see nothing but plains.
+        corners = np.vstack([start, start + np.diag(np.where(start + 2.0 > np.transpose(bounds)[1], -2.0, 2.0))])
         minimize(
             objective,
             start,
@@ -240,12 +243,17 @@ def size(problem):
 def default_grid(problem):
     """{parameter: values} around the kernel's own setting; alpha in units of the diagonal of S."""
     kernel = problem.kernel
-    # Without a width to shrink, kernels as the linear one have eigenvalues of up to n times the diagonal.
-    low, high = (-6.0, 2.0) if kernel.slopes else (-4.0, float(np.log10(len(problem.active))))
-    grid = {"alpha": (size(problem) * np.logspace(low, high, 17)).tolist()}
+    n = len(problem.active)
+    low, high, steps = -6.0, 2.0, 17
+    if not kernel.slopes:
+        # Without a width to shrink, as for the linear kernel, eigenvalues go up to n times the diagonal, and far below
+        # it where features differ in scale. All alphas cost one decomposition; a cheap one keeps fewer digits.
+        wide = problem.n_features(n) is None or problem.X.shape[1] < TALL
+        low, high, steps = -8.0 if wide else -4.0, float(np.log10(n)), 25
+    grid = {"alpha": (size(problem) * np.logspace(low, high, steps)).tolist()}
     if "gamma" in kernel.slopes and not np.ndim(kernel.gamma):
-        steps = np.logspace(-2, 1, 10) if len(kernel.slopes) == 1 else np.logspace(-1, 1, 3)
-        grid["gamma"] = (kernel.gamma * steps).tolist()
+        factors = np.logspace(-2, 1, 10) if len(kernel.slopes) == 1 else np.logspace(-1, 1, 3)
+        grid["gamma"] = (resolve("rbf", problem.X[problem.active]).gamma * factors).tolist()
     if "eta" in kernel.slopes:
         grid["eta"] = np.logspace(-2.5, 0.5, 7).tolist()
     return grid

@@ -77,6 +77,11 @@ class Selection:
         return self.W.any(1)
 
     @property
+    def tested_rows(self):
+        """Row numbers of those."""
+        return self.rows[self.where][self.tested]
+
+    @property
     def targets(self):
         """Targets of the stacked held-out fits."""
         return self.T[self.where]

@@ -7,11 +7,12 @@ import numpy as np
 from joblib import hash as fingerprint
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, ParameterGrid, check_cv
+from sklearn.utils.class_weight import compute_class_weight
 
 from foldless.criteria import CRITERIA
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.holdout import Solution
-from foldless.model_selection._adapters import TASKS
+from foldless.model_selection._adapters import OWN, TASKS
 from foldless.model_selection._path import Path, build_task
 from foldless.search import default_grid
 from foldless.selection import Selection
@@ -46,6 +47,7 @@ class Outcome:
     best: list
     loss: float
     history: list
+    slope: float | None = None  # of the chosen descent
     held: tuple | None = None  # row numbers and held-out fits (or decisions) of the chosen setting, where at hand
 
 
@@ -62,6 +64,10 @@ def check_known(estimator):
 
 def solved(estimator, X, y, sample_weight):
     """(task, classes, flat) of an estimator, or a ValueError that says why it has none."""
+    if not isinstance(estimator, OWN) and getattr(estimator, "class_weight", None) == "balanced":
+        classes = np.unique(y)  # once, from all labels, as foldless' own estimators do
+        factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
+        estimator = clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
     built = build_task(estimator, X, y, sample_weight)
     if isinstance(built, Path):
         raise ValueError(f"FoldlessSearchCV: {built.reason}; use scikit-learn's GridSearchCV for this setting.")
@@ -136,4 +142,4 @@ def heldout_scores(estimator, X, y, sample_weight, splits):
     task, _, _ = solved(estimator, X, y, sample_weight)
     selection = Selection.of(task, CRITERIA["press"], splits=splits)
     model = Solution(task.problem, selection.rows, task.Y[selection.rows])
-    return selection.rows[selection.where][selection.tested], selection.scores(model)[selection.tested]
+    return selection.tested_rows, selection.scores(model)[selection.tested]

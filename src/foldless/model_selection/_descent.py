@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -13,7 +13,7 @@ from foldless.estimators._base import numbers
 from foldless.holdout import Solution
 from foldless.model_selection._adapters import OWN
 from foldless.model_selection._candidates import Outcome, candidates, solved
-from foldless.model_selection._progress import Progress
+from foldless.model_selection._progress import Progress, watched
 from foldless.search import Found, Space, default_limits, minimise
 from foldless.selection import Selection
 from foldless.task import Task
@@ -29,6 +29,7 @@ class Descent:
     space: Space
     start: np.ndarray
     slope: float | None
+    prior: str | None
     found: Found | None = None
     merit: tuple = ()
 
@@ -36,6 +37,11 @@ class Descent:
         """A setting as parameters of the estimator, one dictionary for each alpha."""
         tuned = {name: getattr(kernel, name) for name in self.space.names}
         return [{**self.params, "alpha": float(alpha), **tuned} for alpha in alphas]
+
+    @property
+    def n_roads(self):
+        """Descents from here: under a prior also a free one, and from its end."""
+        return 1 if self.prior is None else 3
 
     @property
     def ends(self):
@@ -46,29 +52,13 @@ class Descent:
 def descend(search, criterion, X, y, sample_weight, splits):
     """All starting points of ``search``, followed down, and the best of them."""
     descents, classes = _starts(search, criterion, X, y, sample_weight)
-    progress = Progress(len(descents) * search.max_iter, "iterations", search.verbose)
-
-    def follow(descent):
-        task, own = descent.task, criterion if descent.slope is None else criterion.at(descent.slope)
-        selection = Selection.of(task, own, splits=splits, weight=search.criterion_weight, sample_weight=sample_weight)
-        selection = selection if descent.column is None else selection.column(descent.column)
-        found = minimise(
-            task.problem,
-            selection,
-            descent.space,
-            descent.start,
-            method=search.method,
-            limits={**default_limits(task.problem), **_checked_bounds(search.bounds)},
-            prior=search._prior if descent.space.n_scales > 1 else None,
-            max_iter=search.max_iter,
-            watch=lambda loss: progress.step(f"criterion {loss:.4g}"),
-        )
-        progress.skip(search.max_iter - found.n_iter)
-        # Slopes differ in what they minimise; the error they all stand for does not.
-        hard = _hard(criterion, selection, found) if np.size(search.slope) > 1 else 0.0
-        return replace(descent, found=found, merit=(hard, found.objective))
-
-    descents = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(follow)(each) for each in descents)
+    options = {"splits": splits, "weight": search.criterion_weight, "sample_weight": sample_weight}
+    if search.n_jobs in (None, 1):
+        progress = Progress(search.max_iter * sum(each.n_roads for each in descents), "iterations", search.verbose)
+        descents = [_follow(each, search, criterion, options, progress) for each in descents]
+    else:
+        jobs = (delayed(_follow)(each, search, criterion, options) for each in descents)
+        descents = watched(jobs, search.n_jobs, Progress(len(descents), "starting points", search.verbose))
     chosen = [
         min((number for number, each in enumerate(descents) if each.column == column), key=lambda k: descents[k].merit)
         for column in dict.fromkeys(each.column for each in descents)
@@ -80,12 +70,49 @@ def descend(search, criterion, X, y, sample_weight, splits):
         chosen=chosen,
         best=[params for number in chosen for params in descents[number].ends],
         loss=sum(descents[number].found.loss for number in chosen),
+        slope=descents[chosen[0]].slope,
         history=[
             {"start": number, "criterion": loss, "objective": value, **_merged(each.named(alphas, kernel))}
             for number, each in enumerate(descents)
             for loss, value, alphas, kernel in each.found.history
         ],
     )
+
+
+def _follow(descent, search, criterion, options, progress=None):
+    """One starting point, followed down."""
+    problem, space = descent.task.problem, descent.space
+    own = criterion if descent.slope is None else criterion.at(descent.slope)
+    selection = Selection.of(descent.task, own, **options)
+    selection = selection if descent.column is None else selection.column(descent.column)
+    limits, history = {**default_limits(problem), **_checked_bounds(search.bounds)}, []
+
+    def go(start, prior):
+        found = minimise(
+            problem,
+            selection,
+            space,
+            start,
+            method=search.method,
+            limits=limits,
+            prior=prior,
+            max_iter=search.max_iter,
+            watch=None if progress is None else lambda loss: progress.step(f"criterion {loss:.4g}"),
+        )
+        if progress is not None:
+            progress.skip(search.max_iter - found.n_iter)
+        history.extend(found.history)
+        return found
+
+    found = go(descent.start, descent.prior)
+    if descent.prior is not None:
+        # One gamma for all may be a minimum of its own: come from where the scales part freely as well.
+        free = go(descent.start, None)
+        found = min(found, go(space.pack(free.alphas, free.kernel), descent.prior), key=lambda end: end.objective)
+    found.history = history
+    # Slopes differ in what they minimise; the error they all stand for does not.
+    hard = _hard(criterion, selection, found) if np.size(search.slope) > 1 else 0.0
+    return replace(descent, found=found, merit=(hard, found.objective))
 
 
 def _starts(search, criterion, X, y, sample_weight):
@@ -100,7 +127,8 @@ def _starts(search, criterion, X, y, sample_weight):
             first = space.pack(task.problem.alpha, task.problem.kernel)
             for number in range(search.n_starts):
                 start = first + (rng.normal(0.0, 1.5, len(first)) if number else 0.0)
-                descents += [Descent(params, task, column, space, start, slope) for slope in slopes]
+                prior = search._prior if space.n_scales > 1 else None
+                descents += [Descent(params, task, column, space, start, slope, prior) for slope in slopes]
     return descents, classes
 
 
@@ -116,9 +144,14 @@ def _space(search, task, n_alphas):
             "feature_scaling needs an estimator of foldless with kernel='rbf', 'poly' or 'laplacian';"
             f" {type(search.estimator).__name__} with {kernel!r} has no scale for each feature."
         )
-    groups = np.arange(n_features) if search.feature_groups is None else np.asarray(search.feature_groups)
+    groups = np.arange(n_features)
+    if search.feature_groups is not None:
+        groups = np.asarray(search.feature_groups)
     if groups.shape != (n_features,):
-        raise ValueError(f"feature_groups has shape {groups.shape}; X has {n_features} features, each needs an entry.")
+        raise ValueError(
+            f"feature_groups has shape {groups.shape}; X has {n_features} features, and each needs an entry, equal for"
+            " those that share a scale."
+        )
     groups = np.unique(groups, return_inverse=True)[1]
     return Space(replace(kernel, gamma=np.broadcast_to(kernel.gamma, n_features).copy()), n_alphas, groups)
 

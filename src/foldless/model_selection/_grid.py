@@ -1,10 +1,10 @@
 """The grid search: one alpha path for each kernel setting, then the choice, for all classes or for each of them."""
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from foldless.model_selection._candidates import Outcome, candidates, settings
-from foldless.model_selection._progress import Progress
+from foldless.model_selection._progress import Progress, watched
 from foldless.selection import Selection, least
 
 
@@ -12,17 +12,9 @@ def grid(search, criterion, X, y, sample_weight, splits):
     """All candidates of ``search`` and the best of them."""
     listed = candidates(search.estimator, search.param_grid, X, y, sample_weight)
     tried = settings(search.estimator, listed, X, y, sample_weight)
-    progress = Progress(len(tried), "kernel settings", search.verbose)
-
-    def losses_of(setting):
-        selection = Selection.of(
-            setting.task, criterion, splits=splits, weight=search.criterion_weight, sample_weight=sample_weight
-        )
-        losses, held = selection.path(setting.task.problem, setting.alphas)
-        progress.step()
-        return losses, (selection.rows[selection.where][selection.tested], held[selection.tested])
-
-    found = Parallel(n_jobs=search.n_jobs, prefer="threads")(delayed(losses_of)(each) for each in tried)
+    options = {"splits": splits, "weight": search.criterion_weight, "sample_weight": sample_weight}
+    jobs = (delayed(_losses)(each, criterion, options) for each in tried)
+    found = watched(jobs, search.n_jobs, Progress(len(tried), "kernel settings", search.verbose))
     losses = np.empty((len(listed), found[0][0].shape[1]))
     for setting, (values, _) in zip(tried, found, strict=True):
         losses[setting.places] = values
@@ -38,6 +30,13 @@ def grid(search, criterion, X, y, sample_weight, splits):
         held=next(held for setting, (_, held) in zip(tried, found, strict=True) if chosen[0] in setting.places),
         history=[{"criterion": float(loss), **each} for loss, each in zip(total, listed, strict=True)],
     )
+
+
+def _losses(setting, criterion, options):
+    """Losses of all alphas of one setting, and the held-out fits of its best."""
+    selection = Selection.of(setting.task, criterion, **options)
+    losses, held = selection.path(setting.task.problem, setting.alphas)
+    return losses, (selection.tested_rows, held[selection.tested])
 
 
 def choose(losses, tried, share="all"):

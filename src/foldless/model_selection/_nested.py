@@ -6,11 +6,13 @@ weights, the default grid; labels have a say in the second only). Continuous sea
 """
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
@@ -23,7 +25,7 @@ from foldless.model_selection._path import REFIT, Path
 from foldless.model_selection._search import FoldlessSearchCV
 
 
-@dataclass
+@dataclass(repr=False)
 class NestedResult:
     """Outer and inner estimates of a tuned model, one entry for each outer split.
 
@@ -59,12 +61,15 @@ class NestedResult:
         """How much better the chosen setting looked to the search than it was."""
         return self.inner_score - self.test_score
 
-    def __str__(self):
-        spread = self.test_score.std(ddof=1) / np.sqrt(len(self.test_score)) if len(self.test_score) > 1 else np.nan
-        return (
-            f"test score {self.test_score.mean():.4f} +- {spread:.4f} (s.e. over {len(self.test_score)} splits),"
-            f" inner score {self.inner_score.mean():.4f}, optimism {self.optimism.mean():.4f}; {self.path}"
+    def __repr__(self):
+        # Not a standard error: splits share rows, and their scores are not independent.
+        spread = self.test_score.std()
+        text = (
+            f"test score {self.test_score.mean():.4f} (standard deviation {spread:.4f}, {len(self.test_score)} splits)"
         )
+        if not np.isnan(self.inner_score).any():
+            text += f", inner score {self.inner_score.mean():.4f}, optimism {self.optimism.mean():.4f}"
+        return f"{text}; {self.path}"
 
 
 def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, params=None, n_jobs=None, verbose=0):
@@ -75,7 +80,8 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
 
     Parameters
     ----------
-    search : FoldlessSearchCV
+    search : FoldlessSearchCV, or a pipeline that ends in one
+        Earlier steps of a pipeline are fitted on every outer training part (the inner splits see their output).
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     cv : int, splitter or iterable, default=None
@@ -88,7 +94,7 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     params : dict, default=None
         {"sample_weight": weights} for the fits.
     n_jobs : int, default=None
-        Kernel settings, or outer splits, worked on at a time.
+        Kernel settings, or outer splits, worked on at a time; None: that of ``search``.
     verbose : int, default=0
         1 prints progress to standard error.
 
@@ -107,8 +113,15 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     >>> print(result.test_score.mean().round(3), result.inner_score.mean().round(3))
     0.983 0.988
     """
+    steps = None
+    if isinstance(search, Pipeline):
+        *first, (_, search) = search.steps
+        steps = Pipeline(first) if first else None
     if not isinstance(search, FoldlessSearchCV):
-        raise ValueError(f"search={search!r} must be a FoldlessSearchCV; scikit-learn's cross_validate takes others.")
+        raise ValueError(
+            f"search={search!r} must be a FoldlessSearchCV, or a pipeline that ends in one; scikit-learn's"
+            " cross_validate takes others."
+        )
     unknown = set(params or {}) - {"sample_weight"}
     if unknown:
         raise ValueError(f"params holds {sorted(unknown)}; only sample_weight is passed to the fits.")
@@ -118,6 +131,11 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
         raise ValueError(f"scoring={scoring!r} names several metrics; nested_cross_validate takes one.")
     X, y, groups = indexable(X, y, groups)
     criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
+    if not (search.cv is None or isinstance(search.cv, Integral) or hasattr(search.cv, "split")):
+        raise ValueError(
+            f"cv={search.cv!r} of the search must be a number or a splitter: a list of splits fits one set of rows."
+        )
+    n_jobs, verbose = search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
         raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
@@ -125,13 +143,13 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     if sample_weight is not None:
         sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
     if is_classifier(search.estimator):
-        labels_given = column_or_1d(y)
-        assert_all_finite(labels_given, input_name="y")
-        check_classification_targets(labels_given)
-    data = Outer(search, X, y, groups, sample_weight, wants_probabilities(scorer))
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+    data = Outer(search, X, y, groups, sample_weight, wants_probabilities(scorer), steps)
     splits = check_cv(cv, y, classifier=is_classifier(search.estimator)).split(X, y, groups)
     outer = data.checked(row_numbers(splits, len(y)))
-    if search.method == "grid" and search.share == "all":
+    if search.method == "grid" and search.share == "all" and steps is None:
         verdicts, path = nested_grid(data, criterion, outer, n_jobs, verbose)
     else:
         reason = "every training part is searched by itself"

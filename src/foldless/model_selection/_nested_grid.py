@@ -9,7 +9,7 @@ Two exact ways for a grid, the cheaper by operations is taken (n rows, t of them
 """
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from foldless.calibration import fit_calibration
 from foldless.holdout import Part, Solution
@@ -18,7 +18,7 @@ from foldless.model_selection._candidates import candidates, settings
 from foldless.model_selection._grid import choose
 from foldless.model_selection._outer import Verdict, given, outer_loss, signed
 from foldless.model_selection._path import ONE_FIT, ONE_P_PER_FOLD, Path
-from foldless.model_selection._progress import Progress
+from foldless.model_selection._progress import Progress, watched
 from foldless.selection import Selection
 from foldless.splits import Holdout
 
@@ -29,15 +29,11 @@ def nested_grid(data, criterion, outer, n_jobs, verbose):
     tried = settings(search.estimator, listed, *given)
     inner = [data.inner_splits(train) for train, _ in outer]
     shared = [_sharing_pays(setting, outer, inner) for setting in tried]
-    progress = Progress(len(tried), "kernel settings", verbose)
-
-    def losses_of(setting, share):
-        chosen = [_selection(data, criterion, setting, *part) for part in zip(outer, inner, strict=True)]
-        result = _from_one_p(setting, chosen) if share else _anew(setting, chosen)
-        progress.step()
-        return result
-
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(map(delayed(losses_of), tried, shared))
+    jobs = (
+        delayed(_losses)(data, criterion, setting, share, outer, inner)
+        for setting, share in zip(tried, shared, strict=True)
+    )
+    found = watched(jobs, n_jobs, Progress(len(tried), "kernel settings", verbose))
     losses = np.empty((len(outer), len(listed), found[0].shape[-1]))
     for setting, values in zip(tried, found, strict=True):
         losses[:, setting.places] = values
@@ -52,6 +48,12 @@ def nested_grid(data, criterion, outer, n_jobs, verbose):
             verdict.params, verdict.inner_loss = listed[place], losses[number, place].sum()
             verdicts[number] = verdict
     return verdicts, _described(shared)
+
+
+def _losses(data, criterion, setting, share, outer, inner):
+    """Inner losses (n_splits, n_alphas, m) of one kernel setting."""
+    selections = [_selection(data, criterion, setting, *part) for part in zip(outer, inner, strict=True)]
+    return _from_one_p(setting, selections) if share else _anew(setting, selections)
 
 
 def _selection(data, criterion, setting, split, inner):
@@ -77,8 +79,7 @@ def _from_one_p(setting, selections):
     removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
     path, losses = problem.path(rows), []
     for alpha in setting.alphas:
-        model = Solution(problem.at(alpha=alpha), rows, whole.Y, path.at(alpha))
-        model.precision = model.precision.explicit()
+        model = Solution(problem.at(alpha=alpha), rows, whole.Y, path.at(alpha).explicit())
         losses.append([each.judge(_part(model, out, each)) for each, out in zip(selections, removed, strict=True)])
     return np.array(losses).transpose(1, 0, 2)
 
@@ -107,10 +108,14 @@ def _sharing_pays(setting, outer, inner):
     return shared < EIGH * (sizes**3).sum()
 
 
+def _counted(number):
+    return f"{number} kernel setting{'' if number == 1 else 's'}"
+
+
 def _described(shared):
     once, anew = sum(shared), len(shared) - sum(shared)
-    text = f"one P for each candidate of {once} kernel settings, training parts are its Schur complements"
-    other = f"each training part decomposed for {anew} kernel settings, which is less work there"
+    text = f"one matrix P for each alpha of {_counted(once)}; every training part follows from it"
+    other = f"each training part decomposed by itself for {_counted(anew)}, which is less work there"
     if not anew:
         return Path(ONE_FIT, text)
     return Path(ONE_P_PER_FOLD, other if not once else f"{text}; {other}")
@@ -127,7 +132,7 @@ def _judge(data, criterion, setting, alpha, outer, inner):
         fits = model.fits(test)
         selection = _selection(data, criterion, setting, (train, test), splits)
         own = model if splits is None else Solution(problem, model.rows, task.Y[model.rows])
-        rows, scores = selection.rows[selection.where][selection.tested], selection.scores(own)[selection.tested]
+        rows, scores = selection.tested_rows, selection.scores(own)[selection.tested]
         probabilities = None
         if data.probabilities and rule.calibrator is not None:
             probabilities = rule.proba(fits)

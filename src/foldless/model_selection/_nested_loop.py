@@ -1,7 +1,9 @@
 """Nested cross-validation by an honest outer loop: continuous searches, and settings that differ between classes."""
 
+from dataclasses import replace
+
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
@@ -10,28 +12,26 @@ from foldless.estimators import OneAgainstAllClassifier
 from foldless.model_selection._adapters import OWN
 from foldless.model_selection._candidates import draw_splits, heldout_scores, settings
 from foldless.model_selection._outer import Verdict, given, outer_loss, signed
-from foldless.model_selection._progress import Progress
+from foldless.model_selection._progress import Progress, watched
 
 
 def nested_loop(data, criterion, outer, n_jobs, verbose):
-    progress = Progress(len(outer), "outer splits", verbose)
     jobs = (delayed(_searched)(data, criterion, train, test) for train, test in outer)
-    verdicts = []
-    for verdict in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-        verdicts.append(verdict)
-        progress.step()
-    return verdicts
+    return watched(jobs, n_jobs, Progress(len(outer), "outer splits", verbose))
 
 
 def _searched(data, criterion, train, test):
     """One outer split by ``fit`` on its training part."""
+    if data.steps is not None:
+        steps = clone(data.steps).fit(_safe_indexing(data.X, train), _safe_indexing(data.y, train))
+        data = replace(data, X=steps.transform(data.X))
     search = clone(data.search)
     X, y = _safe_split(search, data.X, data.y, train)
     X_test, _ = _safe_split(search, data.X, data.y, test, train)
     options = {
         name: _safe_indexing(value, train)
         for name, value in (("sample_weight", data.sample_weight), ("groups", data.groups))
-        if value is not None
+        if value is not None and (name != "groups" or search.cv is not None)
     }
     search.set_params(refit=True).fit(X, y, **options)
     chosen, weight = search._chosen(), options.get("sample_weight")
@@ -40,12 +40,11 @@ def _searched(data, criterion, train, test):
     setting = settings(search.estimator, [{}], data.X, data.y, data.sample_weight)[0]
     classifies = setting.classes is not None
     decision = search.decision_function(X_test) if classifies else search.predict(X_test).reshape(len(test), -1)
+    fits = _fits(search.best_estimator_, X_test, setting.task)
     return Verdict(
         params=search.best_params_,
         inner_loss=-search.best_score_,
-        outer_loss=outer_loss(
-            data, criterion, setting, test, _fits(search.best_estimator_, X_test, setting.task), decision
-        ),
+        outer_loss=outer_loss(data, criterion.at(search.slope_), setting, test, fits, decision),
         inner_rows=train[rows],
         inside=given(setting, scores - _cut(search.best_estimator_)),
         outside=given(setting, decision, search.predict_proba(X_test) if data.probabilities else None),

@@ -25,6 +25,7 @@ class Outer:
     groups: object
     sample_weight: object
     probabilities: bool  # whether the scores want them
+    steps: object = None  # transformers in front of the search, fitted on every training part
 
     def checked(self, outer):
         """The outer splits, refused where they cannot be judged."""
@@ -45,9 +46,7 @@ class Outer:
             if labelled:
                 missing = np.setdiff1d(classes, np.asarray(self.y)[kept])
                 if len(missing):
-                    raise ValueError(
-                        f"cv: {part} lacks class {missing[0]!r}; use a stratified splitter or fewer folds."
-                    )
+                    raise ValueError(f"cv: {part} lacks class {missing[0]}; use a stratified splitter or fewer folds.")
         return outer
 
     def inner_splits(self, train):

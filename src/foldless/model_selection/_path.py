@@ -38,6 +38,9 @@ def route(estimator, fit_params):
     if isinstance(estimator, Pipeline):
         return _route_pipeline(estimator, fit_params)
     name = type(estimator).__name__
+    if name == "FoldlessSearchCV":
+        reason = "a search is repeated on every training part; nested_cross_validate does that for grids in closed form"
+        return Path(REFIT, reason), None
     if type(estimator) not in TASKS:
         return Path(REFIT, f"{name} is not a least-squares model foldless knows"), None
     extra = set(fit_params) - {"sample_weight"}

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from threading import Lock
+
+from joblib import Parallel
 
 
 class Progress:
@@ -11,20 +12,18 @@ class Progress:
     def __init__(self, total, what, verbose):
         self.total, self.what, self.verbose = total, what, verbose
         self.done, self._start = 0, time.monotonic()
-        self._last, self._lock = self._start, Lock()
+        self._last = self._start
 
     def step(self, note=""):
         """One more is done."""
-        with self._lock:
-            self.done += 1
-            self._show(note)
+        self.done += 1
+        self._show(note)
 
     def skip(self, steps):
         """So many are not needed."""
-        with self._lock:
-            self.total -= steps
-            if steps > 0:
-                self._show("")
+        self.total -= steps
+        if steps > 0:
+            self._show("")
 
     def _show(self, note):
         now, terminal, complete = time.monotonic(), sys.stderr.isatty(), self.done >= self.total
@@ -36,3 +35,15 @@ class Progress:
         line = f"{self.what}: {self.done}/{self.total}, {spent:.0f} s{left} {note}".rstrip()
         end = "\n" if complete or not terminal else ""
         print(f"\r\x1b[K{line}" if terminal else line, end=end, file=sys.stderr, flush=True)
+
+
+def watched(jobs, n_jobs, progress):
+    """Results of joblib's ``jobs`` in order, each a step of ``progress``.
+
+    Processes, not threads: SciPy's linear algebra does not let go of the interpreter.
+    """
+    results = []
+    for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+        results.append(result)
+        progress.step()
+    return results

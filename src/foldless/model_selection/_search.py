@@ -1,5 +1,6 @@
 """FoldlessSearchCV: hyper-parameters by closed-form held-out criteria, behind the interface of GridSearchCV."""
 
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from numbers import Integral
@@ -70,7 +71,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
     method : {"grid", "simplex", "gradient"}, default="grid"
         Nelder-Mead and L-BFGS-B work on the logarithms of alpha and of the parameters of the kernel.
     feature_scaling : bool, default=False
-        One gamma for each feature, for "rbf", "poly" and "laplacian" by "gradient" (or "simplex").
+        One gamma for each feature, for "rbf", "poly" and "laplacian" by "gradient" (or, for very few, "simplex").
     feature_groups : array-like of shape (n_features,), default=None
         Features with equal entries share one scale; implies ``feature_scaling``.
     share : {"all", "kernel", "none"}, default="all"
@@ -90,7 +91,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
     random_state : int, RandomState instance or None, default=None
         Draws the further starting points.
     n_jobs : int, default=None
-        Threads over kernel settings or starting points; the linear algebra has its own.
+        Processes over kernel settings or starting points; the linear algebra has threads of its own.
     refit : bool, default=True
         Whether to fit the best setting on all rows.
     verbose : int, default=0
@@ -99,12 +100,15 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     best_params_ : dict; a list of dicts, one for each class, where ``share`` is not "all"
-    best_score_ : float, minus the least criterion. It was optimised: no estimate of performance.
+    best_score_ : float, minus the criterion of the best setting (a prior not counted). It was optimised: no estimate of
+        performance.
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
     best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
     cv_results_ : dict of arrays: "params", "param_...", "mean_test_score" (minus the criterion), "rank_test_score"
-    history_ : list of dicts, every setting looked at with its criterion, in order
+    history_ : list of dicts, every setting looked at in order, with its "criterion" and, for continuous searches, the
+        number of its "start" and the "objective" that was minimised: the criterion, and the prior where there is one
     n_iter_ : int, their number
+    slope_ : float, the steepness in force
     feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with feature scaling only
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -182,6 +186,13 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         X, y, groups = indexable(X, y, groups)
         criterion = self._checked()
+        if groups is not None and self.cv is None:
+            warnings.warn(
+                "groups is ignored by cv=None, which leaves out single rows: rows of a group then vouch for each other."
+                " Use cv=GroupKFold() or another splitter of groups.",
+                UserWarning,
+                stacklevel=2,
+            )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
             if np.count_nonzero(sample_weight) < 2:
@@ -220,22 +231,33 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"slope={self.slope!r} must be a finite number > 0, or several.")
         criterion = criteria.resolve(self.criterion)
         if self.method == "grid":
+            if len(slopes) > 1:
+                raise ValueError(
+                    f"slope={self.slope!r} lists several, for method='gradient' or 'simplex'; a grid can take the error"
+                    " itself: criterion='error', 'ber' or 'auc'."
+                )
             criterion = criterion.at(slopes[0])
         classifier = is_classifier(self.estimator)
         if criterion.whole and self.share != "all":
             raise ValueError(f"criterion={self.criterion!r} judges all classes together; it needs share='all'.")
-        if not classifier and (criterion.labels or self.criterion_weight == "balanced" or self.share != "all"):
-            raise ValueError(
-                f"estimator={type(self.estimator).__name__} has no classes: criterion={self.criterion!r},"
-                f" criterion_weight={self.criterion_weight!r}, share={self.share!r} need a classifier. Use"
-                " criterion='press' or a callable."
-            )
+        for unfit, what in (
+            (criterion.labels, f"criterion={self.criterion!r}"),
+            (self.criterion_weight == "balanced", "criterion_weight='balanced'"),
+            (self.share != "all", f"share={self.share!r}"),
+        ):
+            if unfit and not classifier:
+                raise ValueError(
+                    f"{type(self.estimator).__name__} has no classes, which {what} needs. Use criterion='press' or a"
+                    " callable, criterion_weight=None and share='all' for regressors."
+                )
         if self.method == "gradient" and not criterion.smooth:
             smooth = [name for name, each in criteria.CRITERIA.items() if each.smooth]
             raise ValueError(
                 f"criterion={self.criterion!r} has no derivative; with method='gradient' use one of {smooth}, or"
                 " method='simplex'."
             )
+        if self.method == "grid" and self.bounds is not None:
+            raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
         if self.method == "grid" and self._scaled:
             raise ValueError("feature_scaling needs method='gradient' (or 'simplex'): a grid of scales has no end.")
         if self.prior in PRIORS and self.criterion != "press":
@@ -243,6 +265,11 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"prior={self.prior!r} goes with a model of squared residuals; criterion={self.criterion!r} has none."
                 " Use criterion='press' or prior=None."
             )
+        if self.prior in PRIORS and not self._scaled:
+            raise ValueError(f"prior={self.prior!r} is one of feature scales; it needs feature_scaling=True.")
+        for name in ("feature_scaling", "refit"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         for name in ("n_starts", "max_iter"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 1:
@@ -276,6 +303,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.classes_ = outcome.classes
         self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
         self.best_score_ = -float(outcome.loss)
+        self.slope_ = float(np.atleast_1d(self.slope)[0]) if outcome.slope is None else outcome.slope
         self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
         self.cv_results_ = _table(outcome.params, outcome.losses)
         self.history_ = outcome.history

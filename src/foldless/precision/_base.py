@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError, qr, solve_triangular
+from sklearn.utils import gen_batches
 
 from foldless._array import cholesky_, lower_solve, product, require_memory
 
@@ -68,6 +69,11 @@ class Precision(ABC):
     @abstractmethod
     def columns(self, rows):
         """P[:, rows]."""
+
+    def squared_diagonal(self):
+        """diag P^2, shape (n,): squared norms of the columns, some at a time."""
+        batches = gen_batches(self.n, 512)
+        return np.concatenate([np.square(self.columns(np.arange(self.n)[rows])).sum(0) for rows in batches])
 
     def block(self, rows):
         """P[rows, rows]."""

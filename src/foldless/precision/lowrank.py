@@ -132,6 +132,10 @@ class LowRank(Precision):
         """diag P, shape (n,)."""
         return (self.U * self.U) @ self._weights + self._outside / self.alpha
 
+    def squared_diagonal(self):
+        """diag P^2, shape (n,)."""
+        return (self.U * self.U) @ np.square(self._weights) + self._outside / self.alpha**2
+
     def columns(self, rows):
         """P[:, rows]."""
         unit = np.zeros((self.n, len(rows)), self.U.dtype)

@@ -14,7 +14,7 @@ is no kernel matrix and is refused.
 import numpy as np
 from scipy.linalg import eigh
 
-from foldless._array import outer_square, product, require_memory
+from foldless._array import add_outer_, outer_square, product, require_memory
 from foldless.precision._base import Explicit, Precision, orthonormal, upper_solve
 
 
@@ -29,11 +29,11 @@ class Spectrum:
         self.n, q = Q.shape
         size = max(float(np.abs(S).max(initial=0.0)), float(np.finfo(S.dtype).tiny))
         self.Qo, self.R = orthonormal(Q)
-        self.QS = self.Qo.T @ S
+        self.QS = product(self.Qo, S, transpose_a=True)
         if q:
-            # C S C - size Qo Qo': the columns of Qo become the q lowest eigenvectors, apart from all others.
-            S -= self.Qo @ self.QS
-            S -= (S @ self.Qo + size * self.Qo) @ self.Qo.T
+            # C S C - size Qo Qo' = S - Qo H' - H Qo': the columns of Qo become the q lowest eigenvectors, apart.
+            H = self.QS.T - self.Qo @ (self.QS @ self.Qo - size * np.eye(q, dtype=S.dtype)) / 2
+            S = add_outer_(S, np.hstack([self.Qo, H]), np.hstack([H, self.Qo]), -1.0)
         s, U = eigh(S, driver="evd", overwrite_a=True, check_finite=False)
         self.U, s = U[:, q:], s[q:]
         lowest, largest = s.min(initial=0.0), max(s.max(initial=0.0), size)
@@ -94,7 +94,10 @@ class Spectral(Precision):
     def explicit(self):
         """The same P as an n x n array, n^3 flops."""
         require_memory((self.n, self.n), self._weights.dtype, "the matrix P")
-        return Explicit(outer_square(self._spectrum.U * np.sqrt(self._weights)), self.G, self.alpha)
+        spectrum = self._spectrum
+        P = outer_square(spectrum.U * np.sqrt(self._weights))
+        G = upper_solve(spectrum.R, spectrum.Qo.T - product(spectrum.QS, P))
+        return Explicit(P, G, self.alpha)
 
     def block(self, rows):
         """P[rows, rows]."""
