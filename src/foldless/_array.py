@@ -76,10 +76,11 @@ def outer_square(V):
 
 def _mirrored(S, block=256):
     """The symmetric matrix of which the lower triangle is given, in its memory."""
+    above = np.triu(np.ones((block, block), bool), 1)
     for start in range(0, len(S), block):
         stop = start + block
         corner = S[start:stop, start:stop]
-        corner[...] = np.tril(corner) + np.tril(corner, -1).T
+        np.copyto(corner, corner.T.copy(), where=above[: len(corner), : len(corner)])
         S[start:stop, stop:] = S[stop:, start:stop].T
     return S
 

@@ -233,7 +233,7 @@ class Part(Model):
     @cached_property
     def A(self):  # type: ignore[override]
         """Coefficients of the training rows."""
-        return self.whole.A[self.kept] - self._columns[self.kept] @ self.E
+        return (self.whole.site_A - product(self._columns, self.E))[self.kept]
 
     @cached_property
     def B(self):  # type: ignore[override]
@@ -306,7 +306,7 @@ class Part(Model):
         if not P.keeps_digits(self.sites):
             return Solution(self.problem, self.rows, self.Y / self.root).loo()
         sites = self.whole.sites(self.kept[:, None])  # (n_tr, 1 or 2)
-        A = (self.whole.site_A - self._columns @ self.E)[sites]
+        A = (self.whole.site_A - product(self._columns, self.E))[sites]
         # the diagonal blocks of the Schur complement, (n_tr, s, s), without the rest of it
         V, W = self._halves
         if sites.shape[1] == 1:
