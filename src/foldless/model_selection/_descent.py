@@ -106,9 +106,11 @@ def _follow(descent, search, criterion, options, progress=None):
 
     found = go(descent.start, descent.prior)
     if descent.prior is not None:
-        # One gamma for all may be a minimum of its own: come from where the scales part freely as well.
+        # One gamma for all may be a minimum of its own. Come from where the scales part freely as well, and believe
+        # that end where it is better by more than chance gives so many scales: one unit of log-likelihood for each.
         free = go(descent.start, None)
-        found = min(found, go(space.pack(free.alphas, free.kernel), descent.prior), key=lambda end: end.objective)
+        parted = go(space.pack(free.alphas, free.kernel), descent.prior)
+        found = parted if parted.objective < found.objective - space.n_scales else found
     found.history = history
     # Slopes differ in what they minimise; the error they all stand for does not.
     hard = _hard(criterion, selection, found) if np.size(search.slope) > 1 else 0.0
