@@ -78,8 +78,8 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         What the classes have in common: all parameters, the kernel but not alpha, or nothing.
     prior : {"auto", "cauchy", "bayes", None}, default="auto"
         Guards "press" against over-fitting where features have scales of their own: "cauchy" draws them to one gamma,
-        "bayes" to 0 (Cawley & Talbot 2007), None leaves them free. "auto" is "cauchy" for "press", None otherwise; it
-        errs least on benchmarks.
+        "bayes" to 0 (Cawley & Talbot 2007), None leaves them free. "auto" is "cauchy" for "press", None otherwise
+        (docs/benchmarks.md: better than no prior, not better than a single gamma).
     bounds : dict, default=None
         {parameter: (low, high)} for the continuous searches; the rest from the data.
     n_starts : int, default=1
