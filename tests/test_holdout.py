@@ -82,7 +82,7 @@ def test_the_schur_complement_is_the_P_of_the_training_part(case):
 def test_class_matrices_equal_those_of_the_refit(case, way):
     holdout = Holdout(case.problem(), target(case), way=way)
     for train, _ in odd_splits(len(case.K)):
-        N, U = holdout.part(train).moments()
+        N, U, *_ = holdout.part(train).moments()
         train = train[case.w[train] > 0]
         F = reference.heldout_fits(case.K, case.Y, train, train, case.alpha, **case.oracle)
         Yw = case.Y[train] * case.w[train, None]
@@ -101,7 +101,7 @@ def test_leave_one_out_inside_a_training_part_equals_a_double_refit(case, way):
         reference.heldout_fits(case.K, case.Y, train[train != i], [i], case.alpha, **case.oracle)[0] for i in model.rows
     ]
     assert_close(inner.fits[:, 0] / model.root, np.array(expected))
-    N, U = inner.moments()
+    N, U, *_ = inner.moments()
     i = 4
     rest = np.setdiff1d(model.rows, model.rows[i])
     F = reference.heldout_fits(case.K, case.Y, rest, rest, case.alpha, **case.oracle)
@@ -301,7 +301,7 @@ def test_what_is_left_out_of_a_part_alone_equals_refits(case, which):
     assert_close(inner[1], refit(np.delete(kept, 1), kept[[1]])[0], scale=1.0 + np.abs(inner).max())
     third = Part(again.alone(), np.array([1]))
     assert_close(third.fits(kept), refit(np.delete(kept, 1), kept), rtol=rtol)
-    N, U = again.moments()
+    N, U, *_ = again.moments()
     F = refit(kept, kept)
     Yw = case.Y[kept] * case.w[kept, None]
     assert_close(N, (Yw.T @ case.Y[kept]).astype(case.dtype))

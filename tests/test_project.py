@@ -21,6 +21,7 @@ LAYERS = [
     "_array",
     "kernels",
     "precision",
+    "moments",
     "problem",
     "holdout",
     "splits",
@@ -31,9 +32,13 @@ LAYERS = [
     "gradient",
     "selection",
     "search",
+    "metrics",
+    "permutation",
+    "reduction",
     "reference",
     "estimators",
     "model_selection",
+    "inspection",
 ]
 FORBIDDEN = {
     "readout": {"holdout", "problem", "precision", "kernels"},

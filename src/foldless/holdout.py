@@ -28,6 +28,7 @@ from functools import cached_property
 import numpy as np
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory, right_solve
+from foldless.moments import Moments
 from foldless.precision import Explicit, LowRank, Precision, SingularBlockError
 from foldless.problem import Problem
 
@@ -63,10 +64,10 @@ class Batch:
     def moments(self):
         """N and U, each (k, m, m), of the training part of every set."""
         t = self.Y.shape[1]
-        N, U = self.model.moments()
+        N, U, *_ = self.model.moments()
         Yt = self.Y.transpose(0, 2, 1)
         taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
-        return N - Yt @ self.Y, U - self.model.problem.alpha * taken
+        return Moments(N - Yt @ self.Y, U - self.model.problem.alpha * taken)
 
 
 class Model:
@@ -124,7 +125,7 @@ class Model:
 
     def moments(self):
         """N = Y' Y and U = alpha Y' A = N - Y' F, each (m, m)."""
-        return self.Y.T @ self.Y, self.problem.alpha * (self.Y.T @ self.A)
+        return Moments(self.Y.T @ self.Y, self.problem.alpha * (self.Y.T @ self.A))
 
 
 class Solution(Model):
@@ -297,7 +298,7 @@ class Part(Model):
         N = self.whole.Y.T @ self.whole.Y - Y.T @ Y
         inner = self.whole.Y.T @ self.whole.A - Y.T @ A[:t]
         PY = self.whole.precision.block_times(self.sites, padded)
-        return N, self.problem.alpha * (inner - (A - PY).T @ self.E)
+        return Moments(N, self.problem.alpha * (inner - (A - PY).T @ self.E))
 
     def loo(self):
         """Leave-one-out within the training part: A and the diagonal (blocks) of its own P."""

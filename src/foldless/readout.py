@@ -9,12 +9,16 @@ axes.
 diagonal of class masses and U = N - Y' W F. Kernel Fisher discriminants are optimal scores:
 
     U theta = (1 - a2) N theta,   theta' N theta = 1,   the constant score removed exactly
-    z = F Theta D,   D = diag( 1 / sqrt(a2 (1 - a2)) ),   centroids = (I - N^-1 U) Theta D
+    z = F Theta D,   D = diag( 1 / sqrt(a2 (1 - a2)) ),   centroids = N^-1 V Theta D,   V = N - U
     decision_k = -nu/2 |z - centroid_k|^2 + log prior_k,   nu = sum of the masses
 
 The scores z equal those of the eigenproblem (S_b, S_w + alpha I) in feature space, scaled to W' (S_w + alpha I) W =
 I. (The paper prints D as the square root instead of its inverse and leaves the masses N out.) 1 - a2 is an
 eigenvalue, never a difference. Without an intercept the scatter is taken about the origin and no constant is removed.
+With confounds the scatters are those of what the confounds leave unexplained: R of ``foldless.moments`` takes the place
+of N in the eigenproblem, and the centroids are means of the scores without the confounds' part.
+
+Up to -nu/2 |z|^2, which all classes share, decisions are affine in the fits (``affine``); that is enough for labels.
 
 **Two classes** have one score and four thresholds; each is affine in the fits f0, f1 of the two indicators:
 
@@ -46,6 +50,9 @@ class Readout(Protocol):
     def scores(self, fits, moments):
         """Decisions of fits (..., t, m) by the class matrices of their training part, before any cut."""
 
+    def affine(self, moments):
+        """(slopes (..., m, k), offsets (..., k)) of decisions that are affine in the fits; None where they are them."""
+
 
 def indicator(codes, n_classes, dtype):
     """Y with a one in the column of each row's class."""
@@ -65,6 +72,9 @@ class Regression:
         """The fits themselves."""
         return fits
 
+    def affine(self, moments=None):
+        """None: decisions are the fits."""
+
 
 @dataclass(frozen=True)
 class OneAgainstAll:
@@ -82,6 +92,9 @@ class OneAgainstAll:
     def scores(self, fits, moments=None):
         """(..., n_classes), or (...,) for two classes."""
         return fits[..., 0] if self.n_classes == 2 else fits
+
+    def affine(self, moments=None):
+        """None: decisions are the fits."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +120,10 @@ class Discriminant:
 
     def scores(self, fits, moments):
         """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
-        mass = np.diagonal(moments[0], axis1=-2, axis2=-1)
-        if self.n_classes == 2 and self.threshold in ("pm1", "loo"):
-            return fits[..., 1] - fits[..., 0]
-        if self.n_classes == 2 and self.threshold == "fisher":
-            share = _safe_inverse(mass / mass.sum(-1, keepdims=True))
-            return fits[..., 1] * share[..., None, 1] - fits[..., 0] * share[..., None, 0]
+        if self.n_classes == 2 and self.threshold != "centroid":
+            slopes, _ = self.affine(moments)
+            return fits[..., 0] * slopes[..., None, 0, 0] + fits[..., 1] * slopes[..., None, 1, 0]
+        mass = moments.mass
         scalings, centroids, _ = self.axes(moments)
         z = fits @ scalings
         squares = np.square(z[..., :, None, :] - centroids[..., None, :, :]).sum(-1)
@@ -122,10 +133,30 @@ class Discriminant:
         decision = np.where(mass[..., None, :] > 0, decision, np.finfo(fits.dtype).min)
         return decision[..., 1] - decision[..., 0] if self.n_classes == 2 else decision
 
+    def affine(self, moments):
+        """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.
+        Two classes have k = 1. Several classes lack -nu/2 |z|^2, which is the same for all of them.
+        """
+        mass = moments.mass
+        nu = mass.sum(-1, keepdims=True)
+        if self.n_classes == 2 and self.threshold != "centroid":
+            share = _safe_inverse(mass / nu) if self.threshold == "fisher" else np.ones_like(mass)
+            return (share * np.array([-1, 1], mass.dtype))[..., None], np.zeros_like(nu)
+        scalings, centroids, _ = self.axes(moments)
+        slopes = nu[..., None] * (scalings @ np.swapaxes(centroids, -1, -2))
+        offsets = -0.5 * nu * np.square(centroids).sum(-1)
+        if self.priors is not None:
+            offsets = offsets + np.log(self.priors).astype(mass.dtype)
+        here = mass > 0
+        slopes = np.where(here[..., None, :], slopes, 0.0)
+        offsets = np.where(here, offsets, np.finfo(mass.dtype).min)
+        if self.n_classes == 2:
+            return slopes[..., 1:] - slopes[..., :1], offsets[..., 1:] - offsets[..., :1]
+        return slopes, offsets
+
     def axes(self, moments):
         """Theta D (c, k), the centroids (c, k) and a2 (k,), k = c - 1 with an intercept, best axis first."""
-        N, U = moments
-        mass = np.diagonal(N, axis1=-2, axis2=-1)
+        mass, U = moments.mass, moments.U
         empty = mass <= 0
         root = np.sqrt(np.maximum(mass, 0))
         scale = _safe_inverse(root)
@@ -133,15 +164,22 @@ class Discriminant:
         # A class without mass has no score: eigenvalue 1 - a2 = 1 puts it among the axes that carry nothing.
         T = T + empty[..., None].astype(T.dtype) * np.eye(self.n_classes, dtype=T.dtype)
         basis = _complement(root) if self.centred else np.broadcast_to(np.eye(self.n_classes, dtype=T.dtype), T.shape)
-        rest, V = np.linalg.eigh(np.swapaxes(basis, -1, -2) @ (T + np.swapaxes(T, -1, -2)) / 2 @ basis)
         floor = 8 * self.n_classes * np.finfo(T.dtype).eps
+        lost = np.zeros((), T.dtype)
+        if moments.R is not None:
+            basis, lost = _whitened(basis, scale[..., :, None] * moments.R * scale[..., None, :], floor)
+        T = np.swapaxes(basis, -1, -2) @ (T + np.swapaxes(T, -1, -2)) / 2 @ basis + lost
+        rest, V = np.linalg.eigh(T)
         rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
         a2 = 1.0 - rest
         D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
         Theta = scale[..., :, None] * (basis @ V)
         Theta = Theta * _signs(Theta)
         scalings = Theta * D[..., None, :]
-        centroids = scalings - scale[..., :, None] ** 2 * (U @ scalings)
+        if moments.V is None:
+            centroids = scalings - scale[..., :, None] ** 2 * (U @ scalings)
+        else:
+            centroids = scale[..., :, None] ** 2 * (moments.V @ scalings)
         k = self.n_components or rest.shape[-1]
         return scalings[..., :k], centroids[..., :k], a2[..., :k]
 
@@ -158,6 +196,14 @@ def _complement(root):
     v[..., 0] += 1.0  # u >= 0, so nothing cancels here
     H = np.eye(u.shape[-1], dtype=u.dtype) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
     return H[..., :, 1:]
+
+
+def _whitened(basis, R, floor):
+    """A basis in which R is the identity, and a diagonal of ones for directions that have no R, which come out as 0."""
+    e, Z = np.linalg.eigh(np.swapaxes(basis, -1, -2) @ R @ basis)
+    lost = e <= floor
+    basis = basis @ (Z * np.where(lost, 0.0, 1.0 / np.sqrt(np.where(lost, 1.0, e)))[..., None, :])
+    return basis, lost[..., None].astype(R.dtype) * np.eye(e.shape[-1], dtype=R.dtype)
 
 
 def _signs(Theta):

@@ -187,14 +187,5 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _linear(self, weights, offset):
         """The decision as X coef' + intercept: affine in the fits, up to the -nu/2 |z|^2 all classes share."""
-        c = len(self.classes_)
-        origin = self._affine(np.zeros((1, c), weights.dtype))[0]
-        slopes = self._affine(np.eye(c, dtype=weights.dtype)) - origin  # (c fits, decisions)
-        return (weights @ slopes).T, offset @ slopes + origin
-
-    def _affine(self, fits):
-        decision = self._rule.decision(fits)
-        if decision.ndim == 1:
-            return decision[:, None]
-        nu = np.trace(self._rule.moments[0])
-        return decision + 0.5 * nu * np.square(fits @ self._scalings).sum(1, keepdims=True)
+        slopes, offsets = self._rule.readout.affine(self._rule.moments)
+        return (weights @ slopes).T, offset @ slopes + offsets - self._rule.cut

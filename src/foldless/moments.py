@@ -1,0 +1,35 @@
+"""Class matrices of a training part: all that a discriminant asks of it besides fits.
+
+For targets Y (n x m), weights W, fits F of the training part and A its coefficients:
+
+    N = Y' W Y                                             masses of the classes
+    U = alpha Y' A = N - Y' W F                            what the fits leave unexplained, without cancellation
+    R = N - Y' W Q (Q' W Q)^-1 Q' W Y                      what the unpenalised columns leave unexplained
+    V = Y' W F - Y' W Q_c B_c                              class sums of the fits without the confounds' part
+
+R and V are needed only where Q holds confounds whose part is left out of the scores. With an intercept alone R is N
+without its constant, which the readout knows, and V is N - U.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Moments(NamedTuple):
+    """N, U and, where confounds are left out of the scores, R and V; each (..., m, m), leading axes are a batch."""
+
+    N: np.ndarray
+    U: np.ndarray
+    R: np.ndarray | None = None
+    V: np.ndarray | None = None
+
+    @property
+    def mass(self):
+        """Masses of the classes, (..., m)."""
+        return np.diagonal(self.N, axis1=-2, axis2=-1)
+
+    @property
+    def sums(self):
+        """Class sums Y' W F of the fits that count, (..., m, m)."""
+        return self.N - self.U if self.V is None else self.V
