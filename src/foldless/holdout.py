@@ -9,6 +9,9 @@ For Y (n x m), A = P Y, B = G Y and a held-out set te with training part tr (Tre
     class matrices    N = Y_tr' Y_tr,  U = alpha ( Y_tr' A_tr - (A_te - P_te,te Y_te)' E_te ) = alpha Y_tr' A_(tr)
     at a new x        f(x) - c(x)_te' E_te,   c(x) = P s(x) + G' q(x)
 
+With confounds among the columns Q, fits leave their part q' B out, with B of the training part, and the class matrices
+R and V (``foldless.moments``) are those of the training part as well.
+
 All exact. Leave-one-out needs the diagonal of P, a fold of t rows n t^2 + t^3/3.
 
 **Both bases of the coefficient penalty.** With ``basis="train"`` a row takes its basis function along. Rows and basis
@@ -22,6 +25,7 @@ matrix K K' - K_te K_te'. Each row owns one *site* of P, or two of J; the formul
 Everything here is whitened by the weights (``foldless.problem``); ``fits`` are given back in the caller's units.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,37 +41,55 @@ from foldless.problem import Problem
 class Batch:
     """k held-out sets of t rows of one model each, solved at once. Leave-one-out is k = n, t = 1.
 
-    Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or 2 t sites of each set, E
-    (k, s, m) residuals; whitened.
+    members (k, t) positions, Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or
+    2 t sites of each set, E (k, s, m) residuals; whitened.
     """
 
     model: "Model"
+    members: np.ndarray
     Y: np.ndarray
     A: np.ndarray
     D: np.ndarray
     E: np.ndarray
 
     @classmethod
-    def solve(cls, model, Y, A, D):
+    def solve(cls, model, members, A, D):
         """Residuals E = D^-1 A, set by set."""
+        Y = model.Y[members]
         try:
             E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
         except np.linalg.LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
-        return cls(model, Y, A, D, E)
+        return cls(model, members, Y, A, D, E)
 
-    @property
+    @cached_property
     def fits(self):
         """Held-out fits, shape (k, t, m), whitened."""
-        return self.Y - self.E[:, : self.Y.shape[1]]
+        F = self.Y - self.E[:, : self.Y.shape[1]]
+        if self.model.problem.n_confounds:
+            F -= self.model.C[self.members] @ self._confound_B
+        return F
+
+    @cached_property
+    def _confound_B(self):
+        """Coefficients of the confounds without each set, (k, n_confounds, m)."""
+        G = self.model.confound_G[:, self.model.own_sites(self.members)]
+        return self.model.confound_B - G.transpose(1, 0, 2) @ self.E
 
     def moments(self):
-        """N and U, each (k, m, m), of the training part of every set."""
+        """N and U, with confounds R and V, each (k, m, m), of the training part of every set."""
         t = self.Y.shape[1]
-        N, U, *_ = self.model.moments()
+        N, U, R, _ = self.model.moments()
         Yt = self.Y.transpose(0, 2, 1)
         taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
-        return Moments(N - Yt @ self.Y, U - self.model.problem.alpha * taken)
+        N, U = N - Yt @ self.Y, U - self.model.problem.alpha * taken
+        if R is None:
+            return Moments(N, U)
+        model = self.model
+        Qo, Z = model.span[self.members], model.unexplained[self.members]
+        R = R - Z.transpose(0, 2, 1) @ np.linalg.solve(np.eye(t, dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1), Z)
+        V = N - U - (model.Y.T @ model.C - Yt @ model.C[self.members]) @ self._confound_B
+        return Moments(N, U, R, V)
 
 
 class Model:
@@ -86,7 +108,7 @@ class Model:
         return self.problem.root_w[self.rows][:, None]
 
     def fits(self, at):
-        """Fits at the rows ``at`` of X, in the units of the targets."""
+        """Fits at the rows ``at`` of X without the confounds' part, in the units of the targets."""
         F = np.empty((len(at), self.Y.shape[1]), self.Y.dtype)
         place = np.full(self.problem.n, -1)
         place[self.rows] = np.arange(len(self.rows))
@@ -96,6 +118,8 @@ class Model:
             F[own] = (self.Y[mine] - self.problem.alpha * self.A[mine]) / self.root[mine]
         if not own.all():
             F[~own] = self._fits_elsewhere(at[~own])
+        if self.problem.n_confounds:
+            F -= self.problem.Q[at, self.problem.confounds] @ self.confound_B
         return F
 
     def _fits_elsewhere(self, at):
@@ -123,9 +147,51 @@ class Model:
         if len(self.rows) - t < self.problem.Q.shape[1]:
             raise SingularBlockError.of(range(t), len(self.rows))
 
+    def _check_sets(self, members):
+        """Without any one of these sets (k, t) of positions, the unpenalised columns must still be determined."""
+        self._check_rest(members.shape[1])
+        if self.problem.more_columns:
+            Qo = self.span[members]
+            kept = np.linalg.eigvalsh(np.eye(members.shape[1], dtype=Qo.dtype) - Qo @ Qo.transpose(0, 2, 1))[:, 0]
+            if kept.min() <= 16 * Qo.shape[2] * np.finfo(Qo.dtype).eps:
+                worst = members[kept.argmin()]
+                self.problem.span(np.delete(self.rows, worst))  # says which column
+                raise SingularBlockError.of(worst, len(self.rows))
+
     def moments(self):
-        """N = Y' Y and U = alpha Y' A = N - Y' F, each (m, m)."""
-        return Moments(self.Y.T @ self.Y, self.problem.alpha * (self.Y.T @ self.A))
+        """N = Y' Y and U = alpha Y' A = N - Y' F, with confounds R and V, each (m, m)."""
+        return self._moments(self.Y.T @ self.Y, self.problem.alpha * (self.Y.T @ self.A))
+
+    # -- confounds -------------------------------------------------------------------------------------------------
+
+    def _moments(self, N, U):
+        if not self.problem.n_confounds:
+            return Moments(N, U)
+        return Moments(N, U, self.unexplained.T @ self.unexplained, N - U - (self.Y.T @ self.C) @ self.confound_B)
+
+    @property
+    def C(self):
+        """The whitened confounds of the training rows."""
+        return self.root * self.problem.Q[self.rows, self.problem.confounds]
+
+    @property
+    def confound_B(self):
+        """Their coefficients."""
+        return self.B[self.problem.confounds]
+
+    @cached_property
+    def span(self):
+        """Orthonormal basis of all unpenalised columns of the training rows, whitened."""
+        return self.problem.span(self.rows)
+
+    @cached_property
+    def unexplained(self):
+        """What the unpenalised columns alone leave of Y."""
+        return self.Y - self.span @ (self.span.T @ self.Y)
+
+    def own_sites(self, members):
+        """Sites that belong to these positions among those of this training part; the last axis doubles for J."""
+        return np.concatenate([members, members + len(self.rows)], -1) if self.problem.drops_basis else members
 
 
 class Solution(Model):
@@ -133,6 +199,8 @@ class Solution(Model):
 
     def __init__(self, problem, rows, Y, precision=None):
         self.problem, self.rows = problem, rows
+        if problem.more_columns:
+            self.span = problem.span(rows)
         self.Y = np.ascontiguousarray(self.root * Y)
         self._own_precision = problem.precision(rows) if precision is None else precision
         self.choice = self._own_precision.choice
@@ -162,9 +230,22 @@ class Solution(Model):
         KPK.flat[:: len(self.rows) + 1] -= 1.0
         return Explicit(np.block([[P.P, PK], [PK.T, KPK]]), np.hstack([P.G, P.G @ K]), P.alpha, definite=False)
 
+    def only(self, columns):
+        """The same fit for some of the targets."""
+        other = copy(self)
+        for name in ("site_A", "weights", "unexplained"):
+            vars(other).pop(name, None)
+        other.Y, other.A, other.B = self.Y[:, columns], self.A[:, columns], self.B[:, columns]
+        return other
+
     def sites(self, members):
         """Sites of P (or J) that belong to these positions; the last axis doubles for J."""
-        return np.concatenate([members, members + len(self.rows)], -1) if self.problem.drops_basis else members
+        return self.own_sites(members)
+
+    @property
+    def confound_G(self):
+        """Rows of G that give the coefficients of the confounds."""
+        return self.precision.G[self.problem.confounds]
 
     @cached_property
     def site_A(self):
@@ -175,19 +256,20 @@ class Solution(Model):
 
     def batch(self, members):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
-        self._check_rest(members.shape[1])
+        self._check_sets(members)
         sites = self.sites(members)
         blocks = self.precision.explicit().diagonal_blocks(sites)
-        return Batch.solve(self, self.Y[members], self.site_A[sites], blocks)
+        return Batch.solve(self, members, self.site_A[sites], blocks)
 
     def loo(self):
         """Leave-one-out: n sets of one row."""
-        self._check_rest(1)
+        members = np.arange(len(self.rows))[:, None]
         if self.problem.drops_basis:
-            return self.batch(np.arange(len(self.rows))[:, None])
+            return self.batch(members)
+        self._check_sets(members)
         D = self.precision.diagonal()[:, None, None]
         E = self.precision.loo_residual(self.A, self.Y)[:, None, :]
-        return Batch(self, self.Y[:, None, :], self.A[:, None, :], D, E)
+        return Batch(self, members, self.Y[:, None, :], self.A[:, None, :], D, E)
 
     def loo_at(self, X, Q):
         """Fits of all n leave-one-out models at new rows X with unpenalised columns Q, shape (n_new, n, m)."""
@@ -218,14 +300,21 @@ class Part(Model):
         kept = np.ones(len(whole.rows), bool)
         kept[removed] = False
         self.kept = np.flatnonzero(kept)
-        self.rows, self.Y = whole.rows[self.kept], whole.Y[self.kept]
+        self.rows = whole.rows[self.kept]
         self.sites = whole.sites(removed)
         self.choice = f"{whole.choice}; {len(removed)} of them left out by its blocks"
         whole._check_rest(len(removed))
+        if self.problem.more_columns:
+            self.span = self.problem.span(self.rows)
         try:
             self.E = whole.precision.residual(self.sites, whole.site_A, whole.Y)
         except SingularBlockError:  # it counts sites
             raise SingularBlockError.of(removed, len(whole.rows)) from None
+
+    @cached_property
+    def Y(self):  # type: ignore[override]
+        """Targets of the training rows."""
+        return self.whole.Y[self.kept]
 
     @cached_property
     def _columns(self):
@@ -261,8 +350,17 @@ class Part(Model):
         P, kept = self.whole.precision.explicit(), self.whole.sites(self.kept)
         V, W = (half[:, kept] for half in self._halves)
         own = P.P[np.ix_(kept, kept)] - product(V, W, transpose_a=True)
-        G = P.G[:, kept] - P.G[:, self.sites] @ np.linalg.solve(self._columns[self.sites], self._columns[kept].T)
-        return Explicit(own, G, P.alpha, definite=P.definite)
+        return Explicit(own, self._G(slice(None)), P.alpha, definite=P.definite)
+
+    def _G(self, columns):
+        """These rows of the G of the training part: G_tr - G_te P_te,te^-1 P_te,tr."""
+        G, kept = self.whole.precision.G[columns], self.whole.sites(self.kept)
+        return G[:, kept] - np.linalg.solve(self._columns[self.sites].T, G[:, self.sites].T).T @ self._columns[kept].T
+
+    @cached_property
+    def confound_G(self):
+        """Rows of G that give the coefficients of the confounds."""
+        return self._G(self.problem.confounds)
 
     def alone(self):
         """The training part as a solution of its own, from its own P: parts of it can be left out in turn."""
@@ -290,7 +388,7 @@ class Part(Model):
         return F
 
     def moments(self):
-        """N and U of the training part without forming its A."""
+        """N, U, with confounds R and V, of the training part without forming its A."""
         Y, t = self.whole.Y[self.removed], len(self.removed)
         padded = np.zeros((len(self.sites), Y.shape[1]), Y.dtype)
         padded[:t] = Y
@@ -298,11 +396,12 @@ class Part(Model):
         N = self.whole.Y.T @ self.whole.Y - Y.T @ Y
         inner = self.whole.Y.T @ self.whole.A - Y.T @ A[:t]
         PY = self.whole.precision.block_times(self.sites, padded)
-        return Moments(N, self.problem.alpha * (inner - (A - PY).T @ self.E))
+        return self._moments(N, self.problem.alpha * (inner - (A - PY).T @ self.E))
 
     def loo(self):
         """Leave-one-out within the training part: A and the diagonal (blocks) of its own P."""
-        self._check_rest(1)
+        members = np.arange(len(self.rows))[:, None]
+        self._check_sets(members)
         P = self.whole.precision
         if not P.keeps_digits(self.sites):
             return Solution(self.problem, self.rows, self.Y / self.root).loo()
@@ -314,7 +413,7 @@ class Part(Model):
             taken = np.einsum("ti,ti->i", V, W)[sites][:, :, None]
         else:
             taken = V.T[sites] @ W.T[sites].transpose(0, 2, 1)
-        return Batch.solve(self, self.Y[:, None, :], A, P.diagonal_blocks(sites) - taken)
+        return Batch.solve(self, members, A, P.diagonal_blocks(sites) - taken)
 
 
 def loo_path(problem, rows, Y, alphas):

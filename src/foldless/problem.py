@@ -9,6 +9,9 @@ Two penalties, one engine (S is the Gram matrix P is made of):
 
 Weights enter by whitening: W^1/2 S W^1/2, W^1/2 Q, W^1/2 Y. Rows of weight 0 stay outside.
 
+Q holds an intercept (a column of ones) and confounds. Scores leave the part of the last ``n_confounds`` columns out:
+what they explain, f is not asked to.
+
 The holder of P is chosen here: explicit features when the kernel is linear and has fewer of them than a third of the
 rows (or than rows, at a tiny alpha), otherwise one Cholesky factor; where rounding leaves M without one (tiny alpha,
 duplicated rows), the eigendecomposition, which sets the eigenvalues that rounding made negative to zero. ``choice``
@@ -25,7 +28,7 @@ from sklearn.utils.extmath import row_norms
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory
 from foldless.kernels import Linear, Precomputed
-from foldless.precision import Factored, IndefiniteError, LowRank, Precision, Spectrum
+from foldless.precision import Factored, IndefiniteError, LowRank, Precision, SingularBlockError, Spectrum
 
 
 class Problem:
@@ -38,20 +41,21 @@ class Problem:
     alpha : penalty > 0
     sample_weight : array of shape (n,) or None
     Q : array of shape (n, q), the unpenalised columns (ones: an intercept)
+    n_confounds : number of trailing columns of Q whose part the scores leave out
     penalty : "rkhs" or "coef"
     basis : "train" (a row left out takes its basis function along) or "all" (it stays); for penalty="coef"
     """
 
-    def __init__(self, kernel, X, *, alpha, Q, sample_weight=None, penalty="rkhs", basis="train"):
-        self.kernel, self.alpha, self.Q = kernel, alpha, Q
+    def __init__(self, kernel, X, *, alpha, Q, sample_weight=None, penalty="rkhs", basis="train", n_confounds=0):
+        self.kernel, self.alpha, self.Q, self.n_confounds = kernel, alpha, Q, n_confounds
         self.penalty, self.basis = penalty, basis
         self.n, self.dtype = X.shape[0], X.dtype
         self.root_w = np.ones(self.n, X.dtype) if sample_weight is None else np.sqrt(sample_weight).astype(X.dtype)
         self.active = self._functions = np.flatnonzero(self.root_w)
         self.X = X
         # With an intercept P sees no constants: taking the mean out of linear features only improves the rounding.
-        intercept = Q.shape[1] > 0 and bool((Q[:, 0] == 1).all())
-        centre = intercept and isinstance(kernel, Linear) and penalty == "rkhs" and not sp.issparse(X)
+        self.intercept = Q.shape[1] > n_confounds and bool((Q[:, 0] == 1).all())
+        centre = self.intercept and isinstance(kernel, Linear) and penalty == "rkhs" and not sp.issparse(X)
         self.shift = X[self.active].mean(0) if centre else None
 
     def subset(self, rows):
@@ -80,6 +84,31 @@ class Problem:
     def drops_basis(self):
         """Whether leaving out a row also takes its basis function away."""
         return self.penalty == "coef" and self.basis == "train"
+
+    @property
+    def more_columns(self):
+        """Whether Q holds more than an intercept: a constant is always determined, other columns may not be."""
+        return self.Q.shape[1] > self.intercept
+
+    @property
+    def confounds(self):
+        """The columns of Q whose part the scores leave out, as a slice."""
+        return slice(self.Q.shape[1] - self.n_confounds, None)
+
+    def span(self, rows):
+        """Orthonormal basis of the whitened columns of Q on ``rows``, which must determine all of them."""
+        Q = self.root_w[rows][:, None] * self.Q[rows]
+        Qo, R = np.linalg.qr(Q)
+        tolerance = 8 * np.sqrt(len(rows)) * np.finfo(Q.dtype).eps
+        lost = np.flatnonzero(np.abs(R.diagonal()) <= tolerance * np.linalg.norm(Q, axis=0)[: len(R)])
+        if len(lost) or len(rows) < Q.shape[1]:
+            column = min([*lost, len(R)]) - self.intercept
+            raise SingularBlockError(
+                f"confounds: column {column} is a linear combination of {'the intercept and ' * self.intercept}the"
+                f" columns before it on the {len(rows)} rows (of positive weight) to be fitted. Drop it (indicators of"
+                " the levels of a factor: all but one), or use splits whose training parts hold rows of every level."
+            )
+        return Qo
 
     def n_features(self, n_rows):
         """Number of explicit features where P is held through them, else None."""
