@@ -1,0 +1,319 @@
+"""Fewer instances for large n: rows kept at random, or averages of rows of one class in kernel space.
+
+An average is taken where the kernel works, in feature space, so its inner products are means of the kernel matrix:
+
+    phi_a = 1/g_a sum_{i in a} phi(x_i)        K_avg = M K M',   M_ai = 1/g_a for the g_a members i of instance a
+
+(Treder 2018, "kernel averaging", LNCS 11309; recommended for large n in Treder 2019, section 3). The mean of g
+independent rows of a class has 1/g of their scatter about the class mean. Subsampling is M with one 1 in each row.
+
+Neither K nor M is formed: the kernel is evaluated for a few rows at a time, at most ``BUDGET`` entries, and summed at
+once; with a linear kernel the rows themselves are averaged. Cost: n^2/2 kernel values (n d operations with a linear
+kernel), memory r^2 for r instances and the budget.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y, column_or_1d, gen_batches
+from sklearn.utils.multiclass import type_of_target
+
+from foldless._array import require_memory
+from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
+
+__all__ = ["Reduced", "partition", "reduce_instances"]
+
+BUDGET = 2**25  # kernel values held at once: 256 MiB of float64
+ARRAYS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+class Reduced(NamedTuple):
+    """Instances that stand for many rows, ready for an estimator with ``kernel="precomputed"``.
+
+    Attributes
+    ----------
+    K : ndarray of shape (n_instances, n_instances)
+        Gram matrix of the instances.
+    y : ndarray of shape (n_instances,)
+        Their labels (or values, where rows were kept).
+    members : list of ndarray
+        The row numbers that each instance averages.
+    sizes : ndarray of shape (n_instances,)
+        Their numbers, for use as ``sample_weight``: for a model f that is affine in feature space, the squared errors
+        of the g rows of an instance add up to g times its own, plus the scatter of f within it.
+    groups : ndarray of shape (n_instances,) or None
+        Group of each instance, for splitters and permutations.
+    kernel : object
+        The kernel with its resolved parameters.
+    X : {ndarray, csr matrix} of shape (n_samples, n_features)
+        The rows that were reduced.
+    """
+
+    K: np.ndarray
+    y: np.ndarray
+    members: list
+    sizes: np.ndarray
+    groups: np.ndarray | None
+    kernel: Any
+    X: Any
+
+    def gram(self, X_new, members=None):
+        """Kernel between new rows and the instances, which ``predict`` of an estimator fitted on ``K`` expects.
+
+        Parameters
+        ----------
+        X_new : {array-like, sparse matrix} of shape (n_new, n_features)
+            New rows; for a precomputed kernel, their kernel with all rows that were reduced.
+        members : list of array-like of int, default=None
+            Averages of these rows of ``X_new`` in place of the rows, for instance from :func:`partition`.
+
+        Returns
+        -------
+        ndarray of shape (n_new, n_instances) or (len(members), n_instances)
+        """
+        X_new = check_array(X_new, **ARRAYS)
+        if X_new.shape[1] != self.X.shape[1]:
+            raise ValueError(
+                f"X_new has {X_new.shape[1]} columns and X had {self.X.shape[1]}; give new rows of the same features"
+                " (for kernel='precomputed': their kernel with each of the rows that were reduced)."
+            )
+        n = X_new.shape[0]
+        rows = np.arange(n)[:, None] if members is None else [np.asarray(rows) for rows in members]
+        if len(rows) == 0 or not all(
+            numbers.ndim == 1 and numbers.size and numbers.dtype.kind in "iu" and 0 <= min(numbers) <= max(numbers) < n
+            for numbers in rows
+        ):
+            raise ValueError(f"members must hold row numbers of X_new, 0 to {n - 1}, at least one for each average.")
+        return _averaged_gram(self.kernel, X_new, rows, self.X, self.members)
+
+
+def reduce_instances(
+    X,
+    y,
+    *,
+    method="average",
+    size=None,
+    kernel="rbf",
+    gamma="scale",
+    degree=3,
+    coef0=1.0,
+    eta=1.0,
+    groups=None,
+    random_state=None,
+):
+    """Gram matrix and labels of fewer instances: averages of rows of one class in feature space, or a subsample.
+
+    Cross-validation, tuning and permutations of the instances are exact *for them*: each held-out instance is predicted
+    as by a refit on the others. They are not the numbers of the original rows; averages are easier to classify
+    than single rows. To judge predictions of single rows, keep some aside and use :meth:`Reduced.gram`.
+
+    Averages are made with the labels, before any split; a permutation test of them permutes the labels of instances,
+    not of rows. It is valid where the labels of the rows are exchangeable and all instances average equally many
+    rows. Averages of fewer rows scatter more: with unequal ``sizes``, permute among instances of equal size only.
+    ``gamma="scale"`` is resolved on all rows.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The rows; for ``kernel="precomputed"`` their Gram matrix.
+    y : array-like of shape (n_samples,)
+        Class labels; with ``method="subsample"`` also values of a regression.
+    method : {"average", "subsample"}, default="average"
+        Average random sets of rows of the same class, or keep some of the rows, in the same proportions of classes and
+        at least one of each.
+    size : int or float, default=None
+        For averages the number of rows in one, 5 by default; the rows of each class that are left over are spread, so
+        that the instances of a class differ by at most one row. For a subsample the number of rows that are kept, or
+        their fraction in (0, 1]; 0.2 by default.
+    kernel, gamma, degree, coef0, eta
+        The kernel, as in the estimators.
+    groups : array-like of shape (n_samples,), default=None
+        Rows that belong together. Rows of different groups are never averaged, so that splitting by the returned
+        ``groups`` keeps every row of a group on one side.
+    random_state : int, RandomState instance or None, default=None
+        Draws the sets, or the rows that are kept.
+
+    Returns
+    -------
+    Reduced
+        Named tuple of ``K``, ``y``, ``members``, ``sizes``, ``groups``, ``kernel`` and ``X``, with the method ``gram``.
+        Instances come in the order of their first rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from foldless import KernelFisherDiscriminant
+    >>> from foldless.model_selection import cross_val_score
+    >>> from foldless.reduction import reduce_instances
+    >>> X, y = load_digits(return_X_y=True)
+    >>> few = reduce_instances(X[:1500], y[:1500], size=5, random_state=0)
+    >>> few.K.shape
+    (300, 300)
+    >>> machine = KernelFisherDiscriminant(kernel="precomputed", alpha=0.01)
+    >>> print(cross_val_score(machine, few.K, few.y, cv=10).mean().round(3))
+    1.0
+    >>> machine = machine.fit(few.K, few.y, sample_weight=few.sizes)
+    >>> print(round(machine.score(few.gram(X[1500:]), y[1500:]), 3))
+    0.936
+    """
+    X, y = check_X_y(X, y, **ARRAYS, multi_output=True)
+    kernel = resolve(kernel, X, gamma=gamma, degree=degree, coef0=coef0, eta=eta)
+    if isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
+        raise ValueError(f"X has shape {X.shape}; kernel='precomputed' expects the square Gram matrix of all rows.")
+    if groups is not None:
+        groups = column_or_1d(groups)
+        check_consistent_length(X, groups)
+    if method == "average":
+        members = partition(y, size=5 if size is None else size, groups=groups, random_state=random_state)
+    elif method == "subsample":
+        members = _subsample(y, 0.2 if size is None else size, random_state)
+    else:
+        raise ValueError(f"method={method!r} is unknown; use 'average' or 'subsample'.")
+    first = np.array([rows[0] for rows in members])
+    return Reduced(
+        K=_averaged_gram(kernel, X, members),
+        y=y[first],
+        members=members,
+        sizes=_sizes(members),
+        groups=None if groups is None else groups[first],
+        kernel=kernel,
+        X=X,
+    )
+
+
+def partition(y, *, size=5, groups=None, random_state=None):
+    """Random sets of about ``size`` rows, each of one class and of one group.
+
+    A class (in a group) of m rows makes m / size sets, rounded and at least one; their sizes differ by at most one.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Class labels.
+    size : int, default=5
+        Rows in a set.
+    groups : array-like of shape (n_samples,), default=None
+        Rows that may be together.
+    random_state : int, RandomState instance or None, default=None
+        Draws the sets.
+
+    Returns
+    -------
+    list of ndarray
+        Sorted row numbers of each set, in the order of their first rows.
+
+    Examples
+    --------
+    >>> from foldless.reduction import partition
+    >>> members = partition([0, 0, 0, 1, 1, 1, 1], size=2, random_state=0)
+    >>> sorted(map(len, members))
+    [1, 2, 2, 2]
+    """
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
+        raise ValueError(f"size={size!r} must be an integer >= 1, the number of rows that are averaged into one.")
+    codes = _classes(y)
+    if codes is None:
+        raise ValueError(
+            f"y holds {type_of_target(y)} targets and only rows of one class can be averaged;"
+            " use method='subsample', or bin the values yourself."
+        )
+    cells = codes
+    if groups is not None:
+        groups = column_or_1d(groups)
+        check_consistent_length(codes, groups)
+        codes_of_groups = np.unique(groups, return_inverse=True)[1]
+        cells = codes * (codes_of_groups.max() + 1) + codes_of_groups
+    rng = check_random_state(random_state)
+    members: list = []
+    for cell in np.unique(cells):
+        rows = rng.permutation(np.flatnonzero(cells == cell))
+        members += map(np.sort, np.array_split(rows, max(1, (2 * len(rows) + size) // (2 * size))))
+    return sorted(members, key=lambda rows: rows[0])
+
+
+def _subsample(y, size, random_state):
+    """One row for each of ``size`` instances: every class in proportion, and at least once."""
+    n = len(y)
+    whole = isinstance(size, int | np.integer) and not isinstance(size, bool) and 1 <= size <= n
+    share = isinstance(size, float | np.floating) and 0 < size <= 1
+    if not (whole or share):
+        raise ValueError(
+            f"size={size!r} must be the number of rows to keep, 1 to {n}, or their fraction, a float in (0, 1]."
+        )
+    codes = _classes(y)
+    strata = np.zeros(n, int) if codes is None else codes
+    counts = np.bincount(strata)
+    keep = max(1, round(size * n)) if share else size
+    if keep < len(counts):
+        raise ValueError(f"size={size!r} keeps {keep} rows and y has {len(counts)} classes; keep one of each or more.")
+    order = check_random_state(random_state).permutation(n)
+    turn = np.empty(n)  # the j-th row of a class of m comes at j / m: any beginning of the queue is in proportion
+    for code, count in enumerate(counts):
+        turn[strata[order] == code] = np.arange(count) / count
+    return [np.array([row]) for row in np.sort(order[np.argsort(turn, kind="stable")[:keep]])]
+
+
+def _classes(y):
+    """Codes 0, 1, ... of class labels; None for values of a regression."""
+    if type_of_target(y, input_name="y") not in ("binary", "multiclass"):
+        return None
+    return np.unique(column_or_1d(y), return_inverse=True)[1]
+
+
+# -- means of the kernel -----------------------------------------------------------------------------------------------
+
+
+def _averaged_gram(kernel, X, rows, Z=None, columns=None):
+    """M K M' of the instances ``rows`` of X with the instances ``columns`` of Z (of X with themselves without Z)."""
+    alone = Z is None
+    Z, columns = (X, rows) if alone else (Z, columns)
+    require_memory((len(rows), len(columns)), X.dtype, "the Gram matrix of the reduced instances")
+    if isinstance(kernel, Linear):
+        return kernel.gram(_means(X, rows), None if alone else _means(Z, columns))
+    if isinstance(kernel, Precomputed):
+        K = _mean_blocks(lambda i, j: kernel.gram(X[i][:, j]), rows, columns, X.dtype)
+    elif isinstance(kernel, Custom) or not alone:
+        K = _mean_blocks(lambda i, j: kernel.gram(X[i], Z[j]), rows, columns, X.dtype)
+    else:
+        return _mean_blocks(lambda i, j: kernel.gram(X[i], X[j]), rows, rows, X.dtype, symmetric=True)
+    if alone:
+        check_symmetric(K, "the averaged Gram matrix")
+    return K
+
+
+def _means(X, members):
+    """Means of the member rows, M X."""
+    sizes = _sizes(members)
+    M = sp.csr_array(
+        (np.repeat(1.0 / sizes, sizes).astype(X.dtype), np.concatenate(members), np.r_[0, np.cumsum(sizes)]),
+        shape=(len(members), X.shape[0]),
+    )
+    return M @ X
+
+
+def _mean_blocks(gram, rows, columns, dtype, *, symmetric=False):
+    """Means of the blocks rows x columns of a kernel matrix, of which ``gram(i, j)`` gives any part.
+
+    Rows are gone through in chunks and each chunk is summed over the members of the columns, then of the rows. A
+    symmetric matrix is evaluated from the chunk's own instance on, and mirrored.
+    """
+    i, j = np.concatenate(rows), np.concatenate(columns)
+    sizes, widths = _sizes(rows), _sizes(columns)
+    owner, starts = np.repeat(np.arange(len(rows)), sizes), np.cumsum(widths) - widths
+    K = np.zeros((len(rows), len(columns)), dtype)
+    for chunk in gen_batches(len(i), max(1, BUDGET // len(j))):
+        mine = owner[chunk]
+        first = mine[0] if symmetric else 0
+        part = np.add.reduceat(gram(i[chunk], j[starts[first] :]), starts[first:] - starts[first], axis=1)
+        K[mine[0] : mine[-1] + 1, first:] += np.add.reduceat(part, np.flatnonzero(np.diff(mine, prepend=-1)), axis=0)
+    K /= sizes[:, None]
+    K /= widths
+    if symmetric:
+        for a in range(1, len(K)):
+            K[a, :a] = K[:a, a]
+    return K
+
+
+def _sizes(members):
+    return np.array([len(rows) for rows in members])
