@@ -32,6 +32,7 @@ LAYERS = [
     "gradient",
     "selection",
     "search",
+    "columns",
     "metrics",
     "permutation",
     "reduction",

@@ -199,8 +199,6 @@ class Solution(Model):
 
     def __init__(self, problem, rows, Y, precision=None):
         self.problem, self.rows = problem, rows
-        if problem.more_columns:
-            self.span = problem.span(rows)
         self.Y = np.ascontiguousarray(self.root * Y)
         self._own_precision = problem.precision(rows) if precision is None else precision
         self.choice = self._own_precision.choice

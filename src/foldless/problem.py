@@ -54,7 +54,7 @@ class Problem:
         self.active = self._functions = np.flatnonzero(self.root_w)
         self.X = X
         # With an intercept P sees no constants: taking the mean out of linear features only improves the rounding.
-        self.intercept = Q.shape[1] > n_confounds and bool((Q[:, 0] == 1).all())
+        self.intercept = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
         centre = self.intercept and isinstance(kernel, Linear) and penalty == "rkhs" and not sp.issparse(X)
         self.shift = X[self.active].mean(0) if centre else None
 
@@ -74,8 +74,18 @@ class Problem:
         other.active = np.flatnonzero(other.root_w)
         return other
 
+    def with_confounds(self, C, *, in_score=False):
+        """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps their part in the scores."""
+        return self.at(Q=np.hstack([self.Q, C]), n_confounds=0 if in_score else C.shape[1])
+
+    def trained_on(self, rows):
+        """The same rows, all but ``rows`` with weight 0 and without their basis functions, as if never seen."""
+        other = self.restricted(rows)
+        other._functions = other.active
+        return other
+
     def at(self, **changes):
-        """The same rows with another ``kernel`` or ``alpha``."""
+        """The same rows with another ``kernel``, ``alpha`` or Q."""
         other = copy(self)
         vars(other).update(changes)
         return other
@@ -169,6 +179,8 @@ class Problem:
 
     def precision(self, rows, K=None):
         """P of the whitened problem on ``rows``, in the holder that suits it; K = gram(rows, rows) where known."""
+        if self.more_columns:
+            self.span(rows)  # complains where they are dependent
         root = self.root_w[rows][:, None]
         Q = root * self.Q[rows]
         r = self.n_features(len(rows))

@@ -114,13 +114,18 @@ class Discriminant:
         """Whether the decision is shifted to the best leave-one-out cut."""
         return self.n_classes == 2 and self.threshold == "loo"
 
+    @property
+    def needs_axes(self):
+        """Whether decisions take more of the class matrices than the masses."""
+        return self.n_classes > 2 or self.threshold == "centroid"
+
     def targets(self, codes, dtype):
         """The indicator matrix."""
         return indicator(codes, self.n_classes, dtype)
 
     def scores(self, fits, moments):
         """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
-        if self.n_classes == 2 and self.threshold != "centroid":
+        if not self.needs_axes:
             slopes, _ = self.affine(moments)
             return fits[..., 0] * slopes[..., None, 0, 0] + fits[..., 1] * slopes[..., None, 1, 0]
         mass = moments.mass
@@ -139,7 +144,7 @@ class Discriminant:
         """
         mass = moments.mass
         nu = mass.sum(-1, keepdims=True)
-        if self.n_classes == 2 and self.threshold != "centroid":
+        if not self.needs_axes:
             share = _safe_inverse(mass / nu) if self.threshold == "fisher" else np.ones_like(mass)
             return (share * np.array([-1, 1], mass.dtype))[..., None], np.zeros_like(nu)
         scalings, centroids, _ = self.axes(moments)

@@ -14,9 +14,9 @@ class Progress:
         self.done, self._start = 0, time.monotonic()
         self._last = self._start
 
-    def step(self, note=""):
-        """One more is done."""
-        self.done += 1
+    def step(self, note="", steps=1):
+        """One more is done, or several."""
+        self.done += steps
         self._show(note)
 
     def skip(self, steps):

@@ -1,0 +1,197 @@
+"""Held-out decisions of many labelings at once (Treder 2019, section 2.5 and "Permutation tests").
+
+P never sees Y, so labelings are columns: one product P Y for all of them, then for every held-out set te
+
+    E_te = P_te,te^-1 A_te,    F_te = Y_te - E_te,    U = alpha (Y' A - E_te' A_te),    A = P Y
+
+and for a discriminant one c x c problem a labeling. U is the form of ``foldless.holdout`` with A_te = P_te,te E_te put
+in. With an intercept the fits of all indicators add up to one (P 1 = 0), so one class needs no column: two classes
+are one column a labeling. Decisions are those of the estimator refitted on the training part, up to a constant a row
+that all classes share. A class that a training part lacks never wins there; a training part of one class votes for it.
+
+Cost: 2 n^2 flops a column, and t^2 for every held-out set.
+"""
+
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from foldless.holdout import Part, Solution
+from foldless.kernels import Linear
+from foldless.moments import Moments
+from foldless.precision import LowRank
+from foldless.readout import OneAgainstAll
+from foldless.task import Task
+
+
+class Solver:
+    """P of one problem, ready for any number of columns; J as well where rows take their basis functions along."""
+
+    def __init__(self, problem, rows=None, precision=None):
+        self.problem = problem
+        self.rows = problem.active if rows is None else rows
+        P = problem.precision(self.rows) if precision is None else precision
+        self.choice = P.choice
+        self.P = P if isinstance(P, LowRank) else P.explicit()
+        self.P.choice = self.choice
+        self.sites = self.solve(np.zeros((problem.n, 1), problem.dtype)).precision
+
+    def solve(self, Y):
+        """The fit of the columns Y (n, m), all rows of X."""
+        solution = Solution(self.problem, self.rows, Y[self.rows], self.P)
+        if hasattr(self, "sites"):
+            solution.precision = self.sites
+        return solution
+
+
+@dataclass
+class Labelings:
+    """b labelings of one task. ``truth``: (b, n) class numbers, or (b, m, n) values for a regression."""
+
+    task: Task
+    truth: np.ndarray
+
+    @classmethod
+    def of(cls, task, orders):
+        """The labelings that give row i the label of row ``orders[j, i]``."""
+        if task.codes is not None:
+            return cls(task, task.codes[orders])
+        return cls(task, np.ascontiguousarray(task.Y[orders].transpose(0, 2, 1)))
+
+    def __len__(self):
+        return len(self.truth)
+
+    @property
+    def spared(self):
+        """Classes without a column: their fits follow from the others'."""
+        return int(self.task.codes is not None and self.task.problem.intercept)
+
+    @property
+    def width(self):
+        """Columns of each labeling."""
+        return self.task.Y.shape[1] if self.task.codes is None else self.task.n_classes - self.spared
+
+    def columns(self):
+        """Targets (n, b * width): values, or indicators of the classes that have a column."""
+        n, dtype = self.task.problem.n, self.task.Y.dtype
+        if self.task.codes is None:
+            return self.truth.reshape(-1, n).T
+        classes = np.arange(self.spared, self.task.n_classes)
+        return (self.truth[:, None, :] == classes[:, None]).reshape(-1, n).T.astype(dtype)
+
+    def split(self, columns):
+        """Columns (t, b * width) as (b, width, t), contiguous."""
+        return np.ascontiguousarray(columns.T).reshape(len(self), self.width, -1)
+
+    def only(self, chosen):
+        """Some of the labelings."""
+        return replace(self, truth=self.truth[chosen])
+
+
+class Fitted:
+    """Labelings with P applied: decisions of all of them for any training part."""
+
+    def __init__(self, solver, labelings):
+        self.solver, self.labelings = solver, labelings
+        self.solution = solver.solve(labelings.columns())
+        self._whole = None
+
+    def only(self, chosen):
+        """The same for some of the labelings."""
+        other, width = copy(self), self.labelings.width
+        other.labelings, other._whole = self.labelings.only(chosen), None
+        columns = (np.arange(len(self.labelings))[chosen][:, None] * width + np.arange(width)).ravel()
+        other.solution = self.solution.only(columns)
+        return other
+
+    def part(self, train):
+        """The model of the rows ``train``."""
+        removed = np.flatnonzero(~np.isin(self.solution.rows, train))
+        return Part(self.solution, removed) if len(removed) else self.solution
+
+    def decisions(self, model, fits):
+        """Decisions (b, k, t) from the fits (t, b * width) of a model of all columns."""
+        labelings, task = self.labelings, self.labelings.task
+        F = labelings.split(fits)
+        if task.codes is None:
+            return F
+        if labelings.spared:
+            F = np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1)
+        mass = self._masses(model)
+        if isinstance(task.readout, OneAgainstAll):
+            return _against_all(F, mass)
+        slopes, offsets = task.readout.affine(self._moments(model, mass))
+        D = np.swapaxes(slopes, -1, -2) @ F
+        D += offsets[:, :, None]
+        return D
+
+    def _totals(self):
+        """Class masses (b, width) and Y' A (b, width, width) of all rows."""
+        if self._whole is None:
+            labelings, solution = self.labelings, self.solution
+            mass = (solution.root.T @ solution.Y).reshape(len(labelings), -1)
+            Y, A = labelings.split(solution.Y), labelings.split(solution.A)
+            self._whole = mass, Y @ A.transpose(0, 2, 1)
+        return self._whole
+
+    def _masses(self, model):
+        """Masses (b, c) of the classes in the training part."""
+        mass, solution = self._totals()[0], self.solution
+        total = np.square(solution.root).sum()
+        if isinstance(model, Part):
+            te = model.removed
+            mass = mass - (solution.root[te].T @ solution.Y[te]).reshape(mass.shape)
+            total = total - np.square(solution.root[te]).sum()
+        if self.labelings.spared:
+            mass = np.concatenate([total - mass.sum(1, keepdims=True), mass], 1)
+        return np.where(mass > 1e-10 * total, mass, 0.0)  # what is left of an empty class is rounding
+
+    def _moments(self, model, mass):
+        """Class matrices (b, c, c) of the training part."""
+        labelings, problem = self.labelings, self.solver.problem
+        N = mass[:, :, None] * np.eye(mass.shape[1], dtype=mass.dtype)
+        if not labelings.task.readout.needs_axes:
+            return Moments(N, np.zeros_like(N))  # masses are all that is asked for
+        U = self._totals()[1]
+        if isinstance(model, Part):
+            E, A = labelings.split(model.E), labelings.split(self.solution.site_A[model.sites])
+            U = U - E @ A.transpose(0, 2, 1)
+        # From the classes with a column to all: the indicators add up to one, their A and confound_B to zero.
+        full = np.eye(mass.shape[1], dtype=mass.dtype)[:, labelings.spared :]
+        full[: labelings.spared] = -1.0
+        U = problem.alpha * (full @ U @ full.T)
+        if not problem.n_confounds:
+            return Moments(N, U)
+        rest = labelings.split(model.unexplained)
+        B = full @ labelings.split(model.confound_B)  # (b, c, q)
+        sums = full @ labelings.split(model.C.T @ model.Y)
+        if labelings.spared:
+            sums[:, 0] += (model.C.T @ model.root)[:, 0]
+        return Moments(N, U, full @ (rest @ rest.transpose(0, 2, 1)) @ full.T, N - U - sums @ B.transpose(0, 2, 1))
+
+
+def _against_all(F, mass):
+    """Decisions of targets +-1 from the fits of indicators: the fit of a column of ones is the sum of all of them."""
+    least = np.finfo(F.dtype).min
+    if F.shape[1] == 2:
+        D = F[:, 1:] - F[:, :1]
+        return np.where(mass[:, :1, None] == 0, 1.0, np.where(mass[:, 1:, None] == 0, -1.0, D))
+    D = 2.0 * F - F.sum(1, keepdims=True)
+    if (mass == 0).any():
+        D[mass == 0] = least
+    return D
+
+
+def fits_at(model, X, rows):
+    """Fits (t, m) of a model at other features X of the rows ``rows``: what generalisation asks for."""
+    problem = model.problem
+    Q = problem.Q[rows]
+    if problem.n_confounds:
+        Q = Q.copy()
+        Q[:, problem.confounds] = 0.0
+    if isinstance(problem.kernel, Linear):
+        coef, B = model.linear()
+        return X @ coef + Q @ B
+    _, beta = model.expansion()
+    return problem.gram_new(X, model.rows) @ beta + Q @ model.B

@@ -1,0 +1,130 @@
+"""Scores of many labelings at once: one function each, from held-out decisions and truth to a number a labeling.
+
+Decisions D have shape (b, k, t): b labelings, k decision columns (one for two classes, else one a class; one for each
+output of a regression), t held-out rows. The truth is (b, t) class numbers or (b, k, t) values. Definitions are those
+of scikit-learn's metrics of the same name, row by row of b; two are ours:
+
+    ber           balanced error rate, 1 - balanced_accuracy: a loss, smaller is better (Cawley 2006, section I-A)
+    correlation   Pearson's r of predictions and values, averaged over outputs; 0 where one of them is constant
+
+To add a metric write one function and one entry in ``METRICS``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn import metrics as theirs
+
+
+def chosen(D):
+    """Class numbers (b, t) of the decisions: by sign for two classes, else the first of the largest."""
+    if D.shape[1] == 1:
+        return (D[:, 0] > 0).astype(np.intp)
+    best, which = D[:, 0].copy(), np.zeros(D[:, 0].shape, np.intp)
+    for k in range(1, D.shape[1]):  # a few passes over contiguous rows; argmax along a short axis is slow
+        better = D[:, k] > best
+        np.copyto(best, D[:, k], where=better)
+        which[better] = k
+    return which
+
+
+def accuracy(D, codes):
+    """Share of rows that get their own label."""
+    return np.count_nonzero(chosen(D) == codes, axis=1) / codes.shape[1]
+
+
+def balanced_accuracy(D, codes):
+    """Mean over the classes present of the share of their rows that get their own label."""
+    right = chosen(D) == codes
+    total, present = np.zeros(len(D)), np.zeros(len(D))
+    for k in range(max(2, D.shape[1])):
+        mine = codes == k
+        size = np.count_nonzero(mine, axis=1)
+        total += np.count_nonzero(right & mine, axis=1) / np.maximum(size, 1)
+        present += size > 0
+    return total / present
+
+
+def ber(D, codes):
+    """Balanced error rate."""
+    return 1.0 - balanced_accuracy(D, codes)
+
+
+def roc_auc(D, codes):
+    """Area under the ROC curve of two classes; nan where a labeling has one class only among these rows."""
+    f = D[:, 0]
+    # Decisions of equal rows tie up to rounding, which shall not decide their order.
+    low, high = f.min(1, keepdims=True), f.max(1, keepdims=True)
+    spread = np.where(high > low, high - low, 1.0)
+    ranks = rankdata(np.round((f - low) / spread, 10), axis=1)
+    up = codes == 1
+    n_up = np.count_nonzero(up, axis=1)
+    pairs = n_up * (codes.shape[1] - n_up)
+    wins = np.where(up, ranks, 0.0).sum(1) - n_up * (n_up + 1) / 2
+    return np.divide(wins, pairs, out=np.full(len(D), np.nan), where=pairs > 0)
+
+
+def r2(D, T):
+    """Coefficient of determination, averaged over outputs; of constant values 1 if they are met, else 0."""
+    residual = np.square(T - D).sum(2)
+    total = np.square(T - T.mean(2, keepdims=True)).sum(2)
+    constant = total == 0
+    ratio = np.divide(residual, total, out=(residual > 0).astype(residual.dtype), where=~constant)
+    return (1.0 - ratio).mean(1)
+
+
+def neg_mean_squared_error(D, T):
+    """Minus the mean squared error, averaged over outputs."""
+    return -np.square(T - D).mean(2).mean(1)
+
+
+def correlation(D, T):
+    """Pearson's correlation of predictions and values, averaged over outputs; 0 where one is constant."""
+    D, T = D - D.mean(2, keepdims=True), T - T.mean(2, keepdims=True)
+    size = np.sqrt(np.square(D).sum(2) * np.square(T).sum(2))
+    return np.divide((D * T).sum(2), size, out=np.zeros_like(size), where=size > 0).mean(1)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score with what a permutation test must know about it."""
+
+    function: Callable
+    labels: bool  # of class labels or of values
+    theirs: Callable  # the same of one labeling: (truth, predictions or decisions)
+    response: str = "predict"  # what it judges
+    greater: bool = True  # whether larger is better
+    rows: int = 1  # held-out rows it takes at least
+    classes: int | None = None  # number of classes it is made for
+
+    def scorer(self):
+        """scikit-learn's scorer of the plain value."""
+        return theirs.make_scorer(self.theirs, response_method=self.response)
+
+
+def _one(function):
+    """A vectorised function of values as one of (truth, predictions)."""
+
+    def score(truth, predictions):
+        columns = [np.asarray(each, float).reshape(len(truth), -1).T[None] for each in (predictions, truth)]
+        return float(function(*columns)[0])
+
+    score.__name__ = function.__name__
+    return score
+
+
+def _ber(truth, predictions):
+    return 1.0 - theirs.balanced_accuracy_score(truth, predictions)
+
+
+METRICS = {
+    "accuracy": Metric(accuracy, True, theirs.accuracy_score),
+    "balanced_accuracy": Metric(balanced_accuracy, True, theirs.balanced_accuracy_score),
+    "ber": Metric(ber, True, _ber, greater=False),
+    "roc_auc": Metric(roc_auc, True, theirs.roc_auc_score, "decision_function", rows=2, classes=2),
+    "r2": Metric(r2, False, theirs.r2_score, rows=2),
+    "neg_mean_squared_error": Metric(neg_mean_squared_error, False, _one(neg_mean_squared_error)),
+    "correlation": Metric(correlation, False, _one(correlation), rows=2),
+}

@@ -1,0 +1,245 @@
+"""Ways to the cross-validated scores of many labelings, from the quickest to the most general.
+
+    ByColumns   labelings are columns: one P for all of them (behind fitted steps of a pipeline one P for each split)
+    OneByOne    the same P, but scikit-learn's loop for every labeling: scorers that want probabilities or estimators
+    Anew        a cross-validation for every labeling: weights that follow the labels, and models without a closed form
+
+Each takes ``orders`` (b, n), labeling j giving row i the label of row orders[j, i], and their splits, and returns the b
+mean scores over the splits.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn import model_selection as skl
+from sklearn.base import clone
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+from foldless.columns import Fitted, Labelings, Solver, fits_at
+from foldless.metrics import METRICS, Metric
+from foldless.model_selection._outer import Labels, Values
+from foldless.model_selection._path import RefitWarning, build_task
+from foldless.model_selection._standin import Run, StandIn
+from foldless.model_selection._validation import _scoring_of_rows
+from foldless.readout import OneAgainstAll
+from foldless.task import Task
+
+ARRAYS = 8  # arrays of the size of the columns alive at a time
+ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are no quicker
+
+
+@dataclass
+class Given:
+    """The data of one test."""
+
+    X: object
+    y: object
+    sample_weight: object = None
+    confounds: object = None
+    confounds_in_score: bool = False
+
+    def task(self, estimator):
+        """(task, classes, flat), or the Path of a refit."""
+        extra = {} if self.confounds is None else {"confounds": self.confounds, "in_score": self.confounds_in_score}
+        return build_task(estimator, self.X, self.y, self.sample_weight, **extra)
+
+
+@dataclass
+class Judge:
+    """Scores of decisions: at once by a metric, or one labeling after the other by a scorer."""
+
+    metric: Metric | None
+    scorer: object
+    classes: np.ndarray | None
+    flat: bool
+
+    @classmethod
+    def of(cls, scoring, scorer, task, classes, flat):
+        """The judge of a scoring, or None where decisions are not enough for it."""
+        metric = METRICS.get(scoring) if isinstance(scoring, str) else None
+        if task.readout.cuts:  # the cut is made from leave-one-out scores of every labeling
+            return None
+        suits = metric is not None and metric.labels == (classes is not None)
+        if suits and metric.classes in (None, task.n_classes):
+            return cls(metric, scorer, classes, flat)
+        response = getattr(scorer, "_response_method", None)
+        plain = response == "predict" or (response == "decision_function" and _absolute(task))
+        return cls(None, scorer, classes, flat) if isinstance(scorer, _BaseScorer) and plain else None
+
+    def __call__(self, D, truth):
+        """Scores (b,) of decisions (b, k, t)."""
+        if self.metric is not None:
+            return self.metric.function(D, truth)
+        rows = np.arange(D.shape[2])[:, None]
+        scores = np.empty(len(D))
+        for j, (decision, true) in enumerate(zip(D, truth, strict=True)):
+            if self.classes is None:
+                values = decision[0] if self.flat else decision.T
+                scores[j] = self.scorer(Values(values), rows, true[0] if self.flat else true.T)
+            else:
+                outputs = Labels(self.classes, decision[0] if len(decision) == 1 else decision.T)
+                scores[j] = self.scorer(outputs, rows, self.classes[true])
+        return scores
+
+
+def _absolute(task):
+    """Whether decisions of columns are the decision function itself, not up to a constant a row."""
+    return task.codes is None or task.n_classes == 2 or isinstance(task.readout, OneAgainstAll)
+
+
+def chunk(task, memory_limit):
+    """Labelings to work on at a time within so many bytes."""
+    entries = min(ENTRIES, memory_limit // (ARRAYS * task.problem.dtype.itemsize))
+    width = Labelings(task, np.empty((0, 0))).width
+    return max(1, int(entries // (task.problem.n * width)))
+
+
+def _split_lists(orders, splits, resplit):
+    """The splits of every labeling."""
+    return splits if resplit else [splits] * len(orders)
+
+
+@dataclass
+class ByColumns:
+    """Scores of columns; ``folds`` holds a solver for each split behind fitted steps, else ``solver`` serves all."""
+
+    task: Task
+    judge: Judge
+    solver: Solver | None = None
+    folds: list | None = None
+
+    def scores(self, orders, splits, resplit=False):
+        """Mean scores (b,)."""
+        labelings = Labelings.of(self.task, orders)
+        if self.folds is not None:
+            each = [
+                self._fold(Fitted(solver, labelings), *split) for solver, split in zip(self.folds, splits, strict=True)
+            ]
+            return _mean(np.array(each).T)
+        fitted = Fitted(self.solver, labelings)
+        if not resplit:
+            return _mean(np.array([self._fold(fitted, train, test) for train, test in splits]).T)
+        scores = np.empty(len(orders))
+        for j, own in enumerate(splits):
+            one = fitted.only([j])
+            scores[j] = np.mean([self._fold(one, train, test)[0] for train, test in own])
+        return scores
+
+    def _fold(self, fitted, train, test):
+        model = fitted.part(train)
+        return self.judge(fitted.decisions(model, model.fits(test)), fitted.labelings.truth[..., test])
+
+    def generalised(self, orders, splits, others):
+        """Scores (b, k) of the models trained here at the features ``others`` (k arrays) of the held-out rows."""
+        labelings = Labelings.of(self.task, orders)
+        total = np.zeros((len(orders), len(others)))
+        shared = None if self.folds is not None else Fitted(self.solver, labelings)
+        for number, (train, test) in enumerate(splits):
+            fitted = shared or Fitted(self.folds[number], labelings)
+            model, truth = fitted.part(train), labelings.truth[..., test]
+            for k, X in enumerate(others):
+                rows = _safe_indexing(X, test) if self.folds is None else self.folds[number].transform(X, test)
+                total[:, k] += self.judge(fitted.decisions(model, fits_at(model, rows, test)), truth)
+        return total / len(splits)
+
+
+def _mean(scores):
+    """Means over splits of (b, n_splits), summed as NumPy sums a vector: equal scores stay equal."""
+    return np.ascontiguousarray(scores).mean(1)
+
+
+class StepSolver(Solver):
+    """P of a training part behind the fitted steps of a pipeline."""
+
+    def __init__(self, steps, last, given, train):
+        self.steps = clone(steps).fit(_safe_indexing(given.X, train))
+        data = replace(given, X=self.steps.transform(given.X))
+        task = data.task(last)[0]
+        weight = given.sample_weight
+        part = replace(
+            data,
+            X=_safe_indexing(data.X, train),
+            y=_safe_indexing(given.y, train),
+            sample_weight=None if weight is None else np.asarray(weight)[train],
+            confounds=None if given.confounds is None else _safe_indexing(given.confounds, train),
+        )
+        kernel = part.task(last)[0].problem.kernel  # "scale" is resolved on the training part, as in a refit
+        problem = task.problem.at(kernel=kernel).trained_on(train)
+        super().__init__(problem)
+
+    def transform(self, X, rows):
+        """Other features of these rows, transformed by the steps."""
+        return self.steps.transform(_safe_indexing(X, rows))
+
+
+@dataclass
+class OneByOne:
+    """scikit-learn's loop over the splits for every labeling, all from one P."""
+
+    estimator: object
+    solved: object
+    given: Given
+    task: Task
+    classes: np.ndarray | None
+    flat: bool
+    solver: Solver
+    scorer: object
+    score_params: dict | None = None
+
+    def scores(self, orders, splits, resplit=False):
+        """Mean scores (b,)."""
+        each = zip(orders, _split_lists(orders, splits, resplit), strict=True)
+        return np.array([self._one(order, own) for order, own in each])
+
+    def _one(self, order, splits):
+        codes = None if self.task.codes is None else self.task.codes[order]
+        task = replace(self.task, Y=self.task.Y[order], codes=codes)
+        holdout = task.holdout()
+        holdout.way, holdout.whole = "part", self.solver.solve(task.Y)
+        given, y = self.given, _safe_indexing(self.given.y, order)
+        run = Run(self.estimator, self.solved, task, self.classes, self.flat, given.X, y, given.sample_weight, holdout)
+        scoring = _scoring_of_rows(self.scorer, given.X)
+        result = skl.cross_validate(
+            StandIn(run),
+            np.arange(task.problem.n)[:, None],
+            y,
+            cv=splits,
+            scoring=scoring,
+            params=self.score_params,
+            error_score="raise",
+        )
+        return np.mean(result["test_score"])
+
+
+@dataclass
+class Anew:
+    """A cross-validation for every labeling: ``validate(given, splits)`` gives the scores of its splits."""
+
+    validate: object
+    given: Given
+    follow: bool = False  # whether sample weights go with the labels
+
+    def scores(self, orders, splits, resplit=False):
+        """Mean scores (b,)."""
+        scores = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RefitWarning)  # said once, in the path of the result
+            for order, own in zip(orders, _split_lists(orders, splits, resplit), strict=True):
+                weight = self.given.sample_weight
+                if weight is not None and self.follow:
+                    weight = np.asarray(weight)[order]
+                given = replace(self.given, y=_safe_indexing(self.given.y, order), sample_weight=weight)
+                scores.append(np.mean(self.validate(given, own)))
+        return np.array(scores)
+
+
+def last_step(estimator):
+    """(steps before the last, the last) of a pipeline; (None, estimator) otherwise."""
+    if not isinstance(estimator, Pipeline):
+        return None, estimator
+    *first, (_, last) = estimator.steps
+    first = [(name, step) for name, step in first if step is not None and step != "passthrough"]
+    return (Pipeline(first) if first else None), last

@@ -1,0 +1,466 @@
+"""Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
+
+import warnings
+from functools import partial
+from numbers import Integral
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone, is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state, gen_batches, indexable
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from foldless._array import require_memory
+from foldless.columns import Solver
+from foldless.estimators._base import check_option
+from foldless.metrics import METRICS
+from foldless.model_selection._adapters import OWN
+from foldless.model_selection._candidates import row_numbers
+from foldless.model_selection._labelings import (
+    Anew,
+    ByColumns,
+    Given,
+    Judge,
+    OneByOne,
+    StepSolver,
+    chunk,
+    last_step,
+)
+from foldless.model_selection._nested import nested_cross_validate
+from foldless.model_selection._path import ONE_FIT, ONE_P_PER_FOLD, REFIT, Path, RefitWarning, route
+from foldless.model_selection._permutation_search import TOGETHER, Tuned
+from foldless.model_selection._progress import Progress
+from foldless.model_selection._search import FoldlessSearchCV
+from foldless.model_selection._validation import _routed, cross_validate
+from foldless.permutation import ROUNDING, PermutationTestResult, permutations
+
+WEIGHTS = (None, "fixed", "permuted")
+
+
+def permutation_test_score(
+    estimator,
+    X,
+    y,
+    *,
+    groups=None,
+    cv=None,
+    n_permutations=100,
+    n_jobs=None,
+    random_state=0,
+    verbose=0,
+    scoring=None,
+    params=None,
+    strata=None,
+    resplit=False,
+    weights=None,
+    confounds=None,
+    confounds_in_score=False,
+    generalise=False,
+    memory_limit=2**29,
+):
+    """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
+
+    Every permutation's scores are those of refitting the estimator on each training part with the permuted labels. The
+    score of a labeling is the mean over the splits, as in scikit-learn.
+
+    Parameters
+    ----------
+    estimator : estimator
+        LSSVC, LSSVR, KernelFisherDiscriminant, Ridge, RidgeClassifier, KernelRidge: one P for all permutations. A
+        pipeline that ends in one of them and whose earlier steps never see y: one P for each split. A FoldlessSearchCV
+        with a grid: every permutation chooses its own setting in every training part, without refits. Everything else
+        is refitted for every permutation, with a ``RefitWarning``.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), array of shape (n_samples, n_features, n_times) or
+        list of matrices
+        Three axes (as ``Epochs.get_data()`` of MNE gives them) or a list are a family of tests: one for each time, or
+        each matrix, with the same permutations, and p-values corrected for their number.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+    groups : array-like of shape (n_samples,), default=None
+        For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``strata`` is given.
+    cv : int, splitter or iterable, default=None
+        5-fold by default.
+    n_permutations : int, default=100
+    n_jobs : int, default=None
+        Processes; results do not depend on their number.
+    random_state : int, RandomState instance or None, default=0
+        Draws the permutations, the same as scikit-learn's.
+    verbose : int, default=0
+        1 prints progress to standard error.
+    scoring : str or callable, default=None
+        None: accuracy or R2. "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes, "r2",
+        "neg_mean_squared_error" and "correlation" are computed for all permutations at once, other scorers one by one.
+    params : dict, default=None
+        {"sample_weight": weights} for the fits.
+    strata : array-like of shape (n_samples,), default=None
+        Labels are permuted among rows with equal entries only: for labels that are exchangeable only there.
+    resplit : bool, default=False
+        Draw the splits anew for every permutation from the permuted labels, as scikit-learn does; the result is then
+        scikit-learn's for the same ``random_state``. By default the splits of the true labels stay.
+    weights : {None, "fixed", "permuted"}, default=None
+        None: sample weights stay with the rows and class weights follow the labels (as when refitting); "fixed": both
+        stay with the rows; "permuted": both follow the labels. Weights that follow need a factorisation for each
+        permutation.
+    confounds : array-like of shape (n_samples, n_confounds), default=None
+        Columns that are fitted without penalty; they stay with the rows.
+    confounds_in_score : bool, default=False
+        Whether scores keep what the confounds explain.
+    generalise : bool, default=False
+        For a family of equally many features: test each model at the features of every member (time-by-time
+        generalisation).
+    memory_limit : int, default=2**29
+        Bytes for the columns that are worked on at a time, beside P.
+
+    Returns
+    -------
+    PermutationTestResult
+        Unpacks to score, permutation_scores, pvalue; p-values are (b + 1) / (m + 1). An interrupt from the keyboard
+        returns what is done, with a warning.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from foldless import KernelFisherDiscriminant
+    >>> from foldless.model_selection import permutation_test_score
+    >>> X, y = load_iris(return_X_y=True)
+    >>> score, null, p = permutation_test_score(KernelFisherDiscriminant(), X, y, cv=10, n_permutations=2000)
+    >>> print(score.round(3), null.mean().round(2), round(p, 4))
+    0.98 0.33 0.0005
+    """
+    members = _family(X)
+    if members is None and generalise:
+        raise ValueError("generalise=True needs a family: X with three axes, or a list of feature matrices.")
+    X, y, groups, strata = indexable(X if members is None else members[0], y, groups, strata)
+    _check(y, n_permutations, scoring, weights, memory_limit)
+    params = params or {}
+    cv = check_cv(cv, y, classifier=is_classifier(estimator))
+    own = METRICS.get(scoring) if isinstance(scoring, str) else None
+    unknown_there = own is not None and scoring in ("ber", "correlation")
+    scorer = check_scoring(estimator, scoring=own.scorer() if unknown_there else scoring)
+    split_params, fit_params, score_params = _routed("cross_validate", estimator, cv, params, groups, scorer)
+    if scoring is None:
+        scoring = "accuracy" if is_classifier(estimator) else "r2"
+    strata = groups if strata is None else strata
+    n = len(y)
+    require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
+    random_state = check_random_state(random_state)
+    orders = np.vstack([np.arange(n), permutations(n, n_permutations, random_state, strata)])
+    _check_exchangeable(y, orders)
+
+    draw = partial(_drawn, cv, X, y, split_params)
+    fixed = None if resplit else draw(orders[0])
+    setup = partial(
+        _way,
+        estimator,
+        splits=fixed,
+        groups=groups,
+        fit_params=fit_params,
+        score_params=score_params,
+        scoring=scoring,
+        scorer=scorer,
+        weights=weights,
+        memory_limit=memory_limit,
+    )
+    given = Given(X, y, None, confounds, confounds_in_score)
+    greater = True if own is None else own.greater
+    options = {"scoring": _name(scoring), "greater_is_better": greater, "rounding": 0.0 if resplit else ROUNDING}
+    if members is None:
+        way, size, path = setup(given)
+        _warn(path, estimator)
+        table, done = _alone(way, size, orders, fixed or draw, n_jobs, verbose)
+        if done < len(orders):
+            _warn_interrupted(done - 1, n_permutations)
+        if table.ndim == 2:
+            options["best_params"] = [way.listed[int(place)] for place in table[0, 1:]]
+            table = table[:, 0]
+        return _result(float(table[0]), table[1:], path, options)
+    if generalise and resplit:
+        raise ValueError("generalise=True keeps the splits of the true labels; use resplit=False.")
+    path = setup(given)[2]
+    _warn(path, estimator)
+    job = _generalised if generalise else _member
+    splits = fixed or [draw(order) for order in orders]
+    jobs = (delayed(job)(setup, given, each, members, orders, splits, resplit) for each in range(len(members)))
+    columns = _collected(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
+    if len(columns) < len(members):
+        _warn_interrupted(len(columns), len(members), "members of the family")
+        columns += [np.full_like(columns[0], np.nan)] * (len(members) - len(columns))
+    table = np.stack(columns, 1)
+    return _result(table[0], table[1:], path, options)
+
+
+# -- arguments -------------------------------------------------------------------------------------------------------
+
+
+def _family(X):
+    """The members of a family of tests, or None for one test."""
+    if isinstance(X, list | tuple) and len(X) and all(np.ndim(each) == 2 for each in X):
+        rows = {np.shape(each)[0] for each in X}
+        if len(rows) > 1:
+            raise ValueError(f"X: the matrices of a family have {sorted(rows)} rows; all must have the same.")
+        return list(X)
+    if np.ndim(X) == 3:
+        X = np.asarray(X)
+        return [np.ascontiguousarray(X[:, :, time]) for time in range(X.shape[2])]
+    if np.ndim(X) > 3:
+        raise ValueError(f"X has {np.ndim(X)} axes; two (one test) or three (samples, features, times) are possible.")
+    return None
+
+
+def _check(y, n_permutations, scoring, weights, memory_limit):
+    if y is None:
+        raise ValueError("y=None: there are no labels to permute.")
+    if not isinstance(n_permutations, Integral) or n_permutations < 1:
+        raise ValueError(f"n_permutations={n_permutations!r} must be a positive integer.")
+    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring={scoring!r} names several metrics; permutation_test_score takes one.")
+    check_option("weights", weights, WEIGHTS)
+    if not isinstance(memory_limit, Integral) or memory_limit < 1:
+        raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
+
+
+def _check_exchangeable(y, orders):
+    """Permutations that never change a label test nothing."""
+    y = np.asarray(y)
+    if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
+        warnings.warn(
+            "the permutations do not change the labels: y is constant within every group (or stratum). Pass strata="
+            " with larger sets of exchangeable rows, or strata=numpy.zeros(len(y)) to permute all of them.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _name(scoring):
+    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", None) or str(scoring)
+
+
+def _drawn(cv, X, y, split_params, order):
+    """The splits of one labeling as row numbers."""
+    labels = np.asarray(y)[order] if not np.array_equal(order, np.arange(len(order))) else y
+    splits = row_numbers(cv.split(X, labels, **split_params), len(order))
+    if not splits:
+        raise ValueError("cv holds no split.")
+    for number, (train, test) in enumerate(splits):
+        if not len(test) or not len(train):
+            raise ValueError(f"cv: split {number} trains on {len(train)} rows and tests {len(test)}.")
+    return splits
+
+
+# -- which way -------------------------------------------------------------------------------------------------------
+
+
+def _way(estimator, given, *, splits, groups, fit_params, score_params, scoring, scorer, weights, memory_limit):
+    """(way, labelings a chunk, path) for one test; ``splits`` is None where they are drawn for every labeling."""
+    steps, last = last_step(estimator)
+    weight, obstacle = _sample_weight(estimator, fit_params, given)
+    given.sample_weight = weight
+    moving = _moving_weights(last, weight, weights)
+    if isinstance(last, FoldlessSearchCV):
+        return _search_way(estimator, last, steps, given, splits, groups, scoring, scorer, moving, memory_limit)
+    frozen = _frozen(last, given.y) if weights == "fixed" else last
+    path, solved = route(frozen, {})
+    built = path if solved is None or obstacle else given.task(solved)
+    reason = obstacle or (built.reason if isinstance(built, Path) else None)
+    if reason is None and steps is not None:
+        reason = _step_obstacle(estimator, frozen, splits)
+    if reason is None and not moving:
+        task, classes, flat = built
+        _check_metric(scoring, task, splits)
+        judge = None if score_params else Judge.of(scoring, scorer, task, classes, flat)
+        size = chunk(task, memory_limit)
+        if steps is not None and judge is not None:
+            folds = [StepSolver(steps, frozen, given, train) for train, _ in splits]
+            names = ", ".join(type(step).__name__ for _, step in steps.steps)
+            reason = f"{names} fitted on each training part; all permutations are columns of one P there"
+            return ByColumns(task, judge, folds=folds), size, Path(ONE_P_PER_FOLD, reason)
+        if steps is None:
+            solver = Solver(task.problem)
+            if judge is not None:
+                reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
+                return ByColumns(task, judge, solver), size, Path(ONE_FIT, reason)
+            way = OneByOne(estimator, frozen, given, task, classes, flat, solver, scorer, score_params)
+            reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
+            return way, 1, Path(ONE_FIT, reason)
+        reason = "behind fitted steps this score is asked of each fitted pipeline"
+    if reason is None:
+        moved = "class weights" if weight is None else "weights"
+        reason = f"{moved} follow the labels, so that every permutation has its own P"
+        path = Path(ONE_P_PER_FOLD, reason)
+    else:
+        path = Path(REFIT, reason)
+    validate = partial(_validated, estimator, scorer, fit_params, score_params)
+    return Anew(validate, given, weights == "permuted"), 1, path
+
+
+def _search_way(estimator, search, steps, given, splits, groups, scoring, scorer, moving, memory_limit):
+    if given.confounds is not None:
+        raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
+    criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
+    if steps is None and splits is not None and not moving and search.method == "grid" and search.share == "all":
+        way = Tuned.of(search, criterion, given, groups, splits, scoring, scorer, memory_limit)
+        if way is not None:
+            reason = f"one P for each of {len(way.listed)} candidates; every permutation chooses its own on each part"
+            return way, TOGETHER, Path(ONE_FIT, reason)
+    path = Path(REFIT, "the search is repeated for every permutation (nested_cross_validate)")
+    return Anew(partial(_searched, estimator, scorer, groups), given), 1, path
+
+
+def _sample_weight(estimator, fit_params, given):
+    """(weights, None) of the fit parameters, or (None, obstacle)."""
+    name = "sample_weight"
+    if hasattr(estimator, "steps"):
+        name = f"{estimator.steps[-1][0]}__sample_weight"
+    extra = set(fit_params) - {name}
+    if extra:
+        return None, f"fit parameters {sorted(extra)} have no closed form"
+    weight = fit_params.get(name)
+    if weight is not None:
+        weight = _check_sample_weight(weight, np.empty((len(given.y), 1)), ensure_non_negative=True)
+    return weight, None
+
+
+def _moving_weights(last, weight, weights):
+    """Whether weights change with the labels."""
+    inner = last.estimator if isinstance(last, FoldlessSearchCV) else last
+    grid = getattr(last, "param_grid", None) if isinstance(last, FoldlessSearchCV) else None
+    by_class = getattr(inner, "class_weight", None) is not None or "class_weight" in str(grid)
+    return (by_class and weights != "fixed") or (weights == "permuted" and weight is not None)
+
+
+def _frozen(estimator, y):
+    """scikit-learn's balanced class weights as those of the true labels; foldless' own are resolved so in any case."""
+    if isinstance(estimator, OWN) or getattr(estimator, "class_weight", None) != "balanced":
+        return estimator
+    classes = np.unique(np.asarray(y))
+    factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
+    return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
+
+
+def _step_obstacle(estimator, last, splits):
+    path, _ = route(estimator, {})
+    if path.kind == REFIT:
+        return path.reason
+    if getattr(last, "kernel", None) == "precomputed":
+        return "steps in front of a precomputed kernel see kernels, not rows"
+    return "splits are drawn for every permutation, and steps fitted on each training part" if splits is None else None
+
+
+def _check_metric(scoring, task, splits):
+    metric = METRICS.get(scoring) if isinstance(scoring, str) else None
+    if metric is None:
+        return
+    if scoring in ("ber", "correlation") and metric.labels != (task.codes is not None):
+        raise ValueError(f"scoring={scoring!r} is for {'class labels' if metric.labels else 'values'}.")
+    smallest = min(len(test) for _, test in splits) if splits is not None else metric.rows
+    if smallest < metric.rows:
+        raise ValueError(
+            f"scoring={scoring!r} needs at least {metric.rows} held-out rows and cv leaves out {smallest}; use k-fold"
+            " splits, or a score of single rows such as accuracy or neg_mean_squared_error."
+        )
+
+
+def _validated(estimator, scorer, fit_params, score_params, given, splits):
+    """Scores of one labeling's splits."""
+    weight = {name: given.sample_weight for name in fit_params if name.endswith("sample_weight")}
+    options = {}
+    if given.confounds is not None:
+        options = {"confounds": given.confounds, "confounds_in_score": given.confounds_in_score}
+    result = cross_validate(
+        estimator,
+        given.X,
+        given.y,
+        cv=splits,
+        scoring=scorer,
+        params={**fit_params, **weight, **(score_params or {})} or None,
+        error_score="raise",
+        **options,
+    )
+    return result["test_score"]
+
+
+def _searched(search, scorer, groups, given, splits):
+    """Scores of one labeling's outer splits."""
+    params = None if given.sample_weight is None else {"sample_weight": given.sample_weight}
+    result = nested_cross_validate(
+        search, given.X, given.y, cv=splits, groups=groups, scoring=scorer, params=params, n_jobs=1
+    )
+    return result.test_score
+
+
+# -- running ---------------------------------------------------------------------------------------------------------
+
+
+def _alone(way, size, orders, splits, n_jobs, verbose):
+    """(scores of all labelings in order, how many are done); ``splits`` is a list or draws those of an order."""
+    drawn = callable(splits)
+
+    def jobs():
+        for chunk_ in gen_batches(len(orders), size):
+            own = [splits(order) for order in orders[chunk_]] if drawn else splits
+            yield delayed(way.scores)(orders[chunk_], own, drawn)
+
+    progress = Progress(len(orders) - 1, "permutations", verbose)
+    tables = _collected(jobs(), n_jobs, progress, size)
+    table = np.concatenate(tables)
+    return table, len(table)
+
+
+def _member(setup, given, number, members, orders, splits, resplit):
+    """Scores (m + 1,) of one member of a family."""
+    way, size, _ = setup(_of(given, members[number]))
+    tables = [
+        way.scores(orders[part], splits[part] if resplit else splits, resplit)
+        for part in gen_batches(len(orders), size)
+    ]
+    table = np.concatenate(tables)
+    return table[:, 0] if table.ndim == 2 else table
+
+
+def _generalised(setup, given, number, members, orders, splits, resplit):
+    """Scores (m + 1, k) of the models of one member at the features of all."""
+    way, size, path = setup(_of(given, members[number]))
+    if not isinstance(way, ByColumns):
+        raise ValueError(f"generalise=True needs permutations as columns, which is not possible here: {path.reason}.")
+    return np.concatenate([way.generalised(orders[part], splits, members) for part in gen_batches(len(orders), size)])
+
+
+def _of(given, X):
+    return Given(X, given.y, given.sample_weight, given.confounds, given.confounds_in_score)
+
+
+def _collected(jobs, n_jobs, progress, step=1):
+    """Results of the jobs in order; an interrupt from the keyboard leaves those that are done, if any."""
+    results = []
+    try:
+        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+            results.append(result)
+            progress.step(steps=min(step, progress.total - progress.done))
+    except KeyboardInterrupt:
+        if sum(len(np.atleast_1d(each)) for each in results) < 2:
+            raise
+    return results
+
+
+def _result(score, null, path, options):
+    missing = int(np.isnan(null).sum())
+    if missing and not np.isnan(np.asarray(score)).all():
+        warnings.warn(
+            f"{missing} of {null.size} permuted scores are not defined (a test part with one class only, say) and count"
+            " as at least as good as the true score. Larger test parts avoid this.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return PermutationTestResult(score, null, path=path, **options)
+
+
+def _warn(path, estimator):
+    if path.kind == REFIT:
+        name = type(estimator).__name__
+        warnings.warn(f"{name} is refitted for every permutation: {path.reason}.", RefitWarning, stacklevel=3)
+
+
+def _warn_interrupted(done, total, what="permutations"):
+    warnings.warn(f"interrupted: the result rests on {done} of {total} {what}.", UserWarning, stacklevel=3)

@@ -1,0 +1,126 @@
+"""Permutation test of a whole grid search: every labeling chooses its own setting in every outer training part.
+
+The nested algebra of ``_nested_grid`` with labelings as columns. For each candidate one P; its Schur complements give
+the inner held-out residuals of all labelings in all outer training parts (2 n^2 flops a column and candidate, once more
+for the parts), hence all criteria. Then, for the candidates that were chosen at all, the outer decisions of the
+labelings that chose them: together about one more product P Y for each split. No model is refitted.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from foldless import criteria
+from foldless.columns import Fitted, Labelings, Solver
+from foldless.gradient import residuals
+from foldless.holdout import Part, Solution
+from foldless.model_selection._candidates import candidates, settings
+from foldless.model_selection._grid import choose
+from foldless.model_selection._labelings import Judge, chunk
+from foldless.model_selection._outer import Outer
+from foldless.precision import Explicit
+from foldless.selection import Selection
+
+TOGETHER = 256  # labelings that share the making of every candidate's P
+
+
+@dataclass
+class Tuned:
+    """Scores and choices of a grid search for any labelings; splits, outer and inner, are those of the true labels."""
+
+    tried: list  # kernel settings
+    listed: list  # candidates
+    judges: list  # one a setting
+    selections: list  # [setting][outer split]
+    criterion: criteria.Criterion
+    weight: str | None
+    memory_limit: int
+
+    @classmethod
+    def of(cls, search, criterion, given, groups, outer, scoring, scorer, memory_limit):
+        """The grid of ``search``, or None where a score or a criterion takes more than decisions of columns."""
+        data = Outer(search, given.X, given.y, groups, given.sample_weight, False)
+        data.checked(outer)
+        triple = (given.X, given.y, given.sample_weight)
+        listed = candidates(search.estimator, search.param_grid, *triple)
+        tried = settings(search.estimator, listed, *triple)
+        judges = [Judge.of(scoring, scorer, each.task, each.classes, each.flat) for each in tried]
+        if criterion.whole or any(judge is None for judge in judges):
+            return None
+        weight = search.criterion_weight
+        inner = [data.inner_splits(train) for train, _ in outer]
+        options = {"weight": None if weight == "balanced" else weight, "sample_weight": given.sample_weight}
+        selections = [
+            [
+                Selection.of(setting.task, criterion, splits=splits, train=train, **options)
+                for (train, _), splits in zip(outer, inner, strict=True)
+            ]
+            for setting in tried
+        ]
+        return cls(tried, listed, judges, selections, criterion, weight, memory_limit)
+
+    def scores(self, orders, splits, resplit=False):
+        """Mean scores and the places of the chosen candidates, (b, 1 + n_splits)."""
+        assert not resplit
+        losses = np.empty((len(splits), len(self.listed), len(orders)))
+        for setting, selections in zip(self.tried, self.selections, strict=True):
+            labelings = Labelings.of(setting.task, orders)
+            path = setting.task.problem.path(setting.task.problem.active)
+            for alpha, place in zip(setting.alphas, setting.places, strict=True):
+                solver = Solver(setting.problem(alpha), precision=path.at(alpha))
+                for block in gen_batches(len(orders), chunk(setting.task, self.memory_limit)):
+                    fitted = Fitted(solver, labelings.only(block))
+                    for s, (selection, (train, _)) in enumerate(zip(selections, splits, strict=True)):
+                        losses[s, place, block] = self._losses(fitted, selection, train)
+        # places[s, j]
+        places = np.array([[choose(each[:, None], self.tried)[0] for each in split.T] for split in losses])
+        return np.column_stack([self._outer(orders, splits, places), places.T])
+
+    def _losses(self, fitted, selection, train):
+        """Criterion (b,) of the inner held-out fits of one outer training part, all columns of a labeling added up."""
+        model = fitted.part(train)
+        if selection.folds is not None and isinstance(model, Part):
+            shares = isinstance(model.whole.precision, Explicit) and not model.problem.drops_basis
+            model = model.alone() if shares else Solution(model.problem, model.rows, model.Y / model.root)
+        E, T = _targets(fitted.labelings, residuals(model, selection.folds), selection.rows[selection.where])
+        b, m, N = E.shape
+        F, T = (T - E).reshape(-1, N), T.reshape(-1, N)
+        W = np.broadcast_to(selection.W[:, 0].astype(F.dtype), F.shape)
+        W = criteria.halved(T, W) if self.weight == "balanced" else W
+        return self.criterion(F.T, T.T, W.T)[0].reshape(b, m).sum(1)
+
+    def _outer(self, orders, splits, places):
+        """Mean outer scores (b,) of the chosen candidates."""
+        scores = np.empty((len(orders), len(splits)))
+        for number, setting in enumerate(self.tried):
+            labelings = Labelings.of(setting.task, orders)
+            for alpha, place in zip(setting.alphas, setting.places, strict=True):
+                members = np.flatnonzero((places == place).any(0))
+                if not len(members):
+                    continue
+                solver = Solver(setting.problem(alpha))
+                for block in gen_batches(len(members), chunk(setting.task, self.memory_limit)):
+                    fitted = Fitted(solver, labelings.only(members[block]))
+                    for s, (train, test) in enumerate(splits):
+                        mine = np.flatnonzero(places[s, members[block]] == place)
+                        if len(mine):
+                            one = fitted.only(mine)
+                            model = one.part(train)
+                            D = one.decisions(model, model.fits(test))
+                            scores[members[block][mine], s] = self.judges[number](D, one.labelings.truth[..., test])
+        return np.ascontiguousarray(scores).mean(1)
+
+
+def _targets(labelings, E, rows):
+    """Residuals E and targets T of the criterion, (b, m, N): +-1 one against all, or the values of a regression."""
+    E = labelings.split(E)
+    if labelings.task.codes is None:
+        return E, labelings.truth[:, :, rows]
+    c, codes = labelings.task.n_classes, labelings.truth[:, rows]
+    if labelings.spared:
+        E = np.concatenate([-E.sum(1, keepdims=True), E], 1)  # residuals of all indicators add up to zero
+    if c == 2:
+        return E[:, 1:] - E[:, :1], np.where(codes == 1, 1.0, -1.0).astype(E.dtype)[:, None]
+    T = np.where(codes[:, None] == np.arange(c)[:, None], 1.0, -1.0).astype(E.dtype)
+    return 2.0 * E - E.sum(1, keepdims=True), T

@@ -1,0 +1,100 @@
+"""Null distributions: permutations, p-values and what a permutation test returns.
+
+A score s is compared with the scores s_1 ... s_m of m random permutations of the labels (Ojala & Garriga 2010, test 1):
+
+    p = (1 + #{j : s_j >= s}) / (1 + m)                          never 0
+    family-wise  p_k = (1 + #{j : max_l s_jl >= s_k}) / (1 + m)   for members k that share their permutations
+
+(<= and min for a loss). The second holds the probability of any false discovery in the family below p (Nichols &
+Holmes 2002). Scores that are equal up to rounding count as equal, and a permutation whose score is not defined as one
+that is at least as good: both err on the safe side.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+ROUNDING = 1e-10  # relative difference up to which two scores are the same
+
+
+def permutations(n, n_permutations, random_state, strata=None):
+    """Row numbers (m, n), drawn as scikit-learn's ``permutation_test_score`` draws them; within ``strata`` if given."""
+    random_state = check_random_state(random_state)
+    orders = np.empty((n_permutations, n), np.int32 if n < 2**31 else np.int64)
+    levels = None if strata is None else [np.flatnonzero(np.asarray(strata) == level) for level in np.unique(strata)]
+    for order in orders:
+        if levels is None:
+            order[:] = random_state.permutation(n)
+            continue
+        order[:] = np.arange(n)
+        for rows in levels:
+            order[rows] = random_state.permutation(rows)
+    return orders
+
+
+def p_values(score, null, *, greater=True, rounding=ROUNDING):
+    """(1 + number of null scores at least as good) / (1 + m), for scores (...) and null (m, ...)."""
+    score, null = np.asarray(score, float), np.asarray(null, float)
+    sign = 1.0 if greater else -1.0
+    with np.errstate(invalid="ignore"):
+        as_good = sign * null >= sign * score - rounding * np.abs(score)
+    count = np.sum(as_good | (np.isnan(null) & (rounding > 0)), axis=0)
+    return np.where(np.isnan(score), np.nan, (count + 1.0) / (len(null) + 1.0))[()]
+
+
+class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalue")):
+    """scikit-learn's three values, and what displays and readers want besides.
+
+    For one test ``score`` and ``pvalue`` are numbers and ``permutation_scores`` has shape (n_permutations,). For a
+    family of k members they are (k,) and (n_permutations, k), for a generalisation (k, k) and (n_permutations, k, k)
+    with the member trained on first.
+
+    Attributes
+    ----------
+    score, permutation_scores, pvalue
+    pvalue_fwe : p-values by the maximum over the family, shape of ``score``; None for one test
+    max_scores : ndarray of shape (n_permutations,), the best score of every permutation; None for one test
+    n_permutations : int
+    scoring : str
+    greater_is_better : bool
+    best_params : list of dicts, the choice of every outer split for the true labels; None unless a search was tested
+    path : Path, how it was computed and why
+    """
+
+    def __new__(  # noqa: D102
+        cls,
+        score,
+        permutation_scores,
+        pvalue=None,
+        *,
+        scoring="",
+        greater_is_better=True,
+        path=None,
+        best_params=None,
+        rounding=ROUNDING,
+    ):
+        if pvalue is None:
+            pvalue = p_values(score, permutation_scores, greater=greater_is_better, rounding=rounding)
+        self = super().__new__(cls, score, permutation_scores, pvalue)
+        self.scoring, self.greater_is_better, self.path = scoring, greater_is_better, path
+        self.n_permutations, self.best_params = len(permutation_scores), best_params
+        self.max_scores = self.pvalue_fwe = None
+        if np.ndim(score):
+            best, worst = (np.fmax, -np.inf) if greater_is_better else (np.fmin, np.inf)
+            flat = np.reshape(permutation_scores, (len(permutation_scores), -1))
+            self.max_scores = best.reduce(flat, axis=1, initial=worst)
+            null = self.max_scores.reshape(-1, *[1] * np.ndim(score))
+            self.pvalue_fwe = p_values(score, null, greater=greater_is_better, rounding=rounding)
+        return self
+
+    def __repr__(self):
+        how = f"{self.n_permutations} permutations; {self.path}"
+        if not np.ndim(self.score):
+            return f"{self.scoring} {self.score:.4f}, p = {self.pvalue:.4g} ({how})"
+        best = np.unravel_index(np.nanargmin(self.pvalue_fwe), np.shape(self.score))
+        place = best[0] if len(best) == 1 else tuple(map(int, best))
+        return (
+            f"{self.scoring} of {np.size(self.score)} members, best {self.score[best]:.4f} at {place}, family-wise"
+            f" p = {self.pvalue_fwe[best]:.4g} ({how})"
+        )
