@@ -14,6 +14,7 @@ Cost: 2 n^2 flops a column, and t^2 for every held-out set.
 
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -39,7 +40,8 @@ class Solver:
 
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
-        solution = Solution(self.problem, self.rows, Y[self.rows], self.P)
+        Y = Y if len(self.rows) == len(Y) else Y[self.rows]
+        solution = Solution(self.problem, self.rows, Y, self.P)
         if hasattr(self, "sites"):
             solution.precision = self.sites
         return solution
@@ -95,12 +97,13 @@ class Fitted:
     def __init__(self, solver, labelings):
         self.solver, self.labelings = solver, labelings
         self.solution = solver.solve(labelings.columns())
-        self._whole = None
 
     def only(self, chosen):
         """The same for some of the labelings."""
         other, width = copy(self), self.labelings.width
-        other.labelings, other._whole = self.labelings.only(chosen), None
+        for name in ("_mass", "_form"):
+            vars(other).pop(name, None)
+        other.labelings = self.labelings.only(chosen)
         columns = (np.arange(len(self.labelings))[chosen][:, None] * width + np.arange(width)).ravel()
         other.solution = self.solution.only(columns)
         return other
@@ -118,26 +121,27 @@ class Fitted:
             return F
         if labelings.spared:
             F = np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1)
-        mass = self._masses(model)
         if isinstance(task.readout, OneAgainstAll):
-            return _against_all(F, mass)
-        slopes, offsets = task.readout.affine(self._moments(model, mass))
+            return _against_all(F, self.masses(model))
+        slopes, offsets = task.readout.affine(self.moments(model))
         D = np.swapaxes(slopes, -1, -2) @ F
         D += offsets[:, :, None]
         return D
 
-    def _totals(self):
-        """Class masses (b, width) and Y' A (b, width, width) of all rows."""
-        if self._whole is None:
-            labelings, solution = self.labelings, self.solution
-            mass = (solution.root.T @ solution.Y).reshape(len(labelings), -1)
-            Y, A = labelings.split(solution.Y), labelings.split(solution.A)
-            self._whole = mass, Y @ A.transpose(0, 2, 1)
-        return self._whole
+    @cached_property
+    def _mass(self):
+        """Masses (b, width) of the classes among all rows."""
+        return (self.solution.root.T @ self.solution.Y).reshape(len(self.labelings), -1)
 
-    def _masses(self, model):
+    @cached_property
+    def _form(self):
+        """Y' A (b, width, width) of all rows."""
+        Y, A = self.labelings.split(self.solution.Y), self.labelings.split(self.solution.A)
+        return Y @ A.transpose(0, 2, 1)
+
+    def masses(self, model):
         """Masses (b, c) of the classes in the training part."""
-        mass, solution = self._totals()[0], self.solution
+        mass, solution = self._mass, self.solution
         total = np.square(solution.root).sum()
         if isinstance(model, Part):
             te = model.removed
@@ -147,13 +151,13 @@ class Fitted:
             mass = np.concatenate([total - mass.sum(1, keepdims=True), mass], 1)
         return np.where(mass > 1e-10 * total, mass, 0.0)  # what is left of an empty class is rounding
 
-    def _moments(self, model, mass):
+    def moments(self, model):
         """Class matrices (b, c, c) of the training part."""
-        labelings, problem = self.labelings, self.solver.problem
+        labelings, problem, mass = self.labelings, self.solver.problem, self.masses(model)
         N = mass[:, :, None] * np.eye(mass.shape[1], dtype=mass.dtype)
         if not labelings.task.readout.needs_axes:
             return Moments(N, np.zeros_like(N))  # masses are all that is asked for
-        U = self._totals()[1]
+        U = self._form
         if isinstance(model, Part):
             E, A = labelings.split(model.E), labelings.split(self.solution.site_A[model.sites])
             U = U - E @ A.transpose(0, 2, 1)

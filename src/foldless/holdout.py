@@ -45,7 +45,7 @@ class Batch:
     2 t sites of each set, E (k, s, m) residuals; whitened.
     """
 
-    model: "Model"
+    model: "Solution | Part"
     members: np.ndarray
     Y: np.ndarray
     A: np.ndarray
@@ -109,7 +109,7 @@ class Model:
 
     def fits(self, at):
         """Fits at the rows ``at`` of X without the confounds' part, in the units of the targets."""
-        F = np.empty((len(at), self.Y.shape[1]), self.Y.dtype)
+        F = np.empty((len(at), self.B.shape[1]), self.B.dtype)
         place = np.full(self.problem.n, -1)
         place[self.rows] = np.arange(len(self.rows))
         own = place[at] >= 0
@@ -376,7 +376,7 @@ class Part(Model):
         """Held-out rows from E; rows of weight 0, which are not part of P, from the coefficients."""
         place = np.full(self.problem.n, -1)
         place[self.whole.rows[self.removed]] = np.arange(len(self.removed))
-        F = np.empty((len(at), self.Y.shape[1]), self.Y.dtype)
+        F = np.empty((len(at), self.E.shape[1]), self.E.dtype)
         out = place[at] >= 0
         mine = place[at[out]]
         members = self.removed[mine]

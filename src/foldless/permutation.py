@@ -62,6 +62,14 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     path : Path, how it was computed and why
     """
 
+    pvalue_fwe: np.ndarray | None
+    max_scores: np.ndarray | None
+    n_permutations: int
+    scoring: str
+    greater_is_better: bool
+    best_params: list | None
+    path: object
+
     def __new__(  # noqa: D102
         cls,
         score,

@@ -7,6 +7,7 @@ The signatures and results are those of ``sklearn.model_selection``; change the 
 from foldless.model_selection._nested import NestedResult, nested_cross_validate
 from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._path import Path, RefitWarning
+from foldless.model_selection._patterns import PatternTestResult, permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
@@ -16,6 +17,7 @@ __all__ = [
     "FoldlessSearchCV",
     "NestedResult",
     "Path",
+    "PatternTestResult",
     "PermutationTestResult",
     "RefitWarning",
     "cross_val_predict",
@@ -24,5 +26,6 @@ __all__ = [
     "explain",
     "leave_pair_out_auc",
     "nested_cross_validate",
+    "permutation_test_pattern",
     "permutation_test_score",
 ]

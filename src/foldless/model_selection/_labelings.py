@@ -151,24 +151,32 @@ def _mean(scores):
     return np.ascontiguousarray(scores).mean(1)
 
 
-class StepSolver(Solver):
-    """P of a training part behind the fitted steps of a pipeline."""
+@dataclass
+class Prepared:
+    """Steps fitted on a training part, and the data behind them."""
 
-    def __init__(self, steps, last, given, train):
-        self.steps = clone(steps).fit(_safe_indexing(given.X, train))
-        data = replace(given, X=self.steps.transform(given.X))
-        task = data.task(last)[0]
-        weight = given.sample_weight
-        part = replace(
-            data,
-            X=_safe_indexing(data.X, train),
-            y=_safe_indexing(given.y, train),
-            sample_weight=None if weight is None else np.asarray(weight)[train],
-            confounds=None if given.confounds is None else _safe_indexing(given.confounds, train),
-        )
-        kernel = part.task(last)[0].problem.kernel  # "scale" is resolved on the training part, as in a refit
-        problem = task.problem.at(kernel=kernel).trained_on(train)
-        super().__init__(problem)
+    steps: object
+    train: np.ndarray
+    given: Given
+
+
+def behind_steps(steps, given, train):
+    """All rows as the steps see them, fitted on ``train`` alone."""
+    steps = clone(steps).fit(_safe_indexing(given.X, train))
+    return Prepared(steps, train, replace(given, X=steps.transform(given.X)))
+
+
+class StepSolver(Solver):
+    """P of a training part behind fitted steps."""
+
+    def __init__(self, prepared, last):
+        given, train, self.steps = prepared.given, prepared.train, prepared.steps
+        part = {
+            name: None if getattr(given, name) is None else _safe_indexing(getattr(given, name), train)
+            for name in ("X", "y", "sample_weight", "confounds")
+        }
+        kernel = replace(given, **part).task(last)[0].problem.kernel  # "scale" is resolved there, as in a refit
+        super().__init__(given.task(last)[0].problem.at(kernel=kernel).trained_on(train))
 
     def transform(self, X, rows):
         """Other features of these rows, transformed by the steps."""

@@ -6,35 +6,20 @@ from numbers import Integral
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, gen_batches, indexable
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
 
 from foldless._array import require_memory
-from foldless.columns import Solver
 from foldless.estimators._base import check_option
 from foldless.metrics import METRICS
-from foldless.model_selection._adapters import OWN
 from foldless.model_selection._candidates import row_numbers
-from foldless.model_selection._labelings import (
-    Anew,
-    ByColumns,
-    Given,
-    Judge,
-    OneByOne,
-    StepSolver,
-    chunk,
-    last_step,
-)
-from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._path import ONE_FIT, ONE_P_PER_FOLD, REFIT, Path, RefitWarning, route
-from foldless.model_selection._permutation_search import TOGETHER, Tuned
+from foldless.model_selection._labelings import ByColumns, Given
+from foldless.model_selection._path import REFIT, RefitWarning
+from foldless.model_selection._permutation_way import Wanted, choose_way
 from foldless.model_selection._progress import Progress
-from foldless.model_selection._search import FoldlessSearchCV
-from foldless.model_selection._validation import _routed, cross_validate
+from foldless.model_selection._validation import _routed
 from foldless.permutation import ROUNDING, PermutationTestResult, permutations
 
 WEIGHTS = (None, "fixed", "permuted")
@@ -127,13 +112,13 @@ def permutation_test_score(
     >>> X, y = load_iris(return_X_y=True)
     >>> score, null, p = permutation_test_score(KernelFisherDiscriminant(), X, y, cv=10, n_permutations=2000)
     >>> print(score.round(3), null.mean().round(2), round(p, 4))
-    0.98 0.33 0.0005
+    0.973 0.33 0.0005
     """
     members = _family(X)
     if members is None and generalise:
         raise ValueError("generalise=True needs a family: X with three axes, or a list of feature matrices.")
     X, y, groups, strata = indexable(X if members is None else members[0], y, groups, strata)
-    _check(y, n_permutations, scoring, weights, memory_limit)
+    check_arguments(y, n_permutations, scoring, weights, memory_limit)
     params = params or {}
     cv = check_cv(cv, y, classifier=is_classifier(estimator))
     own = METRICS.get(scoring) if isinstance(scoring, str) else None
@@ -147,27 +132,16 @@ def permutation_test_score(
     require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
     random_state = check_random_state(random_state)
     orders = np.vstack([np.arange(n), permutations(n, n_permutations, random_state, strata)])
-    _check_exchangeable(y, orders)
+    check_exchangeable(y, orders)
 
     draw = partial(_drawn, cv, X, y, split_params)
     fixed = None if resplit else draw(orders[0])
-    setup = partial(
-        _way,
-        estimator,
-        splits=fixed,
-        groups=groups,
-        fit_params=fit_params,
-        score_params=score_params,
-        scoring=scoring,
-        scorer=scorer,
-        weights=weights,
-        memory_limit=memory_limit,
-    )
+    wanted = Wanted(estimator, scoring, scorer, fixed, groups, fit_params, score_params, weights, memory_limit)
     given = Given(X, y, None, confounds, confounds_in_score)
     greater = True if own is None else own.greater
     options = {"scoring": _name(scoring), "greater_is_better": greater, "rounding": 0.0 if resplit else ROUNDING}
     if members is None:
-        way, size, path = setup(given)
+        way, size, path = choose_way(wanted, given)
         _warn(path, estimator)
         table, done = _alone(way, size, orders, fixed or draw, n_jobs, verbose)
         if done < len(orders):
@@ -175,14 +149,17 @@ def permutation_test_score(
         if table.ndim == 2:
             options["best_params"] = [way.listed[int(place)] for place in table[0, 1:]]
             table = table[:, 0]
-        return _result(float(table[0]), table[1:], path, options)
+        return _result(table[0], table[1:], path, options)
     if generalise and resplit:
         raise ValueError("generalise=True keeps the splits of the true labels; use resplit=False.")
-    path = setup(given)[2]
+    path = choose_way(wanted, given)[2]
     _warn(path, estimator)
-    job = _generalised if generalise else _member
     splits = fixed or [draw(order) for order in orders]
-    jobs = (delayed(job)(setup, given, each, members, orders, splits, resplit) for each in range(len(members)))
+    if generalise:
+        everywhere = _stacked(members)
+        jobs = (delayed(_generalised)(wanted, _of(given, each), everywhere, orders, splits) for each in members)
+    else:
+        jobs = (delayed(_member)(wanted, _of(given, each), orders, splits, resplit) for each in members)
     columns = _collected(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
     if len(columns) < len(members):
         _warn_interrupted(len(columns), len(members), "members of the family")
@@ -209,7 +186,15 @@ def _family(X):
     return None
 
 
-def _check(y, n_permutations, scoring, weights, memory_limit):
+def _stacked(members):
+    """The members of a family as one array, which processes share."""
+    shapes = {np.shape(each) for each in members}
+    if len(shapes) > 1:
+        raise ValueError(f"generalise=True needs members of the same features; X has shapes {sorted(shapes)}.")
+    return np.stack([each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in members])
+
+
+def check_arguments(y, n_permutations, scoring, weights, memory_limit):
     if y is None:
         raise ValueError("y=None: there are no labels to permute.")
     if not isinstance(n_permutations, Integral) or n_permutations < 1:
@@ -221,7 +206,7 @@ def _check(y, n_permutations, scoring, weights, memory_limit):
         raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
 
 
-def _check_exchangeable(y, orders):
+def check_exchangeable(y, orders):
     """Permutations that never change a label test nothing."""
     y = np.asarray(y)
     if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
@@ -249,147 +234,6 @@ def _drawn(cv, X, y, split_params, order):
     return splits
 
 
-# -- which way -------------------------------------------------------------------------------------------------------
-
-
-def _way(estimator, given, *, splits, groups, fit_params, score_params, scoring, scorer, weights, memory_limit):
-    """(way, labelings a chunk, path) for one test; ``splits`` is None where they are drawn for every labeling."""
-    steps, last = last_step(estimator)
-    weight, obstacle = _sample_weight(estimator, fit_params, given)
-    given.sample_weight = weight
-    moving = _moving_weights(last, weight, weights)
-    if isinstance(last, FoldlessSearchCV):
-        return _search_way(estimator, last, steps, given, splits, groups, scoring, scorer, moving, memory_limit)
-    frozen = _frozen(last, given.y) if weights == "fixed" else last
-    path, solved = route(frozen, {})
-    built = path if solved is None or obstacle else given.task(solved)
-    reason = obstacle or (built.reason if isinstance(built, Path) else None)
-    if reason is None and steps is not None:
-        reason = _step_obstacle(estimator, frozen, splits)
-    if reason is None and not moving:
-        task, classes, flat = built
-        _check_metric(scoring, task, splits)
-        judge = None if score_params else Judge.of(scoring, scorer, task, classes, flat)
-        size = chunk(task, memory_limit)
-        if steps is not None and judge is not None:
-            folds = [StepSolver(steps, frozen, given, train) for train, _ in splits]
-            names = ", ".join(type(step).__name__ for _, step in steps.steps)
-            reason = f"{names} fitted on each training part; all permutations are columns of one P there"
-            return ByColumns(task, judge, folds=folds), size, Path(ONE_P_PER_FOLD, reason)
-        if steps is None:
-            solver = Solver(task.problem)
-            if judge is not None:
-                reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
-                return ByColumns(task, judge, solver), size, Path(ONE_FIT, reason)
-            way = OneByOne(estimator, frozen, given, task, classes, flat, solver, scorer, score_params)
-            reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
-            return way, 1, Path(ONE_FIT, reason)
-        reason = "behind fitted steps this score is asked of each fitted pipeline"
-    if reason is None:
-        moved = "class weights" if weight is None else "weights"
-        reason = f"{moved} follow the labels, so that every permutation has its own P"
-        path = Path(ONE_P_PER_FOLD, reason)
-    else:
-        path = Path(REFIT, reason)
-    validate = partial(_validated, estimator, scorer, fit_params, score_params)
-    return Anew(validate, given, weights == "permuted"), 1, path
-
-
-def _search_way(estimator, search, steps, given, splits, groups, scoring, scorer, moving, memory_limit):
-    if given.confounds is not None:
-        raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
-    criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
-    if steps is None and splits is not None and not moving and search.method == "grid" and search.share == "all":
-        way = Tuned.of(search, criterion, given, groups, splits, scoring, scorer, memory_limit)
-        if way is not None:
-            reason = f"one P for each of {len(way.listed)} candidates; every permutation chooses its own on each part"
-            return way, TOGETHER, Path(ONE_FIT, reason)
-    path = Path(REFIT, "the search is repeated for every permutation (nested_cross_validate)")
-    return Anew(partial(_searched, estimator, scorer, groups), given), 1, path
-
-
-def _sample_weight(estimator, fit_params, given):
-    """(weights, None) of the fit parameters, or (None, obstacle)."""
-    name = "sample_weight"
-    if hasattr(estimator, "steps"):
-        name = f"{estimator.steps[-1][0]}__sample_weight"
-    extra = set(fit_params) - {name}
-    if extra:
-        return None, f"fit parameters {sorted(extra)} have no closed form"
-    weight = fit_params.get(name)
-    if weight is not None:
-        weight = _check_sample_weight(weight, np.empty((len(given.y), 1)), ensure_non_negative=True)
-    return weight, None
-
-
-def _moving_weights(last, weight, weights):
-    """Whether weights change with the labels."""
-    inner = last.estimator if isinstance(last, FoldlessSearchCV) else last
-    grid = getattr(last, "param_grid", None) if isinstance(last, FoldlessSearchCV) else None
-    by_class = getattr(inner, "class_weight", None) is not None or "class_weight" in str(grid)
-    return (by_class and weights != "fixed") or (weights == "permuted" and weight is not None)
-
-
-def _frozen(estimator, y):
-    """scikit-learn's balanced class weights as those of the true labels; foldless' own are resolved so in any case."""
-    if isinstance(estimator, OWN) or getattr(estimator, "class_weight", None) != "balanced":
-        return estimator
-    classes = np.unique(np.asarray(y))
-    factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
-    return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
-
-
-def _step_obstacle(estimator, last, splits):
-    path, _ = route(estimator, {})
-    if path.kind == REFIT:
-        return path.reason
-    if getattr(last, "kernel", None) == "precomputed":
-        return "steps in front of a precomputed kernel see kernels, not rows"
-    return "splits are drawn for every permutation, and steps fitted on each training part" if splits is None else None
-
-
-def _check_metric(scoring, task, splits):
-    metric = METRICS.get(scoring) if isinstance(scoring, str) else None
-    if metric is None:
-        return
-    if scoring in ("ber", "correlation") and metric.labels != (task.codes is not None):
-        raise ValueError(f"scoring={scoring!r} is for {'class labels' if metric.labels else 'values'}.")
-    smallest = min(len(test) for _, test in splits) if splits is not None else metric.rows
-    if smallest < metric.rows:
-        raise ValueError(
-            f"scoring={scoring!r} needs at least {metric.rows} held-out rows and cv leaves out {smallest}; use k-fold"
-            " splits, or a score of single rows such as accuracy or neg_mean_squared_error."
-        )
-
-
-def _validated(estimator, scorer, fit_params, score_params, given, splits):
-    """Scores of one labeling's splits."""
-    weight = {name: given.sample_weight for name in fit_params if name.endswith("sample_weight")}
-    options = {}
-    if given.confounds is not None:
-        options = {"confounds": given.confounds, "confounds_in_score": given.confounds_in_score}
-    result = cross_validate(
-        estimator,
-        given.X,
-        given.y,
-        cv=splits,
-        scoring=scorer,
-        params={**fit_params, **weight, **(score_params or {})} or None,
-        error_score="raise",
-        **options,
-    )
-    return result["test_score"]
-
-
-def _searched(search, scorer, groups, given, splits):
-    """Scores of one labeling's outer splits."""
-    params = None if given.sample_weight is None else {"sample_weight": given.sample_weight}
-    result = nested_cross_validate(
-        search, given.X, given.y, cv=splits, groups=groups, scoring=scorer, params=params, n_jobs=1
-    )
-    return result.test_score
-
-
 # -- running ---------------------------------------------------------------------------------------------------------
 
 
@@ -408,9 +252,9 @@ def _alone(way, size, orders, splits, n_jobs, verbose):
     return table, len(table)
 
 
-def _member(setup, given, number, members, orders, splits, resplit):
+def _member(wanted, given, orders, splits, resplit):
     """Scores (m + 1,) of one member of a family."""
-    way, size, _ = setup(_of(given, members[number]))
+    way, size, _ = choose_way(wanted, given)
     tables = [
         way.scores(orders[part], splits[part] if resplit else splits, resplit)
         for part in gen_batches(len(orders), size)
@@ -419,12 +263,14 @@ def _member(setup, given, number, members, orders, splits, resplit):
     return table[:, 0] if table.ndim == 2 else table
 
 
-def _generalised(setup, given, number, members, orders, splits, resplit):
-    """Scores (m + 1, k) of the models of one member at the features of all."""
-    way, size, path = setup(_of(given, members[number]))
+def _generalised(wanted, given, everywhere, orders, splits):
+    """Scores (m + 1, k) of the models of one member at the features (k, n, d) of all."""
+    way, size, path = choose_way(wanted, given)
     if not isinstance(way, ByColumns):
         raise ValueError(f"generalise=True needs permutations as columns, which is not possible here: {path.reason}.")
-    return np.concatenate([way.generalised(orders[part], splits, members) for part in gen_batches(len(orders), size)])
+    return np.concatenate(
+        [way.generalised(orders[part], splits, everywhere) for part in gen_batches(len(orders), size)]
+    )
 
 
 def _of(given, X):

@@ -17,7 +17,7 @@ from foldless.gradient import residuals
 from foldless.holdout import Part, Solution
 from foldless.model_selection._candidates import candidates, settings
 from foldless.model_selection._grid import choose
-from foldless.model_selection._labelings import Judge, chunk
+from foldless.model_selection._labelings import chunk
 from foldless.model_selection._outer import Outer
 from foldless.precision import Explicit
 from foldless.selection import Selection
@@ -38,14 +38,15 @@ class Tuned:
     memory_limit: int
 
     @classmethod
-    def of(cls, search, criterion, given, groups, outer, scoring, scorer, memory_limit):
+    def of(cls, wanted, search, criterion, given):
         """The grid of ``search``, or None where a score or a criterion takes more than decisions of columns."""
-        data = Outer(search, given.X, given.y, groups, given.sample_weight, False)
+        outer = wanted.splits
+        data = Outer(search, given.X, given.y, wanted.groups, given.sample_weight, False)
         data.checked(outer)
         triple = (given.X, given.y, given.sample_weight)
         listed = candidates(search.estimator, search.param_grid, *triple)
         tried = settings(search.estimator, listed, *triple)
-        judges = [Judge.of(scoring, scorer, each.task, each.classes, each.flat) for each in tried]
+        judges = [wanted.judge(each.task, each.classes, each.flat) for each in tried]
         if criterion.whole or any(judge is None for judge in judges):
             return None
         weight = search.criterion_weight
@@ -58,7 +59,7 @@ class Tuned:
             ]
             for setting in tried
         ]
-        return cls(tried, listed, judges, selections, criterion, weight, memory_limit)
+        return cls(tried, listed, judges, selections, criterion, weight, wanted.memory_limit)
 
     def scores(self, orders, splits, resplit=False):
         """Mean scores and the places of the chosen candidates, (b, 1 + n_splits)."""

@@ -126,6 +126,9 @@ class LowRank(Precision):
 
     def apply(self, Y):
         """P Y for Y of shape (n, m)."""
+        if self._least:  # alpha is not small: nothing is lost in I - Psi Psi', at half the work
+            taken = self.U @ ((self.s * self._weights)[:, None] * (self.U.T @ Y)) + self.Qo @ (self.Qo.T @ Y)
+            return (Y - taken) / self.alpha
         return self.U @ (self._weights[:, None] * (self.U.T @ Y)) + self._complement(Y) / self.alpha
 
     def diagonal(self):
