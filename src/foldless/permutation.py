@@ -11,6 +11,7 @@ that is at least as good: both err on the safe side.
 """
 
 from collections import namedtuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -62,8 +63,8 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     path : Path, how it was computed and why
     """
 
-    pvalue_fwe: np.ndarray | None
-    max_scores: np.ndarray | None
+    pvalue_fwe: Any
+    max_scores: Any
     n_permutations: int
     scoring: str
     greater_is_better: bool
