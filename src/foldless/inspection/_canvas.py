@@ -1,0 +1,101 @@
+"""What the displays share: which display a result belongs to, axes, colours, and words for numbers.
+
+Blue (Okabe & Ito 2008) is observed and greys are the null: told apart in print and by colour-blind readers.
+"""
+
+from math import floor, log10
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+
+OBSERVED, NULL, FAINT, DARK = "#0072B2", "#8C8C8C", "#D9D9D9", "#333333"
+LEGEND = {"frameon": False, "fontsize": "small"}
+
+HOMES = {
+    0: "one test; draw it with PermutationDisplay",
+    1: "a family of tests; draw it with TimeCourseDisplay, or one of them with PermutationDisplay and member=",
+    2: "a time-by-time generalisation; draw it with GeneralisationDisplay, or one of its tests with PermutationDisplay"
+    " and member=(train, test)",
+}
+
+
+def unpack(result, display, ndims):
+    """Score, permutation scores and p-value as arrays, if the score has one of the ``ndims`` that ``display`` draws."""
+    if hasattr(result, "patterns"):
+        raise ValueError(f"{display} draws permutation tests, result holds patterns; draw it with PatternDisplay")
+    try:
+        score, null, pvalue = (np.asarray(part, dtype=float) for part in result)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"result must be what permutation_test_score returns, (score, permutation_scores, pvalue); "
+            f"got {type(result).__name__}"
+        ) from error
+    if score.ndim not in ndims:
+        raise ValueError(
+            f"{display} cannot draw a score of shape {score.shape}: "
+            f"this is {HOMES.get(score.ndim, 'no result of permutation_test_score')}"
+        )
+    return score, null, pvalue
+
+
+def axes(display, ax):
+    """The caller's axes untouched, or new ones without the lines that carry nothing."""
+    check_matplotlib_support(f"{type(display).__name__}.plot")
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+        ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def style(artist, given, **default):
+    """Keywords of an artist: the caller's, under any alias (``lw`` for ``linewidth``), before the default ones."""
+    from matplotlib.cbook import normalize_kwargs
+
+    given = normalize_kwargs(given, artist)
+    if "color" in given:  # one colour for all would lose against defaults for face and edge
+        default = {key: value for key, value in default.items() if key not in ("facecolor", "edgecolor")}
+    return {**default, **given}
+
+
+def score_label(scoring, greater_is_better):
+    """Words for an axis of scores; losses say so."""
+    return scoring.replace("_", " ") + ("" if greater_is_better else " (lower is better)")
+
+
+def p_label(pvalue):
+    """``p = 0.0304``; below 0.001 the next power of ten: ``p < 0.0001``."""
+    if pvalue < 0.001:
+        digits = -floor(log10(pvalue)) - 1
+        return f"p < {10.0**-digits:.{digits}f}"
+    return f"p = {pvalue:.3g}"
+
+
+def check_times(times, k):
+    """Positions of ``k`` tests along an axis: 0, 1, ... unless given."""
+    if times is None:
+        return np.arange(k, dtype=float)
+    times = np.asarray(times, dtype=float)
+    if times.shape != (k,) or not (np.diff(times) > 0).all():
+        raise ValueError(f"times must be {k} increasing numbers, one for each test; got shape {times.shape}")
+    return times
+
+
+def label_times(axis, prefix, times, unit):
+    """Words for an axis of times, or whole numbers for one of tests without."""
+    from matplotlib.ticker import MaxNLocator
+
+    if times is None:
+        axis.set_label_text(f"{prefix}member")
+        axis.set_major_locator(MaxNLocator("auto", integer=True))
+    else:
+        axis.set_label_text(f"{prefix}time" + (f" ({unit})" if unit else ""))
+
+
+def cell_edges(times):
+    """Borders half way between neighbours, (k + 1,)."""
+    if len(times) == 1:
+        return times[0] + np.array([-0.5, 0.5])
+    middle = (times[1:] + times[:-1]) / 2
+    return np.concatenate([[2 * times[0] - middle[0]], middle, [2 * times[-1] - middle[-1]]])

@@ -1,0 +1,157 @@
+"""Scores of models trained at one time and tested at another, as an image (King & Dehaene 2014)."""
+
+import numpy as np
+
+from foldless.inspection._canvas import (
+    DARK,
+    axes,
+    cell_edges,
+    check_times,
+    label_times,
+    score_label,
+    style,
+    unpack,
+)
+
+
+class GeneralisationDisplay:
+    """Image of scores by training time (upwards) and test time (to the right).
+
+    Colours are centred at chance; warm ones are better than chance, for scores and losses alike. Lines enclose the
+    cells that are family-wise significant.
+
+    Parameters
+    ----------
+    score : array-like of shape (k, k)
+        Scores by training and test time; nan leaves a blank.
+    chance : float
+        Mean of the null.
+    pvalue_fwe : array-like of shape (k, k)
+        Family-wise p-values.
+    times : array-like of shape (k,), default=None
+        Increasing positions on both axes; None numbers the members.
+    unit : str, default=None
+        Unit of ``times``.
+    scoring : str, default="score"
+        Name of the score.
+    greater_is_better : bool, default=True
+        False for losses.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    image_ : QuadMesh of the scores
+    diagonal_ : Line2D
+    outline_ : PathPatch, straight pieces around significant cells
+    colorbar_ : Colorbar
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foldless.inspection import GeneralisationDisplay
+    >>> score = np.array([[0.8, 0.5], [0.4, 0.9]])
+    >>> pvalue_fwe = np.array([[0.01, 0.9], [1.0, 0.01]])
+    >>> display = GeneralisationDisplay(score=score, chance=0.5, pvalue_fwe=pvalue_fwe, scoring="accuracy").plot()
+    >>> len(display.outline_.get_path()) // 2
+    8
+    """
+
+    def __init__(self, *, score, chance, pvalue_fwe, times=None, unit=None, scoring="score", greater_is_better=True):
+        self.score = score
+        self.chance = chance
+        self.pvalue_fwe = pvalue_fwe
+        self.times = times
+        self.unit = unit
+        self.scoring = scoring
+        self.greater_is_better = greater_is_better
+
+    @classmethod
+    def from_result(cls, result, *, times=None, unit=None, level=0.05, ax=None, image_kw=None, outline_kw=None):
+        """Draw what ``permutation_test_score`` returned for a time-by-time generalisation.
+
+        Parameters
+        ----------
+        result : PermutationTestResult
+        times, unit
+            As in the class.
+        level, ax, image_kw, outline_kw
+            As in ``plot``.
+
+        Returns
+        -------
+        display : GeneralisationDisplay
+        """
+        score, null, _ = unpack(result, cls.__name__, (2,))
+        display = cls(
+            score=score,
+            chance=float(np.nanmean(null)),
+            pvalue_fwe=result.pvalue_fwe,
+            times=times,
+            unit=unit,
+            scoring=result.scoring,
+            greater_is_better=result.greater_is_better,
+        )
+        return display.plot(ax, level=level, image_kw=image_kw, outline_kw=outline_kw)
+
+    def plot(self, ax=None, *, level=0.05, image_kw=None, outline_kw=None):
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        level : float, default=0.05
+            Level of the family-wise test.
+        image_kw, outline_kw : dict, default=None
+            Keywords for ``Axes.pcolormesh`` and for the ``PathPatch`` around significant cells.
+
+        Returns
+        -------
+        self
+        """
+        ax = axes(self, ax)
+        from matplotlib.collections import QuadMesh
+        from matplotlib.colors import CenteredNorm
+        from matplotlib.patches import PathPatch
+        from matplotlib.path import Path
+        from matplotlib.patheffects import withStroke
+
+        score = np.asarray(self.score, dtype=float)
+        x = check_times(self.times, len(score))
+        edges = cell_edges(x)
+        look = style(QuadMesh, image_kw, cmap="RdBu_r" if self.greater_is_better else "RdBu", rasterized=True)
+        if not {"norm", "vmin", "vmax"} & set(look):
+            look["norm"] = CenteredNorm(self.chance)
+        self.image_ = ax.pcolormesh(edges, edges, score, **look)
+        (self.diagonal_,) = ax.plot(edges[[0, -1]], edges[[0, -1]], color=DARK, linewidth=0.8, linestyle=(0, (6, 4)))
+        borders = outline(np.asarray(self.pvalue_fwe) <= level, edges)
+        black = {"fill": False, "edgecolor": "black", "linewidth": 1.3, "capstyle": "projecting", "zorder": 3}
+        look = style(PathPatch, outline_kw, **black)
+        halo = withStroke(linewidth=look["linewidth"] + 1.7, foreground="white")  # seen on dark colours
+        path = Path(borders.reshape(-1, 2), [Path.MOVETO, Path.LINETO] * len(borders))
+        self.outline_ = ax.add_patch(PathPatch(path, **{"path_effects": [halo], **look}))
+
+        label = score_label(self.scoring, self.greater_is_better)
+        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label=label)
+        self.colorbar_.outline.set_visible(False)
+        ax.set(
+            aspect="equal",
+            xlim=edges[[0, -1]],
+            ylim=edges[[0, -1]],
+        )
+        label_times(ax.xaxis, "test ", self.times, self.unit)
+        label_times(ax.yaxis, "training ", self.times, self.unit)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def outline(mask, edges):
+    """Segments ((x, y), (x, y)) between cells in and out of ``mask``; its rows go along y."""
+
+    def vertical(mask):
+        inside = np.pad(mask, ((0, 0), (1, 1)))
+        row, column = np.nonzero(inside[:, 1:] != inside[:, :-1])
+        x, low, high = edges[column], edges[row], edges[row + 1]
+        return np.stack([np.stack([x, low], axis=-1), np.stack([x, high], axis=-1)], axis=1)
+
+    return np.concatenate([vertical(mask), vertical(mask.T)[:, :, ::-1]])

@@ -1,0 +1,167 @@
+"""Weights of a linear model, or the forward-model patterns they answer to (Haufe et al. 2014), feature by feature."""
+
+import numpy as np
+
+from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, axes, style
+
+KINDS = {"patterns": ("patterns", "pvalue_fwe"), "weights": ("weights", "weights_pvalue_fwe")}
+MOST_NAMES = 64
+
+
+class PatternDisplay:
+    """One value a feature, as stems or as a map of sensors; family-wise significant features are marked.
+
+    Parameters
+    ----------
+    values : array-like of shape (d,)
+        Pattern or weights of one output.
+    pvalue_fwe : array-like of shape (d,)
+        Family-wise p-values.
+    feature_names : list of d str, default=None
+        Up to 64 names are written on the axis of stems.
+    positions : array-like of shape (d, 2), default=None
+        Where the sensors are, x to the right and y upwards; None draws stems.
+    label : str, default="pattern"
+        What the values are.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    points_ : PathCollection, one point a feature
+    marked_ : PathCollection, the significant ones again: filled on stems, ringed on a map
+    stems_ : LineCollection from 0 to each value; None on a map
+    colorbar_ : Colorbar of a map; None for stems
+
+    Examples
+    --------
+    >>> from foldless.inspection import PatternDisplay
+    >>> display = PatternDisplay(
+    ...     values=[0.1, -0.8, 0.3], pvalue_fwe=[0.9, 0.01, 0.4], feature_names=["C3", "Cz", "C4"]
+    ... ).plot()
+    >>> display.marked_.get_offsets().tolist()
+    [[1.0, -0.8]]
+    """
+
+    def __init__(self, *, values, pvalue_fwe, feature_names=None, positions=None, label="pattern"):
+        self.values = values
+        self.pvalue_fwe = pvalue_fwe
+        self.feature_names = feature_names
+        self.positions = positions
+        self.label = label
+
+    @classmethod
+    def from_result(
+        cls, result, *, output=None, kind="patterns", positions=None, level=0.05, ax=None, point_kw=None, marked_kw=None
+    ):
+        """Draw one output of a test of patterns.
+
+        Parameters
+        ----------
+        result : PatternTestResult
+        output : label, default=None
+            One of ``result.outputs``; not needed where there is only one.
+        kind : {"patterns", "weights"}, default="patterns"
+        positions
+            As in the class.
+        level, ax, point_kw, marked_kw
+            As in ``plot``.
+
+        Returns
+        -------
+        display : PatternDisplay
+        """
+        if not hasattr(result, "patterns"):
+            raise ValueError(
+                f"{cls.__name__} draws patterns, got {type(result).__name__}; permutation tests are drawn with "
+                "PermutationDisplay, TimeCourseDisplay or GeneralisationDisplay"
+            )
+        if kind not in KINDS:
+            raise ValueError(f'kind must be "patterns" or "weights", got {kind!r}')
+        outputs = list(result.outputs)
+        if output is None and len(outputs) == 1:
+            output = outputs[0]
+        if output not in outputs:
+            raise ValueError(f"output must be one of {outputs}, got {output!r}")
+        row = outputs.index(output)
+        values, pvalue_fwe = (getattr(result, name)[row] for name in KINDS[kind])
+        display = cls(
+            values=values,
+            pvalue_fwe=pvalue_fwe,
+            feature_names=result.feature_names,
+            positions=positions,
+            label=f"{kind.removesuffix('s')} for {output}",
+        )
+        return display.plot(ax, level=level, point_kw=point_kw, marked_kw=marked_kw)
+
+    def plot(self, ax=None, *, level=0.05, point_kw=None, marked_kw=None):
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        level : float, default=0.05
+            Level of the family-wise test.
+        point_kw, marked_kw : dict, default=None
+            Keywords for ``Axes.scatter`` of all features and of the significant ones.
+
+        Returns
+        -------
+        self
+        """
+        ax = axes(self, ax)
+        values = np.asarray(self.values, dtype=float)
+        marked = np.asarray(self.pvalue_fwe) <= level
+        draw = self._stems if self.positions is None else self._map
+        draw(ax, values, marked, point_kw, {"label": f"family-wise p ≤ {level:g}", **(marked_kw or {})})
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _stems(self, ax, values, marked, point_kw, marked_kw):
+        from matplotlib.collections import PathCollection
+
+        x = np.arange(len(values))
+        self.colorbar_ = None
+        ax.axhline(0, color=DARK, linewidth=0.8)
+        self.stems_ = ax.vlines(x, 0, values, colors=np.where(marked, OBSERVED, NULL), linewidth=1.2)
+        size = np.clip(1000 / len(x), 4, 16)
+        look = style(PathCollection, point_kw, s=size, facecolor="white", edgecolor=NULL, zorder=3)
+        self.points_ = ax.scatter(x, values, **look)
+        look = style(PathCollection, marked_kw, s=30, color=OBSERVED, zorder=4)
+        self.marked_ = ax.scatter(x[marked], values[marked], **look)
+        ax.margins(y=0.15)
+        ax.set(xlabel="feature", ylabel=self.label)
+        if self.feature_names is not None and len(values) <= MOST_NAMES:
+            crowded = sum(len(str(name)) for name in self.feature_names) > 60
+            ax.set_xticks(x, self.feature_names, rotation=90 if crowded else 0, fontsize=7 if len(x) > 30 else None)
+        if marked.any():
+            ax.legend(**LEGEND)
+
+    def _map(self, ax, values, marked, point_kw, marked_kw):
+        from matplotlib.collections import PathCollection
+        from matplotlib.colors import CenteredNorm
+
+        x, y = check_positions(self.positions, len(values)).T
+        size = np.clip(10000 / len(values), 20, 300)
+        look = style(PathCollection, point_kw, s=size, cmap="RdBu_r", edgecolor=NULL, linewidth=0.5)
+        if not {"norm", "vmin", "vmax"} & set(look):
+            look["norm"] = CenteredNorm(0)
+        self.stems_ = None
+        self.points_ = ax.scatter(x, y, c=values, **look)
+        look = style(PathCollection, marked_kw, s=size, facecolor="none", edgecolor="black", linewidth=1.8)
+        self.marked_ = ax.scatter(x[marked], y[marked], **look)
+        ax.set_aspect("equal")
+        ax.set_axis_off()
+        ax.margins(0.1)
+        self.colorbar_ = ax.figure.colorbar(self.points_, ax=ax, label=self.label, shrink=0.7)
+        self.colorbar_.outline.set_visible(False)
+        if marked.any():
+            ax.legend(**LEGEND, loc="upper center", bbox_to_anchor=(0.5, 0.02))
+
+
+def check_positions(positions, d):
+    """One point in the plane for each of ``d`` features."""
+    positions = np.asarray(positions, dtype=float)
+    if positions.shape != (d, 2):
+        raise ValueError(f"positions must have shape ({d}, 2), one point for each feature; got {positions.shape}")
+    return positions

@@ -1,0 +1,138 @@
+"""The null distribution of a permutation test and the observed score in it.
+
+p = (b + 1) / (m + 1) with b the number of the m permutations that score at least as well (Phipson & Smyth 2010): it is
+never 0, and neither is its label.
+"""
+
+import numpy as np
+
+from foldless.inspection._canvas import FAINT, LEGEND, NULL, OBSERVED, axes, p_label, score_label, style, unpack
+
+
+class PermutationDisplay:
+    """Histogram of the scores of permuted labels, with a line at the score of the true ones.
+
+    Parameters
+    ----------
+    score : float
+        Score of the true labels.
+    permutation_scores : array-like of shape (n_permutations,)
+        Scores of permuted labels; those that are not finite are left out of the histogram.
+    pvalue : float
+    pvalue_fwe : float, default=None
+        Family-wise p-value, for a member of a family of tests.
+    scoring : str, default="score"
+        Name of the score.
+    greater_is_better : bool, default=True
+        False for losses.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    bars_ : BarContainer of the histogram
+    line_ : Line2D at the score
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foldless.inspection import PermutationDisplay
+    >>> null = np.random.default_rng(0).binomial(100, 0.5, 999) / 100
+    >>> display = PermutationDisplay(score=0.71, permutation_scores=null, pvalue=0.001, scoring="accuracy").plot()
+    >>> display.line_.get_label()
+    'accuracy 0.71, p = 0.001'
+    """
+
+    def __init__(self, *, score, permutation_scores, pvalue, pvalue_fwe=None, scoring="score", greater_is_better=True):
+        self.score = score
+        self.permutation_scores = permutation_scores
+        self.pvalue = pvalue
+        self.pvalue_fwe = pvalue_fwe
+        self.scoring = scoring
+        self.greater_is_better = greater_is_better
+
+    @classmethod
+    def from_result(cls, result, *, member=None, ax=None, bins=None, hist_kw=None, line_kw=None):
+        """Draw what ``permutation_test_score`` returned (scikit-learn's three values will do).
+
+        Parameters
+        ----------
+        result : PermutationTestResult or tuple (score, permutation_scores, pvalue)
+        member : int or tuple (train, test), default=None
+            Which test of a family, or of a time-by-time generalisation.
+        ax, bins, hist_kw, line_kw
+            As in ``plot``.
+
+        Returns
+        -------
+        display : PermutationDisplay
+        """
+        score, null, pvalue = unpack(result, cls.__name__, (0,) if member is None else (1, 2))
+        pvalue_fwe = None
+        if member is not None:
+            index = tuple(np.atleast_1d(member))
+            if len(index) != score.ndim or not all(-k <= i < k for i, k in zip(index, score.shape, strict=True)):
+                raise ValueError(f"member={member!r} is none of the tests of a family of shape {score.shape}")
+            score, null, pvalue = score[index], null[(slice(None), *index)], pvalue[index]
+            pvalue_fwe = float(result.pvalue_fwe[index])
+        display = cls(
+            score=float(score),
+            permutation_scores=null,
+            pvalue=float(pvalue),
+            pvalue_fwe=pvalue_fwe,
+            scoring=getattr(result, "scoring", "score"),
+            greater_is_better=getattr(result, "greater_is_better", True),
+        )
+        return display.plot(ax, bins=bins, hist_kw=hist_kw, line_kw=line_kw)
+
+    def plot(self, ax=None, *, bins=None, hist_kw=None, line_kw=None):
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        bins : int, str or array-like, default=None
+            As in ``numpy.histogram``. None takes NumPy's automatic width, rounded up to whole steps between scores:
+            shares of few samples come in steps, and unequal numbers of steps in the bins would look like a comb.
+        hist_kw, line_kw : dict, default=None
+            Keywords for ``Axes.hist`` and ``Axes.axvline``.
+
+        Returns
+        -------
+        self
+        """
+        ax = axes(self, ax)
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        null = np.asarray(self.permutation_scores, dtype=float)
+        null = null[np.isfinite(null)]
+        bins = whole_steps(null) if bins is None else bins
+        look = style(Patch, hist_kw, facecolor=FAINT, edgecolor=NULL, linewidth=0.6)
+        _, _, self.bars_ = ax.hist(null, **{"bins": bins, "label": "permuted labels", **look})
+
+        name = self.scoring.replace("_", " ")
+        label = f"{name} {self.score:.3g}, {p_label(self.pvalue)}"
+        if self.pvalue_fwe is not None:
+            label += f"\nfamily-wise {p_label(self.pvalue_fwe)}"
+        look = style(Line2D, line_kw, color=OBSERVED, linewidth=2, ymax=0.8, label=label)
+        self.line_ = ax.axvline(self.score, **look)
+
+        ax.margins(y=0.3)  # the legend stays above bars and line
+        ax.set(xlabel=score_label(self.scoring, self.greater_is_better), ylabel="permutations")
+        ax.legend(**LEGEND)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def whole_steps(scores):
+    """Edges of bins that are a whole number of the least steps between scores wide, scores in their middles."""
+    edges = np.histogram_bin_edges(scores, "auto")
+    steps = np.diff(np.sort(scores))
+    steps = steps[steps > 1e-9 * np.ptp(edges)]
+    if not steps.size:
+        return edges
+    step = steps.min()
+    width = step * np.ceil((edges[1] - edges[0]) / step * (1 - 1e-9))
+    start = scores.min() - step / 2
+    return start + width * np.arange(np.ceil((scores.max() + step / 2 - start) / width * (1 - 1e-9)) + 1)

@@ -1,0 +1,191 @@
+"""Scores of a family of tests along time, their null, and where the family-wise test rejects.
+
+The max statistic (Nichols & Holmes 2002) gives all tests one threshold: with m permutations, a score is significant at
+``level`` if it is better than the r-th best of the nulls of the best member, r = floor(level (m + 1)).
+"""
+
+import warnings
+
+import numpy as np
+
+from foldless.inspection._canvas import (
+    DARK,
+    FAINT,
+    LEGEND,
+    NULL,
+    OBSERVED,
+    axes,
+    cell_edges,
+    check_times,
+    label_times,
+    score_label,
+    style,
+    unpack,
+)
+
+
+class TimeCourseDisplay:
+    """Scores over time with the null of each (mean, 5 to 95 %) and the family-wise test.
+
+    Parameters
+    ----------
+    score : array-like of shape (k,)
+        Scores of the true labels; nan leaves a gap.
+    permutation_scores : array-like of shape (n_permutations, k)
+    pvalue_fwe : array-like of shape (k,)
+        Family-wise p-values.
+    max_scores : array-like of shape (n_permutations,)
+        The best score (the least loss) of each permutation over the family.
+    times : array-like of shape (k,), default=None
+        Increasing positions on the axis; None numbers the members.
+    unit : str, default=None
+        Unit of ``times``.
+    scoring : str, default="score"
+        Name of the score.
+    greater_is_better : bool, default=True
+        False for losses.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    line_ : Line2D of the scores
+    band_ : PolyCollection, 5 to 95 % of the null of each member
+    chance_ : Line2D, mean of the null of each member
+    threshold_ : Line2D that family-wise significant scores are beyond; None where no score could be
+    significant_ : Line2D, thick along the bottom below significant members
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foldless.inspection import TimeCourseDisplay
+    >>> null = np.random.default_rng(0).normal(0.5, 0.02, (99, 4))
+    >>> score = np.array([0.50, 0.53, 0.70, 0.68])
+    >>> best = null.max(axis=1)
+    >>> pvalue_fwe = (1 + (best[:, None] >= score).sum(axis=0)) / 100
+    >>> display = TimeCourseDisplay(
+    ...     score=score, permutation_scores=null, pvalue_fwe=pvalue_fwe, max_scores=best, times=[0, 10, 20, 30]
+    ... ).plot()
+    >>> display.significant_.get_xdata()[:2].tolist()
+    [15.0, 35.0]
+    """
+
+    def __init__(
+        self,
+        *,
+        score,
+        permutation_scores,
+        pvalue_fwe,
+        max_scores,
+        times=None,
+        unit=None,
+        scoring="score",
+        greater_is_better=True,
+    ):
+        self.score = score
+        self.permutation_scores = permutation_scores
+        self.pvalue_fwe = pvalue_fwe
+        self.max_scores = max_scores
+        self.times = times
+        self.unit = unit
+        self.scoring = scoring
+        self.greater_is_better = greater_is_better
+
+    @classmethod
+    def from_result(cls, result, *, times=None, unit=None, level=0.05, ax=None, line_kw=None, band_kw=None):
+        """Draw what ``permutation_test_score`` returned for a family of tests.
+
+        Parameters
+        ----------
+        result : PermutationTestResult
+        times, unit
+            As in the class.
+        level, ax, line_kw, band_kw
+            As in ``plot``.
+
+        Returns
+        -------
+        display : TimeCourseDisplay
+        """
+        score, null, _ = unpack(result, cls.__name__, (1,))
+        display = cls(
+            score=score,
+            permutation_scores=null,
+            pvalue_fwe=result.pvalue_fwe,
+            max_scores=result.max_scores,
+            times=times,
+            unit=unit,
+            scoring=result.scoring,
+            greater_is_better=result.greater_is_better,
+        )
+        return display.plot(ax, level=level, line_kw=line_kw, band_kw=band_kw)
+
+    def plot(self, ax=None, *, level=0.05, line_kw=None, band_kw=None):
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        level : float, default=0.05
+            Level of the family-wise test.
+        line_kw, band_kw : dict, default=None
+            Keywords for ``Axes.plot`` of the scores and ``Axes.fill_between`` of the null.
+
+        Returns
+        -------
+        self
+        """
+        ax = axes(self, ax)
+        from matplotlib.collections import PolyCollection
+        from matplotlib.lines import Line2D
+
+        score, null = np.asarray(self.score, dtype=float), np.asarray(self.permutation_scores, dtype=float)
+        x = check_times(self.times, len(score))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # members whose null is nan throughout
+            mean, (low, high) = np.nanmean(null, axis=0), np.nanquantile(null, [0.05, 0.95], axis=0)
+
+        look = style(PolyCollection, band_kw, facecolor=FAINT, linewidth=0, label="null, 5 to 95 %")
+        self.band_ = ax.fill_between(x, low, high, **look)
+        (self.chance_,) = ax.plot(x, mean, color=NULL, linewidth=1)
+        threshold = self._threshold(level)
+        self.threshold_ = None
+        if threshold is not None:
+            look = {"color": DARK, "linewidth": 1, "linestyle": (0, (4, 3))}
+            self.threshold_ = ax.axhline(threshold, label=f"family-wise p = {level:g}", **look)
+        (self.line_,) = ax.plot(x, score, **style(Line2D, line_kw, color=OBSERVED, linewidth=1.8))
+
+        # Runs of significant members, each from border to border, with gaps between.
+        significant = np.asarray(self.pvalue_fwe) <= level
+        runs = cell_edges(x)[np.flatnonzero(np.diff(np.pad(significant, 1).astype(int))).reshape(-1, 2)]
+        runs = np.column_stack([runs, np.full(len(runs), np.nan)]).ravel()
+        (self.significant_,) = ax.plot(
+            runs,
+            np.zeros(len(runs)),
+            transform=ax.get_xaxis_transform(),
+            color=self.line_.get_color(),
+            linewidth=8,  # the upper half shows
+            solid_capstyle="butt",
+        )
+
+        ax.margins(x=0, y=0.15)
+        label_times(ax.xaxis, "", self.times, self.unit)
+        ax.set_ylabel(score_label(self.scoring, self.greater_is_better))
+        ax.legend(**LEGEND)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _threshold(self, level):
+        """The score that a test must beat for a family-wise p-value of at most ``level``."""
+        best = np.sort(self.max_scores)
+        m = len(best)
+        rank = np.count_nonzero(np.arange(1, m + 1) / (m + 1) <= level)
+        if rank == 0:
+            warnings.warn(
+                f"no p-value of {m} permutations reaches level={level:g}; take at least {int(np.ceil(1 / level)) - 1}",
+                UserWarning,
+                stacklevel=4,
+            )
+            return None
+        threshold = best[-rank] if self.greater_is_better else best[rank - 1]
+        return threshold if np.isfinite(threshold) else None
