@@ -47,6 +47,10 @@ class Task:
     n_classes: int = 0
     calibration: str | None = None
 
+    def with_confounds(self, C, *, in_score=False):
+        """The task with the columns C (n, k) fitted beside the intercept."""
+        return replace(self, problem=self.problem.with_confounds(C, in_score=in_score))
+
     def holdout(self, *, probabilities=True):
         """Models of any training part; ``probabilities=False`` when no calibration will be asked for."""
         return Holdout(

@@ -1,8 +1,8 @@
 """What the three estimators share: validation, the task, prediction, leave-one-out.
 
 Numerics live below: ``fit`` validates, builds a ``Task``, solves it once and stores the expansion f(x) = k(x)' beta +
-b. The factor of P stays with the fitted estimator for the leave-one-out methods; it is left out of pickles and made
-again on demand.
+b, and the coefficients B of confounds c, whose part c' B is added only where a caller gives them. The factor of P stays
+with the fitted estimator for the leave-one-out methods; it is left out of pickles and made again on demand.
 """
 
 from numbers import Real
@@ -10,7 +10,7 @@ from numbers import Real
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils import gen_batches
+from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from foldless.kernels import Linear, Precomputed, check_symmetric, resolve
@@ -24,7 +24,7 @@ class KernelMachine(BaseEstimator):
 
     # -- fitting ---------------------------------------------------------------------------------------------------
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None, confounds=None):
         """Fit the model.
 
         Parameters
@@ -35,6 +35,11 @@ class KernelMachine(BaseEstimator):
             Labels or values.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the squared errors; rows of weight 0 do not count.
+        confounds : array-like of shape (n_samples, n_confounds) or (n_samples,), default=None
+            Columns fitted beside the intercept, without penalty, and left out of all scores: what they explain of y,
+            the features do not. They are taken as given; centre them, so that a cut at 0 keeps its meaning (a constant
+            added to a column moves the scores by minus that constant times its coefficient). Categories enter as
+            indicators of all levels but one.
 
         Returns
         -------
@@ -43,6 +48,8 @@ class KernelMachine(BaseEstimator):
         before = vars(self).copy()
         try:
             task = self._task(X, y, sample_weight)
+            if confounds is not None:
+                task = task.with_confounds(check_confounds(confounds, task.problem.n, task.problem.dtype))
             holdout = task.holdout()
             return self._accept(task, holdout.whole, task.rule(holdout.whole), holdout)
         except BaseException:
@@ -106,7 +113,8 @@ class KernelMachine(BaseEstimator):
         self._dual = np.zeros((problem.n, beta.shape[1]), beta.dtype)
         self._dual[basis] = beta
         self._weights, B = model.linear() if isinstance(problem.kernel, Linear) else (None, model.B)
-        self._offset = B.sum(0)  # one row with an intercept, none without
+        self._offset = B[: problem.intercept].sum(0)  # one row with an intercept, none without
+        self._confound_B = B[problem.confounds]
         self._set_attributes()
         return self
 
@@ -123,18 +131,27 @@ class KernelMachine(BaseEstimator):
 
     # -- prediction ------------------------------------------------------------------------------------------------
 
-    def _fits(self, X):
-        """Regression fits at new X, shape (n, m)."""
+    def _fits(self, X, confounds=None):
+        """Regression fits at new X, shape (n, m); the confounds' part is in them where confounds are given."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        offset = self._offset + self._new_confounds(confounds, X) @ self._confound_B
         if self._weights is not None:
-            return X @ self._weights + self._offset
-        return (
-            np.concatenate(
-                [self._gram(X[rows]) @ self._dual for rows in gen_batches(X.shape[0], max(1, CHUNK // len(self._dual)))]
-            )
-            + self._offset
-        )
+            return X @ self._weights + offset
+        batches = gen_batches(X.shape[0], max(1, CHUNK // len(self._dual)))
+        return np.concatenate([self._gram(X[rows]) @ self._dual for rows in batches]) + offset
+
+    def _new_confounds(self, confounds, X):
+        """Confounds of validated new rows; zeros, which leave their part out, where none are given."""
+        k = len(self._confound_B)
+        if confounds is None:
+            return np.zeros((X.shape[0], k), X.dtype)
+        if not k:
+            raise ValueError(f"confounds: this {type(self).__name__} was fitted without; give them to fit as well.")
+        C = check_confounds(confounds, X.shape[0], X.dtype)
+        if C.shape[1] != k:
+            raise ValueError(f"confounds has {C.shape[1]} columns; the model was fitted with {k}.")
+        return C
 
     def _gram(self, X):
         """Kernel between validated new rows and the training rows."""
@@ -174,6 +191,14 @@ class KernelMachine(BaseEstimator):
             raise AttributeError(f"coef_ exists for kernel='linear' only, not for kernel={self.kernel!r}.")
         return self._linear(self._weights, self._offset)[0]
 
+    @property
+    def confound_coef_(self):
+        """Coefficients of the confounds, as ``coef_`` those of the features; only after ``fit(confounds=...)``."""
+        check_is_fitted(self)
+        if not len(self._confound_B):
+            raise AttributeError("confound_coef_ exists only after fit(X, y, confounds=...).")
+        return self._linear(self._confound_B, self._offset)[0]
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "_dual")
 
@@ -191,6 +216,22 @@ def numbers(values):
     except (TypeError, ValueError):
         return None
     return array if np.isfinite(array).all() else None
+
+
+def check_confounds(confounds, n, dtype):
+    """Confounds of n rows as a finite array (n, k) of this type; one dimension is one column."""
+    try:
+        with np.errstate(over="ignore"):
+            C = check_array(confounds, dtype=dtype, ensure_2d=False, input_name="confounds")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"confounds: {error} They must be finite numbers, one row for each of X; code categories by indicators of"
+            " all levels but one (sklearn.preprocessing.OneHotEncoder(drop='first', sparse_output=False))."
+        ) from None
+    C = C.reshape(len(C), -1)
+    if len(C) != n:
+        raise ValueError(f"confounds has {len(C)} rows and X has {n}; give one row for each of X.")
+    return C
 
 
 def check_option(name, value, allowed):

@@ -70,64 +70,72 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             raise ValueError(f"class_weight={self.class_weight!r} must hold finite numbers > 0.")
         return factors
 
-    def decision_function(self, X):
+    def decision_function(self, X, confounds=None):
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            Adds the confounds' part back; without them it is left out.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        fits = self._fits(X)
+        fits = self._fits(X, confounds)
         return self._rule.decision(fits)
 
-    def predict(self, X):
+    def predict(self, X, confounds=None):
         """Labels by the sign (two classes) or the largest column of the decision function.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            Adds the confounds' part back; without them it is left out.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        return labels(self.decision_function(X), self.classes_)
+        return labels(self.decision_function(X, confounds), self.classes_)
 
     @available_if(_has_calibration)
-    def predict_proba(self, X):
+    def predict_proba(self, X, confounds=None):
         """Class probabilities, calibrated on the exact leave-one-out scores of the training data.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            Adds the confounds' part back; without them it is left out.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        fits = self._fits(X)
+        fits = self._fits(X, confounds)
         if self._rule.calibrator is None:
             raise ValueError(f"calibration={self.calibration!r} was set after fit; fit again to get probabilities.")
         return self._rule.proba(fits)
 
     @available_if(_has_calibration)
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X, confounds=None):
         """Logarithms of ``predict_proba``.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            Adds the confounds' part back; without them it is left out.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X, confounds))
 
     def loo_decision_function(self):
         """Decision value of every training row by the model fitted without it: exact, no refits.

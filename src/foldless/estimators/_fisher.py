@@ -65,6 +65,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     coef_, intercept_ : linear kernel only; X @ coef_.T + intercept_ is the decision function, with more than two
         classes up to a constant for each row
     kernel_ : the kernel with its resolved parameters
+    confound_coef_ : what each confound adds to the decision function where confounds are given, as ``coef_`` for
+        features; any kernel, only after ``fit`` with confounds
     holder_ : str, how P was held and why
     loo_score_ : float, exact leave-one-out accuracy
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -164,18 +166,20 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.dual_coef_ = self._dual @ scalings
         self._n_features_out = scalings.shape[1]
 
-    def transform(self, X):
+    def transform(self, X, confounds=None):
         """Project X onto the discriminant axes.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            Adds the confounds' part back; without them it is left out.
 
         Returns
         -------
         ndarray of shape (n_samples, n_components)
         """
-        return self._fits(X) @ self._scalings
+        return self._fits(X, confounds) @ self._scalings
 
     @property
     def intercept_(self):

@@ -54,6 +54,7 @@ class LSSVC(KernelClassifier):
     intercept_ : ndarray of shape (n_problems,)
     coef_ : ndarray of shape (n_problems, n_features), linear kernel only
     kernel_ : the kernel with its resolved parameters
+    confound_coef_ : ndarray of shape (n_problems, n_confounds), only after ``fit`` with confounds
     holder_ : str, how P was held and why
     loo_score_ : float, exact leave-one-out accuracy
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -141,6 +142,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
     intercept_ : float or ndarray of shape (n_outputs,)
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features), linear kernel only
     kernel_ : the kernel with its resolved parameters
+    confound_coef_ : ndarray of shape (n_confounds,) or (n_outputs, n_confounds), only after ``fit`` with confounds
     holder_ : str, how P was held and why
     loo_score_ : float, exact leave-one-out R2
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -201,18 +203,20 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
     def _linear(self, weights, offset):
         return (weights[:, 0] if self._flat else weights.T), offset
 
-    def predict(self, X):
+    def predict(self, X, confounds=None):
         """Predicted values.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            Adds the confounds' part back; without them it is left out.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        fits = self._fits(X)
+        fits = self._fits(X, confounds)
         return fits[:, 0] if self._flat else fits
 
     def loo_predict(self):
@@ -231,7 +235,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
         predictions = self.loo_predict()
         return r2_score(self._fitted_task.Y, predictions.reshape(self._fitted_task.Y.shape))
 
-    def predict_interval(self, X, coverage=0.9):
+    def predict_interval(self, X, coverage=0.9, confounds=None):
         """Jackknife+ prediction intervals (Barber et al. 2021), from the fitted model alone.
 
         The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models,
@@ -243,6 +247,8 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         coverage : float in (0, 1), default=0.9
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            Adds the confounds' part back; without them the interval is one of the value without that part.
 
         Returns
         -------
@@ -253,17 +259,18 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
         if not isinstance(coverage, Real) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        C = self._new_confounds(confounds, X)  # zeros leave their part out of every model
         whole = self._loo().whole
         residual = np.abs(whole.loo().E[:, 0] / whole.root)
         n = len(residual)
         rank = int(np.ceil(coverage * (n + 1) - 1e-9))
         ends = np.full((X.shape[0], residual.shape[1], 2), np.inf)
         ends[..., 0] = -np.inf
+        Q = np.hstack([np.ones((X.shape[0], whole.problem.intercept), X.dtype), C])
         step = max(1, 2**22 // n)
         for start in range(0, X.shape[0], step):
             rows = slice(start, start + step)
-            Q = np.ones((X[rows].shape[0], whole.problem.Q.shape[1]), whole.Y.dtype)
-            F = whole.loo_at(X[rows], Q)
+            F = whole.loo_at(X[rows], Q[rows])
             if rank <= n:
                 ends[rows, :, 0] = np.sort(F - residual, axis=1)[:, n - rank]
                 ends[rows, :, 1] = np.sort(F + residual, axis=1)[:, rank - 1]

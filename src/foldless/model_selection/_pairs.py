@@ -14,7 +14,7 @@ PAIRS_AT_ONCE = 2**16
 TIE = 1e-10  # relative to the largest score or target
 
 
-def leave_pair_out_auc(estimator, X, y, *, params=None):
+def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confounds_in_score=False):
     """Exact leave-pair-out AUC: the share of pairs that a model fitted without them ranks correctly.
 
     Parameters
@@ -27,6 +27,8 @@ def leave_pair_out_auc(estimator, X, y, *, params=None):
     params : dict, default=None
         ``{"sample_weight": ...}`` for ``fit``; the average over pairs is not weighted. Rows of weight 0 form no
         pairs.
+    confounds, confounds_in_score : as in :func:`cross_validate`
+        Pairs are ranked by scores without (with) the confounds' part.
 
     Returns
     -------
@@ -43,9 +45,12 @@ def leave_pair_out_auc(estimator, X, y, *, params=None):
     0.996
     """
     X, y = indexable(X, y)
-    params = params or {}
-    path, solved = route(estimator, params)
-    built = path if solved is None else build_task(solved, X, y, params.get("sample_weight"))
+    path, solved = route(estimator, params or {})
+    named = {name.rpartition("__")[2]: value for name, value in (params or {}).items()}
+    confounds = named.get("confounds", confounds)
+    built = path
+    if solved is not None:
+        built = build_task(solved, X, y, named.get("sample_weight"), confounds, in_score=confounds_in_score)
     if isinstance(built, Path):
         raise ValueError(
             f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({built.reason}) and would need a"

@@ -13,7 +13,8 @@ from sklearn.feature_selection import VarianceThreshold
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
-from foldless.model_selection._adapters import TASKS, Unsuited
+from foldless.estimators._base import check_confounds
+from foldless.model_selection._adapters import OWN, TASKS, Unsuited
 
 ONE_FIT, ONE_P_PER_FOLD, REFIT = "one fit", "one P per fold", "refit"
 
@@ -43,7 +44,7 @@ def route(estimator, fit_params):
         return Path(REFIT, reason), None
     if type(estimator) not in TASKS:
         return Path(REFIT, f"{name} is not a least-squares model foldless knows"), None
-    extra = set(fit_params) - {"sample_weight"}
+    extra = set(fit_params) - {"sample_weight"} - ({"confounds"} if type(estimator) in OWN else set())
     if extra:
         return Path(REFIT, f"fit parameters {sorted(extra)} have no closed form"), None
     return Path(ONE_FIT, f"{name} is regularised least squares; all held-out predictions follow from one P"), estimator
@@ -93,12 +94,32 @@ def never_sees_y(step):
     return known and not get_tags(step).target_tags.required
 
 
-def build_task(estimator, X, y, sample_weight):
+def build_task(estimator, X, y, sample_weight, confounds=None, *, in_score=False):
     """(task, classes, flat) or the Path of a refit."""
     try:
-        return TASKS[type(estimator)](estimator, X, y, sample_weight)
+        task, classes, flat = TASKS[type(estimator)](estimator, X, y, sample_weight)
     except Unsuited as reason:
         return Path(REFIT, f"{type(estimator).__name__}: {reason}")
+    if confounds is not None:
+        C = check_confounds(confounds, task.problem.n, task.problem.dtype)
+        task = task.with_confounds(C, in_score=in_score)
+    return task, classes, flat
+
+
+def confound_params(estimator, confounds, n, path, *, in_score, routing):
+    """Confounds of n rows as a parameter of ``fit``, for scikit-learn's own loop; an error where fit takes none."""
+    *_, (name, last) = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    if not isinstance(last, OWN):
+        raise ValueError(
+            f"confounds: {type(estimator).__name__} would be refitted on every training part ({path.reason}), and its"
+            f" fit takes none. Use {', '.join(kind.__name__ for kind in OWN)}, alone or as the last step of a pipeline."
+        )
+    if in_score:
+        raise ValueError(
+            f"confounds_in_score=True: {type(estimator).__name__} would be refitted on every training part"
+            f" ({path.reason}), and its predictions there leave the confounds' part out. Set confounds_in_score=False."
+        )
+    return {f"{name}__confounds" if name and not routing else "confounds": check_confounds(confounds, n, np.float64)}
 
 
 def check_leave_one_out(task):

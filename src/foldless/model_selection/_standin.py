@@ -52,6 +52,16 @@ class Run:
         rule = self.task.rule(self.holdout.whole, probabilities=kind == "proba") if idle else None
         return self.outputs(self.task.loo_outputs(self.holdout, rule, kind), method)
 
+    def check_materialises(self, in_score):
+        """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
+        if in_score or not isinstance(self.estimator, OWN):
+            raise ValueError(
+                "confounds: return_estimator=True and scorers that are functions need fitted estimators that leave the"
+                f" confounds' part out by themselves; {type(self.estimator).__name__} with"
+                f" confounds_in_score={in_score} does not. Use one of {', '.join(kind.__name__ for kind in OWN)} with"
+                " confounds_in_score=False, or a scorer by name."
+            )
+
     def materialise(self, train, model):
         """What the user gave, fitted on a training part."""
         fitted = self._fitted(train, model)

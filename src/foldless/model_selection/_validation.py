@@ -17,6 +17,7 @@ from sklearn.utils.metadata_routing import (
     get_routing_for_object,
     process_routing,
 )
+from sklearn.utils.validation import _num_samples
 
 from foldless.model_selection._path import (
     ONE_FIT,
@@ -27,6 +28,7 @@ from foldless.model_selection._path import (
     build_task,
     check_leave_one_out,
     check_splits,
+    confound_params,
     route,
 )
 from foldless.model_selection._standin import Run, StandIn
@@ -50,13 +52,25 @@ def cross_validate(
     return_estimator=False,
     return_indices=False,
     error_score=np.nan,
+    confounds=None,
+    confounds_in_score=False,
 ):
     """Scores of every split; :func:`sklearn.model_selection.cross_validate` from one fit where that is exact.
 
-    All parameters are those of scikit-learn, and so are the numbers, to rounding; ``gamma="scale"`` and
-    ``class_weight="balanced"`` of foldless' estimators are resolved once on all rows (``docs/exactness.md``).
+    All parameters but those of confounds are scikit-learn's, and so are the numbers, to rounding; ``gamma="scale"``
+    and ``class_weight="balanced"`` of foldless' estimators are resolved once on all rows (``docs/exactness.md``).
     ``n_jobs`` and ``pre_dispatch`` matter where the estimator is refitted; one fit uses the threads of the linear
     algebra library.
+
+    Parameters
+    ----------
+    confounds : array-like of shape (n_samples, n_confounds), default=None
+        Columns fitted beside the intercept, without penalty, on every training part; scores leave their part out, with
+        the coefficients of the training part (what that does and what not: ``docs/exactness.md``). Centre them, so that
+        a cut at 0 keeps its meaning. Behind fitted steps of a pipeline they go to ``fit`` of its last step, one of
+        foldless' estimators.
+    confounds_in_score : bool, default=False
+        Keep the confounds' part in the held-out predictions: confounds are then features without penalty.
 
     Returns
     -------
@@ -77,7 +91,8 @@ def cross_validate(
     'one fit'
     """
     X, y = indexable(X, y)
-    plan = _plan("cross_validate", estimator, X, y, groups, cv, params, scoring=scoring)
+    options = {"scoring": scoring, "confounds": confounds, "in_score": confounds_in_score}
+    plan = _plan("cross_validate", estimator, X, y, groups, cv, params, **options)
     options = {
         "scoring": scoring,
         "verbose": verbose,
@@ -90,6 +105,8 @@ def cross_validate(
         result = skl.cross_validate(estimator, X, y, **plan.refit, n_jobs=n_jobs, pre_dispatch=pre_dispatch, **options)
         return {**result, "path": plan.path}
     options["scoring"] = _scoring_of_rows(scoring, X)
+    if confounds is not None and (return_estimator or _reads_estimators(options["scoring"])):
+        plan.run.check_materialises(confounds_in_score)
     result = skl.cross_validate(StandIn(plan.run), plan.rows, y, cv=plan.splits, params=plan.score_params, **options)
     if return_estimator:
         result["estimator"] = [standin.materialise() for standin in result["estimator"]]
@@ -109,10 +126,12 @@ def cross_val_score(
     params=None,
     pre_dispatch="2*n_jobs",
     error_score=np.nan,
+    confounds=None,
+    confounds_in_score=False,
 ):
     """Score of every split; :func:`sklearn.model_selection.cross_val_score` from one fit where that is exact.
 
-    All parameters are those of scikit-learn; see :func:`cross_validate`. For leave-one-out, ``loo_score_`` of the
+    The parameters are those of :func:`cross_validate`. For leave-one-out, ``loo_score_`` of the
     fitted estimator or a metric of :func:`cross_val_predict` is quicker: scoring rows one by one takes longer than
     predicting them.
 
@@ -145,6 +164,8 @@ def cross_val_score(
         params=params,
         pre_dispatch=pre_dispatch,
         error_score=error_score,
+        confounds=confounds,
+        confounds_in_score=confounds_in_score,
     )
     if "test_score" not in result:
         raise ValueError("scoring returned several values; cross_val_score takes one, cross_validate takes many.")
@@ -163,10 +184,12 @@ def cross_val_predict(
     params=None,
     pre_dispatch="2*n_jobs",
     method="predict",
+    confounds=None,
+    confounds_in_score=False,
 ):
     """Held-out prediction of every row: :func:`sklearn.model_selection.cross_val_predict` from one fit where exact.
 
-    All parameters are those of scikit-learn; see :func:`cross_validate`.
+    The parameters are those of scikit-learn and the confounds of :func:`cross_validate`.
 
     Returns
     -------
@@ -186,7 +209,8 @@ def cross_val_predict(
     """
     getattr(estimator, method)  # the estimator's own error where it has no such method
     X, y = indexable(X, y)
-    plan = _plan("cross_val_predict", estimator, X, y, groups, cv, params, method=method)
+    options = {"method": method, "confounds": confounds, "in_score": confounds_in_score}
+    plan = _plan("cross_val_predict", estimator, X, y, groups, cv, params, **options)
     if plan.run is None:
         return skl.cross_val_predict(
             estimator,
@@ -203,12 +227,12 @@ def cross_val_predict(
     return skl.cross_val_predict(StandIn(plan.run), plan.rows, y, cv=plan.splits, verbose=verbose, method=method)
 
 
-def explain(estimator, X, y=None, *, cv=None, groups=None, params=None):
+def explain(estimator, X, y=None, *, cv=None, groups=None, params=None, confounds=None, confounds_in_score=False):
     """Which way a cross-validation of this estimator on these data would go, and why; nothing is fitted.
 
     Parameters
     ----------
-    estimator, X, y, cv, groups, params : as in :func:`cross_validate`
+    estimator, X, y, cv, groups, params, confounds, confounds_in_score : as in :func:`cross_validate`
 
     Returns
     -------
@@ -225,7 +249,8 @@ def explain(estimator, X, y=None, *, cv=None, groups=None, params=None):
     refit: SVC is not a least-squares model foldless knows
     """
     X, y = indexable(X, y)
-    return _plan("explain", estimator, X, y, groups, cv, params, warn=False).path
+    options = {"confounds": confounds, "in_score": confounds_in_score, "warn": False}
+    return _plan("explain", estimator, X, y, groups, cv, params, **options).path
 
 
 @dataclass
@@ -244,11 +269,30 @@ class Plan:
         return np.arange(self.run.task.problem.n)[:, None]
 
 
-def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="predict", warn=True):
+def _plan(
+    owner,
+    estimator,
+    X,
+    y,
+    groups,
+    cv,
+    params,
+    *,
+    scoring=None,
+    method="predict",
+    confounds=None,
+    in_score=False,
+    warn=True,
+):
     params = params or {}
+    if in_score and confounds is None:
+        raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
     cv = check_cv(cv, y, classifier=is_classifier(estimator))
     split_params, fit_params, score_params = _routed(owner, estimator, cv, params, groups, scoring)
     arguments = {"cv": cv, "groups": groups, "params": params or None}
+    named = {name.rpartition("__")[2]: value for name, value in fit_params.items()}  # without the name of a step
+    if confounds is not None and "confounds" in named:
+        raise ValueError("confounds are given twice: as confounds= and in params.")
 
     path, solved = route(estimator, fit_params)
     if y is None:
@@ -257,8 +301,9 @@ def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="p
         path, solved = Path(REFIT, f"method={method!r} is asked of each fitted estimator"), None
     splits = None
     if solved is not None:
-        sample_weight = next(iter(fit_params.values()), None)  # route() lets nothing else through
-        built = build_task(solved, X, y, sample_weight)
+        sample_weight = named.get("sample_weight")  # route() lets nothing through but this and confounds
+        confounds = named.get("confounds", confounds)
+        built = build_task(solved, X, y, sample_weight, confounds, in_score=in_score)
         if isinstance(built, Path):
             path, solved = built, None
     if solved is not None:
@@ -272,6 +317,10 @@ def _plan(owner, estimator, X, y, groups, cv, params, *, scoring=None, method="p
         if obstacle is not None:
             path, solved = obstacle, None
     if solved is None:
+        if confounds is not None:
+            routing = sklearn.get_config().get("enable_metadata_routing", False)
+            more = confound_params(estimator, confounds, _num_samples(X), path, in_score=in_score, routing=routing)
+            arguments["params"] = (arguments["params"] or {}) | more
         if warn and path.kind == REFIT:
             name = type(estimator).__name__
             warnings.warn(f"{name} is refitted on every training part: {path.reason}.", RefitWarning, stacklevel=3)
@@ -329,6 +378,11 @@ def _scoring_of_rows(scoring, X):
     if callable(scoring) and not isinstance(scoring, _BaseScorer):
         return _RowScorer(scoring, X)
     return scoring
+
+
+def _reads_estimators(scoring):
+    """Whether any scorer is handed the fitted estimators of the splits."""
+    return any(isinstance(each, _RowScorer) for each in (scoring.values() if isinstance(scoring, dict) else [scoring]))
 
 
 class _RowScorer:
