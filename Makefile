@@ -35,6 +35,7 @@ lint: $(VENV)/.lint
 bench: $(VENV)/.base
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/tuning.py
+	$(BIN)/python benchmarks/permutation.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist

@@ -1,7 +1,8 @@
-"""foldless: exact cross-validation and tuning of kernel classifiers at the price of one fit.
+"""foldless: exact cross-validation, tuning and permutation tests of kernel classifiers at the price of one fit.
 
     from foldless import FoldlessSearchCV, KernelFisherDiscriminant, LSSVC, LSSVR
     from foldless.model_selection import cross_val_predict, cross_val_score, cross_validate, nested_cross_validate
+    from foldless.model_selection import permutation_test_score, permutation_test_pattern
 
 Held-out predictions of these estimators (and of scikit-learn's Ridge, RidgeClassifier and KernelRidge) follow in
 closed form from one matrix; see ``docs/notation.md`` for the formulas and ``docs/exactness.md`` for what *exact*
@@ -12,14 +13,15 @@ import importlib
 
 from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = ["LSSVC", "LSSVR", "FoldlessSearchCV", "KernelFisherDiscriminant", "__version__"]
+SUBMODULES = ("criteria", "inspection", "kernels", "model_selection", "reduction", "reference")
 
 
 def __getattr__(name):
     """Submodules and the search on first use: ``import foldless`` stays as quick as scikit-learn itself."""
-    if name in ("model_selection", "reference"):
+    if name in SUBMODULES:
         return importlib.import_module(f"foldless.{name}")
     if name == "FoldlessSearchCV":
         return importlib.import_module("foldless.model_selection").FoldlessSearchCV
@@ -27,4 +29,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted([*__all__, "criteria", "estimators", "kernels", "model_selection", "reference"])
+    return sorted([*__all__, *SUBMODULES, "estimators"])

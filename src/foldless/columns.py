@@ -122,11 +122,12 @@ class Fitted:
         if labelings.spared:
             F = np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1)
         if isinstance(task.readout, OneAgainstAll):
-            return _against_all(F, self.masses(model))
-        slopes, offsets = task.readout.affine(self.moments(model))
-        D = np.swapaxes(slopes, -1, -2) @ F
-        D += offsets[:, :, None]
-        return D
+            D = _against_all(F)
+        else:
+            slopes, offsets = task.readout.affine(self.moments(model))
+            D = np.swapaxes(slopes, -1, -2) @ F
+            D += offsets[:, :, None]
+        return _present(D, self.masses(model))
 
     @cached_property
     def _mass(self):
@@ -175,16 +176,19 @@ class Fitted:
         return Moments(N, U, full @ (rest @ rest.transpose(0, 2, 1)) @ full.T, N - U - sums @ B.transpose(0, 2, 1))
 
 
-def _against_all(F, mass):
+def _against_all(F):
     """Decisions of targets +-1 from the fits of indicators: the fit of a column of ones is the sum of all of them."""
-    least = np.finfo(F.dtype).min
-    if F.shape[1] == 2:
-        D = F[:, 1:] - F[:, :1]
-        return np.where(mass[:, :1, None] == 0, 1.0, np.where(mass[:, 1:, None] == 0, -1.0, D))
-    D = 2.0 * F - F.sum(1, keepdims=True)
-    if (mass == 0).any():
-        D[mass == 0] = least
-    return D
+    return F[:, 1:] - F[:, :1] if F.shape[1] == 2 else 2.0 * F - F.sum(1, keepdims=True)
+
+
+def _present(D, mass):
+    """Decisions by which no class wins that the training part lacks."""
+    lacks = mass == 0
+    if not lacks.any():
+        return D
+    if D.shape[1] == 1:
+        return np.where(lacks[:, :1, None], 1.0, np.where(lacks[:, 1:, None], -1.0, D)).astype(D.dtype)
+    return np.where(lacks[:, :, None], np.finfo(D.dtype).min, D)
 
 
 def fits_at(model, X, rows):

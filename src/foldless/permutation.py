@@ -59,6 +59,7 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     n_permutations : int
     scoring : str
     greater_is_better : bool
+    strata : ndarray of shape (n_samples,) or None, the sets of rows within which labels were permuted
     best_params : list of dicts, the choice of every outer split for the true labels; None unless a search was tested
     path : Path, how it was computed and why
     """
@@ -69,6 +70,7 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     scoring: str
     greater_is_better: bool
     best_params: list | None
+    strata: np.ndarray | None
     path: object
 
     def __new__(  # noqa: D102
@@ -81,18 +83,20 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
         greater_is_better=True,
         path=None,
         best_params=None,
+        strata=None,
         rounding=ROUNDING,
     ):
         if pvalue is None:
             pvalue = p_values(score, permutation_scores, greater=greater_is_better, rounding=rounding)
         self = super().__new__(cls, score, permutation_scores, pvalue)
         self.scoring, self.greater_is_better, self.path = scoring, greater_is_better, path
-        self.n_permutations, self.best_params = len(permutation_scores), best_params
+        self.n_permutations, self.best_params, self.strata = len(permutation_scores), best_params, strata
         self.max_scores = self.pvalue_fwe = None
         if np.ndim(score):
-            best, worst = (np.fmax, -np.inf) if greater_is_better else (np.fmin, np.inf)
-            flat = np.reshape(permutation_scores, (len(permutation_scores), -1))
-            self.max_scores = best.reduce(flat, axis=1, initial=worst)
+            best, extreme = (np.max, np.inf) if greater_is_better else (np.min, -np.inf)
+            known = ~np.isnan(np.ravel(score))  # members without a score (an interrupted family) are no members
+            flat = np.reshape(permutation_scores, (len(permutation_scores), -1))[:, known]
+            self.max_scores = best(np.where(np.isnan(flat), extreme, flat), axis=1, initial=-extreme)
             null = self.max_scores.reshape(-1, *[1] * np.ndim(score))
             self.pvalue_fwe = p_values(score, null, greater=greater_is_better, rounding=rounding)
         return self
@@ -101,7 +105,10 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
         how = f"{self.n_permutations} permutations; {self.path}"
         if not np.ndim(self.score):
             return f"{self.scoring} {self.score:.4f}, p = {self.pvalue:.4g} ({how})"
-        best = np.unravel_index(np.nanargmin(self.pvalue_fwe), np.shape(self.score))
+        if np.isnan(self.score).all():
+            return f"{self.scoring} of {np.size(self.score)} members, none of them defined ({how})"
+        pick = np.nanargmax if self.greater_is_better else np.nanargmin
+        best = np.unravel_index(pick(self.score), np.shape(self.score))
         place = best[0] if len(best) == 1 else tuple(map(int, best))
         return (
             f"{self.scoring} of {np.size(self.score)} members, best {self.score[best]:.4f} at {place}, family-wise"

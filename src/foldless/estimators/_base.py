@@ -80,9 +80,9 @@ class KernelMachine(BaseEstimator):
             _check_gram(X)
         return self._make_task(X, y, weights)
 
-    def _problem(self, X, weights, base_weights):
-        """The Problem of validated X; gamma is resolved with the user's weights only (labels are not seen)."""
-        kernel = resolve(
+    def _kernel(self, X, base_weights):
+        """The kernel of validated X; gamma is resolved with the user's weights only (labels are not seen)."""
+        return resolve(
             self.kernel,
             X,
             gamma=self.gamma,
@@ -91,6 +91,10 @@ class KernelMachine(BaseEstimator):
             eta=self.eta,
             sample_weight=base_weights,
         )
+
+    def _problem(self, X, weights, base_weights):
+        """The Problem of validated X."""
+        kernel = self._kernel(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
         return Problem(
             kernel,

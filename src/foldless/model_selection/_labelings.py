@@ -20,10 +20,11 @@ from sklearn.utils import _safe_indexing
 
 from foldless.columns import Fitted, Labelings, Solver, fits_at
 from foldless.metrics import METRICS, Metric
+from foldless.model_selection._adapters import OWN
 from foldless.model_selection._outer import Labels, Values
 from foldless.model_selection._path import RefitWarning, build_task
 from foldless.model_selection._standin import Run, StandIn
-from foldless.model_selection._validation import _scoring_of_rows
+from foldless.model_selection._validation import _reads_estimators, _scoring_of_rows
 from foldless.readout import OneAgainstAll
 from foldless.task import Task
 
@@ -171,12 +172,11 @@ class StepSolver(Solver):
 
     def __init__(self, prepared, last):
         given, train, self.steps = prepared.given, prepared.train, prepared.steps
-        part = {
-            name: None if getattr(given, name) is None else _safe_indexing(getattr(given, name), train)
-            for name in ("X", "y", "sample_weight", "confounds")
-        }
-        kernel = replace(given, **part).task(last)[0].problem.kernel  # "scale" is resolved there, as in a refit
-        super().__init__(given.task(last)[0].problem.at(kernel=kernel).trained_on(train))
+        problem = given.task(last)[0].problem
+        if isinstance(last, OWN):  # "scale" is resolved on the training part, as in a refit
+            weight = None if given.sample_weight is None else given.sample_weight[train]
+            problem = problem.at(kernel=last._kernel(problem.X[train], weight))
+        super().__init__(problem.trained_on(train))
 
     def transform(self, X, rows):
         """Other features of these rows, transformed by the steps."""
@@ -194,7 +194,7 @@ class OneByOne:
     classes: np.ndarray | None
     flat: bool
     solver: Solver
-    scorer: object
+    scoring: object
     score_params: dict | None = None
 
     def scores(self, orders, splits, resplit=False):
@@ -204,12 +204,16 @@ class OneByOne:
 
     def _one(self, order, splits):
         codes = None if self.task.codes is None else self.task.codes[order]
+        if codes is not None:
+            check_classes(codes, splits)
         task = replace(self.task, Y=self.task.Y[order], codes=codes)
         holdout = task.holdout()
         holdout.way, holdout.whole = "part", self.solver.solve(task.Y)
         given, y = self.given, _safe_indexing(self.given.y, order)
         run = Run(self.estimator, self.solved, task, self.classes, self.flat, given.X, y, given.sample_weight, holdout)
-        scoring = _scoring_of_rows(self.scorer, given.X)
+        scoring = _scoring_of_rows(self.scoring, given.X)
+        if given.confounds is not None and _reads_estimators(scoring):
+            run.check_materialises(given.confounds_in_score)
         result = skl.cross_validate(
             StandIn(run),
             np.arange(task.problem.n)[:, None],
@@ -229,6 +233,7 @@ class Anew:
     validate: object
     given: Given
     follow: bool = False  # whether sample weights go with the labels
+    by_class: bool = False  # whether class weights do
 
     def scores(self, orders, splits, resplit=False):
         """Mean scores (b,)."""
@@ -240,8 +245,23 @@ class Anew:
                 if weight is not None and self.follow:
                     weight = np.asarray(weight)[order]
                 given = replace(self.given, y=_safe_indexing(self.given.y, order), sample_weight=weight)
+                if self.by_class:
+                    check_classes(np.asarray(given.y), own)
                 scores.append(np.mean(self.validate(given, own)))
         return np.array(scores)
+
+
+def check_classes(labels, splits):
+    """Refuse training parts without one of the classes, where fitted estimators or class weights are asked for."""
+    classes = np.unique(labels)
+    for number, (train, _) in enumerate(splits):
+        missing = np.setdiff1d(classes, labels[train])
+        if len(missing):
+            raise ValueError(
+                f"cv: a labeling leaves the training part of split {number} without class {missing[0]!r}, and class"
+                " weights, cuts and scores of fitted estimators need all of them. Use a stratified splitter, fewer"
+                " folds, or a score by name such as 'balanced_accuracy'."
+            )
 
 
 def last_step(estimator):

@@ -6,7 +6,6 @@ weights, the default grid; labels have a say in the second only). Continuous sea
 """
 
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -131,10 +130,6 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
         raise ValueError(f"scoring={scoring!r} names several metrics; nested_cross_validate takes one.")
     X, y, groups = indexable(X, y, groups)
     criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
-    if not (search.cv is None or isinstance(search.cv, Integral) or hasattr(search.cv, "split")):
-        raise ValueError(
-            f"cv={search.cv!r} of the search must be a number or a splitter: a list of splits fits one set of rows."
-        )
     n_jobs, verbose = search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):

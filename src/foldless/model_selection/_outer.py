@@ -1,6 +1,7 @@
 """What both ways of nested cross-validation share: the data, the outer splits, and outputs as scorers take them."""
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
@@ -31,6 +32,11 @@ class Outer:
         """The outer splits, refused where they cannot be judged."""
         if not outer:
             raise ValueError("cv holds no split.")
+        inner = self.search.cv
+        if not (inner is None or isinstance(inner, Integral) or hasattr(inner, "split")):
+            raise ValueError(
+                f"cv={inner!r} of the search must be a number or a splitter: a list of splits fits one set of rows."
+            )
         active = np.ones(len(self.y), bool) if self.sample_weight is None else self.sample_weight > 0
         labelled = is_classifier(self.search.estimator)
         classes = np.unique(np.asarray(self.y)) if labelled else None

@@ -138,7 +138,7 @@ def permutation_test_pattern(
     check_exchangeable(y, orders)
     root = task.problem.root_w[rows][:, None]
     features = root * _centred(task.problem.features(rows), root)
-    tables, progress, size = [], Progress(n_permutations, "permutations", verbose), chunk(task, memory_limit)
+    tables, progress, size = [], Progress(n_permutations, "permutations", verbose), _chunk(task, memory_limit)
     for part in gen_batches(len(orders), size):
         W = _weights(Fitted(solver, Labelings.of(task, orders[part])))  # (b, d, k)
         s = features @ W
@@ -146,11 +146,18 @@ def permutation_test_pattern(
         progress.step(steps=min(size, progress.total - progress.done))
     W, covariance = np.concatenate(tables).transpose(1, 0, 2, 3)
     # Var(s) = w' Cov(x) w
-    patterns = covariance[0] / np.einsum("kd,kd->k", W[0], covariance[0])[:, None]
+    variance = np.einsum("kd,kd->k", W[0], covariance[0])[:, None]
+    patterns = np.divide(covariance[0], variance, out=np.zeros_like(W[0]), where=variance > 0)
     found = [_two_sided(values) for values in (covariance, W)]
     outputs = list(range(W.shape[1])) if classes is None else list(classes[-W.shape[1] :])
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     return PatternTestResult(W[0], patterns, *found[0], *found[1], outputs, names, n_permutations)
+
+
+def _chunk(task, memory_limit):
+    """Labelings to work on at a time: their weights take d entries where their columns take n."""
+    n, d = task.problem.n, task.problem.X.shape[1]
+    return max(1, chunk(task, memory_limit) * n // max(n, 2 * d))
 
 
 def _centred(X, root):

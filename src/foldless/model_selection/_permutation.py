@@ -13,11 +13,12 @@ from sklearn.utils import check_random_state, gen_batches, indexable
 
 from foldless._array import require_memory
 from foldless.estimators._base import check_option
+from foldless.kernels import Precomputed
 from foldless.metrics import METRICS
 from foldless.model_selection._candidates import row_numbers
 from foldless.model_selection._labelings import ByColumns, Given
 from foldless.model_selection._path import REFIT, RefitWarning
-from foldless.model_selection._permutation_way import Wanted, choose_way
+from foldless.model_selection._permutation_way import Wanted, choose_way, depends_on_labels
 from foldless.model_selection._progress import Progress
 from foldless.model_selection._validation import _routed
 from foldless.permutation import ROUNDING, PermutationTestResult, permutations
@@ -71,7 +72,7 @@ def permutation_test_score(
     n_jobs : int, default=None
         Processes; results do not depend on their number.
     random_state : int, RandomState instance or None, default=0
-        Draws the permutations, the same as scikit-learn's.
+        Draws the permutations, in the same way as scikit-learn.
     verbose : int, default=0
         1 prints progress to standard error.
     scoring : str or callable, default=None
@@ -83,7 +84,10 @@ def permutation_test_score(
         Labels are permuted among rows with equal entries only: for labels that are exchangeable only there.
     resplit : bool, default=False
         Draw the splits anew for every permutation from the permuted labels, as scikit-learn does; the result is then
-        scikit-learn's for the same ``random_state``. By default the splits of the true labels stay.
+        scikit-learn's for the same ``random_state``. By default the splits of the true labels stay. Where they were
+        made from the labels (a stratified splitter; an integer for a classifier), labels are then permuted within the
+        test sets, so that every permutation is as balanced as the true labels; without that p-values are too small.
+        Splits given as a list are taken to be blind to the labels.
     weights : {None, "fixed", "permuted"}, default=None
         None: sample weights stay with the rows and class weights follow the labels (as when refitting); "fixed": both
         stay with the rows; "permuted": both follow the labels. Weights that follow need a factorisation for each
@@ -117,47 +121,67 @@ def permutation_test_score(
     members = _family(X)
     if members is None and generalise:
         raise ValueError("generalise=True needs a family: X with three axes, or a list of feature matrices.")
+    if generalise and resplit:
+        raise ValueError("generalise=True keeps the splits of the true labels; use resplit=False.")
+    if confounds_in_score and confounds is None:
+        raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
     X, y, groups, strata = indexable(X if members is None else members[0], y, groups, strata)
     check_arguments(y, n_permutations, scoring, weights, memory_limit)
     params = params or {}
     cv = check_cv(cv, y, classifier=is_classifier(estimator))
     own = METRICS.get(scoring) if isinstance(scoring, str) else None
-    unknown_there = own is not None and scoring in ("ber", "correlation")
-    scorer = check_scoring(estimator, scoring=own.scorer() if unknown_there else scoring)
+    asked = own.scorer() if own is not None and scoring in ("ber", "correlation") else scoring
+    scorer = check_scoring(estimator, scoring=asked)
     split_params, fit_params, score_params = _routed("cross_validate", estimator, cv, params, groups, scorer)
     if scoring is None:
         scoring = "accuracy" if is_classifier(estimator) else "r2"
-    strata = groups if strata is None else strata
     n = len(y)
+    draw = partial(_drawn, cv, X, y, split_params)
+    first = draw(np.arange(n))
+    strata = groups if strata is None else np.asarray(strata)
+    if depends_on_labels(cv) and not resplit:
+        strata = _within_folds(cv, first, n, strata)
     require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
     random_state = check_random_state(random_state)
     orders = np.vstack([np.arange(n), permutations(n, n_permutations, random_state, strata)])
     check_exchangeable(y, orders)
 
-    draw = partial(_drawn, cv, X, y, split_params)
-    fixed = None if resplit else draw(orders[0])
-    wanted = Wanted(estimator, scoring, scorer, fixed, groups, fit_params, score_params, weights, memory_limit)
+    rest = {name: value for name, value in params.items() if name not in split_params}
+    wanted = Wanted(
+        estimator,
+        scoring,
+        asked,
+        scorer,
+        first,
+        resplit,
+        groups,
+        rest,
+        fit_params,
+        score_params,
+        weights,
+        memory_limit,
+    )
     given = Given(X, y, None, confounds, confounds_in_score)
     greater = True if own is None else own.greater
-    options = {"scoring": _name(scoring), "greater_is_better": greater, "rounding": 0.0 if resplit else ROUNDING}
+    options = {"scoring": _name(scoring), "greater_is_better": greater, "strata": strata}
+    options["rounding"] = 0.0 if resplit else ROUNDING
     if members is None:
         way, size, path = choose_way(wanted, given)
         _warn(path, estimator)
-        table, done = _alone(way, size, orders, fixed or draw, n_jobs, verbose)
-        if done < len(orders):
-            _warn_interrupted(done - 1, n_permutations)
+        table = _alone(way, size, orders, wanted, draw, n_jobs, verbose)
+        if len(table) < len(orders):
+            _warn_interrupted(len(table) - 1, n_permutations)
         if table.ndim == 2:
             options["best_params"] = [way.listed[int(place)] for place in table[0, 1:]]
             table = table[:, 0]
         return _result(table[0], table[1:], path, options)
-    if generalise and resplit:
-        raise ValueError("generalise=True keeps the splits of the true labels; use resplit=False.")
     path = choose_way(wanted, given)[2]
     _warn(path, estimator)
-    splits = fixed or [draw(order) for order in orders]
+    splits = [first, *map(draw, orders[1:])] if resplit else first
     if generalise:
+        require_memory((len(orders), len(members), len(members)), np.float64, "the scores of all permutations")
         everywhere = _stacked(members)
-        jobs = (delayed(_generalised)(wanted, _of(given, each), everywhere, orders, splits) for each in members)
+        jobs = (delayed(_generalised)(wanted, _of(given, each), everywhere, orders, splits) for each in everywhere)
     else:
         jobs = (delayed(_member)(wanted, _of(given, each), orders, splits, resplit) for each in members)
     columns = _collected(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
@@ -173,13 +197,15 @@ def permutation_test_score(
 
 def _family(X):
     """The members of a family of tests, or None for one test."""
-    if isinstance(X, list | tuple) and len(X) and all(np.ndim(each) == 2 for each in X):
+    if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
         rows = {np.shape(each)[0] for each in X}
         if len(rows) > 1:
             raise ValueError(f"X: the matrices of a family have {sorted(rows)} rows; all must have the same.")
         return list(X)
     if np.ndim(X) == 3:
         X = np.asarray(X)
+        if not X.shape[2]:
+            raise ValueError(f"X of shape {X.shape} holds no member: its third axis is empty.")
         return [np.ascontiguousarray(X[:, :, time]) for time in range(X.shape[2])]
     if np.ndim(X) > 3:
         raise ValueError(f"X has {np.ndim(X)} axes; two (one test) or three (samples, features, times) are possible.")
@@ -204,6 +230,29 @@ def check_arguments(y, n_permutations, scoring, weights, memory_limit):
     check_option("weights", weights, WEIGHTS)
     if not isinstance(memory_limit, Integral) or memory_limit < 1:
         raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
+
+
+def _within_folds(cv, splits, n, strata):
+    """Strata crossed with the test sets of a stratified splitter.
+
+    Splits that were balanced by the true labels are not balanced for labels permuted across them, which then score
+    below chance: the true ones would look better than they are. Within test sets labels are exchangeable.
+    """
+    fold, tested = np.full(n, -1), np.concatenate([test for _, test in splits])
+    if len(tested) != n or len(np.unique(tested)) != n:
+        warnings.warn(
+            f"{type(cv).__name__} draws its splits from the labels, and its test sets overlap or leave rows out: labels"
+            " permuted in these splits are not balanced as the true ones are, and p-values may be too small. Use"
+            " resplit=True, or a splitter that does not look at the labels.",
+            UserWarning,
+            stacklevel=3,
+        )
+        return strata
+    for number, (_, test) in enumerate(splits):
+        fold[test] = number
+    if strata is None:
+        return fold
+    return np.unique(np.column_stack([np.unique(strata, return_inverse=True)[1], fold]), axis=0, return_inverse=True)[1]
 
 
 def check_exchangeable(y, orders):
@@ -237,19 +286,18 @@ def _drawn(cv, X, y, split_params, order):
 # -- running ---------------------------------------------------------------------------------------------------------
 
 
-def _alone(way, size, orders, splits, n_jobs, verbose):
-    """(scores of all labelings in order, how many are done); ``splits`` is a list or draws those of an order."""
-    drawn = callable(splits)
+def _alone(way, size, orders, wanted, draw, n_jobs, verbose):
+    """Scores of the labelings in order, as many as are done."""
 
     def jobs():
-        for chunk_ in gen_batches(len(orders), size):
-            own = [splits(order) for order in orders[chunk_]] if drawn else splits
-            yield delayed(way.scores)(orders[chunk_], own, drawn)
+        for part in gen_batches(len(orders), size):
+            splits = wanted.first
+            if wanted.resplit:
+                splits = [wanted.first if number == 0 else draw(orders[number]) for number in range(len(orders))[part]]
+            yield delayed(way.scores)(orders[part], splits, wanted.resplit)
 
     progress = Progress(len(orders) - 1, "permutations", verbose)
-    tables = _collected(jobs(), n_jobs, progress, size)
-    table = np.concatenate(tables)
-    return table, len(table)
+    return np.concatenate(_collected(jobs(), n_jobs, progress, size))
 
 
 def _member(wanted, given, orders, splits, resplit):
@@ -268,6 +316,11 @@ def _generalised(wanted, given, everywhere, orders, splits):
     way, size, path = choose_way(wanted, given)
     if not isinstance(way, ByColumns):
         raise ValueError(f"generalise=True needs permutations as columns, which is not possible here: {path.reason}.")
+    if isinstance(way.task.problem.kernel, Precomputed):
+        raise ValueError(
+            "generalise=True needs features: precomputed kernels say nothing of rows of one member against those of"
+            " another."
+        )
     return np.concatenate(
         [way.generalised(orders[part], splits, everywhere) for part in gen_batches(len(orders), size)]
     )

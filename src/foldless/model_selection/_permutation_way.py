@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from sklearn.base import clone
+import sklearn
+from sklearn.base import clone, is_classifier
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.model_selection import check_cv
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from foldless.columns import Solver
 from foldless.metrics import METRICS
-from foldless.model_selection._adapters import OWN
+from foldless.model_selection._adapters import OWN, TASKS
 from foldless.model_selection._labelings import (
     Anew,
     ByColumns,
@@ -34,6 +37,7 @@ from foldless.model_selection._permutation_search import TOGETHER, Tuned
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._validation import cross_validate
 
+FEW = 8  # labelings of a chunk where each takes its own time
 FOLLOW = "weights follow the labels, so that every permutation has its own P"
 
 
@@ -42,14 +46,22 @@ class Wanted:
     """What is asked of every labeling."""
 
     estimator: object
-    scoring: object
+    scoring: object  # the name of a metric, or a scorer
+    asked: object  # what cross_validate is to take for it
     scorer: object
-    splits: list | None  # None: drawn for every labeling
+    first: list  # the splits of the true labels
+    resplit: bool
     groups: object
+    params: dict  # as given, but for those of the splitter
     fit_params: dict
     score_params: dict | None
     weights: str | None
     memory_limit: int
+
+    @property
+    def splits(self):
+        """The splits of all labelings, or None where they are drawn for each."""
+        return None if self.resplit else self.first
 
     def judge(self, task, classes, flat):
         """The judge of decisions, or None where the score takes more than them."""
@@ -61,12 +73,17 @@ class Wanted:
     def _check(self, metric, task):
         if self.scoring in ("ber", "correlation") and metric.labels != (task.codes is not None):
             raise ValueError(f"scoring={self.scoring!r} is for {'class labels' if metric.labels else 'values'}.")
-        smallest = metric.rows if self.splits is None else min(len(test) for _, test in self.splits)
+        smallest = min(len(test) for _, test in self.first)
         if smallest < metric.rows:
             raise ValueError(
                 f"scoring={self.scoring!r} needs at least {metric.rows} held-out rows and cv leaves out {smallest}; use"
                 " k-fold splits, or a score of single rows such as accuracy or neg_mean_squared_error."
             )
+
+
+def depends_on_labels(cv):
+    """Whether a splitter looks at the labels: scikit-learn's say so by their names."""
+    return "Stratified" in type(cv).__name__
 
 
 def choose_way(wanted, given):
@@ -75,18 +92,36 @@ def choose_way(wanted, given):
     given.sample_weight, reason = _sample_weight(wanted, given)
     moving = weights_move(last, given.sample_weight, wanted.weights)
     if isinstance(last, FoldlessSearchCV):
+        if reason is not None:
+            raise ValueError(f"params: {reason}; only sample_weight is passed to the fits of a search.")
         return _search(wanted, last, steps, given, moving)
     last = frozen(last, given.y) if wanted.weights == "fixed" else last
     if reason is None:
         path, solved = route(last, {})
         reason = path.reason if solved is None else _step_obstacle(wanted, steps, last)
+    for number, (train, _) in enumerate(wanted.first):
+        if reason is None and len(np.unique(train)) < len(train):
+            reason = f"the training part of split {number} repeats rows"
     if reason is None:
         found = _columns(wanted, steps, last, given, moving)
         if not isinstance(found, str):
             return found
         reason = found
     path = Path(ONE_P_PER_FOLD if reason == FOLLOW else REFIT, reason)
-    return Anew(partial(_validated, wanted), given, wanted.weights == "permuted"), 1, path
+    return _anew(wanted, _validated, last, given, reason), 1, path
+
+
+def _anew(wanted, validate, last, given, reason):
+    """A cross-validation for every labeling, refused where weights would not do what is asked for."""
+    by_class = _has_class_weights(last)
+    if by_class and wanted.weights == "fixed":
+        raise ValueError(
+            f"weights='fixed': {type(wanted.estimator).__name__} would be fitted anew for every permutation ({reason}),"
+            " and its class weights follow the labels. Use weights=None, or sample weights in place of class_weight."
+        )
+    if wanted.score_params and wanted.weights == "permuted":
+        raise ValueError("weights='permuted': the score's own parameters stay with the rows; leave one of them out.")
+    return Anew(partial(validate, wanted), given, wanted.weights == "permuted", by_class and type(last) in TASKS)
 
 
 def _columns(wanted, steps, last, given, moving):
@@ -110,9 +145,11 @@ def _columns(wanted, steps, last, given, moving):
     if judge is not None:
         reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
         return ByColumns(task, judge, solver), size, Path(ONE_FIT, reason)
+    if _has_class_weights(last) and not isinstance(last, OWN) and not isinstance(wanted.scorer, _BaseScorer):
+        raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
-    way = OneByOne(wanted.estimator, last, given, task, classes, flat, solver, wanted.scorer, wanted.score_params)
-    return way, 1, Path(ONE_FIT, reason)
+    way = OneByOne(wanted.estimator, last, given, task, classes, flat, solver, wanted.asked, wanted.score_params)
+    return way, FEW, Path(ONE_FIT, reason)
 
 
 def _search(wanted, search, steps, given, moving):
@@ -120,38 +157,42 @@ def _search(wanted, search, steps, given, moving):
         raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
     criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
     grid = search.method == "grid" and search.share == "all"
-    if grid and steps is None and wanted.splits is not None and not moving and not wanted.score_params:
+    blind = search.cv is None or not depends_on_labels(check_cv(search.cv, given.y, classifier=is_classifier(search)))
+    if grid and blind and steps is None and not (wanted.resplit or moving or wanted.score_params):
         way = Tuned.of(wanted, search, criterion, given)
         if way is not None:
             reason = f"one P for each of {len(way.listed)} candidates; every permutation chooses its own on each part"
             return way, TOGETHER, Path(ONE_FIT, reason)
-    path = Path(REFIT, "the search is repeated for every permutation (nested_cross_validate)")
-    return Anew(partial(_searched, wanted), given, wanted.weights == "permuted"), 1, path
+    reason = "the search is repeated for every permutation (nested_cross_validate)"
+    if not blind:
+        reason += ", as its inner splits are drawn from the labels"
+    return _anew(wanted, _searched, search, given, reason), 1, Path(REFIT, reason)
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------
 
 
 def _sample_weight(wanted, given):
-    """(weights, None) of the fit parameters, or (None, the reason for refits)."""
-    prefix = f"{wanted.estimator.steps[-1][0]}__" if hasattr(wanted.estimator, "steps") else ""
-    extra = set(wanted.fit_params) - {f"{prefix}sample_weight"}
-    if extra:
-        return None, f"fit parameters {sorted(extra)} have no closed form"
+    """(weights of the last step or None, the reason for refits or None) from the fit parameters."""
+    routing = sklearn.get_config().get("enable_metadata_routing", False)
+    prefix = f"{wanted.estimator.steps[-1][0]}__" if hasattr(wanted.estimator, "steps") and not routing else ""
     weight = wanted.fit_params.get(f"{prefix}sample_weight")
     if weight is not None:
         weight = _check_sample_weight(weight, np.empty((len(given.y), 1)), ensure_non_negative=True)
-    return weight, None
+    extra = set(wanted.fit_params) - {f"{prefix}sample_weight"}
+    return weight, f"fit parameters {sorted(extra)} have no closed form" if extra else None
 
 
 def weights_move(last, weight, weights):
     """Whether weights change with the labels."""
-    by_class = getattr(last, "class_weight", None) is not None
-    if isinstance(last, FoldlessSearchCV):
-        grids = [last.param_grid] if isinstance(last.param_grid, Mapping) else last.param_grid or []
-        by_class = getattr(last.estimator, "class_weight", None) is not None
-        by_class = by_class or any("class_weight" in each for each in grids)
-    return (by_class and weights != "fixed") or (weights == "permuted" and weight is not None)
+    return (_has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
+
+
+def _has_class_weights(last):
+    if not isinstance(last, FoldlessSearchCV):
+        return getattr(last, "class_weight", None) is not None
+    grids = [last.param_grid] if isinstance(last.param_grid, Mapping) else last.param_grid or []
+    return _has_class_weights(last.estimator) or any("class_weight" in each for each in grids)
 
 
 def frozen(estimator, y):
@@ -182,14 +223,18 @@ def _step_obstacle(wanted, steps, last):
 
 def _validated(wanted, given, splits):
     """Scores of one labeling's splits."""
-    weight = {name: given.sample_weight for name in wanted.fit_params if name.endswith("sample_weight")}
+    raw = [value for name, value in wanted.fit_params.items() if name.endswith("sample_weight")]
+    params = {
+        name: given.sample_weight if any(value is each for each in raw) and given.sample_weight is not None else value
+        for name, value in wanted.params.items()
+    }
     result = cross_validate(
         wanted.estimator,
         given.X,
         given.y,
         cv=splits,
-        scoring=wanted.scorer,
-        params={**wanted.fit_params, **weight, **(wanted.score_params or {})} or None,
+        scoring=wanted.asked,
+        params=params or None,
         error_score="raise",
         confounds=given.confounds,
         confounds_in_score=given.confounds_in_score,
