@@ -287,6 +287,23 @@ def test_every_fold_equals_a_refit(estimator, y, weight, way):
         assert_close(given_back.confound_coef_, model.confound_coef_)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_estimators_that_keep_the_basis_give_the_held_out_scores_again(kernel):
+    """basis="all" has no refit on the training part alone; the estimators given back stand for themselves."""
+    estimator = KernelFisherDiscriminant(kernel, gamma=0.1, penalty="coef", basis="all")
+    cv = skl.StratifiedKFold(4)
+    decision = fl.cross_val_predict(estimator, X, LABELS, cv=cv, method="decision_function", confounds=C)
+    fitted = fl.cross_validate(estimator, X, LABELS, cv=cv, return_estimator=True, confounds=C)["estimator"]
+    for model, (tr, te) in zip(fitted, cv.split(X, LABELS), strict=True):
+        assert_close(model.decision_function(X[te]), decision[te])
+        K = kernels.resolve(kernel, X, gamma=0.1).gram(X)
+        options = {"Q": np.hstack([np.ones((N, 1)), C]), "penalty": "coef", "basis": "all"}
+        with_part, without = (
+            reference.heldout_fits(K, indicator(CODES, 3, float), tr, te, 1.0, n_confounds=k, **options) for k in (0, 2)
+        )
+        assert_close(C[te] @ model._confound_B, with_part - without)
+
+
 @own
 @weighted
 def test_leave_one_out_equals_a_loop(estimator, y, weight):
@@ -455,15 +472,17 @@ def test_intervals_are_those_of_refits(penalty, confounds):
 
 def test_leave_pair_out():
     estimator = KernelFisherDiscriminant(gamma=0.1, threshold="centroid")
-    y = BINARY[:14]
-    pairs = [(i, j) for i in np.flatnonzero(y == "yes") for j in np.flatnonzero(y == "no")]
+    rows = np.arange(16, N)
+    y = BINARY[rows]
+    pairs = [(i, j) for i in rows[y == "yes"] for j in rows[y == "no"]]
     wins = []
     for pair in pairs:
-        model = refitted(estimator, BINARY, np.setdiff1d(np.arange(14), pair))
+        model = refitted(estimator, BINARY, np.setdiff1d(rows, pair))
         wins.append(np.greater(*model.decision_function(X[list(pair)])))
-    ours = fl.leave_pair_out_auc(estimator, X[:14], y, confounds=C[:14])
+    ours = fl.leave_pair_out_auc(estimator, X[rows], y, confounds=C[rows])
     assert ours == pytest.approx(np.mean(wins))
-    assert ours == fl.leave_pair_out_auc(estimator, X[:14], y, params={"confounds": C[:14]})
+    assert ours == fl.leave_pair_out_auc(estimator, X[rows], y, params={"confounds": C[rows]})
+    assert ours != pytest.approx(fl.leave_pair_out_auc(estimator, X[rows], y))
 
 
 # -- input of every kind -----------------------------------------------------------------------------------------------
