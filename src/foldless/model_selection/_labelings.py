@@ -161,10 +161,11 @@ class Prepared:
     given: Given
 
 
-def behind_steps(steps, given, train):
-    """All rows as the steps see them, fitted on ``train`` alone."""
-    steps = clone(steps).fit(_safe_indexing(given.X, train))
-    return Prepared(steps, train, replace(given, X=steps.transform(given.X)))
+def behind_steps(steps, given, train, test):
+    """All rows as the steps see them, fitted on ``train`` alone; rows of neither part are not looked at."""
+    steps, rows = clone(steps).fit(_safe_indexing(given.X, train)), np.arange(len(given.y))
+    rows[~np.isin(rows, np.concatenate([train, test]))] = train[0]
+    return Prepared(steps, train, replace(given, X=steps.transform(_safe_indexing(given.X, rows))))
 
 
 class StepSolver(Solver):

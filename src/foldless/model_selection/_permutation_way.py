@@ -126,7 +126,7 @@ def _anew(wanted, validate, last, given, reason):
 
 def _columns(wanted, steps, last, given, moving):
     """Permutations as columns, or one by one from one P; or the reason why neither is possible."""
-    prepared = [] if steps is None else [behind_steps(steps, given, train) for train, _ in wanted.splits]
+    prepared = [] if steps is None else [behind_steps(steps, given, *split) for split in wanted.splits]
     built = (prepared[0].given if prepared else given).task(last)
     if isinstance(built, Path):
         return built.reason
@@ -174,13 +174,18 @@ def _search(wanted, search, steps, given, moving):
 
 def _sample_weight(wanted, given):
     """(weights of the last step or None, the reason for refits or None) from the fit parameters."""
-    routing = sklearn.get_config().get("enable_metadata_routing", False)
-    prefix = f"{wanted.estimator.steps[-1][0]}__" if hasattr(wanted.estimator, "steps") and not routing else ""
-    weight = wanted.fit_params.get(f"{prefix}sample_weight")
+    weight = wanted.fit_params.get(_weight_name(wanted))
     if weight is not None:
         weight = _check_sample_weight(weight, np.empty((len(given.y), 1)), ensure_non_negative=True)
-    extra = set(wanted.fit_params) - {f"{prefix}sample_weight"}
+    extra = set(wanted.fit_params) - {_weight_name(wanted)}
     return weight, f"fit parameters {sorted(extra)} have no closed form" if extra else None
+
+
+def _weight_name(wanted):
+    """What the fit parameters call the weights of the last step."""
+    routing = sklearn.get_config().get("enable_metadata_routing", False)
+    named = hasattr(wanted.estimator, "steps") and not routing
+    return f"{wanted.estimator.steps[-1][0]}__sample_weight" if named else "sample_weight"
 
 
 def weights_move(last, weight, weights):
@@ -223,11 +228,8 @@ def _step_obstacle(wanted, steps, last):
 
 def _validated(wanted, given, splits):
     """Scores of one labeling's splits."""
-    raw = [value for name, value in wanted.fit_params.items() if name.endswith("sample_weight")]
-    params = {
-        name: given.sample_weight if any(value is each for each in raw) and given.sample_weight is not None else value
-        for name, value in wanted.params.items()
-    }
+    raw = wanted.fit_params.get(_weight_name(wanted))
+    params = {name: given.sample_weight if value is raw else value for name, value in wanted.params.items()}
     result = cross_validate(
         wanted.estimator,
         given.X,
