@@ -11,7 +11,6 @@ The figure needs matplotlib.
 import argparse
 import sys
 import time
-import warnings
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -172,6 +171,5 @@ def main():
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("error")
     with threadpool_limits(1):  # the better setting for matrices of this size
         main()
