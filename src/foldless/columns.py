@@ -113,21 +113,26 @@ class Fitted:
         removed = np.flatnonzero(~np.isin(self.solution.rows, train))
         return Part(self.solution, removed) if len(removed) else self.solution
 
-    def decisions(self, model, fits):
-        """Decisions (b, k, t) from the fits (t, b * width) of a model of all columns."""
+    def reader(self, model):
+        """A function from fits (t, b * width) of a model of all columns to decisions (b, k, t)."""
         labelings, task = self.labelings, self.labelings.task
-        F = labelings.split(fits)
         if task.codes is None:
-            return F
-        if labelings.spared:
-            F = np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1)
-        if isinstance(task.readout, OneAgainstAll):
-            D = _against_all(F)
-        else:
-            slopes, offsets = task.readout.affine(self.moments(model))
+            return labelings.split
+        mass = self.masses(model)
+        against_all = isinstance(task.readout, OneAgainstAll)
+        slopes, offsets = (None, None) if against_all else task.readout.affine(self.moments(model))
+
+        def decisions(fits):
+            F = labelings.split(fits)
+            if labelings.spared:
+                F = np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1)
+            if against_all:
+                return _present(_against_all(F), mass)
             D = np.swapaxes(slopes, -1, -2) @ F
             D += offsets[:, :, None]
-        return _present(D, self.masses(model))
+            return _present(D, mass)
+
+        return decisions
 
     @cached_property
     def _mass(self):
@@ -150,7 +155,7 @@ class Fitted:
             total = total - np.square(solution.root[te]).sum()
         if self.labelings.spared:
             mass = np.concatenate([total - mass.sum(1, keepdims=True), mass], 1)
-        return np.where(mass > 1e-10 * total, mass, 0.0)  # what is left of an empty class is rounding
+        return np.where(mass > 32 * np.finfo(mass.dtype).eps * total, mass, 0.0)  # an empty class leaves rounding
 
     def moments(self, model):
         """Class matrices (b, c, c) of the training part."""
@@ -191,15 +196,12 @@ def _present(D, mass):
     return np.where(lacks[:, :, None], np.finfo(D.dtype).min, D)
 
 
-def fits_at(model, X, rows):
-    """Fits (t, m) of a model at other features X of the rows ``rows``: what generalisation asks for."""
+def elsewhere(model, rows):
+    """A function from other features X of the rows ``rows`` to fits (t, m): what generalisation asks for."""
     problem = model.problem
-    Q = problem.Q[rows]
-    if problem.n_confounds:
-        Q = Q.copy()
-        Q[:, problem.confounds] = 0.0
-    if isinstance(problem.kernel, Linear):
-        coef, B = model.linear()
-        return X @ coef + Q @ B
-    _, beta = model.expansion()
-    return problem.gram_new(X, model.rows) @ beta + Q @ model.B
+    linear = isinstance(problem.kernel, Linear)
+    coef, B = model.linear() if linear else (model.expansion()[1], model.B)
+    Q = problem.Q[rows].copy()
+    Q[:, problem.confounds] = 0.0
+    offset = Q @ B
+    return lambda X: (X if linear else problem.gram_new(X, model.rows)) @ coef + offset

@@ -18,7 +18,7 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from foldless.columns import Fitted, Labelings, Solver, fits_at
+from foldless.columns import Fitted, Labelings, Solver, elsewhere
 from foldless.metrics import METRICS, Metric
 from foldless.model_selection._adapters import OWN
 from foldless.model_selection._outer import Labels, Values
@@ -131,7 +131,7 @@ class ByColumns:
 
     def _fold(self, fitted, train, test):
         model = fitted.part(train)
-        return self.judge(fitted.decisions(model, model.fits(test)), fitted.labelings.truth[..., test])
+        return self.judge(fitted.reader(model)(model.fits(test)), fitted.labelings.truth[..., test])
 
     def generalised(self, orders, splits, others):
         """Scores (b, k) of the models trained here at the features ``others`` (k arrays) of the held-out rows."""
@@ -141,9 +141,10 @@ class ByColumns:
         for number, (train, test) in enumerate(splits):
             fitted = shared or Fitted(self.folds[number], labelings)
             model, truth = fitted.part(train), labelings.truth[..., test]
+            read, fits = fitted.reader(model), elsewhere(model, test)
             for k, X in enumerate(others):
                 rows = _safe_indexing(X, test) if self.folds is None else self.folds[number].transform(X, test)
-                total[:, k] += self.judge(fitted.decisions(model, fits_at(model, rows, test)), truth)
+                total[:, k] += self.judge(read(fits(rows)), truth)
         return total / len(splits)
 
 

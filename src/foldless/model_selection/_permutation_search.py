@@ -108,7 +108,7 @@ class Tuned:
                         if len(mine):
                             one = fitted.only(mine)
                             model = one.part(train)
-                            D = one.decisions(model, model.fits(test))
+                            D = one.reader(model)(model.fits(test))
                             scores[members[block][mine], s] = self.judges[number](D, one.labelings.truth[..., test])
         return np.ascontiguousarray(scores).mean(1)
 
