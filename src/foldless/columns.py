@@ -86,6 +86,11 @@ class Labelings:
         """Columns (t, b * width) as (b, width, t), contiguous."""
         return np.ascontiguousarray(columns.T).reshape(len(self), self.width, -1)
 
+    def classes(self, fits):
+        """Fits (t, b * width) of indicators as those of all classes, (b, c, t)."""
+        F = self.split(fits)
+        return np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1) if self.spared else F
+
     def only(self, chosen):
         """Some of the labelings."""
         return replace(self, truth=self.truth[chosen])
@@ -119,20 +124,11 @@ class Fitted:
         if task.codes is None:
             return labelings.split
         mass = self.masses(model)
-        against_all = isinstance(task.readout, OneAgainstAll)
-        slopes, offsets = (None, None) if against_all else task.readout.affine(self.moments(model))
-
-        def decisions(fits):
-            F = labelings.split(fits)
-            if labelings.spared:
-                F = np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1)
-            if against_all:
-                return _present(_against_all(F), mass)
-            D = np.swapaxes(slopes, -1, -2) @ F
-            D += offsets[:, :, None]
-            return _present(D, mass)
-
-        return decisions
+        if isinstance(task.readout, OneAgainstAll):
+            return lambda fits: _present(_against_all(labelings.classes(fits)), mass)
+        slopes, offsets = task.readout.affine(self.moments(model))
+        slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
+        return lambda fits: _present(slopes @ labelings.classes(fits) + offsets, mass)
 
     @cached_property
     def _mass(self):
