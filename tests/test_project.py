@@ -108,15 +108,16 @@ def test_examples_in_docstrings_are_true(name):
     assert result.failed == 0
 
 
-def test_the_readme_example_prints_what_the_readme_says():
-    text = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("page", ["README.md", "docs/permutation.md"])
+def test_examples_on_a_page_print_what_the_page_says(page):
+    text = (ROOT / page).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
     sessions = [block for block in blocks if ">>>" in block]
     assert sessions
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     namespace = {}
     for number, block in enumerate(sessions):
-        test = parser.get_doctest(block, namespace, f"README example {number}", "README.md", 0)
+        test = parser.get_doctest(block, namespace, f"{page} example {number}", page, 0)
         runner.run(test, clear_globs=False)
         namespace = test.globs
     assert runner.failures == 0
