@@ -126,7 +126,10 @@ def row_numbers(splits, n):
 
     def rows(part):
         part = np.asarray(part)
-        return everything[part if part.size else part.astype(int)]
+        try:
+            return everything[part if part.size else part.astype(int)]
+        except IndexError as error:
+            raise ValueError(f"cv: {error}.") from None
 
     return [(rows(train), rows(test)) for train, test in splits]
 

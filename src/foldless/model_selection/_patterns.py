@@ -20,7 +20,7 @@ from foldless.columns import Fitted, Labelings, Solver
 from foldless.kernels import Linear
 from foldless.model_selection._labelings import Given, chunk
 from foldless.model_selection._path import Path, route
-from foldless.model_selection._permutation import check_arguments, check_exchangeable
+from foldless.model_selection._permutation import check_arguments, check_exchangeable, checked_strata
 from foldless.model_selection._permutation_way import frozen, weights_move
 from foldless.model_selection._progress import Progress
 from foldless.permutation import p_values, permutations
@@ -118,7 +118,7 @@ def permutation_test_pattern(
     >>> result.pvalue_fwe[0] < 0.05                                    # ... but carries no signal
     array([ True, False, False])
     """
-    X, y, strata = indexable(X, y, strata)
+    X, y = indexable(X, y)
     check_arguments(y, n_permutations, None, weights, memory_limit)
     params = params or {}
     path, solved = route(frozen(estimator, y) if weights == "fixed" else estimator, params)
@@ -134,7 +134,12 @@ def permutation_test_pattern(
     solver = Solver(task.problem)
     n, rows = task.problem.n, task.problem.active
     require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
-    orders = np.vstack([np.arange(n), permutations(n, n_permutations, random_state, strata)])
+    orders = np.vstack(
+        [
+            np.arange(n),
+            permutations(n, n_permutations, random_state, checked_strata(strata, n)),
+        ]
+    )
     check_exchangeable(y, orders)
     root = task.problem.root_w[rows][:, None]
     features = root * _centred(task.problem.features(rows), root)

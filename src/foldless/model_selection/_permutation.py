@@ -125,7 +125,7 @@ def permutation_test_score(
         raise ValueError("generalise=True keeps the splits of the true labels; use resplit=False.")
     if confounds_in_score and confounds is None:
         raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
-    X, y, groups, strata = indexable(X if members is None else members[0], y, groups, strata)
+    X, y, groups = indexable(X if members is None else members[0], y, groups)
     check_arguments(y, n_permutations, scoring, weights, memory_limit)
     params = params or {}
     cv = check_cv(cv, y, classifier=is_classifier(estimator))
@@ -138,7 +138,7 @@ def permutation_test_score(
     n = len(y)
     draw = partial(_drawn, cv, X, y, split_params)
     first = draw(np.arange(n))
-    strata = groups if strata is None else np.asarray(strata)
+    strata = groups if strata is None else checked_strata(strata, n)
     if depends_on_labels(cv) and not resplit:
         strata = _within_folds(cv, first, n, strata)
     require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
@@ -232,6 +232,18 @@ def check_arguments(y, n_permutations, scoring, weights, memory_limit):
         raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
 
 
+def checked_strata(strata, n):
+    """Strata as an array of n entries, or None."""
+    if strata is None:
+        return None
+    strata = np.asarray(strata)
+    if strata.shape != (n,):
+        raise ValueError(f"strata has shape {strata.shape}; give one entry for each of the {n} rows of X.")
+    if (strata != strata).any():
+        raise ValueError("strata holds NaN; give every row a stratum.")
+    return strata
+
+
 def _within_folds(cv, splits, n, strata):
     """Strata crossed with the test sets of a stratified splitter.
 
@@ -252,7 +264,8 @@ def _within_folds(cv, splits, n, strata):
         fold[test] = number
     if strata is None:
         return fold
-    return np.unique(np.column_stack([np.unique(strata, return_inverse=True)[1], fold]), axis=0, return_inverse=True)[1]
+    pairs = np.column_stack([np.unique(strata, return_inverse=True)[1], fold])
+    return np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
 
 
 def check_exchangeable(y, orders):
@@ -344,8 +357,8 @@ def _collected(jobs, n_jobs, progress, step=1):
 
 
 def _result(score, null, path, options):
-    missing = int(np.isnan(null).sum())
-    if missing and not np.isnan(np.asarray(score)).all():
+    missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
+    if missing:
         warnings.warn(
             f"{missing} of {null.size} permuted scores are not defined (a test part with one class only, say) and count"
             " as at least as good as the true score. Larger test parts avoid this.",
