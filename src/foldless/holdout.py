@@ -326,7 +326,7 @@ class Part(Model):
     @cached_property
     def B(self):  # type: ignore[override]
         """Coefficients of the unpenalised columns."""
-        return self.whole.B - self.whole.precision.G[:, self.sites] @ self.E
+        return self.whole.B - product(self.whole.precision.G[:, self.sites], self.E)
 
     @cached_property
     def _halves(self):
