@@ -534,7 +534,7 @@ FAMILIES = {
     "confounds in score": (LSSVC(gamma=0.1), BINARY, {"confounds": CONFOUNDS, "confounds_in_score": True}),
     "groups": (LSSVC(gamma=0.1), THREE, {"groups": GROUPS, "cv": skl.GroupKFold(3)}),
     "strata": (LSSVC(gamma=0.1), THREE, {"strata": GROUPS % 2}),
-    "resplit": (LSSVC("linear"), BINARY, {"cv": skl.StratifiedKFold(3), "resplit": True}),
+    "resplit": (LSSVC("linear"), BINARY, {"cv": skl.StratifiedKFold(3), "resplit": True, "memory_limit": 1}),
     "one by one": (LSSVC(gamma=0.1, calibration="sigmoid"), BINARY, {"scoring": "neg_log_loss"}),
     "pipeline": (make_pipeline(StandardScaler(), LSSVC("linear")), THREE, {}),
     "search": (FoldlessSearchCV(LSSVC(), GRID), THREE, {}),
@@ -1080,7 +1080,19 @@ def test_progress_of_patterns(capsys):
         (LSSVC("linear"), {"params": {"nonsense": 1}}, "nonsense"),
         (LSSVC("linear"), {"confounds": np.ones((3, 1))}, "confounds has 3 rows"),
     ],
-    ids=str,
+    ids=[
+        "rbf",
+        "SVC",
+        "search",
+        "pipeline",
+        "class weights",
+        "permuted",
+        "weights",
+        "none",
+        "memory",
+        "params",
+        "rows",
+    ],
 )
 def test_patterns_that_make_no_sense(estimator, options, message):
     with pytest.raises(ValueError, match=message):
@@ -1186,18 +1198,18 @@ def test_the_family_wise_p_value_is_uniform_and_the_smallest_of_all_is_not():
 def test_labels_that_follow_a_confound_are_permuted_within_it():
     """Features and labels both follow z, and each other only through it."""
 
-    def both(rng, number):
+    def problem(rng, number):
         z = np.arange(30) % 2
         data = rng.normal(size=(30, 3)) + z[:, None]
         y = np.where(rng.uniform(size=30) < 0.8, z, 1 - z)
-        options = {"cv": skl.KFold(3, shuffle=True, random_state=number)}
-        within = asked(LSSVC("linear"), data, y, number, strata=z, confounds=z - 0.5, **options)
-        freely = asked(LSSVC("linear"), data, y, number, **options)
-        return place(within, rng), place(freely, rng)
+        cv = skl.KFold(3, shuffle=True, random_state=number)
+        for options in ({"strata": z, "confounds": z - 0.5}, {"strata": z}, {}):
+            yield place(asked(LSSVC("linear"), data, y, number, cv=cv, **options), rng)
 
-    within, freely = many(250, both).T
-    assert_uniform(within)
-    assert_too_small(freely)
+    both, strata, neither = many(200, lambda rng, number: list(problem(rng, number))).T
+    assert_uniform(both)
+    assert_uniform(strata)
+    assert_too_small(neither)
 
 
 @pytest.mark.slow
