@@ -28,11 +28,11 @@ from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, reference
+from foldless.columns import Labelings
 from foldless.metrics import METRICS
 from foldless.model_selection import (
     PermutationTestResult,
     RefitWarning,
-    _patterns,
     _permutation_way,
     nested_cross_validate,
     permutation_test_pattern,
@@ -301,7 +301,7 @@ def test_a_class_that_a_permutation_takes_from_a_training_part():
     y = np.where(np.isin(np.arange(N), [3, 20]), 2, FOUR % 2)
     outer = list(skl.KFold(2).split(X))
     search = FoldlessSearchCV(KFDA(threshold="centroid"), GRID)
-    result = permutation_test_score(search, X, y, cv=outer, n_permutations=20)
+    result = permutation_test_score(search, X, y, cv=skl.KFold(2), n_permutations=20)
     every = labelings(20)
     lacking = [any(len(np.unique(y[order][train])) < 3 for train, _ in outer) for order in every]
     assert 3 < sum(lacking) < 18
@@ -312,7 +312,7 @@ def test_a_class_that_a_permutation_takes_from_a_training_part():
 def test_a_training_part_of_one_class_votes_for_it():
     y = np.isin(np.arange(N), [3, 20]).astype(int)
     outer = list(skl.KFold(2).split(X))
-    result = permutation_test_score(FoldlessSearchCV(LSSVC(), GRID), X, y, cv=outer, n_permutations=20)
+    result = permutation_test_score(FoldlessSearchCV(LSSVC(), GRID), X, y, cv=skl.KFold(2), n_permutations=20)
     seen = 0
     for order, score in zip(labelings(20)[1:], result.permutation_scores, strict=True):
         alone = [number for number, (train, _) in enumerate(outer) if not y[order][train].any()]
@@ -376,7 +376,8 @@ def test_strata_of_a_search(choices):
 def test_class_weights_may_stay_with_the_rows(choices):
     """weights="fixed": those of the true labels are row weights for every labeling."""
     weighted = FoldlessSearchCV(LSSVC(class_weight={"ant": 3.0, "bee": 1.0, "cat": 0.5}), GRID)
-    result = permutation_test_score(weighted, X, THREE, cv=OUTER, n_permutations=4, weights="fixed")
+    with pytest.warns(UserWarning, match="weights='fixed' keeps weights that were made from the true labels"):
+        result = permutation_test_score(weighted, X, THREE, cv=OUTER, n_permutations=4, weights="fixed")
     rows = np.select([THREE == "ant", THREE == "bee"], [3.0, 1.0], 0.5)
     plain = FoldlessSearchCV(LSSVC(), GRID)
     for order, score, chosen in zip(labelings(4), np.r_[result.score, result.permutation_scores], choices, strict=True):
@@ -503,6 +504,7 @@ def test_inner_splits_must_be_drawn_anew_for_every_training_part():
         permutation_test_score(search, X, THREE, cv=OUTER)
 
 
+@pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")
 @pytest.mark.parametrize("where", ["a pipeline", "a criterion of decisions"])
 def test_class_weights_cannot_stay_where_every_labeling_is_searched(where):
     criterion = "press" if where == "a pipeline" else "multiclass_error"
@@ -556,6 +558,7 @@ def assert_alone(result, members, estimator, y, options, m=9):
     assert str(result.path) == str(alone[0].path)
 
 
+@pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")
 @pytest.mark.parametrize("form", ["times", "blocks"])
 @pytest.mark.parametrize("case", FAMILIES)
 def test_every_member_is_a_test_of_its_own(case, form):
@@ -893,16 +896,23 @@ def test_families_that_make_no_sense(given, options, message):
 @pytest.mark.parametrize(
     ("estimator", "options"),
     [
-        (FoldlessSearchCV(LSSVC(), GRID), {}),
         (SVC(), {}),
         (LSSVC(class_weight="balanced"), {}),
         (LSSVC(calibration="sigmoid"), {"scoring": "neg_log_loss"}),
     ],
-    ids=["search", "SVC", "class weights", "probabilities"],
+    ids=["SVC", "class weights", "probabilities"],
 )
 def test_generalisation_takes_columns(estimator, options):
     with pytest.raises(ValueError, match="generalise=True needs permutations as columns, which is not possible here"):
         permutation_test_score(estimator, TIMES, BINARY, cv=3, n_permutations=2, generalise=True, **options)
+
+
+@pytest.mark.parametrize("steps", [False, True])
+def test_a_search_is_not_tested_at_other_members(steps):
+    search = FoldlessSearchCV(LSSVC(), GRID)
+    search = make_pipeline(StandardScaler(), search) if steps else search
+    with pytest.raises(ValueError, match="generalise=True: a search is not tested at other members"):
+        permutation_test_score(search, TIMES, BINARY, cv=3, n_permutations=2, generalise=True)
 
 
 # -- patterns --------------------------------------------------------------------------------------------------------
@@ -937,11 +947,12 @@ PATTERNS = {
 }
 
 
-def coefficients(model, data):
-    """coef_ with one row for each decision; KernelRidge has dual ones."""
-    if isinstance(model, KernelRidge):
-        return (data.T @ model.dual_coef_).T
-    return np.atleast_2d(model.coef_)
+def coefficients(estimator, data, y, **options):
+    """coef_ of a refit with one row for each fit of targets +-1; discriminants are made of these fits."""
+    if isinstance(estimator, KFDA):
+        estimator = LSSVC("linear", alpha=estimator.alpha, fit_intercept=estimator.fit_intercept)
+    model = clone(estimator).fit(data, y, **options)
+    return (data.T @ model.dual_coef_).T if isinstance(model, KernelRidge) else np.atleast_2d(model.coef_)
 
 
 def two_sided(values):
@@ -967,9 +978,7 @@ def test_weights_and_patterns_are_those_of_refits(case):
         random_state=5,
     )
     fit = {name: value for name, value in (("sample_weight", w), ("confounds", confounds)) if value is not None}
-    weights = np.array(
-        [coefficients(clone(estimator).fit(data, y[order], **fit), data) for order in labelings(m, seed=5)]
-    )
+    weights = np.array([coefficients(estimator, data, y[order], **fit) for order in labelings(m, seed=5)])
     dense = data.toarray() if sp.issparse(data) else data
     covariance = np.cov(dense.T, aweights=w, ddof=0)
     along = weights @ covariance
@@ -1006,17 +1015,23 @@ def test_patterns_in_chunks():
 
 
 def test_weights_of_many_features_are_counted(monkeypatch):
-    """Their memory, not that of the columns: 400 features of 36 rows leave few labelings at a time."""
-    seen, weights = [], _patterns._weights
-    monkeypatch.setattr(_patterns, "_weights", lambda fitted: seen.append(len(fitted.labelings)) or weights(fitted))
-    data = np.hstack([WIDE] * 9)
-    limit = 8 * 8 * N * 2 * 50  # fifty labelings of two columns
-    permutation_test_pattern(LSSVC("linear"), X, THREE, n_permutations=60, memory_limit=limit)
-    assert max(seen) == 50
-    seen.clear()
-    permutation_test_pattern(LSSVC("linear"), data, THREE, n_permutations=60, memory_limit=limit)
-    assert max(seen) * data.shape[1] <= 50 * N
-    assert sum(seen) == 61
+    """Their memory, not that of the columns: 396 features of 36 rows leave few labelings at a time."""
+    seen, of = [], Labelings.of.__func__
+
+    def watched(cls, task, orders):
+        seen.append(len(orders))
+        return of(cls, task, orders)
+
+    monkeypatch.setattr(Labelings, "of", classmethod(watched))
+    wide = np.hstack([WIDE] * 9)
+    limits = {}
+    for name, data in (("few", X), ("many", wide)):
+        seen.clear()
+        permutation_test_pattern(LSSVC("linear"), data, THREE, n_permutations=60, memory_limit=8 * 10 * N * 2 * 40)
+        assert sum(seen) == 61
+        limits[name] = max(seen)
+    assert limits["few"] > 30
+    assert limits["many"] * wide.shape[1] <= limits["few"] * N
 
 
 def test_a_decision_that_never_changes_has_no_pattern():
@@ -1034,18 +1049,39 @@ def test_patterns_within_strata():
 
 def test_patterns_with_class_weights_that_stay():
     estimator = RidgeClassifier(class_weight="balanced")
-    result = permutation_test_pattern(estimator, X, THREE, n_permutations=19, weights="fixed")
-    rows = metrics_of_classes(THREE)
+    with pytest.warns(UserWarning, match="weights='fixed' keeps weights that were made from the true labels"):
+        result = permutation_test_pattern(estimator, X, THREE, n_permutations=19, weights="fixed")
+    rows = balanced(THREE)
     weights = np.array([RidgeClassifier().fit(X, THREE[order], sample_weight=rows).coef_ for order in labelings(19)])
     assert_close(result.weights, weights[0])
     np.testing.assert_allclose(result.weights_pvalue, two_sided(weights)[0])
     np.testing.assert_allclose(result.pvalue, two_sided(weights @ np.cov(X.T, aweights=rows))[0])
 
 
-def metrics_of_classes(y):
+def balanced(y):
     """Balanced class weights as row weights."""
     classes, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     return (len(y) / (len(classes) * counts))[codes]
+
+
+@pytest.mark.parametrize("estimator", [LSSVC("linear"), RidgeClassifier()], ids=named)
+def test_patterns_with_class_weights_that_follow(estimator):
+    """Every labeling has its own P, and its own weights in Cov(x)."""
+    factors = {"ant": 2.0, "bee": 1.0, "cat": 0.5}
+    given = clone(estimator).set_params(class_weight=factors)
+    result = permutation_test_pattern(given, X, THREE, n_permutations=19, params={"sample_weight": WEIGHT})
+    weights, along = [], []
+    for order in labelings(19):
+        rows = WEIGHT * np.array([factors[label] for label in THREE[order]])
+        weights.append(clone(estimator).fit(X, THREE[order], sample_weight=rows).coef_)
+        along.append(weights[-1] @ np.cov(X.T, aweights=rows, ddof=0))
+    assert_close(result.weights, weights[0])
+    assert_close(result.patterns, along[0] / np.einsum("kd,kd->k", weights[0], along[0])[:, None])
+    for found, values in (
+        ((result.weights_pvalue, result.weights_pvalue_fwe), weights),
+        ((result.pvalue, result.pvalue_fwe), along),
+    ):
+        np.testing.assert_allclose(found, two_sided(np.array(values)))
 
 
 def test_a_pattern_names_its_features_and_counts_what_it_found():
@@ -1061,8 +1097,9 @@ def test_a_pattern_names_its_features_and_counts_what_it_found():
 
 
 def test_progress_of_patterns(capsys):
-    permutation_test_pattern(Ridge(), X, VALUES, n_permutations=5, memory_limit=1, verbose=1)
-    assert "permutations: 5/5" in capsys.readouterr().err
+    for limit in (1, 2**29):
+        permutation_test_pattern(Ridge(), X, VALUES, n_permutations=5, memory_limit=limit, verbose=1)
+        assert "permutations: 5/5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -1072,8 +1109,8 @@ def test_progress_of_patterns(capsys):
         (SVC(kernel="linear"), {}, "patterns need a linear least-squares model: SVC is not"),
         (FoldlessSearchCV(LSSVC("linear")), {}, "patterns need a linear least-squares model: a search"),
         (make_pipeline(StandardScaler(), LSSVC("linear")), {}, "patterns need a linear least-squares model"),
-        (LSSVC("linear", class_weight="balanced"), {}, "no common P; use weights='fixed'"),
-        (LSSVC("linear"), {"weights": "permuted"}, "no common P; use weights='fixed'"),
+        (RidgeClassifier(class_weight="balanced"), {}, "class_weight='balanced' is computed anew"),
+        (LSSVC("linear"), {"weights": "permuted"}, "weights='permuted': patterns know sample weights that stay"),
         (LSSVC("linear"), {"weights": "nonsense"}, "weights='nonsense' is unknown"),
         (LSSVC("linear"), {"n_permutations": 0}, "n_permutations=0"),
         (LSSVC("linear"), {"memory_limit": 0}, "memory_limit=0"),
@@ -1103,7 +1140,9 @@ def test_patterns_need_labels_that_change():
     with pytest.raises(ValueError, match="y=None"):
         permutation_test_pattern(LSSVC("linear"), X, None)
     with pytest.warns(UserWarning, match="do not change the labels"):
-        permutation_test_pattern(LSSVC("linear"), X, THREE, strata=THREE, n_permutations=3)
+        result = permutation_test_pattern(LSSVC("linear"), X, THREE, strata=THREE, n_permutations=3)
+    for name in ("pvalue", "pvalue_fwe", "weights_pvalue"):  # what is equal up to rounding is equal
+        np.testing.assert_array_equal(getattr(result, name), np.ones((3, D)))
 
 
 # -- under the null --------------------------------------------------------------------------------------------------
