@@ -48,6 +48,8 @@ from foldless.moments import Moments
 from foldless.permutation import PermutationTestResult, p_values, permutations
 from foldless.readout import Discriminant, indicator
 
+pytestmark = pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")
+
 KFDA = KernelFisherDiscriminant
 N = 40
 M = 4  # permutations
@@ -334,11 +336,15 @@ def test_areas_under_the_curve_are_scikit_learns_row_by_row(dtype):
     assert_allclose(found, expected, rtol=0, atol=1e-14)
 
 
-def test_decisions_that_tie_up_to_rounding_tie():
-    f = np.array([[[1.0, 1.0 + 1e-13, 3.0, 1e6]]])
-    assert metrics.roc_auc(f, np.array([[0, 1, 1, 0]])) == (0.5 + 1) / 4
-    assert metrics.roc_auc(f * 1e-300, np.array([[0, 1, 1, 0]])) == (0.5 + 1) / 4
-    assert metrics.roc_auc(f + np.array([0, 1e-3, 0, 0]), np.array([[0, 1, 1, 0]])) == 2 / 4
+@pytest.mark.parametrize("model", [LSSVC(gamma=5.0), KFDA(gamma=5.0), LSSVR(gamma=5.0)], ids=lambda m: type(m).__name__)
+def test_labels_cannot_be_read_off_the_rounding(model):
+    """Where every kernel value is 0 held-out decisions are constant, and 0 = Y - E up to rounding that knows Y."""
+    far = np.random.default_rng(0).normal(size=(60, 60))
+    y = np.arange(60) % 2
+    scoring, chance = ("correlation", 0.0) if isinstance(model, LSSVR) else ("roc_auc", 0.5)
+    splits = list(KFold(5, shuffle=True, random_state=0).split(far))
+    result = permutation_test_score(model, far, y, cv=splits, n_permutations=20, scoring=scoring)
+    assert_close(np.append(result.permutation_scores, result.score), np.full(21, chance))
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -546,7 +552,9 @@ def test_a_solver_serves_any_number_of_columns(kind):
             problem.gram(everything, everything), Y, rows, everything, problem.alpha, **options
         )
 
-    for solver in (Solver(problem, rows), Solver(problem, rows, known)):
+    blind = copy.copy(problem)
+    blind.precision = None  # a P that is known is not made again
+    for solver in (Solver(problem, rows), Solver(blind, rows, known)):
         assert solver.choice == known.choice
         assert_close(solver.solve(Y).fits(everything), oracle(Y, rows))
         model = Fitted(solver, Labelings.of(task, orders)).part(rows[5:])
@@ -886,13 +894,26 @@ def test_labels_stay_in_strata_within_balanced_folds():
 
 @pytest.mark.parametrize(
     "cv",
-    [StratifiedShuffleSplit(3, random_state=0), RepeatedStratifiedKFold(n_splits=3, n_repeats=2)],
+    [StratifiedShuffleSplit(3, random_state=0), RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)],
     ids=["gaps", "twice"],
 )
-def test_balanced_test_sets_that_are_no_partition_are_pointed_out(cv):
-    with pytest.warns(UserWarning, match="p-values may be too small"):
-        result = permutation_test_score(LSSVC(), X, LABELS, cv=cv, n_permutations=2, strata=STRATA)
+def test_balanced_splits_that_are_no_partition_go_with_the_labels(cv):
+    result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, cv=cv, n_permutations=M, strata=STRATA, random_state=7)
     assert_array_equal(result.strata, STRATA)
+    expected = []
+    for order in orders_of(N, STRATA):
+        place = np.argsort(order)  # the row that has taken over the label and the place of each row
+        scores = []
+        for train, test in cv.split(X, LABELS):
+            fitted = LSSVC(gamma=0.1).fit(X[place[train]], LABELS[train])
+            scores.append(fitted.score(X[place[test]], LABELS[test]))
+        expected.append(np.mean(scores))
+    assert_close([result.score, *result.permutation_scores], expected)
+
+
+def test_fixed_class_weights_are_said_to_favour_the_true_labels():
+    with pytest.warns(UserWarning, match="p-values may be too small"):
+        permutation_test_score(LSSVC(class_weight="balanced"), X, LABELS, weights="fixed", n_permutations=2)
 
 
 @pytest.mark.parametrize("groups", [None, GROUPS], ids=["", "groups"])
@@ -1668,7 +1689,7 @@ def test_routed_weights_behind_steps():
         ({"scoring": {"a": "accuracy"}}, "scoring=.* takes one"),
         ({"scoring": "nonsense"}, "scoring"),
         ({"scoring": "correlation"}, "scoring='correlation' is for values"),
-        ({"scoring": "neg_log_loss"}, "predict_proba"),
+        ({"scoring": "neg_log_loss"}, "needs probabilities"),
         ({"weights": "free"}, "weights='free' is unknown; use one of None, 'fixed', 'permuted'"),
         ({"memory_limit": 0}, "memory_limit=0 must be a positive number of bytes"),
         ({"memory_limit": 1e9}, "memory_limit=1000000000.0 must be"),

@@ -65,7 +65,8 @@ class Batch:
     @cached_property
     def fits(self):
         """Held-out fits, shape (k, t, m), whitened."""
-        F = self.Y - self.E[:, : self.Y.shape[1]]
+        root = self.model.root[self.members]
+        F = root * settled((self.Y - self.E[:, : self.Y.shape[1]]) / root, self.model.size)
         if self.model.problem.n_confounds:
             F -= self.model.C[self.members] @ self._confound_B
         return F
@@ -92,6 +93,18 @@ class Batch:
         return Moments(N, U, R, V)
 
 
+def settled(F, size):
+    """Held-out fits F = Y - E without the digits that rounding left, for targets of this size.
+
+    Where fits are constant, what is left of Y - E below 512 eps |Y| depends on Y: labels would be read off the rounding.
+    """
+    quantum = np.maximum(512 * np.finfo(F.dtype).eps * size, np.finfo(F.dtype).tiny)
+    F /= quantum
+    np.rint(F, out=F)
+    F *= quantum
+    return F
+
+
 class Model:
     """A fitted training part: ``rows`` with whitened targets Y, coefficients A and B."""
 
@@ -106,6 +119,11 @@ class Model:
     def root(self):
         """Square roots of the weights of the training rows, as a column."""
         return self.problem.root_w[self.rows][:, None]
+
+    @cached_property
+    def size(self):
+        """Size of the targets, one number a column."""
+        return np.abs(self.Y / self.root).max(0, initial=0.0)
 
     def fits(self, at):
         """Fits at the rows ``at`` of X without the confounds' part, in the units of the targets."""
@@ -231,7 +249,7 @@ class Solution(Model):
     def only(self, columns):
         """The same fit for some of the targets."""
         other = copy(self)
-        for name in ("site_A", "weights", "unexplained"):
+        for name in ("site_A", "weights", "unexplained", "size"):
             vars(other).pop(name, None)
         other.Y, other.A, other.B = self.Y[:, columns], self.A[:, columns], self.B[:, columns]
         return other
@@ -380,7 +398,7 @@ class Part(Model):
         out = place[at] >= 0
         mine = place[at[out]]
         members = self.removed[mine]
-        F[out] = (self.whole.Y[members] - self.E[mine]) / self.whole.root[members]
+        F[out] = settled((self.whole.Y[members] - self.E[mine]) / self.whole.root[members], self.whole.size)
         if not out.all():
             F[~out] = super()._fits_elsewhere(at[~out])
         return F

@@ -54,11 +54,7 @@ def ber(D, codes):
 
 def roc_auc(D, codes):
     """Area under the ROC curve of two classes; nan where a labeling has one class only among these rows."""
-    f = D[:, 0]
-    # Decisions of equal rows tie up to rounding, which shall not decide their order.
-    low, high = f.min(1, keepdims=True), f.max(1, keepdims=True)
-    spread = np.where(high > low, high - low, 1.0)
-    ranks = rankdata(np.round((f - low) / spread, 10), axis=1)
+    ranks = rankdata(D[:, 0], axis=1)
     up = codes == 1
     n_up = np.count_nonzero(up, axis=1)
     pairs = n_up * (codes.shape[1] - n_up)

@@ -17,6 +17,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 ROUNDING = 1e-10  # relative difference up to which two scores are the same
+ROUNDING_SINGLE = 1e-5  # the same for data in single precision
 
 
 def permutations(n, n_permutations, random_state, strata=None):
@@ -32,6 +33,11 @@ def permutations(n, n_permutations, random_state, strata=None):
         for rows in levels:
             order[rows] = random_state.permutation(rows)
     return orders
+
+
+def with_truth(orders):
+    """Row numbers of the true labels and of their permutations, (1 + m, n)."""
+    return np.concatenate([np.arange(orders.shape[1], dtype=orders.dtype)[None], orders])
 
 
 def p_values(score, null, *, greater=True, rounding=ROUNDING):
@@ -60,18 +66,18 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     scoring : str
     greater_is_better : bool
     strata : ndarray of shape (n_samples,) or None, the sets of rows within which labels were permuted
-    best_params : list of dicts, the choice of every outer split for the true labels; None unless a search was tested
+    best_params : list of dicts, the choice of every outer split for the true labels; None unless one search was tested
     path : Path, how it was computed and why
     """
 
-    pvalue_fwe: Any
-    max_scores: Any
-    n_permutations: int
-    scoring: str
-    greater_is_better: bool
-    best_params: list | None
-    strata: np.ndarray | None
-    path: object
+    pvalue_fwe: Any = None
+    max_scores: Any = None
+    n_permutations: int = 0
+    scoring: str = ""
+    greater_is_better: bool = True
+    best_params: list | None = None
+    strata: np.ndarray | None = None
+    path: object = None
 
     def __new__(  # noqa: D102
         cls,

@@ -28,7 +28,7 @@ from foldless.model_selection._validation import _reads_estimators, _scoring_of_
 from foldless.readout import OneAgainstAll
 from foldless.task import Task
 
-ARRAYS = 8  # arrays of the size of the columns alive at a time
+ARRAYS = 10  # arrays of the size of the columns alive at a time
 ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are no quicker
 
 
@@ -105,21 +105,18 @@ def _split_lists(orders, splits, resplit):
 
 @dataclass
 class ByColumns:
-    """Scores of columns; ``folds`` holds a solver for each split behind fitted steps, else ``solver`` serves all."""
+    """Scores of columns: ``solver`` serves all splits, or ``behind`` makes one for each behind fitted steps."""
 
     task: Task
     judge: Judge
     solver: Solver | None = None
-    folds: list | None = None
+    behind: object = None  # function of (train, test); one P is held at a time
 
     def scores(self, orders, splits, resplit=False):
         """Mean scores (b,)."""
         labelings = Labelings.of(self.task, orders)
-        if self.folds is not None:
-            each = [
-                self._fold(Fitted(solver, labelings), *split) for solver, split in zip(self.folds, splits, strict=True)
-            ]
-            return _mean(np.array(each).T)
+        if self.behind is not None:
+            return _mean(np.array([self._fold(Fitted(self.behind(*split), labelings), *split) for split in splits]).T)
         fitted = Fitted(self.solver, labelings)
         if not resplit:
             return _mean(np.array([self._fold(fitted, train, test) for train, test in splits]).T)
@@ -137,13 +134,13 @@ class ByColumns:
         """Scores (b, k) of the models trained here at the features ``others`` (k arrays) of the held-out rows."""
         labelings = Labelings.of(self.task, orders)
         total = np.zeros((len(orders), len(others)))
-        shared = None if self.folds is not None else Fitted(self.solver, labelings)
-        for number, (train, test) in enumerate(splits):
-            fitted = shared or Fitted(self.folds[number], labelings)
+        shared = None if self.behind is not None else Fitted(self.solver, labelings)
+        for train, test in splits:
+            fitted = shared or Fitted(self.behind(train, test), labelings)
             model, truth = fitted.part(train), labelings.truth[..., test]
             read, fits = fitted.reader(model), elsewhere(model, test)
             for k, X in enumerate(others):
-                rows = _safe_indexing(X, test) if self.folds is None else self.folds[number].transform(X, test)
+                rows = _safe_indexing(X, test) if shared is not None else fitted.solver.transform(X, test)
                 total[:, k] += self.judge(read(fits(rows)), truth)
         return total / len(splits)
 
@@ -153,27 +150,18 @@ def _mean(scores):
     return np.ascontiguousarray(scores).mean(1)
 
 
-@dataclass
-class Prepared:
-    """Steps fitted on a training part, and the data behind them."""
-
-    steps: object
-    train: np.ndarray
-    given: Given
-
-
 def behind_steps(steps, given, train, test):
-    """All rows as the steps see them, fitted on ``train`` alone; rows of neither part are not looked at."""
+    """(fitted steps, all rows as they see them), fitted on ``train`` alone; rows of neither part are not looked at."""
     steps, rows = clone(steps).fit(_safe_indexing(given.X, train)), np.arange(len(given.y))
     rows[~np.isin(rows, np.concatenate([train, test]))] = train[0]
-    return Prepared(steps, train, replace(given, X=steps.transform(_safe_indexing(given.X, rows))))
+    return steps, replace(given, X=steps.transform(_safe_indexing(given.X, rows)))
 
 
 class StepSolver(Solver):
     """P of a training part behind fitted steps."""
 
-    def __init__(self, prepared, last):
-        given, train, self.steps = prepared.given, prepared.train, prepared.steps
+    def __init__(self, steps, last, given, train, test):
+        self.steps, given = behind_steps(steps, given, train, test)
         problem = given.task(last)[0].problem
         if isinstance(last, OWN):  # "scale" is resolved on the training part, as in a refit
             weight = None if given.sample_weight is None else given.sample_weight[train]

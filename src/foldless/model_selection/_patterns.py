@@ -8,23 +8,31 @@ each decision by itself):
 
 Permuted labels give permuted weights from the same P, so the null costs one more product. What is tested is Cov(x, s),
 the pattern before the division: under permuted labels Var(s) shrinks, and dividing by it would inflate the null.
+
+s is the fit of targets +-1, one against all: of a fixed scale, as a null distribution needs it. Two-class decisions are
+that fit up to a factor; those of a discriminant of several classes are made of these fits, but grow with the distance
+of the classes, and a feature of pure noise would seem to grow with them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils import gen_batches, indexable
+from sklearn.utils import _safe_indexing, gen_batches, indexable
 
 from foldless._array import require_memory
-from foldless.columns import Fitted, Labelings, Solver
+from foldless.columns import Labelings, Solver
 from foldless.kernels import Linear
 from foldless.model_selection._labelings import Given, chunk
 from foldless.model_selection._path import Path, route
-from foldless.model_selection._permutation import check_arguments, check_exchangeable, checked_strata
+from foldless.model_selection._permutation import (
+    check_arguments,
+    check_exchangeable,
+    checked_strata,
+    warn_of_fixed,
+)
 from foldless.model_selection._permutation_way import frozen, weights_move
 from foldless.model_selection._progress import Progress
-from foldless.permutation import p_values, permutations
-from foldless.readout import OneAgainstAll
+from foldless.permutation import ROUNDING, permutations, with_truth
 
 
 @dataclass(repr=False)
@@ -33,10 +41,12 @@ class PatternTestResult:
 
     Attributes
     ----------
-    weights : ndarray of shape (n_decisions, n_features), ``coef_`` of the fitted estimator
+    weights : ndarray of shape (n_decisions, n_features)
+        Of the fits of targets +-1, one against all: ``coef_`` of LSSVC.
     patterns : ndarray of shape (n_decisions, n_features)
+        Cov(x, s) / Var(s) of these fits s.
     pvalue, weights_pvalue : ndarray of shape (n_decisions, n_features)
-        Two-sided, for each feature by itself.
+        Two-sided, for each feature by itself: of Cov(x, s), the pattern up to the scale of s, and of the weights.
     pvalue_fwe, weights_pvalue_fwe : ndarray of shape (n_decisions, n_features)
         Corrected for the number of features by the largest one of every permutation, for each decision. Features should
         be on one scale for this to be fair.
@@ -92,7 +102,8 @@ def permutation_test_pattern(
     params : dict, default=None
         {"sample_weight": weights} for the fits; they stay with the rows.
     weights : {None, "fixed"}, default=None
-        "fixed": class weights stay with the rows; they must, where there are any.
+        None: class weights follow the labels, with a factorisation for each permutation; "fixed": they stay with the
+        rows, and p-values may be too small.
     confounds : array-like of shape (n_samples, n_confounds), default=None
         Columns that are fitted without penalty; decisions leave their part out.
     memory_limit : int, default=2**29
@@ -120,6 +131,8 @@ def permutation_test_pattern(
     """
     X, y = indexable(X, y)
     check_arguments(y, n_permutations, None, weights, memory_limit)
+    if weights == "permuted":
+        raise ValueError("weights='permuted': patterns know sample weights that stay with their rows only.")
     params = params or {}
     path, solved = route(frozen(estimator, y) if weights == "fixed" else estimator, params)
     given = Given(X, y, params.get("sample_weight"), confounds)
@@ -129,34 +142,32 @@ def permutation_test_pattern(
     task, classes, _ = built
     if not isinstance(task.problem.kernel, Linear):
         raise ValueError(f"patterns need kernel='linear'; this one is {task.problem.kernel!r}.")
-    if weights == "permuted" or weights_move(estimator, None, weights):
-        raise ValueError("weights that follow the labels have no common P; use weights='fixed'.")
-    solver = Solver(task.problem)
-    n, rows = task.problem.n, task.problem.active
+    warn_of_fixed(estimator, weights)
+    n = task.problem.n
     require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
-    orders = np.vstack(
-        [
-            np.arange(n),
-            permutations(n, n_permutations, random_state, checked_strata(strata, n)),
-        ]
-    )
+    orders = with_truth(permutations(n, n_permutations, random_state, checked_strata(strata, n)))
     check_exchangeable(y, orders)
-    root = task.problem.root_w[rows][:, None]
-    features = root * _centred(task.problem.features(rows), root)
-    tables, progress, size = [], Progress(n_permutations, "permutations", verbose), _chunk(task, memory_limit)
-    for part in gen_batches(len(orders), size):
-        W = _weights(Fitted(solver, Labelings.of(task, orders[part])))  # (b, d, k)
-        s = features @ W
-        tables.append(np.stack([W, features.T @ s / np.square(root).sum()]).transpose(1, 0, 3, 2))  # (b, 2, k, d)
-        progress.step(steps=min(size, progress.total - progress.done))
-    W, covariance = np.concatenate(tables).transpose(1, 0, 2, 3)
-    # Var(s) = w' Cov(x) w
-    variance = np.einsum("kd,kd->k", W[0], covariance[0])[:, None]
-    patterns = np.divide(covariance[0], variance, out=np.zeros_like(W[0]), where=variance > 0)
-    found = [_two_sided(values) for values in (covariance, W)]
-    outputs = list(range(W.shape[1])) if classes is None else list(classes[-W.shape[1] :])
+    progress, size = Progress(n_permutations, "permutations", verbose), _chunk(task, memory_limit)
+    if weights_move(estimator, None, weights):  # every permutation has its own P
+        tasks = (replace(given, y=_safe_indexing(y, order)).task(solved)[0] for order in orders)
+        batches = (_weights(Solver(each.problem), Labelings.of(each, np.arange(n)[None])) for each in tasks)
+    else:
+        solver = Solver(task.problem)
+        parts = gen_batches(len(orders), size)
+        batches = (_weights(solver, Labelings.of(task, orders[part])) for part in parts)
+    true, counts = None, 0
+    for batch in batches:  # weights and covariances, (2, b, k, d)
+        if true is None:
+            true, batch = batch[:, 0], batch[:, 1:]
+        counts = counts + _as_large(true, batch)
+        progress.step(steps=min(batch.shape[1], progress.total - progress.done))
+    W, covariance = true
+    variance = np.einsum("kd,kd->k", W, covariance)[:, None]  # Var(s) = w' Cov(x) w
+    patterns = np.divide(covariance, variance, out=np.zeros_like(W), where=variance > 0)
+    (weights_alone, alone), (weights_all, everywhere) = (1.0 + counts) / (1.0 + n_permutations)
+    outputs = list(range(len(W))) if classes is None else classes[-len(W) :].tolist()
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    return PatternTestResult(W[0], patterns, *found[0], *found[1], outputs, names, n_permutations)
+    return PatternTestResult(W, patterns, alone, everywhere, weights_alone, weights_all, outputs, names, n_permutations)
 
 
 def _chunk(task, memory_limit):
@@ -165,29 +176,20 @@ def _chunk(task, memory_limit):
     return max(1, chunk(task, memory_limit) * n // max(n, 2 * d))
 
 
-def _centred(X, root):
-    """Features about their weighted means."""
-    weight = np.square(root)
-    return X - (weight * X).sum(0) / weight.sum()
-
-
-def _weights(fitted):
-    """Weights (b, d, k) of all decisions, as ``coef_`` has them."""
-    labelings, task = fitted.labelings, fitted.labelings.task
-    coef, _ = fitted.solution.linear()
-    W = labelings.split(coef)  # (b, width, d)
-    if task.codes is None:
-        return W.transpose(0, 2, 1)
-    if labelings.spared:
-        W = np.concatenate([-W.sum(1, keepdims=True), W], 1)
-    if isinstance(task.readout, OneAgainstAll):
+def _weights(solver, labelings):
+    """Weights w and covariances Cov(x) w of all decisions one against all, (2, b, k, d)."""
+    problem, task = solver.problem, labelings.task
+    W = labelings.split(solver.solve(labelings.columns()).linear()[0])  # (b, width, d)
+    if task.codes is not None:
+        W = np.concatenate([-W.sum(1, keepdims=True), W], 1) if labelings.spared else W
         W = W[:, 1:] - W[:, :1] if task.n_classes == 2 else 2.0 * W - W.sum(1, keepdims=True)
-        return W.transpose(0, 2, 1)
-    slopes, _ = task.readout.affine(fitted.moments(fitted.solution))
-    return W.transpose(0, 2, 1) @ slopes
+    weight = np.square(problem.root_w[solver.rows])[:, None]
+    X = problem.features(solver.rows)
+    X = X - (weight * X).sum(0) / weight.sum()  # about the weighted means
+    return np.stack([W, (W @ X.T * weight[:, 0]) @ X / weight.sum()])
 
 
-def _two_sided(values):
-    """p-values and family-wise p-values (k, d) of values (1 + m, k, d), the true labels' first."""
-    size = np.abs(values)
-    return p_values(size[0], size[1:]), p_values(size[0], size[1:].max(2, keepdims=True))
+def _as_large(true, values):
+    """How many values (2, b, k, d) are as large as the true ones (2, k, d): each, and the largest over the features."""
+    true, size = np.abs(true)[:, None] * (1.0 - ROUNDING), np.abs(values)
+    return np.stack([(size >= true).sum(1), (size.max(3, keepdims=True) >= true).sum(1)])

@@ -1,6 +1,7 @@
 """Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
 
 import warnings
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 
@@ -16,12 +17,12 @@ from foldless.estimators._base import check_option
 from foldless.kernels import Precomputed
 from foldless.metrics import METRICS
 from foldless.model_selection._candidates import row_numbers
-from foldless.model_selection._labelings import ByColumns, Given
+from foldless.model_selection._labelings import ByColumns, Given, last_step
 from foldless.model_selection._path import REFIT, RefitWarning
-from foldless.model_selection._permutation_way import Wanted, choose_way, depends_on_labels
+from foldless.model_selection._permutation_way import Wanted, choose_way, depends_on_labels, has_class_weights
 from foldless.model_selection._progress import Progress
 from foldless.model_selection._validation import _routed
-from foldless.permutation import ROUNDING, PermutationTestResult, permutations
+from foldless.permutation import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, permutations, with_truth
 
 WEIGHTS = (None, "fixed", "permuted")
 
@@ -87,13 +88,15 @@ def permutation_test_score(
         scikit-learn's for the same ``random_state``. By default the splits of the true labels stay. Where they were
         made from the labels (a stratified splitter; an integer for a classifier), labels are then permuted within the
         test sets, so that every permutation is as balanced as the true labels; without that p-values are too small.
-        Splits given as a list are taken to be blind to the labels.
+        (Where its test sets overlap, the splits go with the labels.) Splits given as a list are taken to be blind to
+        the labels.
     weights : {None, "fixed", "permuted"}, default=None
         None: sample weights stay with the rows and class weights follow the labels (as when refitting); "fixed": both
         stay with the rows; "permuted": both follow the labels. Weights that follow need a factorisation for each
-        permutation.
+        permutation. Weights that were made from the labels and stay favour the true ones: p-values may be too small.
     confounds : array-like of shape (n_samples, n_confounds), default=None
-        Columns that are fitted without penalty; they stay with the rows.
+        Columns that are fitted without penalty; they stay with the rows. Centre them: scores leave their part out, and
+        a column with a mean takes a constant along, which moves the decisions.
     confounds_in_score : bool, default=False
         Whether scores keep what the confounds explain.
     generalise : bool, default=False
@@ -139,32 +142,39 @@ def permutation_test_score(
     draw = partial(_drawn, cv, X, y, split_params)
     first = draw(np.arange(n))
     strata = groups if strata is None else checked_strata(strata, n)
+    own_splits = resplit
     if depends_on_labels(cv) and not resplit:
-        strata = _within_folds(cv, first, n, strata)
+        if _is_partition(first, n):
+            strata = _within_folds(first, n, strata)
+        else:
+            draw, own_splits = partial(_moved, first), True
     require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
     random_state = check_random_state(random_state)
-    orders = np.vstack([np.arange(n), permutations(n, n_permutations, random_state, strata)])
+    orders = with_truth(permutations(n, n_permutations, random_state, strata))
     check_exchangeable(y, orders)
 
     rest = {name: value for name, value in params.items() if name not in split_params}
     wanted = Wanted(
-        estimator,
-        scoring,
-        asked,
-        scorer,
-        first,
-        resplit,
-        groups,
-        rest,
-        fit_params,
-        score_params,
-        weights,
-        memory_limit,
+        estimator=estimator,
+        scoring=scoring,
+        asked=asked,
+        scorer=scorer,
+        first=first,
+        own_splits=own_splits,
+        groups=groups,
+        params=rest,
+        fit_params=fit_params,
+        score_params=score_params,
+        weights=weights,
+        generalise=generalise,
+        memory_limit=memory_limit,
     )
+    warn_of_fixed(estimator, weights)
     given = Given(X, y, None, confounds, confounds_in_score)
     greater = True if own is None else own.greater
     options = {"scoring": _name(scoring), "greater_is_better": greater, "strata": strata}
-    options["rounding"] = 0.0 if resplit else ROUNDING
+    single = getattr(X, "dtype", None) == np.float32
+    options["rounding"] = 0.0 if resplit else ROUNDING_SINGLE if single else ROUNDING
     if members is None:
         way, size, path = choose_way(wanted, given)
         _warn(path, estimator)
@@ -177,13 +187,18 @@ def permutation_test_score(
         return _result(table[0], table[1:], path, options)
     path = choose_way(wanted, given)[2]
     _warn(path, estimator)
-    splits = [first, *map(draw, orders[1:])] if resplit else first
+    splits = [first, *map(draw, orders[1:])] if own_splits else first
     if generalise:
+        if own_splits:
+            raise ValueError(
+                f"generalise=True needs splits that stay, and those of {type(cv).__name__} do not; use KFold."
+            )
         require_memory((len(orders), len(members), len(members)), np.float64, "the scores of all permutations")
         everywhere = _stacked(members)
-        jobs = (delayed(_generalised)(wanted, _of(given, each), everywhere, orders, splits) for each in everywhere)
+        parts = (replace(given, X=each) for each in everywhere)
+        jobs = (delayed(_generalised)(wanted, part, everywhere, orders, splits) for part in parts)
     else:
-        jobs = (delayed(_member)(wanted, _of(given, each), orders, splits, resplit) for each in members)
+        jobs = (delayed(_member)(wanted, replace(given, X=each), orders, splits) for each in members)
     columns = _collected(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
     if len(columns) < len(members):
         _warn_interrupted(len(columns), len(members), "members of the family")
@@ -197,6 +212,8 @@ def permutation_test_score(
 
 def _family(X):
     """The members of a family of tests, or None for one test."""
+    if hasattr(X, "get_data") and not hasattr(X, "shape"):
+        raise ValueError(f"X is {type(X).__name__}; give its array, X.get_data(), of shape (epochs, channels, times).")
     if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
         rows = {np.shape(each)[0] for each in X}
         if len(rows) > 1:
@@ -223,7 +240,7 @@ def _stacked(members):
 def check_arguments(y, n_permutations, scoring, weights, memory_limit):
     if y is None:
         raise ValueError("y=None: there are no labels to permute.")
-    if not isinstance(n_permutations, Integral) or n_permutations < 1:
+    if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < 1:
         raise ValueError(f"n_permutations={n_permutations!r} must be a positive integer.")
     if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
         raise ValueError(f"scoring={scoring!r} names several metrics; permutation_test_score takes one.")
@@ -244,22 +261,29 @@ def checked_strata(strata, n):
     return strata
 
 
-def _within_folds(cv, splits, n, strata):
+def _is_partition(splits, n):
+    """Whether every row is tested once."""
+    tested = np.concatenate([test for _, test in splits])
+    return len(tested) == n and len(np.unique(tested)) == n
+
+
+def _moved(splits, order):
+    """Splits that go with the labels: row i takes the place of row order[i].
+
+    Labels and splits together against the features: that is a permutation of the features, under which splits made from
+    the labels stay as they are. For those whose test sets overlap there is no other way to keep them balanced.
+    """
+    place = np.argsort(order)
+    return [(np.sort(place[train]), np.sort(place[test])) for train, test in splits]
+
+
+def _within_folds(splits, n, strata):
     """Strata crossed with the test sets of a stratified splitter.
 
     Splits that were balanced by the true labels are not balanced for labels permuted across them, which then score
     below chance: the true ones would look better than they are. Within test sets labels are exchangeable.
     """
-    fold, tested = np.full(n, -1), np.concatenate([test for _, test in splits])
-    if len(tested) != n or len(np.unique(tested)) != n:
-        warnings.warn(
-            f"{type(cv).__name__} draws its splits from the labels, and its test sets overlap or leave rows out: labels"
-            " permuted in these splits are not balanced as the true ones are, and p-values may be too small. Use"
-            " resplit=True, or a splitter that does not look at the labels.",
-            UserWarning,
-            stacklevel=3,
-        )
-        return strata
+    fold = np.empty(n, int)
     for number, (_, test) in enumerate(splits):
         fold[test] = number
     if strata is None:
@@ -268,13 +292,25 @@ def _within_folds(cv, splits, n, strata):
     return np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
 
 
+def warn_of_fixed(estimator, weights):
+    """Weights that were made from the true labels favour them."""
+    if weights == "fixed" and has_class_weights(last_step(estimator)[1]):
+        warnings.warn(
+            "weights='fixed' keeps weights that were made from the true labels: permuted labels do not fit them as"
+            " well, and p-values may be too small. Prefer weights=None, or no class weights and a balanced score.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def check_exchangeable(y, orders):
     """Permutations that never change a label test nothing."""
     y = np.asarray(y)
     if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
         warnings.warn(
-            "the permutations do not change the labels: y is constant within every group (or stratum). Pass strata="
-            " with larger sets of exchangeable rows, or strata=numpy.zeros(len(y)) to permute all of them.",
+            "the permutations do not change the labels: y is constant within every group (or stratum). Where the label"
+            " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"
+            " exchangeable rows.",
             UserWarning,
             stacklevel=3,
         )
@@ -305,19 +341,19 @@ def _alone(way, size, orders, wanted, draw, n_jobs, verbose):
     def jobs():
         for part in gen_batches(len(orders), size):
             splits = wanted.first
-            if wanted.resplit:
+            if wanted.own_splits:
                 splits = [wanted.first if number == 0 else draw(orders[number]) for number in range(len(orders))[part]]
-            yield delayed(way.scores)(orders[part], splits, wanted.resplit)
+            yield delayed(way.scores)(orders[part], splits, wanted.own_splits)
 
     progress = Progress(len(orders) - 1, "permutations", verbose)
     return np.concatenate(_collected(jobs(), n_jobs, progress, size))
 
 
-def _member(wanted, given, orders, splits, resplit):
+def _member(wanted, given, orders, splits):
     """Scores (m + 1,) of one member of a family."""
     way, size, _ = choose_way(wanted, given)
     tables = [
-        way.scores(orders[part], splits[part] if resplit else splits, resplit)
+        way.scores(orders[part], splits[part] if wanted.own_splits else splits, wanted.own_splits)
         for part in gen_batches(len(orders), size)
     ]
     table = np.concatenate(tables)
@@ -337,10 +373,6 @@ def _generalised(wanted, given, everywhere, orders, splits):
     return np.concatenate(
         [way.generalised(orders[part], splits, everywhere) for part in gen_batches(len(orders), size)]
     )
-
-
-def _of(given, X):
-    return Given(X, given.y, given.sample_weight, given.confounds, given.confounds_in_score)
 
 
 def _collected(jobs, n_jobs, progress, step=1):

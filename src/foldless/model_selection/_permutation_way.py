@@ -7,7 +7,7 @@ refit                       everything else
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -32,6 +32,7 @@ from foldless.model_selection._labelings import (
     last_step,
 )
 from foldless.model_selection._nested import nested_cross_validate
+from foldless.model_selection._outer import wants_probabilities
 from foldless.model_selection._path import ONE_FIT, ONE_P_PER_FOLD, REFIT, Path, route
 from foldless.model_selection._permutation_search import TOGETHER, Tuned
 from foldless.model_selection._search import FoldlessSearchCV
@@ -50,24 +51,30 @@ class Wanted:
     asked: object  # what cross_validate is to take for it
     scorer: object
     first: list  # the splits of the true labels
-    resplit: bool
+    own_splits: bool  # whether each labeling has its own
     groups: object
     params: dict  # as given, but for those of the splitter
     fit_params: dict
     score_params: dict | None
     weights: str | None
+    generalise: bool
     memory_limit: int
 
     @property
     def splits(self):
-        """The splits of all labelings, or None where they are drawn for each."""
-        return None if self.resplit else self.first
+        """The splits of all labelings, or None where each has its own."""
+        return None if self.own_splits else self.first
 
     def judge(self, task, classes, flat):
         """The judge of decisions, or None where the score takes more than them."""
         metric = METRICS.get(self.scoring) if isinstance(self.scoring, str) else None
         if metric is not None:
             self._check(metric, task)
+        if wants_probabilities(self.scorer) and task.calibration is None:
+            raise ValueError(
+                f"scoring={self.scoring!r} needs probabilities, and {type(self.estimator).__name__} gives none here;"
+                " set calibration='sigmoid' of foldless' classifiers, or take a score of decisions."
+            )
         return None if self.score_params else Judge.of(self.scoring, self.scorer, task, classes, flat)
 
     def _check(self, metric, task):
@@ -83,13 +90,14 @@ class Wanted:
 
 def depends_on_labels(cv):
     """Whether a splitter looks at the labels: scikit-learn's say so by their names."""
-    return "Stratified" in type(cv).__name__
+    return any("Stratified" in kind.__name__ for kind in type(cv).__mro__)
 
 
 def choose_way(wanted, given):
     """(way, labelings a chunk, path) for one test."""
     steps, last = last_step(wanted.estimator)
-    given.sample_weight, reason = _sample_weight(wanted, given)
+    weight, reason = _sample_weight(wanted, given)
+    given = replace(given, sample_weight=weight)
     moving = weights_move(last, given.sample_weight, wanted.weights)
     if isinstance(last, FoldlessSearchCV):
         if reason is not None:
@@ -113,7 +121,7 @@ def choose_way(wanted, given):
 
 def _anew(wanted, validate, last, given, reason):
     """A cross-validation for every labeling, refused where weights would not do what is asked for."""
-    by_class = _has_class_weights(last)
+    by_class = has_class_weights(last)
     if by_class and wanted.weights == "fixed":
         raise ValueError(
             f"weights='fixed': {type(wanted.estimator).__name__} would be fitted anew for every permutation ({reason}),"
@@ -126,8 +134,7 @@ def _anew(wanted, validate, last, given, reason):
 
 def _columns(wanted, steps, last, given, moving):
     """Permutations as columns, or one by one from one P; or the reason why neither is possible."""
-    prepared = [] if steps is None else [behind_steps(steps, given, *split) for split in wanted.splits]
-    built = (prepared[0].given if prepared else given).task(last)
+    built = (given if steps is None else behind_steps(steps, given, *wanted.first[0])[1]).task(last)
     if isinstance(built, Path):
         return built.reason
     if moving:
@@ -137,15 +144,15 @@ def _columns(wanted, steps, last, given, moving):
     if steps is not None:
         if judge is None:
             return "behind fitted steps this score is asked of each fitted pipeline"
-        folds = [StepSolver(each, last) for each in prepared]
+        behind = partial(StepSolver, steps, last, given)
         names = ", ".join(type(step).__name__ for _, step in steps.steps)
         reason = f"{names} fitted on each training part; all permutations are columns of one P there"
-        return ByColumns(task, judge, folds=folds), size, Path(ONE_P_PER_FOLD, reason)
+        return ByColumns(task, judge, behind=behind), size, Path(ONE_P_PER_FOLD, reason)
     solver = Solver(task.problem)
     if judge is not None:
         reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
         return ByColumns(task, judge, solver), size, Path(ONE_FIT, reason)
-    if _has_class_weights(last) and not isinstance(last, OWN) and not isinstance(wanted.scorer, _BaseScorer):
+    if has_class_weights(last) and not isinstance(last, OWN) and not isinstance(wanted.scorer, _BaseScorer):
         raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
     way = OneByOne(wanted.estimator, last, given, task, classes, flat, solver, wanted.asked, wanted.score_params)
@@ -153,12 +160,14 @@ def _columns(wanted, steps, last, given, moving):
 
 
 def _search(wanted, search, steps, given, moving):
+    if wanted.generalise:
+        raise ValueError("generalise=True: a search is not tested at other members; test an estimator.")
     if given.confounds is not None:
         raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
     criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
     grid = search.method == "grid" and search.share == "all"
     blind = search.cv is None or not depends_on_labels(check_cv(search.cv, given.y, classifier=is_classifier(search)))
-    if grid and blind and steps is None and not (wanted.resplit or moving or wanted.score_params):
+    if grid and blind and steps is None and not (wanted.own_splits or moving or wanted.score_params):
         way = Tuned.of(wanted, search, criterion, given)
         if way is not None:
             reason = f"one P for each of {len(way.listed)} candidates; every permutation chooses its own on each part"
@@ -178,6 +187,8 @@ def _sample_weight(wanted, given):
     if weight is not None:
         weight = _check_sample_weight(weight, np.empty((len(given.y), 1)), ensure_non_negative=True)
     extra = set(wanted.fit_params) - {_weight_name(wanted)}
+    if any(name.endswith("confounds") for name in extra):
+        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
     return weight, f"fit parameters {sorted(extra)} have no closed form" if extra else None
 
 
@@ -190,14 +201,15 @@ def _weight_name(wanted):
 
 def weights_move(last, weight, weights):
     """Whether weights change with the labels."""
-    return (_has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
+    return (has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
 
 
-def _has_class_weights(last):
+def has_class_weights(last):
+    """Whether an estimator, or a candidate of a search, weighs classes."""
     if not isinstance(last, FoldlessSearchCV):
         return getattr(last, "class_weight", None) is not None
     grids = [last.param_grid] if isinstance(last.param_grid, Mapping) else last.param_grid or []
-    return _has_class_weights(last.estimator) or any("class_weight" in each for each in grids)
+    return has_class_weights(last.estimator) or any("class_weight" in each for each in grids)
 
 
 def frozen(estimator, y):
@@ -222,7 +234,7 @@ def _step_obstacle(wanted, steps, last):
     if getattr(last, "kernel", None) == "precomputed":
         return "steps in front of a precomputed kernel see kernels, not rows"
     if wanted.splits is None:
-        return "splits are drawn for every permutation, and the steps fitted on each training part"
+        return "every permutation has its own splits, and steps are fitted on each training part"
     return None
 
 
