@@ -188,6 +188,8 @@ def test_p_values_count_scores_that_are_at_least_as_good():
     assert p_values(0.5, null, greater=False) == 4 / 5
     assert p_values(1.0, null) == 1 / 5  # never 0
     assert p_values(0.0, null) == 1.0
+    assert p_values(0.0, [0.0, -1.0]) == p_values(0.0, [0.0, 1.0], greater=False) == 2 / 3
+    assert p_values(0.5, null, rounding=0.0) == 3 / 5
 
 
 def test_p_values_of_scores_that_are_equal_up_to_rounding():
@@ -259,6 +261,13 @@ def test_undefined_scores_in_a_family_err_on_the_safe_side():
     assert_array_equal(result.pvalue_fwe, [3 / 4, 3 / 4])
     loss = PermutationTestResult(-score, -null, greater_is_better=False)
     assert_array_equal(loss.pvalue_fwe, result.pvalue_fwe)
+
+
+def test_rounding_in_a_family():
+    score, null = np.array([0.1 + 0.2, 0.5]), np.array([[0.3, 0.1], [0.1, 0.0]])
+    assert_array_equal(PermutationTestResult(score, null).pvalue_fwe, [2 / 3, 1 / 3])
+    assert_array_equal(PermutationTestResult(score, null, rounding=0.0).pvalue, [1 / 3, 1 / 3])
+    assert_array_equal(PermutationTestResult(score, null, rounding=0.0).pvalue_fwe, [1 / 3, 1 / 3])
 
 
 def test_members_without_a_score_are_no_members():
@@ -1317,20 +1326,27 @@ def test_splits_drawn_anew_differ_from_those_that_stay():
     assert not np.array_equal(fixed.permutation_scores, anew.permutation_scores)
 
 
-def test_equal_scores_are_counted_as_scikit_learn_counts_them():
-    """Without a margin for rounding, when its numbers are promised."""
-    calls = iter([0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2])
+def score_of(values):
+    """A scorer that returns these values, one after the other."""
+    left = iter(values)
+    return lambda model, X, y: next(left)
+
+
+@pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning")
+def test_scores_that_are_equal_up_to_rounding_are_equal():
+    """In the precision of X; without a margin when scikit-learn's numbers are promised."""
     options = {"cv": [(np.arange(30), np.arange(30, N))], "n_permutations": 3}
-
-    def scorer(model, X, y):
-        return next(calls)
-
-    with pytest.warns(RefitWarning):
-        result = permutation_test_score(DummyClassifier(), X, LABELS, scoring=scorer, resplit=True, **options)
-    assert result.pvalue == 2 / 4
-    calls = iter([0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2])
-    with pytest.warns(RefitWarning):
-        assert permutation_test_score(DummyClassifier(), X, LABELS, scoring=scorer, **options).pvalue == 1.0
+    last_digit, seventh_digit = [0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2], [0.3 + 1e-7, 0.3, 0.3, 0.3 + 1e-7]
+    single = X.astype(np.float32)
+    for features, scores, resplit, p in (
+        (X, last_digit, False, 1.0),
+        (X, last_digit, True, 0.5),
+        (X, seventh_digit, False, 0.5),
+        (single, seventh_digit, False, 1.0),
+        (single, seventh_digit, True, 0.5),
+    ):
+        options |= {"scoring": score_of(scores), "resplit": resplit}
+        assert permutation_test_score(DummyClassifier(), features, LABELS, **options).pvalue == p
 
 
 def test_weights_with_splits_drawn_anew():
@@ -1392,9 +1408,10 @@ def test_of_a_loss_the_smaller_scores_count(estimator, kind):
         ("explained_variance", OUTPUTS),
         ("neg_mean_absolute_error", VALUES),
         (make_scorer(theirs.median_absolute_error, greater_is_better=False), VALUES),
+        (make_scorer(np.dot), VALUES),
         ("r2", CODES),
     ],
-    ids=["f1", "kappa", "fbeta", "margin-3", "margin-2", "outputs", "values", "loss", "values of labels"],
+    ids=["f1", "kappa", "fbeta", "margin-3", "margin-2", "outputs", "values", "loss", "vectors", "values of labels"],
 )
 def test_scorers_of_predictions_and_decisions_take_columns(scoring, y):
     estimator = LSSVR(gamma=0.1) if y.dtype == float else LSSVC(gamma=0.1)
@@ -1580,6 +1597,19 @@ def test_an_interrupt_before_the_first_permutation_is_done_is_one(calls):
         permutation_test_score(LSSVC(), X, LABELS, scoring=interrupted(calls), **options)
 
 
+def test_features_that_say_nothing():
+    """Decisions of all rows are equal: rounding decides no label and no order."""
+    y = np.arange(N) % 2
+    for scoring in ("roc_auc", "accuracy"):
+        options = {"cv": FOLDS, "n_permutations": 20, "scoring": scoring}
+        for estimator in (LSSVC(), LSSVC("linear", fit_intercept=False), KFDA(threshold="centroid")):
+            result = permutation_test_score(estimator, np.zeros((N, 2)), y, **options)
+            alone = permutation_test_score(estimator, np.zeros((N, 2)), y, memory_limit=1, **options)
+            assert_array_equal(alone.permutation_scores, result.permutation_scores)
+            if scoring == "roc_auc":
+                assert (result.permutation_scores == 0.5).all()
+
+
 def test_p_values_are_never_zero():
     X = np.r_[np.full((20, 1), -1.0), np.full((20, 1), 1.0)] + np.random.default_rng(0).normal(size=(40, 1)) * 1e-3
     y = np.arange(40) >= 20
@@ -1685,11 +1715,12 @@ def test_routed_weights_behind_steps():
     [
         ({"n_permutations": 0}, "n_permutations=0 must be a positive integer"),
         ({"n_permutations": 2.5}, "n_permutations=2.5 must be"),
+        ({"n_permutations": True}, "n_permutations=True must be"),
         ({"scoring": ["accuracy", "f1"]}, "scoring=.* takes one"),
         ({"scoring": {"a": "accuracy"}}, "scoring=.* takes one"),
         ({"scoring": "nonsense"}, "scoring"),
         ({"scoring": "correlation"}, "scoring='correlation' is for values"),
-        ({"scoring": "neg_log_loss"}, "needs probabilities"),
+        ({"scoring": "neg_log_loss"}, "scoring='neg_log_loss' needs probabilities"),
         ({"weights": "free"}, "weights='free' is unknown; use one of None, 'fixed', 'permuted'"),
         ({"memory_limit": 0}, "memory_limit=0 must be a positive number of bytes"),
         ({"memory_limit": 1e9}, "memory_limit=1000000000.0 must be"),
@@ -1700,11 +1731,12 @@ def test_routed_weights_behind_steps():
         ({"cv": []}, "cv holds no split"),
         ({"cv": [(np.arange(30), [])]}, "cv: split 0 trains on 30 rows and tests 0"),
         ({"cv": [FOLDS[0], ([], np.arange(30))]}, "cv: split 1 trains on 0 rows and tests 30"),
-        ({"cv": [(np.arange(30), np.arange(30, 50))]}, "cv.* out of bounds"),
+        ({"cv": [(np.arange(30), np.arange(30, 50))]}, "cv: .* out of bounds"),
         ({"cv": 1}, "cross-validation"),
         ({"cv": "five"}, "cv"),
         ({"params": {"sample_weight": WEIGHT[1:]}}, "sample_weight"),
         ({"params": {"sample_weight": -WEIGHT}}, "sample_weight"),
+        ({"params": {"confounds": CONFOUNDS}}, "params: give confounds as confounds="),
         ({"params": {"sample_weight": np.where(WEIGHT, WEIGHT, np.nan)}}, "sample_weight"),
         ({"generalise": True}, "generalise=True needs a family"),
         ({"random_state": "seed"}, "seed"),
@@ -1832,3 +1864,5 @@ def test_results_of_odd_data(data, scoring, resplit):
             assert 0 < result.pvalue <= 1
             assert result.permutation_scores.shape == (5,)
             assert ((result.permutation_scores >= 0) & (result.permutation_scores <= 1)).all()
+            again = permutation_test_score(estimator, X, y, memory_limit=1, **options)
+            assert_allclose(again.permutation_scores, result.permutation_scores, rtol=0, atol=1e-12)
