@@ -96,7 +96,7 @@ class Batch:
 def settled(F, size):
     """Held-out fits F = Y - E without the digits that rounding left, for targets of this size.
 
-    Where fits are constant, what is left of Y - E below 512 eps |Y| depends on Y: labels would be read off the rounding.
+    Where fits are constant, what Y - E has below 512 eps |Y| depends on Y: labels would be read off the rounding.
     """
     quantum = np.maximum(512 * np.finfo(F.dtype).eps * size, np.finfo(F.dtype).tiny)
     F /= quantum

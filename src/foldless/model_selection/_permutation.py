@@ -11,6 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, gen_batches, indexable
+from threadpoolctl import threadpool_limits
 
 from foldless._array import require_memory
 from foldless.estimators._base import check_option
@@ -24,6 +25,7 @@ from foldless.model_selection._progress import Progress
 from foldless.model_selection._validation import _routed
 from foldless.permutation import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, permutations, with_truth
 
+SMALL = 2000  # rows up to which one thread is as quick as two
 WEIGHTS = (None, "fixed", "permuted")
 
 
@@ -196,9 +198,9 @@ def permutation_test_score(
         require_memory((len(orders), len(members), len(members)), np.float64, "the scores of all permutations")
         everywhere = _stacked(members)
         parts = (replace(given, X=each) for each in everywhere)
-        jobs = (delayed(_generalised)(wanted, part, everywhere, orders, splits) for part in parts)
+        jobs = (delayed(_job)(_generalised, n, wanted, part, everywhere, orders, splits) for part in parts)
     else:
-        jobs = (delayed(_member)(wanted, replace(given, X=each), orders, splits) for each in members)
+        jobs = (delayed(_job)(_member, n, wanted, replace(given, X=each), orders, splits) for each in members)
     columns = _collected(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
     if len(columns) < len(members):
         _warn_interrupted(len(columns), len(members), "members of the family")
@@ -343,7 +345,7 @@ def _alone(way, size, orders, wanted, draw, n_jobs, verbose):
             splits = wanted.first
             if wanted.own_splits:
                 splits = [wanted.first if number == 0 else draw(orders[number]) for number in range(len(orders))[part]]
-            yield delayed(way.scores)(orders[part], splits, wanted.own_splits)
+            yield delayed(_job)(way.scores, orders.shape[1], orders[part], splits, wanted.own_splits)
 
     progress = Progress(len(orders) - 1, "permutations", verbose)
     return np.concatenate(_collected(jobs(), n_jobs, progress, size))
@@ -373,6 +375,15 @@ def _generalised(wanted, given, everywhere, orders, splits):
     return np.concatenate(
         [way.generalised(orders[part], splits, everywhere) for part in gen_batches(len(orders), size)]
     )
+
+
+def _job(function, n, *arguments):
+    """``function(*arguments)`` for n rows.
+
+    Products of few rows are many and short: threads that wait for each other make them slower, several times so.
+    """
+    with threadpool_limits(1 if n <= SMALL else None, user_api="blas"):
+        return function(*arguments)
 
 
 def _collected(jobs, n_jobs, progress, step=1):
