@@ -24,7 +24,7 @@ from foldless.columns import Labelings, Solver
 from foldless.kernels import Linear
 from foldless.model_selection._labelings import Given, chunk
 from foldless.model_selection._path import Path, route
-from foldless.model_selection._permutation import (
+from foldless.model_selection._permutation_arguments import (
     check_arguments,
     check_exchangeable,
     checked_strata,

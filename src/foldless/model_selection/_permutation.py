@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import replace
 from functools import partial
-from numbers import Integral
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,19 +13,29 @@ from sklearn.utils import check_random_state, gen_batches, indexable
 from threadpoolctl import threadpool_limits
 
 from foldless._array import require_memory
-from foldless.estimators._base import check_option
 from foldless.kernels import Precomputed
 from foldless.metrics import METRICS
-from foldless.model_selection._candidates import row_numbers
-from foldless.model_selection._labelings import ByColumns, Given, last_step
+from foldless.model_selection._labelings import ByColumns, Given
 from foldless.model_selection._path import REFIT, RefitWarning
-from foldless.model_selection._permutation_way import Wanted, choose_way, depends_on_labels, has_class_weights
+from foldless.model_selection._permutation_arguments import (
+    check_arguments,
+    check_exchangeable,
+    checked_strata,
+    drawn_splits,
+    family_members,
+    is_partition,
+    moved_splits,
+    name_of,
+    stacked,
+    warn_of_fixed,
+    within_folds,
+)
+from foldless.model_selection._permutation_way import Wanted, choose_way, depends_on_labels
 from foldless.model_selection._progress import Progress
 from foldless.model_selection._validation import _routed
 from foldless.permutation import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, permutations, with_truth
 
 SMALL = 2000  # rows up to which one thread is as quick as two
-WEIGHTS = (None, "fixed", "permuted")
 
 
 def permutation_test_score(
@@ -123,7 +132,7 @@ def permutation_test_score(
     >>> print(score.round(3), null.mean().round(2), round(p, 4))
     0.973 0.33 0.0005
     """
-    members = _family(X)
+    members = family_members(X)
     if members is None and generalise:
         raise ValueError("generalise=True needs a family: X with three axes, or a list of feature matrices.")
     if generalise and resplit:
@@ -141,15 +150,15 @@ def permutation_test_score(
     if scoring is None:
         scoring = "accuracy" if is_classifier(estimator) else "r2"
     n = len(y)
-    draw = partial(_drawn, cv, X, y, split_params)
+    draw = partial(drawn_splits, cv, X, y, split_params)
     first = draw(np.arange(n))
     strata = groups if strata is None else checked_strata(strata, n)
     own_splits = resplit
     if depends_on_labels(cv) and not resplit:
-        if _is_partition(first, n):
-            strata = _within_folds(first, n, strata)
+        if is_partition(first, n):
+            strata = within_folds(first, n, strata)
         else:
-            draw, own_splits = partial(_moved, first), True
+            draw, own_splits = partial(moved_splits, first), True
     require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
     random_state = check_random_state(random_state)
     orders = with_truth(permutations(n, n_permutations, random_state, strata))
@@ -174,171 +183,18 @@ def permutation_test_score(
     warn_of_fixed(estimator, weights)
     given = Given(X, y, None, confounds, confounds_in_score)
     greater = True if own is None else own.greater
-    options = {"scoring": _name(scoring), "greater_is_better": greater, "strata": strata}
+    options = {"scoring": name_of(scoring), "greater_is_better": greater, "strata": strata}
     single = getattr(X, "dtype", None) == np.float32
     options["rounding"] = 0.0 if resplit else ROUNDING_SINGLE if single else ROUNDING
-    if members is None:
-        way, size, path = choose_way(wanted, given)
-        _warn(path, estimator)
-        table = _alone(way, size, orders, wanted, draw, n_jobs, verbose)
-        if len(table) < len(orders):
-            _warn_interrupted(len(table) - 1, n_permutations)
-        if table.ndim == 2:
-            options["best_params"] = [way.listed[int(place)] for place in table[0, 1:]]
-            table = table[:, 0]
-        return _result(table[0], table[1:], path, options)
-    path = choose_way(wanted, given)[2]
-    _warn(path, estimator)
-    splits = [first, *map(draw, orders[1:])] if own_splits else first
-    if generalise:
-        if own_splits:
-            raise ValueError(
-                f"generalise=True needs splits that stay, and those of {type(cv).__name__} do not; use KFold."
-            )
-        require_memory((len(orders), len(members), len(members)), np.float64, "the scores of all permutations")
-        everywhere = _stacked(members)
-        parts = (replace(given, X=each) for each in everywhere)
-        jobs = (delayed(_job)(_generalised, n, wanted, part, everywhere, orders, splits) for part in parts)
-    else:
-        jobs = (delayed(_job)(_member, n, wanted, replace(given, X=each), orders, splits) for each in members)
-    columns = _collected(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
-    if len(columns) < len(members):
-        _warn_interrupted(len(columns), len(members), "members of the family")
-        columns += [np.full_like(columns[0], np.nan)] * (len(members) - len(columns))
-    table = np.stack(columns, 1)
+    run = _alone if members is None else partial(_family, members)
+    table, path, options["best_params"] = run(wanted, given, orders, draw, n_jobs, verbose)
     return _result(table[0], table[1:], path, options)
 
 
-# -- arguments -------------------------------------------------------------------------------------------------------
-
-
-def _family(X):
-    """The members of a family of tests, or None for one test."""
-    if hasattr(X, "get_data") and not hasattr(X, "shape"):
-        raise ValueError(f"X is {type(X).__name__}; give its array, X.get_data(), of shape (epochs, channels, times).")
-    if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
-        rows = {np.shape(each)[0] for each in X}
-        if len(rows) > 1:
-            raise ValueError(f"X: the matrices of a family have {sorted(rows)} rows; all must have the same.")
-        return list(X)
-    if np.ndim(X) == 3:
-        X = np.asarray(X)
-        if not X.shape[2]:
-            raise ValueError(f"X of shape {X.shape} holds no member: its third axis is empty.")
-        return [np.ascontiguousarray(X[:, :, time]) for time in range(X.shape[2])]
-    if np.ndim(X) > 3:
-        raise ValueError(f"X has {np.ndim(X)} axes; two (one test) or three (samples, features, times) are possible.")
-    return None
-
-
-def _stacked(members):
-    """The members of a family as one array, which processes share."""
-    shapes = {np.shape(each) for each in members}
-    if len(shapes) > 1:
-        raise ValueError(f"generalise=True needs members of the same features; X has shapes {sorted(shapes)}.")
-    return np.stack([each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in members])
-
-
-def check_arguments(y, n_permutations, scoring, weights, memory_limit):
-    if y is None:
-        raise ValueError("y=None: there are no labels to permute.")
-    if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < 1:
-        raise ValueError(f"n_permutations={n_permutations!r} must be a positive integer.")
-    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
-        raise ValueError(f"scoring={scoring!r} names several metrics; permutation_test_score takes one.")
-    check_option("weights", weights, WEIGHTS)
-    if not isinstance(memory_limit, Integral) or memory_limit < 1:
-        raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
-
-
-def checked_strata(strata, n):
-    """Strata as an array of n entries, or None."""
-    if strata is None:
-        return None
-    strata = np.asarray(strata)
-    if strata.shape != (n,):
-        raise ValueError(f"strata has shape {strata.shape}; give one entry for each of the {n} rows of X.")
-    if (strata != strata).any():
-        raise ValueError("strata holds NaN; give every row a stratum.")
-    return strata
-
-
-def _is_partition(splits, n):
-    """Whether every row is tested once."""
-    tested = np.concatenate([test for _, test in splits])
-    return len(tested) == n and len(np.unique(tested)) == n
-
-
-def _moved(splits, order):
-    """Splits that go with the labels: row i takes the place of row order[i].
-
-    Labels and splits together against the features: that is a permutation of the features, under which splits made from
-    the labels stay as they are. For those whose test sets overlap there is no other way to keep them balanced.
-    """
-    place = np.argsort(order)
-    return [(np.sort(place[train]), np.sort(place[test])) for train, test in splits]
-
-
-def _within_folds(splits, n, strata):
-    """Strata crossed with the test sets of a stratified splitter.
-
-    Splits that were balanced by the true labels are not balanced for labels permuted across them, which then score
-    below chance: the true ones would look better than they are. Within test sets labels are exchangeable.
-    """
-    fold = np.empty(n, int)
-    for number, (_, test) in enumerate(splits):
-        fold[test] = number
-    if strata is None:
-        return fold
-    pairs = np.column_stack([np.unique(strata, return_inverse=True)[1], fold])
-    return np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
-
-
-def warn_of_fixed(estimator, weights):
-    """Weights that were made from the true labels favour them."""
-    if weights == "fixed" and has_class_weights(last_step(estimator)[1]):
-        warnings.warn(
-            "weights='fixed' keeps weights that were made from the true labels: permuted labels do not fit them as"
-            " well, and p-values may be too small. Prefer weights=None, or no class weights and a balanced score.",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def check_exchangeable(y, orders):
-    """Permutations that never change a label test nothing."""
-    y = np.asarray(y)
-    if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
-        warnings.warn(
-            "the permutations do not change the labels: y is constant within every group (or stratum). Where the label"
-            " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"
-            " exchangeable rows.",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def _name(scoring):
-    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", None) or str(scoring)
-
-
-def _drawn(cv, X, y, split_params, order):
-    """The splits of one labeling as row numbers."""
-    labels = np.asarray(y)[order] if not np.array_equal(order, np.arange(len(order))) else y
-    splits = row_numbers(cv.split(X, labels, **split_params), len(order))
-    if not splits:
-        raise ValueError("cv holds no split.")
-    for number, (train, test) in enumerate(splits):
-        if not len(test) or not len(train):
-            raise ValueError(f"cv: split {number} trains on {len(train)} rows and tests {len(test)}.")
-    return splits
-
-
-# -- running ---------------------------------------------------------------------------------------------------------
-
-
-def _alone(way, size, orders, wanted, draw, n_jobs, verbose):
-    """Scores of the labelings in order, as many as are done."""
+def _alone(wanted, given, orders, draw, n_jobs, verbose):
+    """Scores of the labelings in order, as many as are done, (b,); the path; the choices of a search for the truth."""
+    way, size, path = choose_way(wanted, given)
+    _warn(path, wanted.estimator)
 
     def jobs():
         for part in gen_batches(len(orders), size):
@@ -348,7 +204,33 @@ def _alone(way, size, orders, wanted, draw, n_jobs, verbose):
             yield delayed(_job)(way.scores, orders.shape[1], orders[part], splits, wanted.own_splits)
 
     progress = Progress(len(orders) - 1, "permutations", verbose)
-    return np.concatenate(_collected(jobs(), n_jobs, progress, size))
+    table = np.concatenate(_collected(jobs(), n_jobs, progress, size))
+    if len(table) < len(orders):
+        _warn_interrupted(len(table) - 1, len(orders) - 1)
+    if table.ndim == 1:
+        return table, path, None
+    return table[:, 0], path, [way.listed[int(place)] for place in table[0, 1:]]
+
+
+def _family(members, wanted, given, orders, draw, n_jobs, verbose):
+    """Scores of all labelings and members, (b, k) or (b, k, k); the path; None."""
+    path, n = choose_way(wanted, given)[2], orders.shape[1]
+    _warn(path, wanted.estimator)
+    splits = [wanted.first, *map(draw, orders[1:])] if wanted.own_splits else wanted.first
+    if wanted.generalise:
+        if wanted.own_splits:
+            raise ValueError("generalise=True needs splits that stay, and those of this cv do not; use KFold.")
+        require_memory((len(orders), len(members), len(members)), np.float64, "the scores of all permutations")
+        everywhere = stacked(members)
+        parts = (replace(given, X=each) for each in everywhere)
+        jobs = (delayed(_job)(_generalised, n, wanted, part, everywhere, orders, splits) for part in parts)
+    else:
+        jobs = (delayed(_job)(_member, n, wanted, replace(given, X=each), orders, splits) for each in members)
+    columns = _collected(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
+    if len(columns) < len(members):
+        _warn_interrupted(len(columns), len(members), "members of the family")
+        columns += [np.full_like(columns[0], np.nan)] * (len(members) - len(columns))
+    return np.stack(columns, 1), path, None
 
 
 def _member(wanted, given, orders, splits):
@@ -414,8 +296,8 @@ def _result(score, null, path, options):
 def _warn(path, estimator):
     if path.kind == REFIT:
         name = type(estimator).__name__
-        warnings.warn(f"{name} is refitted for every permutation: {path.reason}.", RefitWarning, stacklevel=3)
+        warnings.warn(f"{name} is refitted for every permutation: {path.reason}.", RefitWarning, stacklevel=4)
 
 
 def _warn_interrupted(done, total, what="permutations"):
-    warnings.warn(f"interrupted: the result rests on {done} of {total} {what}.", UserWarning, stacklevel=3)
+    warnings.warn(f"interrupted: the result rests on {done} of {total} {what}.", UserWarning, stacklevel=4)
