@@ -48,8 +48,6 @@ from foldless.moments import Moments
 from foldless.permutation import PermutationTestResult, p_values, permutations
 from foldless.readout import Discriminant, indicator
 
-pytestmark = pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")
-
 KFDA = KernelFisherDiscriminant
 N = 40
 M = 4  # permutations
@@ -706,6 +704,7 @@ def test_scale_is_resolved_once_on_all_rows(y):
 
 BY_CLASS = {0: 3.0, 1: 0.5, 2: 1.5}
 OWN_WEIGHTED = {"LSSVC": LSSVC(gamma=0.1), "KFDA": KFDA(gamma=0.1), "KFDA coef": KFDA(gamma=0.1, penalty="coef")}
+fixed_are_warned_of = pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")
 weighting = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 
 
@@ -772,6 +771,7 @@ def test_class_weights_that_follow_the_labels(name, class_weight, weights, weigh
     )
 
 
+@fixed_are_warned_of
 @weighting
 @pytest.mark.parametrize("class_weight", [BY_CLASS, "balanced"], ids=["dict", "balanced"])
 @pytest.mark.parametrize("name", [*OWN_WEIGHTED, "RidgeClassifier"])
@@ -806,6 +806,7 @@ def test_ridge_classifiers_whose_class_weights_follow_the_labels(weight):
         check(RidgeClassifier(class_weight="balanced"), X, CODES, kind="refit", **options)
 
 
+@fixed_are_warned_of
 @pytest.mark.parametrize(
     "estimator",
     [LogisticRegression(class_weight="balanced"), make_pipeline(SelectKBest(k=2), LSSVC(class_weight=BY_CLASS))],
@@ -816,6 +817,7 @@ def test_class_weights_of_refits_cannot_stay(estimator):
         permutation_test_score(estimator, X, CODES, cv=FOLDS, n_permutations=2, weights="fixed")
 
 
+@fixed_are_warned_of
 @pytest.mark.parametrize("class_weight", [BY_CLASS, "balanced"], ids=["dict", "balanced"])
 def test_class_weights_behind_steps(class_weight):
     last = LSSVC(gamma=0.1, class_weight=class_weight)

@@ -159,6 +159,8 @@ class LowRank(Precision):
         """P[rows, rows]^-1 A[rows], on the smaller side: the rows or the features."""
         V = self._Psi[rows]
         t, r = V.shape
+        if not r:  # no feature and no unpenalised column: the model is 0
+            return self.alpha * A[rows]
         small = np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V)
         try:
             factor = cho_factor(small, lower=True, check_finite=False)
