@@ -36,7 +36,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import KernelCenterer, OneHotEncoder, StandardScaler
 from sklearn.utils import _safe_indexing
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, metrics, reference
@@ -86,7 +86,8 @@ def orders_of(n, strata=None, m=M):
 
 def part(estimator, X, rows, train):
     """These rows of X as the estimator fitted on ``train`` takes them."""
-    if getattr(estimator, "kernel", None) == "precomputed":
+    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    if getattr(last, "kernel", None) == "precomputed":
         return X[np.ix_(rows, train)]
     return _safe_indexing(X, rows)
 
@@ -1048,6 +1049,13 @@ def test_what_has_no_closed_form_is_refitted_and_says_so(estimator, y, reason):
     assert reason in result.path.reason
 
 
+def test_steps_that_see_kernels():
+    K = kernels.resolve("rbf", X, gamma=0.1).gram(X)
+    pipeline = make_pipeline(KernelCenterer(), LSSVC("precomputed"))
+    with pytest.warns(RefitWarning, match="see kernels, not rows"):
+        check(pipeline, K, LABELS, m=2, kind="refit")
+
+
 def test_weights_of_refits():
     for weights, weight in ((None, lambda order: WEIGHT), ("permuted", lambda order: WEIGHT[order])):
         with pytest.warns(RefitWarning, match="LogisticRegression"):
@@ -1599,6 +1607,23 @@ def test_an_interrupt_before_the_first_permutation_is_done_is_one(calls):
         permutation_test_score(LSSVC(), X, LABELS, scoring=interrupted(calls), **options)
 
 
+WARNED = {
+    "is refitted for every permutation": lambda: {"estimator": LogisticRegression()},
+    "do not change the labels": lambda: {"strata": CODES},
+    "weights='fixed' keeps": lambda: {"weights": "fixed", "estimator": LSSVC(class_weight="balanced")},
+    "are not defined": lambda: {"scoring": score_of([1.0, 0.5, np.nan]), "cv": FOLDS[:1]},
+    "interrupted": lambda: {"scoring": interrupted(4 * 2), "memory_limit": 1},
+}
+
+
+@pytest.mark.parametrize("words", WARNED)
+def test_warnings_point_to_the_call(words):
+    options = {"estimator": LSSVC(), "cv": FOLDS, "n_permutations": 2, **WARNED[words]()}
+    with pytest.warns(UserWarning, match=words) as caught:
+        permutation_test_score(X=X, y=LABELS, **options)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
 def test_features_that_say_nothing():
     """Decisions of all rows are equal: rounding decides no label and no order."""
     y = np.arange(N) % 2
@@ -1698,6 +1723,15 @@ def test_routed_weights_of_a_score_alone():
         ]
         scores.append(np.mean(own))
     assert_scores(result, np.array(scores))
+
+
+@pytest.mark.usefixtures("routing")
+def test_weights_that_follow_the_labels_and_weights_of_the_score_are_refused():
+    estimator = asking(LSSVC(), fit={"sample_weight": True}, score={"sample_weight": True})
+    with pytest.raises(ValueError, match="weights='permuted'"):
+        permutation_test_score(
+            estimator, X, LABELS, n_permutations=2, weights="permuted", params={"sample_weight": WEIGHT}
+        )
 
 
 @pytest.mark.usefixtures("routing")
