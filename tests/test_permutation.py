@@ -1,6 +1,7 @@
 """Permutation tests of one X against a plain loop of refits: the same scores and p-values, from one P."""
 
 import copy
+import os
 import pickle
 import re
 import warnings
@@ -818,14 +819,14 @@ def test_class_weights_of_refits_cannot_stay(estimator):
         permutation_test_score(estimator, X, CODES, cv=FOLDS, n_permutations=2, weights="fixed")
 
 
-@fixed_are_warned_of
 @pytest.mark.parametrize("class_weight", [BY_CLASS, "balanced"], ids=["dict", "balanced"])
 def test_class_weights_behind_steps(class_weight):
     last = LSSVC(gamma=0.1, class_weight=class_weight)
     fixed = factors(last, class_weight, CODES, np.ones(N))[CODES]
     plain = make_pipeline(StandardScaler(), LSSVC(gamma=0.1))
     oracle = {"estimator": plain, "weight": lambda order: fixed, "name": "lssvc__sample_weight"}
-    check(make_pipeline(StandardScaler(), last), X, CODES, weights="fixed", kind="one P per fold", oracle=oracle)
+    with pytest.warns(UserWarning, match="weights='fixed' keeps weights"):
+        check(make_pipeline(StandardScaler(), last), X, CODES, weights="fixed", kind="one P per fold", oracle=oracle)
     if class_weight is BY_CLASS:  # a refit of foldless' own resolves "balanced" on its training part
         check(make_pipeline(StandardScaler(), last), X, CODES, kind="one P per fold")
 
@@ -906,8 +907,12 @@ def test_labels_stay_in_strata_within_balanced_folds():
 
 @pytest.mark.parametrize(
     "cv",
-    [StratifiedShuffleSplit(3, random_state=0), RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)],
-    ids=["gaps", "twice"],
+    [
+        StratifiedShuffleSplit(3, random_state=0),
+        StratifiedShuffleSplit(2, test_size=0.5, random_state=0),  # as many tested rows as there are
+        RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0),
+    ],
+    ids=["gaps", "halves", "twice"],
 )
 def test_balanced_splits_that_are_no_partition_go_with_the_labels(cv):
     result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, cv=cv, n_permutations=M, strata=STRATA, random_state=7)
@@ -942,6 +947,16 @@ def test_permutations_that_change_nothing_are_pointed_out():
     with pytest.warns(UserWarning, match="y is constant within every group"):
         result = permutation_test_score(LSSVC(), X, CODES, strata=CODES, n_permutations=3)
     assert result.pvalue == 1.0
+
+
+def test_a_permutation_that_happens_to_change_nothing_is_one_of_many():
+    y = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+    unchanged = [(y[order] == y).all() for order in permutations(6, 10, 0)]
+    assert any(unchanged)
+    assert not all(unchanged)
+    options = {"cv": KFold(2), "n_permutations": 10, "random_state": 0, "scoring": "neg_mean_squared_error"}
+    result = permutation_test_score(LSSVR(gamma=0.1), X[:6], y, **options)
+    assert_close(result.permutation_scores[unchanged], np.full(sum(unchanged), result.score))
 
 
 def test_training_parts_that_repeat_rows_are_refitted():
@@ -1080,8 +1095,8 @@ class Shown(ClassifierMixin, BaseEstimator):
     def __init__(self, estimator):
         self.estimator = estimator
 
-    def fit(self, X, y):
-        self.model_ = clone(self.estimator).fit(X[:, :-2], y, confounds=X[:, -2:])
+    def fit(self, X, y, sample_weight=None):
+        self.model_ = clone(self.estimator).fit(X[:, :-2], y, sample_weight, confounds=X[:, -2:])
         self.classes_ = getattr(self.model_, "classes_", None)
         return self
 
@@ -1131,6 +1146,14 @@ def test_confounds_kept_in_the_score(estimator, y):
     scores = refits(Shown(estimator), BOTH, y, orders_of(N), scoring="accuracy")
     assert_scores(result, scores)
     assert not np.array_equal(scores, refits(estimator, X, y, orders_of(N), confounds=CONFOUNDS))
+
+
+def test_confounds_kept_in_the_score_where_weights_follow():
+    options = {"confounds": CONFOUNDS, "confounds_in_score": True, "weights": "permuted", "cv": FOLDS}
+    options |= {"params": {"sample_weight": WEIGHT}, "n_permutations": M, "random_state": 7}
+    result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, **options)
+    shown = {"scoring": "accuracy", "weight": lambda order: WEIGHT[order]}
+    assert_scores(result, refits(Shown(LSSVC(gamma=0.1)), BOTH, LABELS, orders_of(N), **shown))
 
 
 def test_confounds_behind_steps():
@@ -1558,6 +1581,11 @@ def test_batches_fit_the_memory_they_are_given(monkeypatch):
     assert widths == [9]
 
 
+def process(model, X, y):
+    """The process that scores, as a score."""
+    return float(os.getpid())
+
+
 def test_the_number_of_jobs_makes_no_difference():
     for way in ("columns", "one by one"):
         estimator, y, scoring = WAYS[way]
@@ -1566,6 +1594,8 @@ def test_the_number_of_jobs_makes_no_difference():
         result = permutation_test_score(estimator, X, y, n_jobs=2, **options)
         assert_allclose(result.permutation_scores, expected.permutation_scores, rtol=1e-12, atol=1e-14)
         assert result.pvalue == expected.pvalue
+    elsewhere = permutation_test_score(LSSVC(), X, LABELS, n_permutations=2, n_jobs=2, scoring=process)
+    assert os.getpid() not in [elsewhere.score, *elsewhere.permutation_scores]
 
 
 def test_progress_goes_to_standard_error(capsys):
@@ -1668,6 +1698,9 @@ def test_routed_groups_go_to_the_splitter(resplit):
     else:
         splits = list(GroupKFold(4).split(X, LABELS, GROUPS))
         assert_scores(result, refits(LSSVC(gamma=0.1), X, LABELS, orders_of(N), splits=splits))
+        with pytest.warns(RefitWarning):
+            result = permutation_test_score(LogisticRegression(), X, LABELS, **options)
+        assert_scores(result, refits(LogisticRegression(), X, LABELS, orders_of(N), splits=splits))
 
 
 @pytest.mark.usefixtures("routing")
@@ -1812,6 +1845,18 @@ def test_bad_data_are_named(estimator, features, y, message):
             permutation_test_score(estimator, features, y, n_permutations=2)
 
 
+class Epochs:
+    """Looks like those of MNE."""
+
+    def get_data(self):
+        return X[:, :, None]
+
+
+def test_epochs_are_asked_for_their_array():
+    with pytest.raises(ValueError, match=r"X is Epochs; give its array, X.get_data\(\)"):
+        permutation_test_score(LSSVC(), Epochs(), LABELS)
+
+
 @pytest.mark.parametrize("scoring", ["roc_auc", "r2", "correlation", None])
 def test_scores_of_several_rows_need_several_rows(scoring):
     labels = scoring == "roc_auc"
@@ -1819,6 +1864,11 @@ def test_scores_of_several_rows_need_several_rows(scoring):
         permutation_test_score(
             LSSVC() if labels else LSSVR(), X, BINARY if labels else VALUES, cv=LeaveOneOut(), scoring=scoring
         )
+
+
+def test_two_rows_are_several():
+    splits = [(np.arange(2, N), np.arange(2)), (np.arange(N - 2), np.arange(N - 2, N))]
+    check(LSSVR(gamma=0.1), X, VALUES, cv=splits, scoring="r2")
 
 
 def test_metrics_of_the_wrong_kind_of_target():
