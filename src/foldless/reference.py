@@ -97,3 +97,10 @@ def discriminant(K, codes, train, test, alpha, *, w=None, priors=None, centred=T
     z, centres = (X[test] - mean) @ axes, (centroids - mean) @ axes
     decision = -0.5 * nu * np.square(z[:, None, :] - centres).sum(-1)
     return z, centres, decision + (0.0 if priors is None else np.log(priors))
+
+
+def minimum_norm_fits(K, Y, train, test, alpha):
+    """Fits at ``test`` of the least [b; z] with [1, K + alpha I] [b; z] = Y on ``train``, by singular values."""
+    G = np.column_stack([np.ones(len(train)), K[np.ix_(train, train)] + alpha * np.eye(len(train))])
+    solution = np.linalg.lstsq(G, Y[train], rcond=None)[0]
+    return solution[0] + K[np.ix_(test, train)] @ solution[1:]
