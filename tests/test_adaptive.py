@@ -173,15 +173,18 @@ def test_blocks_of_rows_come_and_go(p, alpha):
     Y = np.eye(3)[RNG.integers(3, size=36)]
     rtol = tolerance(K, alpha)
     n = 36 - p
-    grown = MinimumNorm(K[:n, :n], alpha).insert(K[:n, n:], K[n:, n:])
-    assert_close(grown.solve(Y), MinimumNorm(K, alpha).solve(Y), rtol=rtol)
+    start, whole = MinimumNorm(K[:n, :n], alpha), MinimumNorm(K, alpha)
+    before = start.solve(Y[:n]), whole.solve(Y)
+    assert_close(start.insert(K[:n, n:], K[n:, n:]).solve(Y), whole.solve(Y), rtol=rtol)
     for rows in (np.arange(p), np.arange(n, 36), np.sort(RNG.permutation(36)[:p])):
         stay = np.delete(np.arange(36), rows)
-        shrunk = MinimumNorm(K, alpha).remove(rows)
+        shrunk = whole.remove(rows)
         expected = MinimumNorm(K[np.ix_(stay, stay)], alpha)
         assert shrunk.n == n
         assert_close(shrunk.solve(Y[stay]), expected.solve(Y[stay]), rtol=rtol)
         assert_close(shrunk.loo(Y[stay]), expected.loo(Y[stay]), rtol=rtol)
+    np.testing.assert_array_equal(start.solve(Y[:n]), before[0])  # updates are new objects
+    np.testing.assert_array_equal(whole.solve(Y), before[1])
 
 
 def test_solutions_solve_the_equations_and_are_the_least_ones():

@@ -73,7 +73,7 @@ class MinimumNorm:
 
     def _set(self, Q, R, alpha, updates):
         size = np.abs(R.diagonal())
-        if not size.min(initial=np.inf) > len(size) * EPS * size.max(initial=0.0):
+        if not size.min() > len(size) * EPS * size.max():  # NaN as well
             raise RankError(
                 f"alpha={alpha:.3g} is lost in the rounding of this kernel matrix: the equations are dependent in"
                 " double precision. Use a larger alpha, or rescale X or the kernel."
@@ -103,15 +103,16 @@ class MinimumNorm:
         p = C.shape[1]
         Q, R = _append_rows(self._Q, self._R, C.T)
         columns = np.vstack([np.ones((1, p)), C, D + self.alpha * np.eye(p)])
-        return self._next(*qr_insert(Q, R, columns, self.n, which="col", check_finite=False))
+        return self._next(*qr_insert(Q, R, columns, self.n, which="col", overwrite_qru=True, check_finite=False))
 
     def remove(self, rows):
         """The factors without ``rows``, sorted positions; neighbours go together (Algorithm 6, for blocks)."""
         rows = np.asarray(rows)
         Q, R = self._Q, self._R
         for run in reversed(np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)):
-            Q, R = qr_delete(Q, R, run[0], len(run), which="col", check_finite=False)
-            Q, R = qr_delete(Q, R, run[0] + 1, len(run), which="row", check_finite=False)
+            ours = Q is not self._Q  # the factors of this object stay as they are
+            Q, R = qr_delete(Q, R, run[0], len(run), which="col", overwrite_qr=ours, check_finite=False)
+            Q, R = qr_delete(Q, R, run[0] + 1, len(run), which="row", overwrite_qr=True, check_finite=False)
         return self._next(Q, R)
 
     # -- what follows from the factors -------------------------------------------------------------------------------
@@ -156,7 +157,7 @@ def _append_rows(Q, R, V):
     QR takes p n^2 flops.
     """
     p, n = V.shape
-    if p == 1 or n == 0:
+    if p == 1:
         return qr_insert(Q, R, V, len(Q), which="row", check_finite=False)
     tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), (R,))
     triangle, reflectors, blocks, _ = tpqrt(0, min(32, n), R[:n], V)
@@ -169,4 +170,4 @@ def _append_rows(Q, R, V):
 def pseudo_solve(K, Y):
     """[b; z] = [1, K]^+ Y by the singular value decomposition (eq. 14): KDA/MSE, dependent rows allowed."""
     G = np.hstack([np.ones((len(K), 1)), K])
-    return lstsq(G, Y, cond=EPS * max(G.shape), overwrite_a=True, check_finite=False)[0]
+    return lstsq(G, Y, cond=EPS * max(G.shape), overwrite_a=True)[0]
