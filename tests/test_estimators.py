@@ -38,12 +38,20 @@ every_model = pytest.mark.parametrize(("estimator", "y"), MODELS.values(), ids=M
 
 WEIGHT_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 
+UPDATE_CHECKS = (
+    "check_fit_score_takes_y",
+    "check_n_features_in_after_fitting",
+    "check_estimators_partial_fit_n_features",
+)
+
 
 def expected_failures(estimator):
     """scikit-learn's own reason for CalibratedClassifierCV holds here too; so does the nature of basis functions."""
     if getattr(estimator, "calibration", None) is not None:
         reason = "Due to the cross-validation, removing a sample is not strictly equal to putting its weight to zero."
         return dict.fromkeys(WEIGHT_CHECKS, reason)
+    if getattr(estimator, "class_weight", None) == "balanced":
+        return dict.fromkeys(UPDATE_CHECKS, "partial_fit refuses balanced weights, as SGDClassifier's does")
     if estimator.penalty == "coef":
         return dict.fromkeys(WEIGHT_CHECKS, "a repeated row brings another basis function, a weight does not")
     return {}

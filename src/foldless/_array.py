@@ -91,6 +91,27 @@ def add_outer_(S, Q, R, tau):
     return gemm(tau, Q, R, trans_b=1, beta=1.0, c=S.T, overwrite_c=1).T
 
 
+def symmetric_times(T, Y, *, lower):
+    """T Y for the symmetric T of which one triangle is given, Fortran-ordered like Y: half of T is read."""
+    if Y.shape[1] == 1:
+        (symv,) = get_blas_funcs(("symv",), (T, Y))
+        return symv(1.0, T, Y[:, 0], lower=int(lower))[:, None]
+    (symm,) = get_blas_funcs(("symm",), (T, Y))
+    return symm(1.0, T, Y, lower=int(lower)) if Y.shape[1] else Y.copy()
+
+
+def add_signed_(T, V, signs):
+    """T + V diag(signs) V' in the lower triangle of the Fortran-ordered T; signs are +-1."""
+    if V.shape[1] == 1:
+        (syr,) = get_blas_funcs(("syr",), (T, V))
+        return syr(signs[0], V[:, 0], a=T, lower=1, overwrite_a=1)
+    (syrk,) = get_blas_funcs(("syrk",), (T, V))
+    for sign in (1.0, -1.0):
+        if (signs == sign).any():
+            T = syrk(sign, np.asfortranarray(V[:, signs == sign]), beta=1.0, c=T, lower=1, overwrite_c=1)
+    return T
+
+
 def product(A, B, *, transpose_a=False):
     """A B, or A' B, by SciPy's matrix product."""
     if 0 in (*A.shape, *B.shape):

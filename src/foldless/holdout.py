@@ -33,7 +33,7 @@ import numpy as np
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory, right_solve
 from foldless.moments import Moments
-from foldless.precision import Explicit, LowRank, Precision, SingularBlockError
+from foldless.precision import Explicit, Growing, LowRank, Precision, SingularBlockError
 from foldless.problem import Problem
 
 
@@ -148,7 +148,13 @@ class Model:
 
     def expansion(self):
         """(basis rows, beta): f(x) = k(x, basis)' beta + q(x)' B."""
-        return self.problem.expansion(self.rows, self.A)
+        return self.problem.basis_rows(self.rows), self._beta
+
+    @property
+    def _beta(self):
+        if self.problem.penalty == "rkhs":
+            return self.root * self.A
+        return self.problem.basis_functions(self.rows).T @ self.A
 
     @property
     def weights(self):
@@ -218,10 +224,10 @@ class Solution(Model):
     def __init__(self, problem, rows, Y, precision=None):
         self.problem, self.rows = problem, rows
         self.Y = np.ascontiguousarray(self.root * Y)
-        self._own_precision = problem.precision(rows) if precision is None else precision
-        self.choice = self._own_precision.choice
-        self.A = self._own_precision.apply(self.Y)
-        self.B = self._own_precision.G @ self.Y
+        self.own_precision = problem.precision(rows) if precision is None else precision
+        self.choice = self.own_precision.choice
+        self.A = self.own_precision.apply(self.Y)
+        self.B = self.own_precision.G @ self.Y
         if not (np.isfinite(self.A).all() and np.isfinite(self.B).all()):
             raise ValueError(
                 f"the fit on {len(rows)} rows overflows: the kernel matrix of {problem.kernel!r} holds values too large"
@@ -231,16 +237,36 @@ class Solution(Model):
     @cached_property
     def weights(self):
         """Weights of the explicit features where P is held through them, else None."""
-        P = self._own_precision
+        P = self.own_precision
         return P.feature_columns(slice(None)) @ self.Y if isinstance(P, LowRank) else None
+
+    @classmethod
+    def known(cls, problem, rows, Y, joint, joint_A, B):
+        """The solution of whitened targets Y whose ``joint`` matrix, coefficients and B are known."""
+        self, n = object.__new__(cls), len(rows)
+        self.problem, self.rows, self.Y, self.B = problem, rows, Y, B
+        self.joint, self.joint_A, self.A = joint, joint_A, joint_A[:n]
+        self.own_precision = joint.at_sites(slice(n)) if problem.penalty == "coef" else joint
+        self.choice = joint.choice
+        return self
+
+    @property
+    def current(self):
+        """Whether P is still that of these rows: a growing one may have learnt or forgotten some since."""
+        return not isinstance(self.own_precision, Growing) or self.own_precision.current
 
     @cached_property
     def precision(self) -> Precision:
         """P, or J where rows take their basis functions along."""
-        if not self.problem.drops_basis:
-            return self._own_precision
+        return self.joint if self.problem.drops_basis else self.own_precision
+
+    @cached_property
+    def joint(self) -> Precision:
+        """J of rows and basis functions for the coefficient penalty, else P."""
+        if self.problem.penalty == "rkhs":
+            return self.own_precision
         require_memory((2 * len(self.rows), 2 * len(self.rows)), self.Y.dtype, "P of rows and basis functions")
-        K, P = self.problem.basis_functions(self.rows), self._own_precision.explicit()
+        K, P = self.problem.basis_functions(self.rows), self.own_precision.explicit()
         PK = P.apply(K)
         KPK = product(K, PK, transpose_a=True)
         KPK.flat[:: len(self.rows) + 1] -= 1.0
@@ -249,7 +275,7 @@ class Solution(Model):
     def only(self, columns):
         """The same fit for some of the targets."""
         other = copy(self)
-        for name in ("site_A", "weights", "unexplained", "size"):
+        for name in ("joint_A", "weights", "unexplained", "size"):
             vars(other).pop(name, None)
         other.Y, other.A, other.B = self.Y[:, columns], self.A[:, columns], self.B[:, columns]
         return other
@@ -263,12 +289,19 @@ class Solution(Model):
         """Rows of G that give the coefficients of the confounds."""
         return self.precision.G[self.problem.confounds]
 
-    @cached_property
+    @property
     def site_A(self):
         """A at every site."""
-        if not self.problem.drops_basis:
-            return self.A
-        return np.vstack([self.A, self.problem.basis_functions(self.rows).T @ self.A])
+        return self.joint_A if self.problem.drops_basis else self.A
+
+    @cached_property
+    def joint_A(self):
+        """A of rows and basis functions, [A; K' A], for the coefficient penalty, else A."""
+        return self.A if self.problem.penalty == "rkhs" else np.vstack([self.A, super()._beta])
+
+    @property
+    def _beta(self):
+        return super()._beta if self.problem.penalty == "rkhs" else self.joint_A[len(self.rows) :]
 
     def batch(self, members):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
@@ -289,7 +322,7 @@ class Solution(Model):
 
     def loo_at(self, X, Q):
         """Fits of all n leave-one-out models at new rows X with unpenalised columns Q, shape (n_new, n, m)."""
-        P = self._own_precision
+        P = self.own_precision
         if self.weights is not None:
             Phi = self.problem.features_new(X)
             f, Ps = Phi @ self.weights, P.feature_columns(slice(None)).T @ Phi.T

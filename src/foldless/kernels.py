@@ -24,11 +24,14 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 from scipy.special import xlogy
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from foldless._array import outer_square, product
+
+FEW = 4  # rows whose distances are sooner summed up directly than through a product
 
 
 def _dot(X, Z):
@@ -131,7 +134,11 @@ class RBF:
         root = np.sqrt(self.gamma)
         Xs = _scale(X, root)
         Zs = Xs if Z is None else _scale(Z, root)
-        if not sp.issparse(Xs) and not sp.issparse(Zs):
+        dense = not sp.issparse(Xs) and not sp.issparse(Zs)
+        if dense and Z is not None and len(Xs) <= FEW:
+            K = cdist(Xs, Zs, "sqeuclidean").astype(X.dtype, copy=False)
+            return np.exp(np.negative(K, out=K), out=K)
+        if dense:
             # Distances do not see a shift, and |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows.
             centre = np.median(Zs[:: max(1, Zs.shape[0] // 100)], axis=0)
             Xs = Xs - centre

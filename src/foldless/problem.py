@@ -28,7 +28,7 @@ from sklearn.utils.extmath import row_norms
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory
 from foldless.kernels import Linear, Precomputed
-from foldless.precision import Factored, IndefiniteError, LowRank, Precision, SingularBlockError, Spectrum
+from foldless.precision import Factored, IndefiniteError, LowRank, SingularBlockError, Spectral, Spectrum
 
 
 class Problem:
@@ -50,7 +50,7 @@ class Problem:
         self.kernel, self.alpha, self.Q, self.n_confounds = kernel, alpha, Q, n_confounds
         self.penalty, self.basis = penalty, basis
         self.n, self.dtype = X.shape[0], X.dtype
-        self.root_w = np.ones(self.n, X.dtype) if sample_weight is None else np.sqrt(sample_weight).astype(X.dtype)
+        self.root_w = _roots(sample_weight, self.n, X.dtype)
         self.active = self._functions = np.flatnonzero(self.root_w)
         self.X = X
         # With an intercept P sees no constants: taking the mean out of linear features only improves the rounding.
@@ -63,6 +63,25 @@ class Problem:
         other = copy(self)
         other.X = self.X[rows][:, rows] if isinstance(self.kernel, Precomputed) else self.X[rows]
         other.n, other.Q, other.root_w = len(rows), self.Q[rows], self.root_w[rows]
+        other.active = other._functions = np.flatnonzero(other.root_w)
+        return other
+
+    def extended(self, X, Q):
+        """The problem with the rows X and Q behind its own, all of weight 1 until told otherwise."""
+        other = copy(self)
+        if isinstance(self.kernel, Precomputed):  # X holds their kernel with all rows, old and new
+            old, new = X[:, : self.n], X[:, self.n :]
+            parts = [[self.X, old.T], [old, new]]
+            other.X = sp.block_array(parts).tocsr() if sp.issparse(X) else np.block(parts)
+        else:
+            other.X = sp.vstack([self.X, X]).tocsr() if sp.issparse(self.X) else np.concatenate([self.X, X])
+        other.n, other.Q, other.shift = self.n + X.shape[0], np.concatenate([self.Q, Q]), None
+        return other.weighted_by(None)
+
+    def weighted_by(self, sample_weight):
+        """The same rows with other weights."""
+        other = copy(self)
+        other.root_w = _roots(sample_weight, self.n, self.dtype)
         other.active = other._functions = np.flatnonzero(other.root_w)
         return other
 
@@ -126,10 +145,10 @@ class Problem:
         if not isinstance(self.kernel, Linear) or self.penalty != "rkhs" or r >= n_rows:
             return None
         # About 6 n r^2 flops against 2/3 n^3; a nearly absent penalty wants the features for accuracy.
-        return r if 3 * r <= n_rows or self.alpha < 1e-8 * self._size else None
+        return r if 3 * r <= n_rows or self.alpha < 1e-8 * self.size else None
 
     @cached_property
-    def _size(self):
+    def size(self):
         """Mean of the diagonal of the linear kernel."""
         return float(np.mean(self.kernel.diag(self._take(self.active))))
 
@@ -184,13 +203,19 @@ class Problem:
         root = self.root_w[rows][:, None]
         Q = root * self.Q[rows]
         r = self.n_features(len(rows))
-        P: Precision
         if r is not None:
             Phi = root * self.features(rows)
             self._check_size(row_norms(Phi, squared=True))
             P = LowRank(Phi, Q, self.alpha)
             P.choice = f"low rank: {r} linear features for {len(rows)} rows"
             return P
+        return self.dense(rows, K)
+
+    def dense(self, rows, K=None):
+        """P of the whitened problem on ``rows`` from S itself."""
+        root = self.root_w[rows][:, None]
+        Q = root * self.Q[rows]
+        P: Factored | Spectral
         try:
             P = Factored(self._whitened_gram(rows, root, K), Q, self.alpha)
             P.choice = f"factored: one alpha, one Cholesky factor of {len(rows)} rows"
@@ -249,11 +274,30 @@ class Problem:
         """Whitened W^1/2 K, whose columns are the basis functions of ``penalty="coef"``."""
         return self.root_w[rows][:, None] * self.gram(rows, self.basis_rows(rows))
 
-    def expansion(self, rows, A):
-        """(basis rows, beta) with f(x) = k(x, basis)' beta + q(x)' B, from the whitened A."""
-        A = self.root_w[rows][:, None] * A
-        basis = self.basis_rows(rows)
-        return (basis, A) if self.penalty == "rkhs" else (basis, self.gram(basis, rows) @ A)
+    def system(self, rows):
+        """The whitened M of ``rows``, of which the growing holder keeps the inverse.
+
+        M = S + alpha I; for the coefficient penalty the matrix [alpha I, K; K', -I] of rows and basis functions, whose
+        inverse is J (``foldless.holdout``).
+        """
+        if self.penalty == "rkhs":
+            M = self._whitened_gram(rows, self.root_w[rows][:, None])
+            M.flat[:: len(M) + 1] += self.alpha
+            return M
+        K, identity = self.root_w[rows][:, None] * self.gram(rows, rows), np.eye(len(rows), dtype=self.dtype)
+        return np.block([[self.alpha * identity, K], [K.T, -identity]])
+
+    def border(self, rows, new):
+        """(columns, corner) by which M grows when the rows ``new`` are learnt; each brings a basis function, if any."""
+        root, root_new = self.root_w[rows][:, None], self.root_w[new]
+        both = self.gram(new, np.concatenate([rows, new]))
+        K, own = both[:, : len(rows)].T, (both[:, len(rows) :] + both[:, len(rows) :].T) / 2
+        identity = np.eye(len(new), dtype=self.dtype)
+        if self.penalty == "rkhs":
+            return root * K * root_new, root_new[:, None] * own * root_new + self.alpha * identity
+        none, own = np.zeros_like(K), root_new[:, None] * own
+        columns = np.block([[none, root * K], [K * root_new, none]])
+        return columns, np.block([[self.alpha * identity, own], [own.T, -identity]])
 
     def linear(self, weights, basis, beta, B):
         """(coef, B) of f(x) = x' coef + q(x)' B for the linear kernel in the units of X, from whichever is known."""
@@ -262,3 +306,8 @@ class Problem:
             B = B.copy()
             B[0] -= self.shift @ coef
         return coef, B
+
+
+def _roots(sample_weight, n, dtype):
+    """Square roots of the weights."""
+    return np.ones(n, dtype) if sample_weight is None else np.sqrt(sample_weight).astype(dtype)

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from foldless.estimators._rows import check_ids
 from foldless.kernels import Linear, Precomputed, check_symmetric, resolve
 from foldless.problem import Problem
 
@@ -24,7 +25,7 @@ class KernelMachine(BaseEstimator):
 
     # -- fitting ---------------------------------------------------------------------------------------------------
 
-    def fit(self, X, y, sample_weight=None, confounds=None):
+    def fit(self, X, y, sample_weight=None, confounds=None, ids=None):
         """Fit the model.
 
         Parameters
@@ -40,6 +41,8 @@ class KernelMachine(BaseEstimator):
             the features do not. They are taken as given; centre them, so that a cut at 0 keeps its meaning (a constant
             added to a column moves the scores by minus that constant times its coefficient). Categories enter as
             indicators of all levels but one.
+        ids : array-like of shape (n_samples,), default=None
+            Different hashable values by which ``forget`` can name the rows.
 
         Returns
         -------
@@ -47,18 +50,31 @@ class KernelMachine(BaseEstimator):
         """
         before = vars(self).copy()
         try:
-            task = self._task(X, y, sample_weight)
-            if confounds is not None:
-                task = task.with_confounds(check_confounds(confounds, task.problem.n, task.problem.dtype))
-            holdout = task.holdout()
-            return self._accept(task, holdout.whole, task.rule(holdout.whole), holdout)
+            X, y, weights = self._validated(X, y, sample_weight)
+            return self._fit_task(self._make_task(X, y, weights), weights, confounds, ids)
         except BaseException:
-            vars(self).clear()  # a fit that fails leaves an earlier one as it was
-            vars(self).update(before)
+            self._restore(before)  # a fit that fails leaves an earlier one as it was
             raise
+
+    def _restore(self, before):
+        vars(self).clear()
+        vars(self).update(before)
+
+    def _fit_task(self, task, weights, confounds, ids):
+        """Solve a task of validated data and store it, with all that later updates continue from."""
+        if confounds is not None:
+            task = task.with_confounds(check_confounds(confounds, task.problem.n, task.problem.dtype))
+        self.ids_ = check_ids(ids, task.problem.n, ())
+        self._base_weights, self._n_forgotten, self._settings = weights, 0, self.get_params(deep=False)
+        holdout = task.holdout()
+        return self._accept(task, holdout.whole, task.rule(holdout.whole), holdout)
 
     def _task(self, X, y, sample_weight):
         """Validated data as a Task; sets only the attributes that describe the input."""
+        return self._make_task(*self._validated(X, y, sample_weight))
+
+    def _validated(self, X, y, sample_weight, *, least=2):
+        """X, y and weights of a fit."""
         self._check_parameters()
         X, y = validate_data(
             self,
@@ -69,16 +85,18 @@ class KernelMachine(BaseEstimator):
             multi_output=True,
             y_numeric=False,
         )
-        if X.shape[0] < 2:
+        if X.shape[0] < least:
             raise ValueError(f"n_samples={X.shape[0]}: at least two samples are needed, to fit one and leave one out.")
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-            if np.count_nonzero(weights) < 2:
-                raise ValueError("sample_weight leaves fewer than two rows with a positive weight.")
+            if np.count_nonzero(weights) < least:
+                raise ValueError(
+                    f"sample_weight leaves fewer than {'two rows' if least > 1 else 'one row'} with a positive weight."
+                )
         if self.kernel == "precomputed":
             _check_gram(X)
-        return self._make_task(X, y, weights)
+        return X, y, weights
 
     def _kernel(self, X, base_weights):
         """The kernel of validated X; gamma is resolved with the user's weights only (labels are not seen)."""
@@ -168,7 +186,7 @@ class KernelMachine(BaseEstimator):
     def _loo(self):
         """The held-out algebra of the training data, made again after unpickling."""
         check_is_fitted(self)
-        if self._holdout is None:
+        if self._holdout is None or not self._holdout.whole.current:
             self._holdout = self._fitted_task.holdout()
         return self._holdout
 

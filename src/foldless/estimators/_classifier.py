@@ -9,7 +9,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from foldless.calibration import CALIBRATIONS
-from foldless.estimators._base import KernelMachine, check_option, numbers
+from foldless.estimators._base import check_option, numbers
+from foldless.estimators._online import OnlineMachine
 from foldless.task import Task
 
 
@@ -21,30 +22,72 @@ def _has_calibration(estimator):
     return True
 
 
-class KernelClassifier(ClassifierMixin, KernelMachine):
+class KernelClassifier(ClassifierMixin, OnlineMachine):
     """Base of the classifiers: labels, class weights, probabilities."""
 
-    def _make_task(self, X, y, weights):
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
+    def _make_task(self, X, y, weights, classes=None):
+        self._named_classes = _checked_classes(classes)
+        return self._coded_task(_checked_labels(y), weights, X.dtype, lambda total: self._problem(X, total, weights))
+
+    def _more_task(self, task, y, base, classes, problem):
+        if classes is not None:
+            self._named_classes = _union(self._named_classes, _checked_classes(classes))
+        y = y if y.ndim == 1 and y.dtype.kind in "iubUS" else _checked_labels(y)  # whole numbers and strings are fine
+        labels = np.concatenate([self.classes_[task.codes], y])
+        return self._coded_task(labels, base, problem.dtype, problem.weighted_by)
+
+    def _fewer_task(self, task, kept, base, problem):
+        labels = self.classes_[task.codes[kept]]
+        return self._coded_task(labels, base, problem.dtype, problem.weighted_by)
+
+    def _coded_task(self, y, weights, dtype, problem):
+        """The task of labels y; ``problem`` makes the Problem of the weights of all rows."""
+        classes = np.unique(y) if self._named_classes is None else _union(self._named_classes, y)
+        codes = np.searchsorted(classes, y)
+        self.classes_ = classes
+        if len(classes) < 2:
             raise ValueError(
-                f"y holds one class only ({self.classes_[0]!r}); {type(self).__name__} needs at least two classes."
+                f"y holds one class only ({classes[0]!r}); {type(self).__name__} needs at least two classes."
+                " In a stream, name them all in partial_fit(classes=...)."
             )
-        if weights is not None and np.unique(codes[weights > 0]).size < 2:
+        if weights is not None and self._named_classes is None and np.unique(codes[weights > 0]).size < 2:
             raise ValueError("sample_weight leaves one class only; at least two classes need rows of positive weight.")
-        base = np.ones(len(codes), X.dtype) if weights is None else weights
-        factors = self._class_factors(np.bincount(codes, weights=base))
-        readout = self._readout(len(self.classes_), factors)
+        base = np.ones(len(codes), dtype) if weights is None else weights
+        factors = self._class_factors(np.bincount(codes, weights=base, minlength=len(classes)))
+        readout = self._readout(len(classes), factors)
         return Task(
-            self._problem(X, weights if factors is None else base * factors[codes].astype(X.dtype), weights),
-            readout.targets(codes, X.dtype),
+            problem(weights if factors is None else base * factors[codes].astype(dtype)),
+            readout.targets(codes, dtype),
             readout,
             codes,
-            len(self.classes_),
+            len(classes),
             self.calibration,
         )
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None, confounds=None, ids=None):
+        """Learn more rows exactly: the model becomes the one fitted on all of them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New rows. For ``kernel="precomputed"`` their kernel with the rows of the model, in their order, and with
+            each other: (n_new, n_samples + n_new).
+        y : array-like of shape (n_samples,)
+            Labels; new ones may appear.
+        classes : array-like of shape (n_classes,), default=None
+            Classes that exist although no row may show them yet, or any more. The first call needs them only where its
+            rows are of one class.
+        sample_weight : array-like of shape (n_samples,), default=None
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            Needed where the model was fitted with confounds.
+        ids : array-like of shape (n_samples,), default=None
+            Needed where the rows so far have ids.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._learn(X, y, classes=classes, sample_weight=sample_weight, confounds=confounds, ids=ids)
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -171,6 +214,21 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """Leave-one-out accuracy on the training data, every row counted once whatever its weight."""
         predictions = self.loo_predict()
         return float(np.mean(predictions == self.classes_[self._fitted_task.codes]))
+
+
+def _checked_labels(y):
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    return y
+
+
+def _checked_classes(classes):
+    return None if classes is None else np.unique(column_or_1d(classes))
+
+
+def _union(classes, y):
+    """All labels of both, sorted; None stands for none."""
+    return np.unique(y) if classes is None else np.union1d(classes, y)
 
 
 def labels(decision, classes):

@@ -7,8 +7,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from foldless.estimators._base import KernelMachine
 from foldless.estimators._classifier import KernelClassifier
+from foldless.estimators._online import OnlineMachine
 from foldless.readout import OneAgainstAll, Regression
 from foldless.task import Task
 
@@ -107,7 +107,7 @@ class LSSVC(KernelClassifier):
         return weights.T, offset
 
 
-class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
+class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     """Least-squares support vector regression (kernel ridge with an intercept), with exact leave-one-out.
 
     Minimises ``sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2`` over f(x) = k(x)' beta + b; several outputs share the
@@ -182,18 +182,42 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
         self.basis = basis
         self.fit_intercept = fit_intercept
 
-    def _make_task(self, X, y, weights):
-        try:
-            with np.errstate(over="ignore"):
-                y = np.asarray(y, dtype=X.dtype)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"y must hold numbers; found values of type {np.asarray(y).dtype} such as {y[0]!r}."
-            ) from None
-        if not np.isfinite(y).all():
-            raise ValueError(f"y holds NaN, infinity or values too large for {X.dtype}; give finite targets.")
+    def _make_task(self, X, y, weights, classes=None):
+        y = _values(y, X.dtype)
         self._flat = y.ndim == 1
         return Task(self._problem(X, weights, weights), y.reshape(len(y), -1), Regression())
+
+    def _more_task(self, task, y, base, classes, problem):
+        y = _values(y, problem.dtype)
+        if y.reshape(len(y), -1).shape[1] != task.Y.shape[1]:
+            raise ValueError(f"y has shape {y.shape}; the model was fitted with {task.Y.shape[1]} outputs.")
+        Y = np.concatenate([task.Y, y.reshape(len(y), -1)])
+        return Task(problem.weighted_by(base), Y, task.readout)
+
+    def _fewer_task(self, task, kept, base, problem):
+        return Task(problem.weighted_by(base), task.Y[kept], task.readout)
+
+    def partial_fit(self, X, y, sample_weight=None, confounds=None, ids=None):
+        """Learn more rows exactly: the model becomes the one fitted on all of them.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            New rows. For ``kernel="precomputed"`` their kernel with the rows of the model, in their order, and with
+            each other: (n_new, n_samples + n_new).
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Values.
+        sample_weight : array-like of shape (n_samples,), default=None
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            Needed where the model was fitted with confounds.
+        ids : array-like of shape (n_samples,), default=None
+            Needed where the rows so far have ids.
+
+        Returns
+        -------
+        self : object
+        """
+        return self._learn(X, y, sample_weight=sample_weight, confounds=confounds, ids=ids)
 
     def _set_attributes(self):
         self.dual_coef_ = self._dual[:, 0] if self._flat else self._dual
@@ -275,3 +299,15 @@ class LSSVR(RegressorMixin, MultiOutputMixin, KernelMachine):
                 ends[rows, :, 0] = np.sort(F - residual, axis=1)[:, n - rank]
                 ends[rows, :, 1] = np.sort(F + residual, axis=1)[:, rank - 1]
         return ends[:, 0] if self._flat else ends
+
+
+def _values(y, dtype):
+    """Finite targets."""
+    try:
+        with np.errstate(over="ignore"):
+            values = np.asarray(y, dtype=dtype)
+    except (TypeError, ValueError):
+        raise ValueError(f"y must hold numbers; found values of type {np.asarray(y).dtype} such as {y[0]!r}.") from None
+    if not np.isfinite(values).all():
+        raise ValueError(f"y holds NaN, infinity or values too large for {np.dtype(dtype)}; give finite targets.")
+    return values

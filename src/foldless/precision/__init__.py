@@ -2,12 +2,14 @@
 
 from foldless.precision._base import Explicit, Precision, SingularBlockError
 from foldless.precision.factored import Factored
+from foldless.precision.growing import Growing
 from foldless.precision.lowrank import LowRank
 from foldless.precision.spectral import IndefiniteError, Spectral, Spectrum
 
 __all__ = [
     "Explicit",
     "Factored",
+    "Growing",
     "IndefiniteError",
     "LowRank",
     "Precision",

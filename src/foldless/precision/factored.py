@@ -31,13 +31,16 @@ class Factored(Precision):
 
     def __init__(self, S, Q, alpha):
         self.n, self.alpha = S.shape[0], alpha
+        tau = 0.0
         if Q.shape[1]:
             tau = np.abs(S.diagonal()).sum() / np.square(Q).sum()
             S = add_outer_(S, Q, Q, tau)
         S.flat[:: self.n + 1] += alpha
         self._L, self._inverted = cholesky_(S), False
         self._MQ = self._solve(Q)
-        self._G = np.linalg.solve(Q.T @ self._MQ, self._MQ.T) if Q.shape[1] else self._MQ.T
+        QMQ = Q.T @ self._MQ
+        self._G = np.linalg.solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
+        self.Omega = np.linalg.inv(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # of S as it was given
 
     @property
     def G(self):

@@ -77,6 +77,12 @@ class Spectral(Precision):
         spectrum = self._spectrum
         return upper_solve(spectrum.R, spectrum.Qo.T - self.apply(np.ascontiguousarray(spectrum.QS.T)).T)
 
+    @property
+    def Omega(self):
+        """(Q' M^-1 Q)^-1 = R^-1 Qo' M G', since M G' = Q Omega."""
+        spectrum = self._spectrum
+        return upper_solve(spectrum.R, (spectrum.QS + self.alpha * spectrum.Qo.T) @ self.G.T)
+
     def apply(self, Y):
         """P Y for Y of shape (n, m)."""
         U = self._spectrum.U

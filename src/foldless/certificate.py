@@ -1,0 +1,97 @@
+"""Evidence that a model which has learnt and forgotten equals the one fitted from scratch on the rows it has now.
+
+    residual          max_i |y_i - m_i' A - q_i' B| / max |y|        the equations of every row, kernel evaluated anew
+    difference        max |beta - beta_new| / max |beta_new|         coefficients and offsets of a new factorisation
+    loo_difference    max |E - E_new| / max |E_new|                  leave-one-out residuals of both
+
+The residual needs no second fit: it is small only if the model solves the equations of the rows it has, to which
+forgotten rows contribute nothing. A new fit costs n^3/3 (and as much for its leave-one-out).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foldless.updates import anew
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was found when a model was compared with a new fit on the same rows.
+
+    Attributes
+    ----------
+    n_samples : int, rows of the model
+    n_forgotten : int, rows forgotten since ``fit``
+    residual : float, largest relative residual of the equations over all rows
+    difference : float, largest relative difference of the coefficients to those of a new fit
+    loo_difference : float, the same of the leave-one-out residuals; nan where a row cannot be left out
+    limit : float, max(1e-8, 100 eps cond(M)): differences that rounding explains (1e-3 in place of 1e-8 for float32)
+    inherited : tuple of str, parameters that were resolved from data when the model was first fitted (gamma="scale")
+        and may depend on rows forgotten since; give numbers to have none
+    """
+
+    n_samples: int
+    n_forgotten: int
+    residual: float
+    difference: float
+    loo_difference: float
+    limit: float
+    inherited: tuple
+
+    @property
+    def holds(self):
+        """Whether model and new fit agree up to rounding."""
+        differences = np.array([self.difference, self.loo_difference])
+        return bool((differences[~np.isnan(differences)] <= self.limit).all())
+
+    def __str__(self):
+        verdict = "equals" if self.holds else "DIFFERS from"
+        lines = [
+            f"A model of {self.n_samples} rows, {self.n_forgotten} forgotten, {verdict} a new fit on its rows.",
+            f"  largest residual of the equations       {self.residual:.1e} of the largest target",
+            f"  largest difference of the coefficients  {self.difference:.1e} of the largest one",
+            f"  of the leave-one-out residuals          {self.loo_difference:.1e} of the largest one",
+            f"  rounding explains up to                 {self.limit:.1e}",
+        ]
+        if self.inherited and self.n_forgotten:
+            names = ", ".join(self.inherited)
+            lines.append(f"  resolved once, with forgotten rows: {names}; give numbers to leave no trace of them")
+        return "\n".join(lines)
+
+
+def compare(whole, Y, n_forgotten, inherited):
+    """The certificate of a solution with targets Y (n, m)."""
+    new = anew(whole.problem, Y)
+    fits = whole.problem.gram(whole.rows, whole.expansion()[0]) @ whole.expansion()[1]
+    fits += whole.problem.Q[whole.rows] @ whole.B
+    residual = np.abs(whole.Y - whole.problem.alpha * whole.A - whole.root * fits).max(initial=0.0)
+    try:
+        loo = _relative(whole.loo().E, new.loo().E)
+    except ValueError:  # one row, or one that alone determines an unpenalised column
+        loo = float("nan")
+    B = np.concatenate([new.B, whole.B])
+    offset = np.abs(new.B - whole.B).max(initial=0.0) / max(np.abs(B).max(initial=0.0), new.size.max(initial=0.0))
+    return Certificate(
+        n_samples=whole.problem.n,
+        n_forgotten=n_forgotten,
+        residual=float(residual / max(np.abs(whole.Y).max(initial=0.0), np.finfo(Y.dtype).tiny)),
+        difference=max(_relative(whole.expansion()[1], new.expansion()[1]), float(offset)),
+        loo_difference=loo,
+        limit=_limit(whole),
+        inherited=inherited,
+    )
+
+
+def _relative(a, b):
+    size = np.abs(b).max(initial=0.0)
+    return float(np.abs(a - b).max(initial=0.0) / size) if size > 0 else float(np.abs(a).max(initial=0.0))
+
+
+def _limit(whole):
+    """max(1e-8, 100 eps cond(S + alpha I))."""
+    eigenvalues = whole.problem.spectrum(whole.rows).s
+    eps = np.finfo(whole.Y.dtype).eps
+    alpha = whole.problem.alpha
+    cond = (eigenvalues.max(initial=0.0) + alpha) / (eigenvalues.min(initial=0.0) + alpha)
+    return float(max(1e-8 if eps < 1e-10 else 1e-3, 100 * eps * cond))

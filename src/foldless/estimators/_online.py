@@ -1,0 +1,262 @@
+"""Learning and forgetting rows behind scikit-learn's ``partial_fit``.
+
+A model after any sequence of ``partial_fit`` and ``forget`` equals one fitted on the rows it then has, with the kernel
+parameters resolved by the first ``fit``. Everything is checked and computed before anything is changed; what fails
+leaves the model as it was.
+"""
+
+import warnings
+from collections.abc import Mapping
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from foldless import certificate, influence, updates
+from foldless.estimators._base import KernelMachine
+from foldless.estimators._rows import check_ids, positions
+from foldless.kernels import Precomputed, check_symmetric
+
+FEW = 20  # rows from which a width for the kernel can hardly be told
+
+
+class OnlineMachine(KernelMachine):
+    """Base of estimators that learn and forget rows."""
+
+    # -- what subclasses know: y -----------------------------------------------------------------------------------
+
+    def _more_task(self, task, y, base, classes, problem):
+        """The task of ``problem``, whose last rows have targets y; ``base`` are the caller's weights of all rows."""
+        raise NotImplementedError
+
+    def _fewer_task(self, task, kept, base, problem):
+        """The task of ``problem``, the rows ``kept`` of the present one."""
+        raise NotImplementedError
+
+    # -- learning --------------------------------------------------------------------------------------------------
+
+    def _learn(self, X, y, *, classes=None, sample_weight=None, confounds=None, ids=None):
+        """``partial_fit`` of every estimator; the first one is a fit."""
+        before = vars(self).copy()
+        try:
+            if not self.__sklearn_is_fitted__():
+                return self._begin(X, y, classes, sample_weight, confounds, ids)
+            self._check_frozen()
+            task = self._fitted_task
+            X, y = self._new_rows(X, y)
+            n, t = task.problem.n, X.shape[0]
+            base = self._joined_weights(sample_weight, X)
+            Q = np.hstack([np.ones((t, task.problem.intercept), X.dtype), self._confounds_to_learn(confounds, X)])
+            ids = check_ids(ids, t, self.ids_)
+            extended = task.problem.extended(X, Q)
+            new = self._more_task(task, y, base, classes, extended)
+            whole = self._current()
+            if whole is None or not np.array_equal(new.problem.root_w[:n], task.problem.root_w):
+                whole = updates.anew(new.problem, new.Y)  # no P at hand, or a new class changed the weights of all
+            else:
+                whole = updates.learn(whole, new.problem, new.Y)
+            self._take_over(new, whole, base)
+            if ids is not None:
+                self.ids_ = [*self.ids_, *ids]
+            return self
+        except BaseException:
+            self._restore(before)
+            raise
+
+    def _begin(self, X, y, classes, sample_weight, confounds, ids):
+        self._refuse_balanced()
+        X, y, weights = self._validated(X, y, sample_weight, least=1)
+        task = self._make_task(X, y, weights, classes)
+        if isinstance(self.gamma, str) and hasattr(task.problem.kernel, "gamma") and task.problem.n < FEW:
+            warnings.warn(
+                f"gamma={self.gamma!r} is resolved from the {task.problem.n} rows of the first partial_fit and stays:"
+                f" {task.problem.kernel!r}. Give a number, or start with fit or partial_fit on more rows.",
+                stacklevel=4,
+            )
+        return self._fit_task(task, weights, confounds, ids)
+
+    def _new_rows(self, X, y):
+        """New rows validated against those the model has."""
+        problem = self._fitted_task.problem
+        if not isinstance(problem.kernel, Precomputed):
+            X, y = validate_data(
+                self, X, y, reset=False, accept_sparse="csr", dtype=problem.dtype, multi_output=True, y_numeric=False
+            )
+            return (X if sp.issparse(X) == sp.issparse(problem.X) else _as_stored(X, problem.X)), y
+        X = check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X")
+        t = X.shape[0]
+        if X.shape[1] != problem.n + t:
+            raise ValueError(
+                f"X has shape {X.shape}; with kernel='precomputed', {t} new rows need their kernel with the"
+                f" {problem.n} rows of the model and with each other: shape ({t}, {problem.n + t})."
+            )
+        X = _as_stored(X, problem.X)
+        check_symmetric(X[:, problem.n :], "the precomputed kernel of the new rows")
+        self.n_features_in_ = problem.n + t
+        return X, _as_targets(y, t)
+
+    def _joined_weights(self, sample_weight, X):
+        """The caller's weights of all rows, None where no row ever had one."""
+        if sample_weight is None and self._base_weights is None:
+            return None
+        n, dtype = self._fitted_task.problem.n, X.dtype
+        old = np.ones(n, dtype) if self._base_weights is None else self._base_weights
+        if sample_weight is None or np.ndim(sample_weight) == 0:
+            sample_weight = np.full(X.shape[0], 1.0 if sample_weight is None else sample_weight)
+        new = check_array(sample_weight, ensure_2d=False, dtype=dtype, input_name="sample_weight")
+        if new.shape != (X.shape[0],) or (new < 0).any():
+            raise ValueError(
+                f"sample_weight must hold one number >= 0 for each of the {X.shape[0]} new rows; found"
+                f" {'negative values' if (new < 0).any() else f'shape {new.shape}'}."
+            )
+        return np.concatenate([old, new])
+
+    def _confounds_to_learn(self, confounds, X):
+        if confounds is None and len(self._confound_B):
+            raise ValueError(
+                f"confounds: the model was fitted with {len(self._confound_B)}; give those of the new rows as well."
+            )
+        return self._new_confounds(confounds, X)
+
+    # -- forgetting ------------------------------------------------------------------------------------------------
+
+    def forget(self, indices=None, *, ids=None):
+        """Forget rows exactly: the model becomes the one fitted without them.
+
+        Parameters
+        ----------
+        indices : array-like of int, or of bool with one entry per row, default=None
+            Positions of the rows in the order of insertion, from 0; later rows move up.
+        ids : array-like, default=None
+            In place of positions, ids given to ``fit`` and ``partial_fit``.
+
+        Returns
+        -------
+        self : object
+            Without a trace of these rows in any attribute. A class that loses its last row goes with it, unless it was
+            named in ``partial_fit(classes=...)``.
+        """
+        check_is_fitted(self)
+        task = self._fitted_task
+        rows = positions(indices, ids, task.problem.n, self.ids_)
+        if len(rows) == 0:
+            return self
+        if len(rows) == task.problem.n:
+            raise ValueError(f"forget would leave none of the {len(rows)} rows; make a new estimator instead.")
+        self._check_frozen()
+        kept = np.delete(np.arange(task.problem.n), rows)
+        base = None if self._base_weights is None else self._base_weights[kept]
+        before = vars(self).copy()
+        try:
+            new = self._fewer_task(task, kept, base, task.problem.subset(kept).at(shift=None))
+            whole = self._current()
+            if whole is None or not np.array_equal(new.problem.root_w, task.problem.root_w[kept]):
+                whole = updates.anew(new.problem, new.Y)
+            else:
+                whole = updates.forget(whole, new.problem, new.Y, np.flatnonzero(np.isin(whole.rows, rows)))
+            self._take_over(new, whole, base)
+            self._n_forgotten += len(rows)
+            if self.ids_ is not None:
+                self.ids_ = [self.ids_[i] for i in kept]
+            if isinstance(new.problem.kernel, Precomputed):
+                self.n_features_in_ = new.problem.n
+            return self
+        except BaseException:
+            self._restore(before)
+            raise
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    def _check_frozen(self):
+        """Updates continue a fit: what it was made with must be what it is still asked for."""
+        self._refuse_balanced()
+        changed = [name for name, value in self._settings.items() if not _same(value, getattr(self, name))]
+        if changed:
+            raise ValueError(
+                f"{', '.join(changed)}: changed since the model was fitted; updates continue that fit. Set the old"
+                " values, or fit again."
+            )
+
+    def _refuse_balanced(self):
+        if isinstance(getattr(self, "class_weight", None), str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} changes the weight of every row with each label learnt or"
+                " forgotten; give numbers, for instance dict(zip(classes, compute_class_weight('balanced', ...)))."
+            )
+
+    def _current(self):
+        """The solution at hand, None where its P is gone."""
+        whole = None if self._holdout is None else self._holdout.whole
+        if whole is None or not whole.current:
+            return None
+        if whole.problem.shift is not None:  # a mean remembers rows; P is that of the rows as they are from now on
+            return updates.anew(whole.problem.at(shift=None), self._fitted_task.Y)
+        return whole
+
+    def _take_over(self, task, whole, base):
+        holdout = task.holdout()
+        holdout.whole = whole
+        self._base_weights = base
+        self._accept(task, whole, task.rule(whole), holdout)
+
+    # -- evidence --------------------------------------------------------------------------------------------------
+
+    @property
+    def drift_(self):
+        """Largest relative residual that updates met since P was last factorised, 0.0 after a fit.
+
+        P is factorised anew when it passes 1e-6 (or 100 eps cond(M) if that is more; float32: 1e-2). Updates refine
+        what they use, so coefficients are wrong by far less.
+        """
+        check_is_fitted(self)
+        whole = None if self._holdout is None else self._holdout.whole
+        return float(getattr(whole.own_precision, "drift", 0.0)) if whole is not None else 0.0
+
+    def forgetting_effects(self):
+        """What forgetting each row would change in the leave-one-out residuals of the others.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Absolute change of their sum of squares, in O(n^2) for all rows together; 0 for rows of weight 0.
+        """
+        whole = self._loo().whole
+        effects = np.zeros(whole.problem.n, whole.Y.dtype)
+        effects[whole.rows] = influence.effects(whole)
+        return effects
+
+    def unlearning_certificate(self):
+        """Evidence that the model equals one fitted from scratch on the rows it has now.
+
+        Fits once more, with the kernel parameters of this model, and compares.
+
+        Returns
+        -------
+        Certificate
+            With ``residual``, ``difference``, ``loo_difference``, the ``limit`` that rounding explains, and ``holds``;
+            prints as a short text.
+        """
+        whole = self._loo().whole
+        inherited = ("gamma",) if isinstance(self.gamma, str) and hasattr(whole.problem.kernel, "gamma") else ()
+        return certificate.compare(whole, self._fitted_task.Y, self._n_forgotten, inherited)
+
+
+def _same(a, b):
+    if isinstance(a, Mapping) or isinstance(b, Mapping):
+        return a == b
+    return a is b or np.array_equal(a, b)
+
+
+def _as_stored(X, stored):
+    """Dense or sparse like the rows there are."""
+    if sp.issparse(stored):
+        return X if sp.issparse(X) else sp.csr_array(X)
+    return X.toarray() if sp.issparse(X) else X
+
+
+def _as_targets(y, n):
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} entries and X has {n} rows.")
+    return y

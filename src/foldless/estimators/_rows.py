@@ -1,0 +1,84 @@
+"""Which rows a caller means: positions, masks and ids of the training rows of a model that learns and forgets.
+
+Positions count from 0 in the order of insertion; when rows are forgotten, later rows move up. Ids are given with the
+rows and stay. Both are checked whole before anything is changed.
+"""
+
+from collections import Counter
+
+import numpy as np
+
+
+def check_ids(ids, n, known):
+    """Ids of n new rows as a list, all different and unlike the ids ``known`` (None: the rows so far have none).
+
+    A model has ids for all of its rows or for none of them.
+    """
+    if ids is None:
+        if known:
+            raise ValueError(
+                "ids: the rows so far have ids; give ids for the new rows as well (any different hashable values)."
+            )
+        return None
+    ids = list(ids)
+    if len(ids) != n:
+        raise ValueError(f"ids has {len(ids)} entries and X has {n} rows; give one id for each row.")
+    if known is None:
+        raise ValueError("ids: the rows so far have none; give ids from the first call of fit or partial_fit on.")
+    try:
+        taken = set(known).intersection(ids)
+        repeated = [each for each, count in Counter(ids).items() if count > 1]
+    except TypeError:
+        raise ValueError("ids must be hashable values such as integers or strings.") from None
+    if taken:
+        raise ValueError(f"ids: {_some(taken)} belong to rows of the model already; forget those first.")
+    if repeated:
+        raise ValueError(f"ids: {_some(repeated)} occur more than once.")
+    return ids
+
+
+def positions(indices, ids, n, known):
+    """Sorted positions of the rows to forget, from positions or a boolean mask, or from ids."""
+    if (indices is None) == (ids is None):
+        raise ValueError("give either indices (positions or a boolean mask) or ids=, one of the two.")
+    if ids is not None:
+        return _from_ids(ids, known)
+    indices = np.asarray(indices)
+    if indices.dtype == bool:
+        if indices.shape != (n,):
+            raise ValueError(f"indices: a mask of shape {indices.shape} was given for {n} rows.")
+        return np.flatnonzero(indices)
+    if indices.ndim > 1:
+        raise ValueError(f"indices must be one list of positions; found shape {indices.shape}.")
+    indices = np.atleast_1d(indices)
+    if len(indices) == 0:
+        return np.empty(0, int)
+    if not np.issubdtype(indices.dtype, np.integer):
+        raise ValueError(f"indices must be integers or a boolean mask; found values of type {indices.dtype}.")
+    outside = indices[(indices < 0) | (indices >= n)]
+    if len(outside):
+        raise ValueError(f"indices: {_some(outside.tolist())} out of range; the model has rows 0 to {n - 1}.")
+    rows, counts = np.unique(indices, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"indices: {_some(rows[counts > 1].tolist())} occur more than once.")
+    return rows
+
+
+def _from_ids(ids, known):
+    if known is None:
+        raise ValueError("ids: the rows of this model have none; give ids= to fit and partial_fit, or use positions.")
+    ids = [ids] if isinstance(ids, str | bytes) or np.ndim(ids) == 0 else list(ids)
+    place = {each: i for i, each in enumerate(known)}
+    unknown = [each for each in ids if each not in place]
+    if unknown:
+        raise ValueError(f"ids: no row of the model has {_some(unknown)}.")
+    rows = np.array(sorted(place[each] for each in ids), int)
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError(f"ids: {_some(each for each, count in Counter(ids).items() if count > 1)} occur twice.")
+    return rows
+
+
+def _some(values, most=5):
+    """The first few of the values, for a message."""
+    values = list(values)
+    return ", ".join(map(repr, values[:most])) + (", ..." if len(values) > most else "")

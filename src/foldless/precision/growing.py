@@ -1,0 +1,327 @@
+"""P of samples that come and go: an explicit inverse under bordering and Schur complements.
+
+P, G and Omega = (Q' M^-1 Q)^-1 are blocks of one symmetric matrix, the inverse of the bordered system Z:
+
+    H = Z^-1 = [ M  Q ; Q'  0 ]^-1 = [ P  G' ; G  -Omega ]
+
+Learning t samples borders Z by b = [m; q'] (their columns of M and of Q') and the corner mu:
+
+    u = H b = [c; d],   s = mu - b' u,   H <- [ H + u s^-1 u',  -u s^-1 ; -s^-1 u',  s^-1 ] = H + v D v',
+    v = [u; -I] w'  for  s^-1 = w' D w:  w = L^-1 and D = I by the Cholesky factor of s, or its eigenvectors where M is
+    indefinite.
+
+Forgetting samples te is the Schur complement H <- H - h h_te,te^-1 h' with h = H[:, te]; their rows are zero then. Both
+are symmetric updates of low rank in place: half of a matrix is read for each product, half of one read and written for
+the update. (Kim, Drake & Park, section 4, reach O(n^2) by QR updating.)
+
+**Rounding.** H carries errors of the size eps |H|, which a small s would amplify. Z is therefore kept as well, and what
+an update is made of is put back into the equations: with r = b - Z u, one step of refinement gives u + H r and
+
+    s = mu - b' u - r' u       (the error of u enters squared)
+
+``drift`` is the largest relative residual |b - Z u| / |b| met since the factorisation, before refinement.
+
+**Storage.** Z and H lie in the two triangles of one array with room to spare. Samples own slots of it, unpenalised
+columns the first ones. A forgotten sample's slot is wiped and used again. ``Growing`` shows the slots in the order of
+the samples.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import LinAlgError, eigh
+
+from foldless._array import (
+    NotPositiveDefiniteError,
+    add_signed_,
+    cholesky_,
+    lower_solve,
+    require_memory,
+    symmetric_times,
+)
+from foldless.precision._base import Explicit, Precision, SingularBlockError
+
+REFINE = 512  # relative residual, in units of rounding, from which a step of refinement is worth its product
+
+
+class StaleError(RuntimeError):
+    """The matrix behind a :class:`Growing` has been updated since: it shows samples that are gone."""
+
+
+class _Square:
+    """H in the lower triangle of a (size, size + 1) array, Z in the upper one of its last ``size`` columns."""
+
+    def __init__(self, size, dtype, n_columns):
+        self.q, self.version, self.drift, self.tolerance = n_columns, 0, 0.0, 0.0
+        self.free = list(range(size))
+        self._allocate(size, dtype)
+
+    def _allocate(self, size, dtype):
+        require_memory((size, size + 1), dtype, "the matrix P with room to grow")
+        self.array = np.zeros((size, size + 1), dtype, order="F")
+        self.H, self.Z = self.array[:, :-1], self.array[:, 1:]
+
+    def __len__(self):
+        return len(self.array)
+
+    def reserve(self, t):
+        """Room for t slots more: the square grows by an eighth, so that growth costs O(n) per sample."""
+        if len(self.free) >= t:
+            return
+        old, size = self.array, len(self)
+        more = max(64, size // 8, t - len(self.free))
+        self._allocate(size + more, old.dtype)
+        self.array[:size, : size + 1] = old
+        self.free += range(size, size + more)
+
+    def compact(self, slots):
+        """Only these slots and those of the unpenalised columns, in a smaller array; their new numbers."""
+        kept = np.sort(np.concatenate([np.arange(self.q), slots]))
+        old_H, old_Z, size = self.H, self.Z, len(kept)
+        self._allocate(size + max(64, size // 8), old_H.dtype)
+        for new, slot in enumerate(kept):
+            self.H[new:size, new] = old_H[kept[new:], slot]
+            self.Z[: new + 1, new] = old_Z[kept[: new + 1], slot]
+        self.free = list(range(size, len(self)))
+        return np.searchsorted(kept, slots)
+
+    def wipe(self, slot):
+        """Zeros in the place of a slot."""
+        self.array[slot] = 0.0
+        self.H[slot:, slot] = 0.0
+        self.Z[: slot + 1, slot] = 0.0
+        self.free.append(slot)
+
+    def times_H(self, X):
+        return symmetric_times(self.H, X, lower=True)
+
+    def times_Z(self, X):
+        return symmetric_times(self.Z, X, lower=False)
+
+    def columns_of_H(self, slots):
+        """H[:, slots] from its lower triangle."""
+        below = np.arange(len(self))[:, None] >= slots
+        return np.asfortranarray(np.where(below, self.H[:, slots], self.H[slots].T))
+
+    def entries_of_H(self, i, j):
+        return self.H[np.maximum(i, j), np.minimum(i, j)]
+
+    def residual(self, b, u):
+        """b - Z u, whether it is worth a step of refinement, and its size noted."""
+        r = b - self.times_Z(u)
+        size = float(np.abs(r).max(initial=0.0) / np.abs(b).max(initial=np.finfo(b.dtype).tiny))
+        self.drift = max(self.drift, size)
+        return r, size > REFINE * np.finfo(b.dtype).eps
+
+
+class Growing(Precision):
+    """P, or J of rows and basis functions, whose sites come and go."""
+
+    def __init__(self, square, slots, alpha, *, definite=True):
+        self._held, self._slots, self.alpha, self.definite = square, slots, alpha, definite
+        self.version, self.n = square.version, len(slots)
+        self.choice = f"growing: explicit P of {self.n} rows, updated as rows come and go"
+
+    @classmethod
+    def of(cls, P: Explicit, Omega, M, Q, tolerance):
+        """The same P, ready to grow, with the M and Q it comes from."""
+        q, n = P.G.shape
+        square = _Square(q + n + max(64, n // 8), P.P.dtype, q)
+        square.tolerance = tolerance
+        slots = np.arange(q, q + n)
+        square.H[:q, :q] = -np.tril(Omega)
+        square.H[slots, :q] = P.G.T
+        square.Z[:q, slots] = Q.T
+        for j, slot in enumerate(slots):  # column by column: the triangles share their array
+            square.H[slot : q + n, slot] = P.P[j, j:]
+            square.Z[q : slot + 1, slot] = M[j, : j + 1]
+        del square.free[: q + n]
+        return cls(square, slots, P.alpha, definite=P.definite)
+
+    @property
+    def current(self):
+        """Whether the matrix is still the one of these sites."""
+        return self.version == self._held.version
+
+    @property
+    def _square(self):
+        if not self.current:
+            raise StaleError("P has learnt or forgotten samples since")
+        return self._held
+
+    @property
+    def drift(self):
+        """Largest relative residual met in updates since the factorisation."""
+        return self._held.drift
+
+    @property
+    def tolerance(self):
+        """Drift that asks for a new factorisation."""
+        return self._held.tolerance
+
+    def at_sites(self, rows):
+        """The same matrix for some of its sites."""
+        return self._now(self._slots[rows])
+
+    def _now(self, slots):
+        """The square as it is now, at these slots."""
+        return Growing(self._held, slots, self.alpha, definite=self.definite)
+
+    # -- the verbs of P --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def G(self):
+        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
+        return np.ascontiguousarray(self._square.H[self._slots, : self._held.q].T)
+
+    def _scattered(self, Y, head=None):
+        """Y at its slots, and ``head`` at those of the unpenalised columns."""
+        full = np.zeros((len(self._square), Y.shape[1]), Y.dtype, order="F")
+        full[self._slots] = Y
+        if head is not None:
+            full[: len(head)] = head
+        return full
+
+    def apply(self, Y):
+        """P Y for Y of shape (n, m)."""
+        return self._square.times_H(self._scattered(Y))[self._slots]
+
+    @cached_property
+    def _diagonal(self):
+        return self._square.H.diagonal()[self._slots]
+
+    def diagonal(self):
+        """diag P, shape (n,)."""
+        return self._diagonal
+
+    def columns(self, rows):
+        """P[:, rows]."""
+        return self._square.columns_of_H(self._slots[rows])[self._slots]
+
+    def block(self, rows):
+        """P[rows, rows]."""
+        return self._square.entries_of_H(self._slots[rows][:, None], self._slots[rows])
+
+    def diagonal_blocks(self, rows):
+        """P[rows_i, rows_i] for each row_i of ``rows`` (k, t), shape (k, t, t)."""
+        slots = self._slots[rows]
+        return self._square.entries_of_H(slots[:, :, None], slots[:, None, :])
+
+    def explicit(self):
+        """The same P as an n x n array."""
+        require_memory((self.n, self.n), self._held.H.dtype, "the matrix P")
+        return Explicit(self.block(np.arange(self.n)), self.G, self.alpha, definite=self.definite)
+
+    # -- samples come and go ---------------------------------------------------------------------------------------
+
+    def border(self, m, q, corner):
+        """The update that learns t sites with columns m (n, t) of M, rows q (t, columns) of Q, and this corner of M."""
+        square = self._square
+        square.reserve(len(q))
+        b = self._scattered(m, q.T)
+        u = square.times_H(b)
+        r, refine = square.residual(b, u)
+        s = corner - b.T @ u - r.T @ u
+        if refine:
+            u += square.times_H(r)
+        # What the subtraction leaves below its own rounding is no number.
+        floor = 4 * np.finfo(s.dtype).eps * np.abs(corner.diagonal()).max()
+        return Border(self, b, corner, u, *_halved((s + s.T) / 2, self.definite, floor))
+
+    def removal(self, rows):
+        """The update that forgets these sites."""
+        square, slots = self._square, self._slots[rows]
+        h, unit = square.columns_of_H(slots), np.zeros((len(square), len(slots)), square.H.dtype, order="F")
+        unit[slots, np.arange(len(slots))] = 1.0
+        r, refine = square.residual(unit, h)
+        if refine:
+            h += square.times_H(r)
+        try:
+            return Removal(self, rows, h, *_halved((h[slots] + h[slots].T) / 2, self.definite, 0.0))
+        except LinAlgError:
+            raise SingularBlockError.of(rows, self.n) from None
+
+
+@dataclass(frozen=True)
+class Border:
+    """What is known about t new sites before they are learnt: b, mu, u and s^-1 = w' D w."""
+
+    precision: Growing
+    b: np.ndarray
+    corner: np.ndarray
+    u: np.ndarray
+    w: np.ndarray
+    signs: np.ndarray
+
+    def solution(self, A, B, residual):
+        """A of all sites, old ones first, and B, for new sites whose targets differ from their fits by ``residual``."""
+        e = _inner(self, residual)
+        return np.vstack([A - self.u[self.precision._slots] @ e, e]), B - self.u[: len(B)] @ e
+
+    def learn(self, order=None):
+        """P of all sites, old ones first unless ``order`` rearranges them; the old one can no longer be used."""
+        square, t = self.precision._square, len(self.signs)
+        slots = np.array(square.free[:t])
+        v = np.asfortranarray(self.u @ self.w.T)
+        v[slots] = -self.w.T
+        square.version += 1
+        add_signed_(square.H, v, self.signs)
+        for column, slot in zip(self.b.T, slots, strict=True):
+            square.Z[:slot, slot], square.Z[slot, slot:] = column[:slot], column[slot:]
+        square.Z[np.minimum.outer(slots, slots), np.maximum.outer(slots, slots)] = self.corner
+        del square.free[:t]
+        slots = np.concatenate([self.precision._slots, slots])
+        return self.precision._now(slots if order is None else slots[order])
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What is known about t sites before they are forgotten: h = H[:, te] and h_te,te^-1 = w' D w."""
+
+    precision: Growing
+    rows: np.ndarray
+    h: np.ndarray
+    w: np.ndarray
+    signs: np.ndarray
+
+    def solution(self, A, B):
+        """A of the other sites, and B."""
+        E = _inner(self, A[self.rows])
+        return np.delete(A - self.h[self.precision._slots] @ E, self.rows, axis=0), B - self.h[: len(B)] @ E
+
+    def forget(self):
+        """P of the other sites; the old one can no longer be used."""
+        square, slots = self.precision._square, self.precision._slots
+        v = np.asfortranarray(self.h @ self.w.T)
+        square.version += 1
+        add_signed_(square.H, v, -self.signs)
+        for slot in slots[self.rows]:
+            square.wipe(slot)
+        slots = np.delete(slots, self.rows)
+        if len(square.free) > 64 + len(square) // 2:
+            slots = square.compact(slots)
+        return self.precision._now(slots)
+
+
+def _inner(update, Y):
+    """w' D w Y."""
+    return update.w.T @ (update.signs[:, None] * (update.w @ Y))
+
+
+def _halved(s, definite, floor):
+    """w and D = diag(signs) with s^-1 = w' D w."""
+    if len(s) == 1:
+        value = s[0, 0]
+        if not (value > floor if definite else abs(value) > floor):
+            raise NotPositiveDefiniteError(f"Schur complement {value:.3g}")
+        return 1.0 / np.sqrt(np.abs(s)), np.sign(s[0])
+    if definite:
+        L = cholesky_(np.array(s, order="C"))
+        if L.diagonal().min() ** 2 <= floor:
+            raise NotPositiveDefiniteError("Schur complement lost in rounding")
+        return lower_solve(L, np.eye(len(s), dtype=s.dtype)), np.ones(len(s), s.dtype)
+    e, U = eigh(s)
+    if np.abs(e).min() <= max(floor, np.finfo(s.dtype).eps * np.abs(e).max()):
+        raise NotPositiveDefiniteError("Schur complement lost in rounding")
+    return U.T / np.sqrt(np.abs(e))[:, None], np.sign(e)
