@@ -23,7 +23,7 @@ from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from common import at_least, at_most, best_time, best_times, load, markdown, parser, report, summary, timed
-from foldless.estimators._adaptive import AdaptiveKDA
+from foldless import AdaptiveKDA
 from foldless.kernels import RBF, Linear
 from foldless.minimum_norm import MinimumNorm
 from thresholds import partitions

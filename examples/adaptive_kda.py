@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from foldless.estimators._adaptive import AdaptiveKDA
+from foldless import AdaptiveKDA
 
 # Read from a damaged table with a digit too many in the second row (... 9 4 1 4). The last one is taken for the stray
 # one: like the classes of the text, these are "nonlinearly separable", and are so because of the twelfth point.

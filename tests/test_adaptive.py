@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from foldless import reference
+from foldless import AdaptiveKDA, reference
 from foldless.estimators import _adaptive
-from foldless.estimators._adaptive import AdaptiveKDA
 from foldless.kernels import resolve
 from foldless.minimum_norm import MinimumNorm, RankError, pseudo_solve
 

@@ -1,7 +1,5 @@
 """Adaptive kernel discriminant analysis: KDA/RMSE that learns and forgets rows (Kim, Drake & Park 2006)."""
 
-import warnings
-from contextlib import contextmanager
 from numbers import Real
 
 import numpy as np
@@ -9,16 +7,16 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foldless.estimators._base import CHUNK, check_option
-from foldless.estimators._classifier import labels
+from foldless.estimators._classifier import join_labels, labels, named_classes
 from foldless.estimators._rows import check_ids, positions
+from foldless.estimators._state import all_or_nothing, check_unchanged, warn_of_few_rows
 from foldless.kernels import Linear, Precomputed, check_symmetric, resolve
 from foldless.minimum_norm import MinimumNorm, pseudo_solve
 
 REFRESH = 1000  # updates after which the factors are made anew: their backward error is then some 50 eps
-FEW = 20  # rows from which a width for the kernel can hardly be told
 MANY = 24  # rows that leave one by one as slowly as new factors are made, at n from 500 to 2000
 
 
@@ -67,7 +65,7 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from foldless.estimators._adaptive import AdaptiveKDA
+    >>> from foldless import AdaptiveKDA
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = (X - X.mean(0)) / X.std(0)
     >>> model = AdaptiveKDA(gamma=0.03).fit(X[:400], y[:400])
@@ -114,8 +112,8 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         -------
         self : object
         """
-        with _all_or_nothing(self):
-            return self._start(X, y, ids, [])
+        with all_or_nothing(self):
+            return self._start(X, y, ids, None)
 
     def partial_fit(self, X, y, classes=None, *, ids=None):
         """Learn more rows; the model then equals one fitted to all of its rows. The first call may be this one.
@@ -134,14 +132,14 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         -------
         self : object
         """
-        named = [] if classes is None else column_or_1d(classes)
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             if not self.__sklearn_is_fitted__():
-                return self._start(X, y, ids, np.unique(named))._warn_of_few_rows()
+                self._start(X, y, ids, classes)
+                warn_of_few_rows(self, self.kernel_, self.X_fit_.shape[0], stacklevel=2)
+                return self
             self._check_updates("partial_fit")
             X, y = self._validated(X, y, reset=False)
-            named = np.unique(_join_labels(self._named, named))
-            _check_named(y, classes)
+            named = np.unique(join_labels(self._named, named_classes(y, classes)))
             ids = check_ids(ids, X.shape[0], self.ids_)
             if sp.issparse(X) != sp.issparse(self.X_fit_):
                 X = sp.csr_matrix(X) if sp.issparse(self.X_fit_) else X.toarray()
@@ -150,7 +148,7 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
                 factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
             stack = sp.vstack if sp.issparse(X) else np.concatenate
             ids = None if ids is None else self.ids_ + ids
-            return self._accept(stack([self.X_fit_, X]), _join_labels(self._y, y), ids, named, factors)
+            return self._accept(stack([self.X_fit_, X]), join_labels(self._y, y), ids, named, factors)
 
     def forget(self, indices=None, *, ids=None):
         """Forget rows; the model then equals one that never saw them.
@@ -179,16 +177,15 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         stay = np.delete(np.arange(n), rows)
         factors = self._factors.remove(rows) if len(rows) <= MANY else None
         kept = None if self.ids_ is None else [self.ids_[i] for i in stay]
-        with _all_or_nothing(self):
+        with all_or_nothing(self):
             return self._accept(self.X_fit_[stay], self._y[stay], kept, self._named, factors)
 
-    def _start(self, X, y, ids, named):
+    def _start(self, X, y, ids, classes):
         """The first rows: parameters are read here and hold until the next ``fit``."""
         check_option("targets", self.targets, ("pm1", "fisher"))
         if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool) or not 0 <= self.alpha < np.inf:
             raise ValueError(f"alpha={self.alpha!r} must be a finite number >= 0, for instance 1.0.")
         X, y = self._validated(X, y, reset=True)
-        _check_named(y, named if len(named) else None)
         if self.kernel == "precomputed":
             if X.shape[0] != X.shape[1]:
                 raise ValueError(
@@ -198,7 +195,7 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
             check_symmetric(X, "the precomputed kernel")
         self.kernel_ = resolve(self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0, eta=self.eta)
         self._settings, self._alpha, self._coding = self.get_params(), float(self.alpha), self.targets
-        return self._accept(X.copy(), y, check_ids(ids, X.shape[0], []), named, None)
+        return self._accept(X.copy(), y, check_ids(ids, X.shape[0], []), named_classes(y, classes), None)
 
     def _validated(self, X, y, reset):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
@@ -207,7 +204,7 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
 
     def _accept(self, X, y, ids, named, factors):
         """The state for these rows; ``factors`` is None where they are to be made from the kernel."""
-        classes, codes = np.unique(_join_labels(y, named), return_inverse=True)
+        classes, codes = np.unique(join_labels(y, named), return_inverse=True)
         codes = codes[: len(y)]
         if len(classes) < 2:
             raise ValueError(
@@ -234,21 +231,7 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
             )
         if self._alpha == 0:
             raise ValueError(f"{method}: alpha=0 (KDA/MSE) can only be fitted; use alpha > 0, for instance 1e-7.")
-        changed = [name for name, value in self._settings.items() if not np.array_equal(value, getattr(self, name))]
-        if changed:
-            raise ValueError(
-                f"{', '.join(changed)}: changed since the model was fitted; updates continue that fit. Set the old"
-                " values, or fit again."
-            )
-
-    def _warn_of_few_rows(self):
-        if isinstance(self.gamma, str) and hasattr(self.kernel_, "gamma") and self.X_fit_.shape[0] < FEW:
-            warnings.warn(
-                f"gamma={self.gamma!r} is resolved from the {self.X_fit_.shape[0]} rows of the first partial_fit and"
-                f" stays: {self.kernel_!r}. Give a number, or start with fit or partial_fit on more rows.",
-                stacklevel=3,
-            )
-        return self
+        check_unchanged(self, self._settings)
 
     @property
     def _factors(self):
@@ -387,18 +370,6 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         return tags
 
 
-@contextmanager
-def _all_or_nothing(estimator):
-    """A call that fails leaves the estimator as it was."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
 def _coded(fits, counts, coding):
     """Fits of the targets from fits of the class indicators, (..., c), and the rows of each class in the training part.
 
@@ -417,22 +388,3 @@ def _coded(fits, counts, coding):
 
 def _flat(columns):
     return columns[:, 0] if columns.shape[1] == 1 else columns
-
-
-def _join_labels(old, new):
-    """Labels in one array; numbers and strings do not mix, since NumPy would turn the numbers into strings."""
-    old, new = np.asarray(old), np.asarray(new)
-    if not len(old) or not len(new):
-        return new if len(new) else old
-    if (old.dtype.kind in "OUST") != (new.dtype.kind in "OUST"):
-        raise ValueError(f"labels of different kinds: {old[0]!r} and {new[0]!r}; use one kind of labels throughout.")
-    return np.concatenate([old, new])
-
-
-def _check_named(y, classes):
-    if classes is None:
-        return
-    _join_labels(y, classes)
-    missing = np.setdiff1d(y, np.asarray(classes)).tolist()
-    if missing:
-        raise ValueError(f"classes={list(classes)!r} lacks {missing[0]!r}, which y holds; name all labels or none.")

@@ -14,6 +14,7 @@ from sklearn.utils import check_array, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from foldless.estimators._rows import check_ids
+from foldless.estimators._state import all_or_nothing
 from foldless.kernels import Linear, Precomputed, check_symmetric, resolve
 from foldless.problem import Problem
 
@@ -48,17 +49,9 @@ class KernelMachine(BaseEstimator):
         -------
         self : object
         """
-        before = vars(self).copy()
-        try:
+        with all_or_nothing(self):
             X, y, weights = self._validated(X, y, sample_weight)
             return self._fit_task(self._make_task(X, y, weights), weights, confounds, ids)
-        except BaseException:
-            self._restore(before)  # a fit that fails leaves an earlier one as it was
-            raise
-
-    def _restore(self, before):
-        vars(self).clear()
-        vars(self).update(before)
 
     def _fit_task(self, task, weights, confounds, ids):
         """Solve a task of validated data and store it, with all that later updates continue from."""

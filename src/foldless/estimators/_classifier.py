@@ -26,14 +26,14 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
     """Base of the classifiers: labels, class weights, probabilities."""
 
     def _make_task(self, X, y, weights, classes=None):
-        self._named_classes = _checked_classes(classes)
-        return self._coded_task(_checked_labels(y), weights, X.dtype, lambda total: self._problem(X, total, weights))
+        y = _checked_labels(y)
+        self._named_classes = named_classes(y, classes)
+        return self._coded_task(y, weights, X.dtype, lambda total: self._problem(X, total, weights))
 
     def _more_task(self, task, y, base, classes, problem):
-        if classes is not None:
-            self._named_classes = _union(self._named_classes, _checked_classes(classes))
         y = y if y.ndim == 1 and y.dtype.kind in "iubUS" else _checked_labels(y)  # whole numbers and strings are fine
-        labels = np.concatenate([self.classes_[task.codes], y])
+        self._named_classes = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
+        labels = join_labels(self.classes_[task.codes], y)
         return self._coded_task(labels, base, problem.dtype, problem.weighted_by)
 
     def _fewer_task(self, task, kept, base, problem):
@@ -42,7 +42,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
 
     def _coded_task(self, y, weights, dtype, problem):
         """The task of labels y; ``problem`` makes the Problem of the weights of all rows."""
-        classes = np.unique(y) if self._named_classes is None else _union(self._named_classes, y)
+        classes = np.unique(join_labels(y, self._named_classes))
         codes = np.searchsorted(classes, y)
         self.classes_ = classes
         if len(classes) < 2:
@@ -50,7 +50,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
                 f"y holds one class only ({classes[0]!r}); {type(self).__name__} needs at least two classes."
                 " In a stream, name them all in partial_fit(classes=...)."
             )
-        if weights is not None and self._named_classes is None and np.unique(codes[weights > 0]).size < 2:
+        if weights is not None and not len(self._named_classes) and np.unique(codes[weights > 0]).size < 2:
             raise ValueError("sample_weight leaves one class only; at least two classes need rows of positive weight.")
         base = np.ones(len(codes), dtype) if weights is None else weights
         factors = self._class_factors(np.bincount(codes, weights=base, minlength=len(classes)))
@@ -222,13 +222,24 @@ def _checked_labels(y):
     return y
 
 
-def _checked_classes(classes):
-    return None if classes is None else np.unique(column_or_1d(classes))
+def named_classes(y, classes):
+    """Labels that ``partial_fit(classes=...)`` names; they must be all that y holds, or none."""
+    if classes is None:
+        return y[:0]
+    classes = column_or_1d(classes)
+    missing = np.setdiff1d(join_labels(y, classes)[: len(y)], classes).tolist()
+    if missing:
+        raise ValueError(f"classes={list(classes)!r} lacks {missing[0]!r}, which y holds; name all labels or none.")
+    return classes
 
 
-def _union(classes, y):
-    """All labels of both, sorted; None stands for none."""
-    return np.unique(y) if classes is None else np.union1d(classes, y)
+def join_labels(old, new):
+    """Labels in one array; numbers and strings do not mix, since NumPy would turn the numbers into strings."""
+    if not len(old) or not len(new):
+        return new if len(new) else old
+    if (old.dtype.kind in "OUST") != (new.dtype.kind in "OUST"):
+        raise ValueError(f"labels of different kinds: {old[0]!r} and {new[0]!r}; use one kind of labels throughout.")
+    return np.concatenate([old, new])
 
 
 def labels(decision, classes):

@@ -5,9 +5,6 @@ parameters resolved by the first ``fit``. Everything is checked and computed bef
 leaves the model as it was.
 """
 
-import warnings
-from collections.abc import Mapping
-
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
@@ -16,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from foldless import certificate, influence, updates
 from foldless.estimators._base import KernelMachine
 from foldless.estimators._rows import check_ids, positions
+from foldless.estimators._state import all_or_nothing, check_unchanged, warn_of_few_rows
 from foldless.kernels import Precomputed, check_symmetric
-
-FEW = 20  # rows from which a width for the kernel can hardly be told
 
 
 class OnlineMachine(KernelMachine):
@@ -38,8 +34,7 @@ class OnlineMachine(KernelMachine):
 
     def _learn(self, X, y, *, classes=None, sample_weight=None, confounds=None, ids=None):
         """``partial_fit`` of every estimator; the first one is a fit."""
-        before = vars(self).copy()
-        try:
+        with all_or_nothing(self):
             if not self.__sklearn_is_fitted__():
                 return self._begin(X, y, classes, sample_weight, confounds, ids)
             self._check_frozen()
@@ -60,20 +55,12 @@ class OnlineMachine(KernelMachine):
             if ids is not None:
                 self.ids_ = [*self.ids_, *ids]
             return self
-        except BaseException:
-            self._restore(before)
-            raise
 
     def _begin(self, X, y, classes, sample_weight, confounds, ids):
         self._refuse_balanced()
         X, y, weights = self._validated(X, y, sample_weight, least=1)
         task = self._make_task(X, y, weights, classes)
-        if isinstance(self.gamma, str) and hasattr(task.problem.kernel, "gamma") and task.problem.n < FEW:
-            warnings.warn(
-                f"gamma={self.gamma!r} is resolved from the {task.problem.n} rows of the first partial_fit and stays:"
-                f" {task.problem.kernel!r}. Give a number, or start with fit or partial_fit on more rows.",
-                stacklevel=4,
-            )
+        warn_of_few_rows(self, task.problem.kernel, task.problem.n, stacklevel=4)
         return self._fit_task(task, weights, confounds, ids)
 
     def _new_rows(self, X, y):
@@ -147,8 +134,7 @@ class OnlineMachine(KernelMachine):
         self._check_frozen()
         kept = np.delete(np.arange(task.problem.n), rows)
         base = None if self._base_weights is None else self._base_weights[kept]
-        before = vars(self).copy()
-        try:
+        with all_or_nothing(self):
             new = self._fewer_task(task, kept, base, task.problem.subset(kept).at(shift=None))
             whole = self._current()
             if whole is None or not np.array_equal(new.problem.root_w, task.problem.root_w[kept]):
@@ -162,21 +148,13 @@ class OnlineMachine(KernelMachine):
             if isinstance(new.problem.kernel, Precomputed):
                 self.n_features_in_ = new.problem.n
             return self
-        except BaseException:
-            self._restore(before)
-            raise
 
     # -- state -----------------------------------------------------------------------------------------------------
 
     def _check_frozen(self):
         """Updates continue a fit: what it was made with must be what it is still asked for."""
         self._refuse_balanced()
-        changed = [name for name, value in self._settings.items() if not _same(value, getattr(self, name))]
-        if changed:
-            raise ValueError(
-                f"{', '.join(changed)}: changed since the model was fitted; updates continue that fit. Set the old"
-                " values, or fit again."
-            )
+        check_unchanged(self, self._settings)
 
     def _refuse_balanced(self):
         if isinstance(getattr(self, "class_weight", None), str):
@@ -240,12 +218,6 @@ class OnlineMachine(KernelMachine):
         whole = self._loo().whole
         inherited = ("gamma",) if isinstance(self.gamma, str) and hasattr(whole.problem.kernel, "gamma") else ()
         return certificate.compare(whole, self._fitted_task.Y, self._n_forgotten, inherited)
-
-
-def _same(a, b):
-    if isinstance(a, Mapping) or isinstance(b, Mapping):
-        return a == b
-    return a is b or np.array_equal(a, b)
 
 
 def _as_stored(X, stored):

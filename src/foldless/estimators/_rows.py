@@ -5,6 +5,7 @@ rows and stay. Both are checked whole before anything is changed.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -67,9 +68,12 @@ def positions(indices, ids, n, known):
 def _from_ids(ids, known):
     if known is None:
         raise ValueError("ids: the rows of this model have none; give ids= to fit and partial_fit, or use positions.")
-    ids = [ids] if isinstance(ids, str | bytes) or np.ndim(ids) == 0 else list(ids)
+    ids = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str | bytes) else [ids]
     place = {each: i for i, each in enumerate(known)}
-    unknown = [each for each in ids if each not in place]
+    try:
+        unknown = [each for each in ids if each not in place]
+    except TypeError:
+        raise ValueError("ids must be hashable values such as integers or strings.") from None
     if unknown:
         raise ValueError(f"ids: no row of the model has {_some(unknown)}.")
     rows = np.array(sorted(place[each] for each in ids), int)
