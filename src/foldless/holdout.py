@@ -250,6 +250,12 @@ class Solution(Model):
         self.choice = joint.choice
         return self
 
+    def on(self, problem):
+        """The same solution in a problem that differs in rows of weight 0."""
+        other = copy(self)
+        other.problem, other.rows = problem, problem.active
+        return other
+
     @property
     def current(self):
         """Whether P is still that of these rows: a growing one may have learnt or forgotten some since."""

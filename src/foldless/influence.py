@@ -12,12 +12,16 @@ forgotten takes its basis function along: two sites of J (``foldless.holdout``),
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless.precision import SingularBlockError
+
 ENTRIES = 2**20  # entries of an intermediate array
 
 
 def effects(whole):
     """Absolute change of the sum of squared leave-one-out residuals of the other rows, for every row, shape (n,)."""
     n, J = len(whole.rows), whole.joint
+    if n - 2 < whole.problem.Q.shape[1]:
+        raise SingularBlockError.of(range(2), n)
     own = whole.own_sites(np.arange(n)[:, None])  # left out by leave-one-out
     gone = np.arange(len(whole.joint_A)).reshape(-1, n).T  # forgotten
     A, D = whole.joint_A[own], J.diagonal_blocks(own)
@@ -30,14 +34,22 @@ def effects(whole):
         C = J.columns(gone[mine].ravel())[own].reshape(*own.shape, len(mine), -1)
         A_left = A[:, None] - np.einsum("jaib,ibm->jiam", C, E_gone[mine])
         taken = np.einsum("jaib,ibc,jdic->jiad", C, np.linalg.inv(D_gone[mine]), C, optimize=True)
-        loss = _squared(A_left, D[:, None] - taken, mine)
+        loss = _squared(A_left, D[:, None] - taken, mine, 64 * np.finfo(D.dtype).eps * D[:, None])
+        if not np.isfinite(loss).all():
+            raise SingularBlockError.of(range(2), n)
         effect[batch] = np.abs(loss.sum(0) - (press.sum() - press[batch]))
     return effect
 
 
-def _squared(A, D, mine):
-    """Squared leave-one-out residuals (n, k) for A (n, k, s, m) and D (n, k, s, s); 0 for a row without itself."""
+def _squared(A, D, mine, lost):
+    """Squared leave-one-out residuals (n, k) for A (n, k, s, m) and D (n, k, s, s); 0 for a row without itself.
+
+    Numbers of D up to ``lost`` are rounding: without both rows an unpenalised column is undetermined.
+    """
     self = mine, np.arange(len(mine))
     D[self], A[self] = np.eye(D.shape[-1], dtype=D.dtype), 0.0
-    E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
+    if D.shape[-1] > 1:
+        return np.square(np.linalg.solve(D, A)[:, :, 0]).sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        E = A / np.where(lost < D, D, 0.0)
     return np.square(E[:, :, 0]).sum(-1)

@@ -62,6 +62,7 @@ class Problem:
         """The same problem on these rows alone: kernel parameters, shift and all stay as they were resolved."""
         other = copy(self)
         other.X = self.X[rows][:, rows] if isinstance(self.kernel, Precomputed) else self.X[rows]
+        vars(other).pop("size", None)
         other.n, other.Q, other.root_w = len(rows), self.Q[rows], self.root_w[rows]
         other.active = other._functions = np.flatnonzero(other.root_w)
         return other
@@ -81,6 +82,7 @@ class Problem:
     def weighted_by(self, sample_weight):
         """The same rows with other weights."""
         other = copy(self)
+        vars(other).pop("size", None)
         other.root_w = _roots(sample_weight, self.n, self.dtype)
         other.active = other._functions = np.flatnonzero(other.root_w)
         return other
@@ -159,10 +161,14 @@ class Problem:
 
     def gram(self, rows, columns):
         """K[rows, columns]."""
+        if not isinstance(self.kernel, Precomputed):
+            require_memory((len(rows), len(columns)), self.dtype, "the kernel matrix")
+        return self._gram(rows, columns)
+
+    def _gram(self, rows, columns):
         if isinstance(self.kernel, Precomputed):
             K = self.X[rows][:, columns]
             return K.toarray() if sp.issparse(K) else np.ascontiguousarray(K)
-        require_memory((len(rows), len(columns)), self.dtype, "the kernel matrix")
         if rows is columns:
             return np.ascontiguousarray(self.kernel.gram(self._take(rows)))
         return self.kernel.gram(self._take(rows), self._take(columns))
@@ -287,10 +293,17 @@ class Problem:
         K, identity = self.root_w[rows][:, None] * self.gram(rows, rows), np.eye(len(rows), dtype=self.dtype)
         return np.block([[self.alpha * identity, K], [K.T, -identity]])
 
+    def condition(self, rows):
+        """The condition number of S + alpha I."""
+        S = self._whitened_gram(rows, self.root_w[rows][:, None])
+        S.flat[:: len(S) + 1] += self.alpha
+        sizes = np.abs(eigvalsh(S))
+        return float(sizes.max() / max(sizes.min(), np.finfo(S.dtype).tiny))
+
     def border(self, rows, new):
         """(columns, corner) by which M grows when the rows ``new`` are learnt; each brings a basis function, if any."""
         root, root_new = self.root_w[rows][:, None], self.root_w[new]
-        both = self.gram(new, np.concatenate([rows, new]))
+        both = self._gram(new, np.concatenate([rows, new]))
         K, own = both[:, : len(rows)].T, (both[:, len(rows) :] + both[:, len(rows) :].T) / 2
         identity = np.eye(len(new), dtype=self.dtype)
         if self.penalty == "rkhs":

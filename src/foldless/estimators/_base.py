@@ -57,10 +57,14 @@ class KernelMachine(BaseEstimator):
         """Solve a task of validated data and store it, with all that later updates continue from."""
         if confounds is not None:
             task = task.with_confounds(check_confounds(confounds, task.problem.n, task.problem.dtype))
-        self.ids_ = check_ids(ids, task.problem.n, ())
-        self._base_weights, self._n_forgotten, self._settings = weights, 0, self.get_params(deep=False)
+        self._remember(weights, check_ids(ids, task.problem.n, ()))
         holdout = task.holdout()
         return self._accept(task, holdout.whole, task.rule(holdout.whole), holdout)
+
+    def _remember(self, weights, ids):
+        """What updates continue from, besides the task: the caller's weights and ids, the parameters as they are."""
+        self._base_weights, self.ids_ = weights, ids
+        self._n_forgotten, self._settings = 0, self.get_params(deep=False)
 
     def _task(self, X, y, sample_weight):
         """Validated data as a Task; sets only the attributes that describe the input."""
@@ -149,7 +153,8 @@ class KernelMachine(BaseEstimator):
     def _fits(self, X, confounds=None):
         """Regression fits at new X, shape (n, m); the confounds' part is in them where confounds are given."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if not is_plain(self, X):
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         offset = self._offset + self._new_confounds(confounds, X) @ self._confound_B
         if self._weights is not None:
             return X @ self._weights + offset
@@ -231,6 +236,22 @@ def numbers(values):
     except (TypeError, ValueError):
         return None
     return array if np.isfinite(array).all() else None
+
+
+def is_plain(estimator, X):
+    """Whether scikit-learn's validation would find nothing to do: an array of the model's own kind.
+
+    It takes longer than a prediction or an update of one row.
+    """
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and len(X) > 0
+        and X.dtype == estimator._dual.dtype
+        and X.shape[1] == estimator.n_features_in_
+        and not hasattr(estimator, "feature_names_in_")
+        and bool(np.isfinite(X).all())
+    )
 
 
 def check_confounds(confounds, n, dtype):

@@ -28,22 +28,31 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
     def _make_task(self, X, y, weights, classes=None):
         y = _checked_labels(y)
         self._named_classes = named_classes(y, classes)
-        return self._coded_task(y, weights, X.dtype, lambda total: self._problem(X, total, weights))
+        return self._coded_task(*self._coded(y), weights, X.dtype, lambda total: self._problem(X, total, weights))
 
     def _more_task(self, task, y, base, classes, problem):
         y = y if y.ndim == 1 and y.dtype.kind in "iubUS" else _checked_labels(y)  # whole numbers and strings are fine
-        self._named_classes = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
+        if classes is not None:
+            self._named_classes = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
+        elif y.dtype.kind == self.classes_.dtype.kind and np.isin(y, self.classes_).all():
+            codes = np.concatenate([task.codes, np.searchsorted(self.classes_, y)])
+            return self._coded_task(self.classes_, codes, base, problem.dtype, problem.weighted_by)
         labels = join_labels(self.classes_[task.codes], y)
-        return self._coded_task(labels, base, problem.dtype, problem.weighted_by)
+        return self._coded_task(*self._coded(labels), base, problem.dtype, problem.weighted_by)
 
     def _fewer_task(self, task, kept, base, problem):
-        labels = self.classes_[task.codes[kept]]
-        return self._coded_task(labels, base, problem.dtype, problem.weighted_by)
+        classes, codes = self.classes_, task.codes[kept]
+        if not np.bincount(codes, minlength=len(classes)).all():
+            classes, codes = self._coded(classes[codes])
+        return self._coded_task(classes, codes, base, problem.dtype, problem.weighted_by)
 
-    def _coded_task(self, y, weights, dtype, problem):
-        """The task of labels y; ``problem`` makes the Problem of the weights of all rows."""
+    def _coded(self, y):
+        """All classes, those without rows included, and the place of each label among them."""
         classes = np.unique(join_labels(y, self._named_classes))
-        codes = np.searchsorted(classes, y)
+        return classes, np.searchsorted(classes, y)
+
+    def _coded_task(self, classes, codes, weights, dtype, problem):
+        """The task of labels ``classes[codes]``; ``problem`` makes the Problem of the weights of all rows."""
         self.classes_ = classes
         if len(classes) < 2:
             raise ValueError(

@@ -5,13 +5,15 @@ parameters resolved by the first ``fit``. Everything is checked and computed bef
 leaves the model as it was.
 """
 
+from copy import copy
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foldless import certificate, influence, updates
-from foldless.estimators._base import KernelMachine
+from foldless.estimators._base import KernelMachine, is_plain
 from foldless.estimators._rows import check_ids, positions
 from foldless.estimators._state import all_or_nothing, check_unchanged, warn_of_few_rows
 from foldless.kernels import Precomputed, check_symmetric
@@ -67,10 +69,12 @@ class OnlineMachine(KernelMachine):
         """New rows validated against those the model has."""
         problem = self._fitted_task.problem
         if not isinstance(problem.kernel, Precomputed):
+            if is_plain(self, X) and type(y) is np.ndarray and y.shape == (len(X),) and y.dtype.kind in "iubU":
+                return _as_stored(X, problem.X), y
             X, y = validate_data(
                 self, X, y, reset=False, accept_sparse="csr", dtype=problem.dtype, multi_output=True, y_numeric=False
             )
-            return (X if sp.issparse(X) == sp.issparse(problem.X) else _as_stored(X, problem.X)), y
+            return _as_stored(X, problem.X), y
         X = check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X")
         t = X.shape[0]
         if X.shape[1] != problem.n + t:
@@ -80,8 +84,15 @@ class OnlineMachine(KernelMachine):
             )
         X = _as_stored(X, problem.X)
         check_symmetric(X[:, problem.n :], "the precomputed kernel of the new rows")
-        self.n_features_in_ = problem.n + t
+        self._count_features(problem.n + t)
         return X, _as_targets(y, t)
+
+    def _count_features(self, n, kept=None):
+        """Columns of a precomputed kernel are rows of the model."""
+        self.n_features_in_ = n
+        names = vars(self).pop("feature_names_in_", None)
+        if names is not None and kept is not None:
+            self.feature_names_in_ = names[kept]
 
     def _joined_weights(self, sample_weight, X):
         """The caller's weights of all rows, None where no row ever had one."""
@@ -133,6 +144,8 @@ class OnlineMachine(KernelMachine):
             raise ValueError(f"forget would leave none of the {len(rows)} rows; make a new estimator instead.")
         self._check_frozen()
         kept = np.delete(np.arange(task.problem.n), rows)
+        if not task.problem.root_w[kept].any():
+            raise ValueError(f"forget would leave {len(kept)} rows, all of weight 0; make a new estimator instead.")
         base = None if self._base_weights is None else self._base_weights[kept]
         with all_or_nothing(self):
             new = self._fewer_task(task, kept, base, task.problem.subset(kept).at(shift=None))
@@ -146,7 +159,7 @@ class OnlineMachine(KernelMachine):
             if self.ids_ is not None:
                 self.ids_ = [self.ids_[i] for i in kept]
             if isinstance(new.problem.kernel, Precomputed):
-                self.n_features_in_ = new.problem.n
+                self._count_features(new.problem.n, kept)
             return self
 
     # -- state -----------------------------------------------------------------------------------------------------
@@ -184,8 +197,8 @@ class OnlineMachine(KernelMachine):
     def drift_(self):
         """Largest relative residual that updates met since P was last factorised, 0.0 after a fit.
 
-        P is factorised anew when it passes 1e-6 (or 100 eps cond(M) if that is more; float32: 1e-2). Updates refine
-        what they use, so coefficients are wrong by far less.
+        P is factorised anew when it passes 1e-10; with alpha below |K| / 1e4, where updates refine what they use and
+        coefficients are wrong by far less, when it passes 2e-7 or 100 eps |K| / alpha (float32: 1e-2).
         """
         check_is_fitted(self)
         whole = None if self._holdout is None else self._holdout.whole
@@ -215,9 +228,22 @@ class OnlineMachine(KernelMachine):
             With ``residual``, ``difference``, ``loo_difference``, the ``limit`` that rounding explains, and ``holds``;
             prints as a short text.
         """
-        whole = self._loo().whole
-        inherited = ("gamma",) if isinstance(self.gamma, str) and hasattr(whole.problem.kernel, "gamma") else ()
-        return certificate.compare(whole, self._fitted_task.Y, self._n_forgotten, inherited)
+        whole, task = self._loo().whole, self._fitted_task
+        new = updates.anew(task.problem, task.Y)
+        again = copy(self)._accept(task, new, self._rule)
+        return certificate.compare(
+            whole,
+            new,
+            self._stored(),
+            again._stored(),
+            n_forgotten=self._n_forgotten,
+            inherited=("gamma",) if isinstance(self.gamma, str) and hasattr(task.problem.kernel, "gamma") else (),
+        )
+
+    def _stored(self):
+        """The arrays that predictions are made of."""
+        weights = () if self._weights is None else (self._weights,)
+        return (self._dual, np.atleast_1d(self._offset), self._confound_B, *weights)
 
 
 def _as_stored(X, stored):

@@ -1,5 +1,6 @@
 """Streams without end: learn what comes, forget what is oldest or matters least, exactly."""
 
+from functools import reduce
 from numbers import Integral
 
 import numpy as np
@@ -9,6 +10,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.estimators._base import check_option
+from foldless.estimators._classifier import join_labels
+from foldless.estimators._state import all_or_nothing
 
 
 def _has(method):
@@ -96,16 +99,17 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         check_option("forget", self.forget, ("oldest", "least"))
         if not isinstance(self.max_samples, Integral) or self.max_samples < 2:
             raise ValueError(f"max_samples={self.max_samples!r} must be an integer of at least 2.")
-        if is_classifier(model):
-            seen = getattr(model, "classes_", np.asarray(y)[:0])
-            options["classes"] = np.unique(np.concatenate([seen, np.ravel(y), options.get("classes", seen[:0])]))
-        model.partial_fit(X, y, **options)
-        surplus = model.X_fit_.shape[0] - self.max_samples
-        if surplus > 0 and self.forget == "oldest":
-            model.forget(np.arange(surplus))
-        while surplus > 0 and self.forget == "least":
-            model.forget([int(np.argmin(model.forgetting_effects()))])
-            surplus -= 1
+        with all_or_nothing(model):
+            if is_classifier(model) and y is not None:
+                named = [np.ravel(labels) for labels in (y, options.pop("classes", None)) if labels is not None]
+                options["classes"] = np.unique(reduce(join_labels, [*named, getattr(model, "classes_", [])]))
+            model.partial_fit(X, y, **options)
+            surplus = model.X_fit_.shape[0] - self.max_samples
+            if surplus > 0 and self.forget == "oldest":
+                model.forget(np.arange(surplus))
+            while surplus > 0 and self.forget == "least":
+                model.forget([int(np.argmin(model.forgetting_effects()))])
+                surplus -= 1
         self.estimator_ = model
         return self
 

@@ -89,7 +89,17 @@ class Run:
             model = Moved(task.problem, model, train)
         if fitted.kernel == "precomputed":
             fitted.n_features_in_ = task.problem.n
+        fitted._remember(self._weights_of(task, train), None)
         return fitted._accept(task, model, rule)
+
+    def _weights_of(self, task, train):
+        """The caller's weights of the rows of ``task``: 0 for those that only lend their basis functions."""
+        weights = np.ones(len(self.y)) if self.sample_weight is None else np.asarray(self.sample_weight)
+        if task.problem.n == len(train):
+            return None if self.sample_weight is None else weights[train].astype(task.problem.dtype)
+        shown = np.zeros(task.problem.n, task.problem.dtype)
+        shown[train] = weights[train]
+        return shown
 
 
 class Moved(Model):

@@ -21,6 +21,10 @@ an update is made of is put back into the equations: with r = b - Z u, one step 
 
 ``drift`` is the largest relative residual |b - Z u| / |b| met since the factorisation, before refinement.
 
+Well-conditioned systems do without refinement: H then stays the exact inverse of a slightly wrong Z, errors grow
+slowly, and only every eighth update is put to the test. (Refining some updates and not others would be worse than
+either: it tears H and the wrong Z apart.)
+
 **Storage.** Z and H lie in the two triangles of one array with room to spare. Samples own slots of it, unpenalised
 columns the first ones. A forgotten sample's slot is wiped and used again. ``Growing`` shows the slots in the order of
 the samples.
@@ -42,7 +46,7 @@ from foldless._array import (
 )
 from foldless.precision._base import Explicit, Precision, SingularBlockError
 
-REFINE = 512  # relative residual, in units of rounding, from which a step of refinement is worth its product
+EVERY = 8  # how often an update is tested where none is refined
 
 
 class StaleError(RuntimeError):
@@ -53,7 +57,7 @@ class _Square:
     """H in the lower triangle of a (size, size + 1) array, Z in the upper one of its last ``size`` columns."""
 
     def __init__(self, size, dtype, n_columns):
-        self.q, self.version, self.drift, self.tolerance = n_columns, 0, 0.0, 0.0
+        self.q, self.version, self.drift = n_columns, 0, 0.0
         self.free = list(range(size))
         self._allocate(size, dtype)
 
@@ -107,12 +111,14 @@ class _Square:
     def entries_of_H(self, i, j):
         return self.H[np.maximum(i, j), np.minimum(i, j)]
 
-    def residual(self, b, u):
-        """b - Z u, whether it is worth a step of refinement, and its size noted."""
+    def refined(self, b, u):
+        """(u + H r, r' u) with the residual r = b - Z u, the size of which is noted; (u, 0) without refinement."""
+        if not self.refines and self.version % EVERY:
+            return u, 0.0
         r = b - self.times_Z(u)
         size = float(np.abs(r).max(initial=0.0) / np.abs(b).max(initial=np.finfo(b.dtype).tiny))
         self.drift = max(self.drift, size)
-        return r, size > REFINE * np.finfo(b.dtype).eps
+        return (u + self.times_H(r), r.T @ u) if self.refines else (u, 0.0)
 
 
 class Growing(Precision):
@@ -124,11 +130,11 @@ class Growing(Precision):
         self.choice = f"growing: explicit P of {self.n} rows, updated as rows come and go"
 
     @classmethod
-    def of(cls, P: Explicit, Omega, M, Q, tolerance):
-        """The same P, ready to grow, with the M and Q it comes from."""
+    def of(cls, P: Explicit, Omega, M, Q, *, tolerance, refines):
+        """The same P, ready to grow, with the M and Q it comes from, the drift to bear, and whether to refine."""
         q, n = P.G.shape
         square = _Square(q + n + max(64, n // 8), P.P.dtype, q)
-        square.tolerance = tolerance
+        square.tolerance, square.refines = tolerance, refines
         slots = np.arange(q, q + n)
         square.H[:q, :q] = -np.tril(Omega)
         square.H[slots, :q] = P.G.T
@@ -221,12 +227,11 @@ class Growing(Precision):
         square.reserve(len(q))
         b = self._scattered(m, q.T)
         u = square.times_H(b)
-        r, refine = square.residual(b, u)
-        s = corner - b.T @ u - r.T @ u
-        if refine:
-            u += square.times_H(r)
+        s, size = corner - b.T @ u, np.abs(corner.diagonal())
+        u, more = square.refined(b, u)
+        s = s - more
         # What the subtraction leaves below its own rounding is no number.
-        floor = 4 * np.finfo(s.dtype).eps * np.abs(corner.diagonal()).max()
+        floor = 4 * np.finfo(s.dtype).eps * size.max()
         return Border(self, b, corner, u, *_halved((s + s.T) / 2, self.definite, floor))
 
     def removal(self, rows):
@@ -234,11 +239,11 @@ class Growing(Precision):
         square, slots = self._square, self._slots[rows]
         h, unit = square.columns_of_H(slots), np.zeros((len(square), len(slots)), square.H.dtype, order="F")
         unit[slots, np.arange(len(slots))] = 1.0
-        r, refine = square.residual(unit, h)
-        if refine:
-            h += square.times_H(r)
+        size, tiny = np.abs(square.Z.diagonal()[slots]), np.finfo(h.dtype).tiny
+        h, _ = square.refined(unit, h)
+        floor = 16 * np.finfo(h.dtype).eps / max(size.max(), tiny)
         try:
-            return Removal(self, rows, h, *_halved((h[slots] + h[slots].T) / 2, self.definite, 0.0))
+            return Removal(self, rows, h, *_halved((h[slots] + h[slots].T) / 2, self.definite, floor))
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
 

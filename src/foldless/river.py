@@ -1,0 +1,365 @@
+"""The estimators in river's online evaluation: rows come as dictionaries, are predicted first and learnt then, exactly.
+
+river is optional. Its own wrapper of scikit-learn's estimators trains the object it is given (so that clones are born
+trained), has to be told all classes, knows no weights and needs probabilities of every classifier; here none of this
+is so. Features are matched by name; what cannot be matched is an error, for a kernel has no use for half a row.
+"""
+
+import math
+from collections import Counter, deque
+
+import numpy as np
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.utils.validation import has_fit_parameter
+
+from foldless.estimators import LSSVC, LSSVR
+
+try:
+    from river import base
+    from river.utils import dataframe
+except ImportError as error:
+    raise ImportError('foldless.river needs river 0.26 or later: pip install "foldless[river]"') from error
+
+__all__ = ["RiverClassifier", "RiverRegressor"]
+
+
+class _Adapter:
+    """Rows matched by name, and kept as long as they do not suffice for a first fit."""
+
+    def _begin(self, estimator, suits):
+        if not (suits(estimator) and hasattr(estimator, "partial_fit")):
+            kind = type(self).__name__.removeprefix("River").lower()
+            raise ValueError(
+                f"estimator={estimator!r} is no {kind} with partial_fit; {type(self).__name__} takes those of foldless."
+            )
+        self.estimator = estimator
+        self.model = self._names = None
+        self._waiting = deque(maxlen=getattr(estimator, "max_samples", None))  # no more than a window would hold
+
+    def _matrix(self, names, rows):
+        """Rows of numbers, their columns in the order of the features met first."""
+        known = self._names or names
+        place = {name: column for column, name in enumerate(names)}
+        if not known or place.keys() != set(known):
+            raise ValueError(
+                f"x lacks the features {_some(set(known) - place.keys())} and has unknown ones"
+                f" {_some(place.keys() - set(known))}; every row needs the features of the first one. river's"
+                " compose.Select chooses features, preprocessing.StatImputer fills gaps."
+            )
+        try:
+            X = np.array(rows, float)
+        except (TypeError, ValueError):
+            X = np.array(np.nan)
+        if not np.isfinite(X).all():
+            wrong = {name for name, column in zip(names, zip(*rows, strict=True), strict=True) if not _numeric(column)}
+            raise ValueError(
+                f"x: the features {_some(wrong)} hold something else than finite numbers. river's"
+                " preprocessing.OneHotEncoder(categories=...) encodes categories, preprocessing.StatImputer fills gaps."
+            )
+        return X[:, [place[name] for name in known]]
+
+    def _learn(self, names, rows, y, w):
+        X, w = self._matrix(names, rows), self._weights(w, len(rows))
+        rows = [*self._waiting, *zip(X, y, w, strict=True)]
+        if self.model is not None or self._suffice(rows):
+            X, y, w = map(np.array, zip(*rows, strict=True))
+            weights = {"sample_weight": w} if (w != 1).any() else {}
+            model = clone(self.estimator) if self.model is None else self.model
+            self.model = model.partial_fit(X, y, **weights, **self._named(y))
+            rows = []
+        self._waiting = deque(rows, self._waiting.maxlen)
+        self._names = self._names or list(names)
+
+    def _weights(self, w, n):
+        w = np.broadcast_to(np.asarray(w, float), n)
+        if not np.isfinite(w).all() or (w < 0).any():
+            raise ValueError(f"w={_some(set(w.tolist()))} must be finite and >= 0.")
+        if (w != 1).any() and not has_fit_parameter(self._inner, "sample_weight"):
+            raise ValueError(f"w: {type(self._inner).__name__} has no weights; leave w out, or use LSSVC.")
+        return w
+
+    @property
+    def _inner(self):
+        """The estimator itself, or the one in the window."""
+        return getattr(self.estimator, "estimator", self.estimator)
+
+    def _unit_test_skips(self):
+        """Checks of river in which features come and go."""
+        return {
+            "check_emerging_features",
+            "check_disappearing_features",
+            "check_radically_disappearing_features",
+            "check_learn_many_matches_learn_one",
+        }
+
+
+class RiverClassifier(_Adapter, base.MiniBatchClassifier):
+    """A classifier of foldless as a classifier of river.
+
+    After every step ``model`` equals the estimator fitted on the rows learnt so far, or on those a window holds.
+
+    Parameters
+    ----------
+    estimator : LSSVC, KernelFisherDiscriminant, AdaptiveKDA or a SlidingWindow of one
+        It is cloned, never trained itself. Give a number for ``gamma``. In an endless stream take a SlidingWindow: the
+        others hold all rows.
+    classes : sequence, default=None
+        Classes that exist. Without them rows wait until a second class shows up; new classes may always appear.
+        Calibration needs two rows of two classes in any case. While rows wait, class frequencies are predicted.
+
+    Attributes
+    ----------
+    model : the fitted estimator, with ``loo_score_`` and all; None before the first fit
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from foldless import LSSVC
+    >>> from foldless.estimators import SlidingWindow
+    >>> from foldless.river import RiverClassifier
+    >>> window = SlidingWindow(LSSVC(gamma=0.03), max_samples=200)
+    >>> model = preprocessing.StandardScaler() | RiverClassifier(window)
+    >>> accuracy = evaluate.progressive_val_score(datasets.Phishing().take(1000), model, metrics.Accuracy())
+    >>> round(accuracy.get(), 2)
+    0.89
+    >>> round(model["RiverClassifier"].model.loo_score_, 2)
+    0.9
+    """
+
+    def __init__(self, estimator, classes=None):
+        self.classes = classes
+        self._begin(estimator, is_classifier)
+
+    def learn_one(self, x, y, w=1.0):
+        """Learn a row.
+
+        Parameters
+        ----------
+        x : dict of numbers by feature name
+        y : label
+        w : float, default=1.0
+            Weight of the squared error, >= 0.
+        """
+        self._learn_labels(list(x), [list(x.values())], [y], w)
+
+    def learn_many(self, X, y, w=1.0):
+        """Learn rows at once, which gives the same model as one after the other.
+
+        Parameters
+        ----------
+        X : DataFrame
+        y : Series of labels
+        w : float or array-like of shape (n_samples,), default=1.0
+        """
+        frame = dataframe.into_frame(X)
+        self._learn_labels(frame.columns, frame.to_numpy(), list(y), w)
+
+    def predict_one(self, x):
+        """The label of a row; None before any row was learnt.
+
+        Parameters
+        ----------
+        x : dict of numbers by feature name
+        """
+        return self._labels(list(x), [list(x.values())])[0]
+
+    def predict_many(self, X):
+        """Labels of rows.
+
+        Parameters
+        ----------
+        X : DataFrame
+
+        Returns
+        -------
+        Series
+        """
+        frame = dataframe.into_frame(X)
+        return dataframe.to_native_series(self._labels(frame.columns, frame.to_numpy()), name=None, like=frame)
+
+    def predict_proba_one(self, x):
+        """Class probabilities of a row by label, for a calibrated estimator; none before any row was learnt.
+
+        Parameters
+        ----------
+        x : dict of numbers by feature name
+
+        Returns
+        -------
+        dict
+        """
+        classes, P = self._probabilities(list(x), [list(x.values())])
+        return dict(zip(classes, P[0].tolist(), strict=True))
+
+    def predict_proba_many(self, X):
+        """Class probabilities of rows, for a calibrated estimator.
+
+        Parameters
+        ----------
+        X : DataFrame
+
+        Returns
+        -------
+        DataFrame
+            One column for each class.
+        """
+        frame = dataframe.into_frame(X)
+        classes, P = self._probabilities(frame.columns, frame.to_numpy())
+        return dataframe.to_native_frame(dict(zip(classes, P.T, strict=True)), like=frame)
+
+    def _learn_labels(self, names, rows, y, w):
+        if any(label is None or label != label for label in y):
+            raise ValueError("y holds a missing label (None or NaN); learn only rows whose label is known.")
+        self._learn(names, rows, y, w)
+
+    def _named(self, y):
+        return {} if self.classes is None else {"classes": [*self.classes, *y.tolist()]}
+
+    def _suffice(self, rows):
+        counts = Counter(_counting(rows))
+        if getattr(self._inner, "calibration", None) is not None:
+            return sum(count > 1 for count in counts.values()) > 1
+        return bool(counts) and len(counts.keys() | set(self.classes or ())) > 1
+
+    def _labels(self, names, rows):
+        X = self._matrix(names, rows)
+        if self.model is None:
+            return [max(self._frequencies, key=self._frequencies.get, default=None)] * len(X)
+        return self.model.predict(X).tolist()
+
+    @property
+    def _frequencies(self):
+        """Shares of the classes among the rows that wait."""
+        counts = Counter(_counting(self._waiting))
+        return {label: count / counts.total() for label, count in counts.items()}
+
+    def _probabilities(self, names, rows):
+        X = self._matrix(names, rows)
+        if not hasattr(self.model or self.estimator, "predict_proba"):
+            raise NotImplementedError(
+                f"probabilities need an estimator with calibration='sigmoid' or 'isotonic'; found {self.estimator!r}."
+                " A metric of labels, such as Accuracy, does without."
+            )
+        if self.model is None:
+            shares = self._frequencies
+            return list(shares), np.tile(list(shares.values()), (len(X), 1))
+        return self.model.classes_.tolist(), self.model.predict_proba(X)
+
+    @property
+    def _multiclass(self):
+        return True
+
+    @classmethod
+    def _unit_test_params(cls):
+        yield {"estimator": LSSVC(gamma=0.1)}
+
+
+class RiverRegressor(_Adapter, base.MiniBatchRegressor):
+    """A regressor of foldless as a regressor of river.
+
+    After every step ``model`` equals the estimator fitted on the rows learnt so far, or on those a window holds.
+
+    Parameters
+    ----------
+    estimator : LSSVR or a SlidingWindow of it
+        It is cloned, never trained itself. Give a number for ``gamma``. In an endless stream take a SlidingWindow:
+        LSSVR holds all rows.
+
+    Attributes
+    ----------
+    model : the fitted estimator, with ``loo_score_`` and all; None before the first row
+
+    Examples
+    --------
+    >>> from river import datasets, evaluate, metrics, preprocessing
+    >>> from foldless import LSSVR
+    >>> from foldless.estimators import SlidingWindow
+    >>> from foldless.river import RiverRegressor
+    >>> window = SlidingWindow(LSSVR(gamma=0.1, alpha=0.01), max_samples=200)
+    >>> model = preprocessing.StandardScaler() | RiverRegressor(window)
+    >>> error = evaluate.progressive_val_score(datasets.TrumpApproval().take(500), model, metrics.MAE())
+    >>> round(error.get(), 2)
+    0.63
+    """
+
+    def __init__(self, estimator):
+        self._begin(estimator, is_regressor)
+
+    def learn_one(self, x, y, w=1.0):
+        """Learn a row.
+
+        Parameters
+        ----------
+        x : dict of numbers by feature name
+        y : float
+        w : float, default=1.0
+            Weight of the squared error, >= 0.
+        """
+        self._learn(list(x), [list(x.values())], [y], w)
+
+    def learn_many(self, X, y, w=1.0):
+        """Learn rows at once, which gives the same model as one after the other.
+
+        Parameters
+        ----------
+        X : DataFrame
+        y : Series of numbers
+        w : float or array-like of shape (n_samples,), default=1.0
+        """
+        frame = dataframe.into_frame(X)
+        self._learn(frame.columns, frame.to_numpy(), list(y), w)
+
+    def predict_one(self, x):
+        """The value of a row; 0.0 before any row was learnt, as everywhere in river.
+
+        Parameters
+        ----------
+        x : dict of numbers by feature name
+        """
+        return float(self._values(list(x), [list(x.values())])[0])
+
+    def predict_many(self, X):
+        """Values of rows.
+
+        Parameters
+        ----------
+        X : DataFrame
+
+        Returns
+        -------
+        Series
+        """
+        frame = dataframe.into_frame(X)
+        return dataframe.to_native_series(self._values(frame.columns, frame.to_numpy()), name=None, like=frame)
+
+    def _suffice(self, rows):
+        return bool(_counting(rows))
+
+    def _named(self, y):
+        return {}
+
+    def _values(self, names, rows):
+        X = self._matrix(names, rows)
+        return np.zeros(len(X)) if self.model is None else self.model.predict(X)
+
+    @classmethod
+    def _unit_test_params(cls):
+        yield {"estimator": LSSVR(gamma=0.1)}
+
+
+def _counting(rows):
+    """Targets of the rows of positive weight."""
+    return [target for _, target, weight in rows if weight > 0]
+
+
+def _numeric(values):
+    try:
+        return all(map(math.isfinite, values))
+    except TypeError:
+        return False
+
+
+def _some(values, most=5):
+    """The first few of the values in a fixed order, for a message."""
+    values = sorted(map(repr, values))
+    return f"[{', '.join([*values[:most], *(['...'] if len(values) > most else [])])}]"
