@@ -16,7 +16,9 @@ import numpy as np
 
 from foldless._array import NotPositiveDefiniteError
 from foldless.holdout import Solution
-from foldless.precision import Growing, LowRank
+from foldless.precision import Growing, LowRank, SingularBlockError
+
+WELL = 1e4  # |K| / alpha up to which updates need no refinement
 
 
 def anew(problem, Y):
@@ -66,7 +68,10 @@ def forget(whole, problem, Y, removed):
     if not _pays(problem, n - t, t):
         return anew(problem, Y)
     sites = removed if problem.penalty == "rkhs" else np.concatenate([removed, removed + n])
-    removal = growing(whole).removal(sites)
+    try:
+        removal = growing(whole).removal(sites)
+    except SingularBlockError:  # lost in rounding: a new factorisation solves it, or tells why not
+        return anew(problem, Y)
     A, B = removal.solution(whole.joint_A, whole.B)
     joint = removal.forget()
     if not same:
@@ -81,39 +86,38 @@ def growing(whole):
     problem, own = whole.problem, whole.own_precision
     if isinstance(own, LowRank):
         own = problem.dense(whole.rows)
-    M, Q = problem.system(whole.rows), whole.root * problem.Q[whole.rows]
-    care = _care(problem, M)
-    if problem.penalty == "rkhs":
-        return Growing.of(own.explicit(), own.Omega, M, Q, **care)
-    return Growing.of(whole.joint.explicit(), own.Omega, M, np.vstack([Q, np.zeros_like(Q)]), **care)
-
-
-def _care(problem, M):
-    """How much drift to bear before P is factorised anew, and whether to refine updates.
-
-    Both go by |K| / alpha, which is about cond(S + alpha I). J never squares K as S = K K' does, and bears a hundred
-    times as much. Measured: within these bounds, errors stay below max(1e-8, 100 eps cond(S + alpha I)).
-    """
-    n = len(M) if problem.penalty == "rkhs" else len(M) // 2
-    size, eps = float(np.linalg.norm(M[:n, len(M) - n :])), np.finfo(M.dtype).eps  # M = [alpha I, K; K', -I] for J
+    n, M, Q = len(whole.rows), problem.system(whole.rows), whole.root * problem.Q[whole.rows]
+    size = float(np.linalg.norm(M[:n, len(M) - n :]))  # of K; M = [alpha I, K; K', -I] for J
     if problem.penalty == "coef":
-        bound = 1e4 * eps * size**2 / problem.alpha
-    elif eps < 1e-10 and size <= 1e4 * problem.alpha:
-        return {"tolerance": 1e-10, "refines": False}
-    else:
-        bound = 1e2 * eps * size / problem.alpha
-    return {"tolerance": min(max(2e-7 if eps < 1e-10 else 1e-2, bound), 0.1), "refines": True}
+        joint = whole.joint.explicit()
+        return Growing.of(joint, own.Omega, M, np.vstack([Q, np.zeros_like(Q)]), entry=size / n, refines=True)
+    refines = M.dtype != np.float64 or size > WELL * problem.alpha
+    return Growing.of(own.explicit(), own.Omega, M, Q, entry=size / n, refines=refines)
 
 
 def _checked(whole, Y):
     """The solution, or one by a new factorisation where it has drifted too far."""
-    return whole if whole.joint.drift <= whole.joint.tolerance else anew(whole.problem, Y)
+    drift = whole.joint.drift * whole.own_precision.shrinkage()
+    return whole if drift <= _tolerance(whole) else anew(whole.problem, Y)
+
+
+def _tolerance(whole):
+    """Drift to bear: measured, so that errors stay below max(1e-8, 100 eps cond(S + alpha I)).
+
+    The condition is taken as |K| max(P_ii). J never squares K as S = K K' does, and bears a hundred times as much.
+    """
+    joint, eps = whole.joint, np.finfo(whole.Y.dtype).eps
+    if not joint.refines:
+        return 1e-10
+    size, largest = joint.entry * len(whole.rows), float(whole.own_precision.diagonal().max())
+    bound = 1e2 * eps * size * largest if whole.problem.penalty == "rkhs" else 1e4 * eps * size**2 * largest
+    return min(max(2e-7 if eps < 1e-10 else 1e-2, bound), 0.1)
 
 
 def _pays(problem, n, t):
     """Whether an update by t rows is cheaper than a new factorisation, n being the rows that stay."""
     r = problem.n_features(n + t)
-    few_features = r is not None and (6 * r * r <= n or problem.alpha < 1e-8 * problem.size)
+    few_features = r is not None and (6 * r * r <= n or problem.alpha < 1e-4 * problem.size)
     return 0 < 2 * t <= n and not few_features
 
 

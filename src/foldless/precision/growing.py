@@ -56,38 +56,45 @@ class StaleError(RuntimeError):
 class _Square:
     """H in the lower triangle of a (size, size + 1) array, Z in the upper one of its last ``size`` columns."""
 
-    def __init__(self, size, dtype, n_columns):
+    def __init__(self, size, dtype, n_columns, entry, refines):
+        self.entry, self.refines = entry, refines
         self.q, self.version, self.drift = n_columns, 0, 0.0
-        self.free = list(range(size))
-        self._allocate(size, dtype)
-
-    def _allocate(self, size, dtype):
-        require_memory((size, size + 1), dtype, "the matrix P with room to grow")
-        self.array = np.zeros((size, size + 1), dtype, order="F")
-        self.H, self.Z = self.array[:, :-1], self.array[:, 1:]
+        self.array, self.free, self.peak = _blank(size, dtype), list(range(size)), np.zeros(size, dtype)
 
     def __len__(self):
         return len(self.array)
+
+    @property
+    def H(self):
+        """The inverse, its lower triangle."""
+        return self.array[:, :-1]
+
+    @property
+    def Z(self):
+        """The system, its upper triangle."""
+        return self.array[:, 1:]
 
     def reserve(self, t):
         """Room for t slots more: the square grows by an eighth, so that growth costs O(n) per sample."""
         if len(self.free) >= t:
             return
-        old, size = self.array, len(self)
+        size = len(self)
         more = max(64, size // 8, t - len(self.free))
-        self._allocate(size + more, old.dtype)
-        self.array[:size, : size + 1] = old
-        self.free += range(size, size + more)
+        grown = _blank(size + more, self.array.dtype)
+        grown[:size, : size + 1] = self.array
+        self.peak = np.concatenate([self.peak, np.zeros(more, grown.dtype)])
+        self.array, self.free = grown, [*self.free, *range(size, size + more)]
 
     def compact(self, slots):
         """Only these slots and those of the unpenalised columns, in a smaller array; their new numbers."""
         kept = np.sort(np.concatenate([np.arange(self.q), slots]))
         old_H, old_Z, size = self.H, self.Z, len(kept)
-        self._allocate(size + max(64, size // 8), old_H.dtype)
+        self.array = _blank(size + max(64, size // 8), old_H.dtype)
         for new, slot in enumerate(kept):
             self.H[new:size, new] = old_H[kept[new:], slot]
             self.Z[: new + 1, new] = old_Z[kept[: new + 1], slot]
-        self.free = list(range(size, len(self)))
+        self.free, peak = list(range(size, len(self))), self.peak[kept]
+        self.peak = np.concatenate([peak, np.zeros(len(self.free), peak.dtype)])
         return np.searchsorted(kept, slots)
 
     def wipe(self, slot):
@@ -95,6 +102,7 @@ class _Square:
         self.array[slot] = 0.0
         self.H[slot:, slot] = 0.0
         self.Z[: slot + 1, slot] = 0.0
+        self.peak[slot] = 0.0
         self.free.append(slot)
 
     def times_H(self, X):
@@ -121,6 +129,11 @@ class _Square:
         return (u + self.times_H(r), r.T @ u) if self.refines else (u, 0.0)
 
 
+def _blank(size, dtype):
+    require_memory((size, size + 1), dtype, "the matrix P with room to grow")
+    return np.zeros((size, size + 1), dtype, order="F")
+
+
 class Growing(Precision):
     """P, or J of rows and basis functions, whose sites come and go."""
 
@@ -130,11 +143,13 @@ class Growing(Precision):
         self.choice = f"growing: explicit P of {self.n} rows, updated as rows come and go"
 
     @classmethod
-    def of(cls, P: Explicit, Omega, M, Q, *, tolerance, refines):
-        """The same P, ready to grow, with the M and Q it comes from, the drift to bear, and whether to refine."""
+    def of(cls, P: Explicit, Omega, M, Q, *, entry, refines):
+        """The same P, ready to grow, with the M and Q it comes from.
+
+        ``entry`` is the mean size of entries of K; ``refines`` says whether updates are refined.
+        """
         q, n = P.G.shape
-        square = _Square(q + n + max(64, n // 8), P.P.dtype, q)
-        square.tolerance, square.refines = tolerance, refines
+        square = _Square(q + n + max(64, n // 8), P.P.dtype, q, entry, refines)
         slots = np.arange(q, q + n)
         square.H[:q, :q] = -np.tril(Omega)
         square.H[slots, :q] = P.G.T
@@ -162,9 +177,23 @@ class Growing(Precision):
         return self._held.drift
 
     @property
-    def tolerance(self):
-        """Drift that asks for a new factorisation."""
-        return self._held.tolerance
+    def entry(self):
+        """Mean size of the entries of K."""
+        return self._held.entry
+
+    @property
+    def refines(self):
+        """Whether updates are refined."""
+        return self._held.refines
+
+    def shrinkage(self):
+        """Largest ratio of what a P_ii has been since the factorisation to what it is now.
+
+        Errors are of the size that P had: forgetting a row whose twin stays can leave little else of P_ii.
+        """
+        size, peak = np.abs(self.diagonal()), self._square.peak
+        peak[self._slots] = np.maximum(peak[self._slots], size)
+        return float((peak[self._slots] / np.maximum(size, np.finfo(size.dtype).tiny)).max(initial=1.0))
 
     def at_sites(self, rows):
         """The same matrix for some of its sites."""
@@ -230,6 +259,8 @@ class Growing(Precision):
         s, size = corner - b.T @ u, np.abs(corner.diagonal())
         u, more = square.refined(b, u)
         s = s - more
+        if not np.isfinite(s).all():
+            raise NotPositiveDefiniteError("Schur complement overflows")
         # What the subtraction leaves below its own rounding is no number.
         floor = 4 * np.finfo(s.dtype).eps * size.max()
         return Border(self, b, corner, u, *_halved((s + s.T) / 2, self.definite, floor))
@@ -241,7 +272,7 @@ class Growing(Precision):
         unit[slots, np.arange(len(slots))] = 1.0
         size, tiny = np.abs(square.Z.diagonal()[slots]), np.finfo(h.dtype).tiny
         h, _ = square.refined(unit, h)
-        floor = 16 * np.finfo(h.dtype).eps / max(size.max(), tiny)
+        floor = 16 * np.finfo(h.dtype).eps * max(1.0 / max(size.max(), tiny), np.abs(h[slots].diagonal()).max())
         try:
             return Removal(self, rows, h, *_halved((h[slots] + h[slots].T) / 2, self.definite, floor))
         except LinAlgError:
