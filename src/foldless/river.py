@@ -1,8 +1,8 @@
 """The estimators in river's online evaluation: rows come as dictionaries, are predicted first and learnt then, exactly.
 
 river is optional. Its own wrapper of scikit-learn's estimators trains the object it is given (so that clones are born
-trained), has to be told all classes, knows no weights and needs probabilities of every classifier; here none of this
-is so. Features are matched by name; what cannot be matched is an error, for a kernel has no use for half a row.
+trained), has to be told all classes and takes no weights; here none of this is so. Features are matched by name; what
+cannot be matched is an error, for a kernel has no use for half a row.
 """
 
 import math
