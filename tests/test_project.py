@@ -44,6 +44,7 @@ LAYERS = [
     "estimators",
     "model_selection",
     "inspection",
+    "river",
 ]
 FORBIDDEN = {
     "readout": {"holdout", "problem", "precision", "kernels"},
@@ -97,6 +98,8 @@ def test_every_module_opens_with_what_it_computes():
         "estimators._fisher",
         "estimators._one_against_all",
         "estimators._window",
+        "estimators._adaptive",
+        "minimum_norm",
         "model_selection._validation",
         "model_selection._pairs",
         "model_selection._search",
@@ -144,7 +147,15 @@ def test_public_names_have_docstrings_and_examples(name, thing):
 
 
 @pytest.mark.parametrize(
-    "kind", [foldless.LSSVC, foldless.LSSVR, foldless.KernelFisherDiscriminant, foldless.FoldlessSearchCV]
+    "kind",
+    [
+        foldless.LSSVC,
+        foldless.LSSVR,
+        foldless.KernelFisherDiscriminant,
+        foldless.FoldlessSearchCV,
+        foldless.AdaptiveKDA,
+        foldless.estimators.SlidingWindow,
+    ],
 )
 def test_docstrings_describe_every_parameter_in_order(kind):
     documented = re.findall(r"^(\w+) : ", inspect.getdoc(kind).split("Attributes\n")[0], flags=re.M)

@@ -168,9 +168,15 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         ndarray of shape (n_samples, n_classes)
         """
         fits = self._fits(X, confounds)
+        return self._calibrated_rule().proba(fits)
+
+    def _calibrated_rule(self):
+        """The rule with probabilities, which updates leave to the first call that asks for them."""
         if self._rule.calibrator is None:
-            raise ValueError(f"calibration={self.calibration!r} was set after fit; fit again to get probabilities.")
-        return self._rule.proba(fits)
+            if self._fitted_task.calibration is None:
+                raise ValueError(f"calibration={self.calibration!r} was set after fit; fit again to get probabilities.")
+            self._rule = self._fitted_task.rule(self._loo().whole)
+        return self._rule
 
     @available_if(_has_calibration)
     def predict_log_proba(self, X, confounds=None):
@@ -207,7 +213,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         ndarray of shape (n_samples, n_classes)
         """
         holdout = self._loo()
-        return self._fitted_task.loo_outputs(holdout, self._rule, "proba")
+        return self._fitted_task.loo_outputs(holdout, self._calibrated_rule(), "proba")
 
     def loo_predict(self):
         """Label of every training row by the model fitted without it.

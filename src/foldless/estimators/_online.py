@@ -61,6 +61,7 @@ class OnlineMachine(KernelMachine):
     def _begin(self, X, y, classes, sample_weight, confounds, ids):
         self._refuse_balanced()
         X, y, weights = self._validated(X, y, sample_weight, least=1)
+        X, y = self._owned(X, y)
         task = self._make_task(X, y, weights, classes)
         warn_of_few_rows(self, task.problem.kernel, task.problem.n, stacklevel=4)
         return self._fit_task(task, weights, confounds, ids)
@@ -189,7 +190,7 @@ class OnlineMachine(KernelMachine):
         holdout = task.holdout()
         holdout.whole = whole
         self._base_weights = base
-        self._accept(task, whole, task.rule(whole), holdout)
+        self._accept(task, whole, task.rule(whole, probabilities=False), holdout)  # calibrated when first asked for
 
     # -- evidence --------------------------------------------------------------------------------------------------
 
@@ -230,7 +231,7 @@ class OnlineMachine(KernelMachine):
         """
         whole, task = self._loo().whole, self._fitted_task
         new = updates.anew(task.problem, task.Y)
-        again = copy(self)._accept(task, new, self._rule)
+        again = copy(self)._accept(task, new, task.rule(new, probabilities=False))
         return certificate.compare(
             whole,
             new,
@@ -241,9 +242,10 @@ class OnlineMachine(KernelMachine):
         )
 
     def _stored(self):
-        """The arrays that predictions are made of."""
-        weights = () if self._weights is None else (self._weights,)
-        return (self._dual, np.atleast_1d(self._offset), self._confound_B, *weights)
+        """The arrays that decisions are made of."""
+        rule = self._rule
+        more = [each for each in (self._weights, *(rule.moments or ())) if each is not None]
+        return [self._dual, np.atleast_1d(self._offset), self._confound_B, np.atleast_1d(rule.cut), *more]
 
 
 def _as_stored(X, stored):

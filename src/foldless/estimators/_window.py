@@ -35,7 +35,8 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         Rows to hold at most.
     forget : {"oldest", "least"}, default="oldest"
         Which rows go: those learnt first, or one by one the row whose absence changes the squared leave-one-out
-        residuals of the others least (O(n^2) for each row; not with AdaptiveKDA).
+        residuals of the others least (O(n^2) for each row; not with AdaptiveKDA). The latter suits steady streams with
+        clean labels: rows of influence stay, wrong and outdated ones among them.
 
     Attributes
     ----------
@@ -99,10 +100,14 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         check_option("forget", self.forget, ("oldest", "least"))
         if not isinstance(self.max_samples, Integral) or self.max_samples < 2:
             raise ValueError(f"max_samples={self.max_samples!r} must be an integer of at least 2.")
+        if self.forget == "least" and not hasattr(model, "forgetting_effects"):
+            raise ValueError(f"forget='least' needs forgetting_effects, which {type(model).__name__} does not have.")
         with all_or_nothing(model):
             if is_classifier(model) and y is not None:
-                named = [np.ravel(labels) for labels in (y, options.pop("classes", None)) if labels is not None]
-                options["classes"] = np.unique(reduce(join_labels, [*named, getattr(model, "classes_", [])]))
+                given = [np.ravel(np.asarray(each)) for each in (y, options.pop("classes", None)) if each is not None]
+                known, labels = getattr(model, "classes_", given[0][:0]), reduce(join_labels, given)
+                if not np.isin(labels, known).all():  # once named, classes stay
+                    options["classes"] = np.unique(join_labels(known, labels))
             model.partial_fit(X, y, **options)
             surplus = model.X_fit_.shape[0] - self.max_samples
             if surplus > 0 and self.forget == "oldest":
@@ -128,6 +133,11 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     def n_features_in_(self):
         """Number of features."""
         return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        """Names of the features, where the rows had any."""
+        return self.estimator_.feature_names_in_
 
     def predict(self, X):
         """Predictions of the estimator.
@@ -200,5 +210,5 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.target_tags = inner.target_tags
-        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
         return tags
