@@ -36,6 +36,7 @@ bench: $(VENV)/.base
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/tuning.py
 	$(BIN)/python benchmarks/permutation.py
+	$(BIN)/python benchmarks/online.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 from sklearn import model_selection as refits
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold, StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
@@ -106,8 +107,37 @@ def chance(X, y, model):
     print(f"\n   the {few} permuted scores equal scikit-learn's: {equal}\n")
 
 
+def come_and_go(X, y, model):
+    """The last hundred rows learnt one by one, the first hundred forgotten, beside refits."""
+    print("6. Rows come and go: learn 100 rows one by one, forget the 100 oldest, leave-one-out after each\n")
+    start, n = 100, len(X) - 100
+    model = clone(model).fit(X[:n], y[:n])
+
+    def updated():
+        for i in range(n, len(X)):
+            model.partial_fit(X[i : i + 1], y[i : i + 1]).loo_score_  # noqa: B018
+        for _ in range(start):
+            model.forget([0]).loo_score_  # noqa: B018
+        return model
+
+    def refitted():
+        rows = [slice(0, i + 1) for i in range(n, len(X))] + [slice(i + 1, None) for i in range(start)]
+        return [clone(model).fit(X[each], y[each]) for each in rows][-1]
+
+    ours, fast = clock(updated)
+    theirs, slow = clock(refitted)
+    gap = np.abs(ours.decision_function(X) - theirs.decision_function(X)).max()
+    rows = [
+        ("partial_fit and forget", f"{ours.loo_score_:.4f}", f"{fast:.2f} s"),
+        ("200 refits, without their leave-one-out", f"{theirs.loo_score_:.4f}", f"{slow:.2f} s"),
+        ("largest difference of their decisions", f"{gap:.0e}", f"{slow / fast:.1f} times faster"),
+    ]
+    show(rows, (f"{n} to {len(X)} rows and back", "LOO accuracy", "time"))
+    print("\n   " + str(ours.unlearning_certificate()).replace("\n", "\n   ") + "\n")
+
+
 def main():
-    """Print the five tables."""
+    """Print the six tables."""
     X, y = load_breast_cancer(return_X_y=True)
     X = (X - X.mean(0)) / X.std(0)
     print(f"\nfoldless on the breast cancer data: {len(X)} rows, {X.shape[1]} features, 2 classes\n")
@@ -145,7 +175,9 @@ def main():
     show(rows, ("estimate", "value"))
     print(f"\n   path: {foldless.explain(model, X, y, cv=10)}\n")
     chance(X, y, model)
-    print("docs/tuning.md says which search and which criterion to take when, docs/permutation.md what is tested.\n")
+    come_and_go(X, y, model)
+    print("docs/tuning.md says which search and which criterion to take when, docs/permutation.md what is tested,")
+    print("docs/online.md how rows come and go.\n")
 
 
 if __name__ == "__main__":

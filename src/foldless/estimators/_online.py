@@ -70,7 +70,7 @@ class OnlineMachine(KernelMachine):
         """New rows validated against those the model has."""
         problem = self._fitted_task.problem
         if not isinstance(problem.kernel, Precomputed):
-            if is_plain(self, X) and type(y) is np.ndarray and y.shape == (len(X),) and y.dtype.kind in "iubU":
+            if is_plain(self, X) and _is_plain_target(y, len(X)):
                 return _as_stored(X, problem.X), y
             X, y = validate_data(
                 self, X, y, reset=False, accept_sparse="csr", dtype=problem.dtype, multi_output=True, y_numeric=False
@@ -246,6 +246,12 @@ class OnlineMachine(KernelMachine):
         rule = self._rule
         more = [each for each in (self._weights, *(rule.moments or ())) if each is not None]
         return [self._dual, np.atleast_1d(self._offset), self._confound_B, np.atleast_1d(rule.cut), *more]
+
+
+def _is_plain_target(y, n):
+    if type(y) is not np.ndarray or y.shape != (n,):
+        return False
+    return y.dtype.kind in "iubU" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))
 
 
 def _as_stored(X, stored):
