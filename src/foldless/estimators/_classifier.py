@@ -34,9 +34,11 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         y = y if y.ndim == 1 and y.dtype.kind in "iubUS" else _checked_labels(y)  # whole numbers and strings are fine
         if classes is not None:
             self._named_classes = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
-        elif y.dtype.kind == self.classes_.dtype.kind and np.isin(y, self.classes_).all():
-            codes = np.concatenate([task.codes, np.searchsorted(self.classes_, y)])
-            return self._coded_task(self.classes_, codes, base, problem.dtype, problem.weighted_by)
+        elif y.dtype.kind == self.classes_.dtype.kind:
+            places = np.searchsorted(self.classes_, y)
+            if np.array_equal(self.classes_[np.minimum(places, len(self.classes_) - 1)], y):  # no new ones
+                codes = np.concatenate([task.codes, places])
+                return self._coded_task(self.classes_, codes, base, problem.dtype, problem.weighted_by)
         labels = join_labels(self.classes_[task.codes], y)
         return self._coded_task(*self._coded(labels), base, problem.dtype, problem.weighted_by)
 

@@ -154,7 +154,8 @@ class OnlineMachine(KernelMachine):
             if whole is None or not np.array_equal(new.problem.root_w, task.problem.root_w[kept]):
                 whole = updates.anew(new.problem, new.Y)
             else:
-                whole = updates.forget(whole, new.problem, new.Y, np.flatnonzero(np.isin(whole.rows, rows)))
+                active = rows[task.problem.root_w[rows] > 0]
+                whole = updates.forget(whole, new.problem, new.Y, np.searchsorted(whole.rows, active))
             self._take_over(new, whole, base)
             self._n_forgotten += len(rows)
             if self.ids_ is not None:
