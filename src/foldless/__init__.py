@@ -1,6 +1,6 @@
 """foldless: exact cross-validation, tuning, permutation tests and updates of kernel classifiers at the price of a fit.
 
-    from foldless import AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant, LSSVC, LSSVR
+    from foldless import AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant, LSSVC, LSSVR, SlidingWindow
     from foldless.model_selection import cross_val_predict, cross_val_score, cross_validate, nested_cross_validate
     from foldless.model_selection import permutation_test_score, permutation_test_pattern
 
@@ -11,11 +11,19 @@ means.
 
 import importlib
 
-from foldless.estimators import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant
+from foldless.estimators import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant, SlidingWindow
 
 __version__ = "0.4.0"
 
-__all__ = ["LSSVC", "LSSVR", "AdaptiveKDA", "FoldlessSearchCV", "KernelFisherDiscriminant", "__version__"]
+__all__ = [
+    "LSSVC",
+    "LSSVR",
+    "AdaptiveKDA",
+    "FoldlessSearchCV",
+    "KernelFisherDiscriminant",
+    "SlidingWindow",
+    "__version__",
+]
 SUBMODULES = ("criteria", "inspection", "kernels", "model_selection", "reduction", "reference")
 
 

@@ -114,8 +114,7 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     Examples
     --------
     >>> from river import datasets, evaluate, metrics, preprocessing
-    >>> from foldless import LSSVC
-    >>> from foldless.estimators import SlidingWindow
+    >>> from foldless import LSSVC, SlidingWindow
     >>> from foldless.river import RiverClassifier
     >>> window = SlidingWindow(LSSVC(gamma=0.03), max_samples=200)
     >>> model = preprocessing.StandardScaler() | RiverClassifier(window)
@@ -273,7 +272,7 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     --------
     >>> from river import datasets, evaluate, metrics, preprocessing
     >>> from foldless import LSSVR
-    >>> from foldless.estimators import SlidingWindow
+    >>> from foldless import SlidingWindow
     >>> from foldless.river import RiverRegressor
     >>> window = SlidingWindow(LSSVR(gamma=0.1, alpha=0.01), max_samples=200)
     >>> model = preprocessing.StandardScaler() | RiverRegressor(window)

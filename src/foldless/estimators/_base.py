@@ -51,15 +51,15 @@ class KernelMachine(BaseEstimator):
         """
         with all_or_nothing(self):
             X, y, weights = self._validated(X, y, sample_weight)
-            X, y = self._owned(X, y)
+            X, y, weights = self._owned(X, y, weights)
             return self._fit_task(self._make_task(X, y, weights), weights, confounds, ids)
 
-    def _owned(self, X, y):
+    def _owned(self, X, y, weights):
         """Copies: updates continue from these rows, whatever the caller writes into the arrays by then.
 
         A precomputed kernel matrix is not copied; it is the largest array of all.
         """
-        return (X if self.kernel == "precomputed" else X.copy()), y.copy()
+        return (X if self.kernel == "precomputed" else X.copy()), y.copy(), None if weights is None else weights.copy()
 
     def _fit_task(self, task, weights, confounds, ids):
         """Solve a task of validated data and store it, with all that later updates continue from."""

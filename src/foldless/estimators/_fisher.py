@@ -68,6 +68,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     confound_coef_ : what each confound adds to the decision function where confounds are given, as ``coef_`` for
         features; any kernel, only after ``fit`` with confounds
     holder_ : str, how P was held and why
+    ids_ : list of the ids of the training rows, or None
+    drift_ : float, largest residual met by updates since P was factorised
     loo_score_ : float, exact leave-one-out accuracy
     n_features_in_, feature_names_in_ : as in scikit-learn
 

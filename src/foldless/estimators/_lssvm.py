@@ -56,6 +56,8 @@ class LSSVC(KernelClassifier):
     kernel_ : the kernel with its resolved parameters
     confound_coef_ : ndarray of shape (n_problems, n_confounds), only after ``fit`` with confounds
     holder_ : str, how P was held and why
+    ids_ : list of the ids of the training rows, or None
+    drift_ : float, largest residual met by updates since P was factorised
     loo_score_ : float, exact leave-one-out accuracy
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -144,6 +146,8 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     kernel_ : the kernel with its resolved parameters
     confound_coef_ : ndarray of shape (n_confounds,) or (n_outputs, n_confounds), only after ``fit`` with confounds
     holder_ : str, how P was held and why
+    ids_ : list of the ids of the training rows, or None
+    drift_ : float, largest residual met by updates since P was factorised
     loo_score_ : float, exact leave-one-out R2
     n_features_in_, feature_names_in_ : as in scikit-learn
 

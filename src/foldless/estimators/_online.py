@@ -61,7 +61,7 @@ class OnlineMachine(KernelMachine):
     def _begin(self, X, y, classes, sample_weight, confounds, ids):
         self._refuse_balanced()
         X, y, weights = self._validated(X, y, sample_weight, least=1)
-        X, y = self._owned(X, y)
+        X, y, weights = self._owned(X, y, weights)
         task = self._make_task(X, y, weights, classes)
         warn_of_few_rows(self, task.problem.kernel, task.problem.n, stacklevel=4)
         return self._fit_task(task, weights, confounds, ids)

@@ -48,8 +48,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
-    >>> from foldless import LSSVC
-    >>> from foldless.estimators import SlidingWindow
+    >>> from foldless import LSSVC, SlidingWindow
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = scale(X)
     >>> model = SlidingWindow(LSSVC(gamma=0.03), max_samples=200)

@@ -158,6 +158,7 @@ class Growing(Precision):
             square.H[slot : q + n, slot] = P.P[j, j:]
             square.Z[q : slot + 1, slot] = M[j, : j + 1]
         del square.free[: q + n]
+        square.peak[slots] = np.abs(P.P.diagonal())
         return cls(square, slots, P.alpha, definite=P.definite)
 
     @property
