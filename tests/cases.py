@@ -17,7 +17,7 @@ from sklearn.model_selection import (
 )
 
 from foldless import kernels
-from foldless.precision import Factored, LowRank, Spectrum
+from foldless.precision import Factored, Growing, LowRank, Spectrum
 from foldless.problem import Problem
 
 RTOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 2e-3}
@@ -121,6 +121,21 @@ CASES = list(dict.fromkeys(CASES))
 NAMES = [str(case) for case in CASES]
 
 
+def grown(S, Q, alpha):
+    """P of some rows that has learnt the others and a stranger, and forgotten the stranger."""
+    n = len(S)
+    order, M = np.random.default_rng(6).permutation(n), S + alpha * np.eye(n, dtype=S.dtype)
+    first, rest = order[: 2 * n // 3], order[2 * n // 3 :]
+    start = Factored(S[np.ix_(first, first)], Q[first], alpha)
+    M_first = np.ascontiguousarray(M[np.ix_(first, first)])
+    P = Growing.of(start.explicit(), start.Omega, M_first, Q[first], entry=1.0, refines=True)
+    P = P.border(S[first, :1] / 2, Q[:1], M[:1, :1]).learn()
+    to_rest = np.vstack([M[np.ix_(first, rest)], S[:1, rest] / 2])
+    P = P.border(to_rest, Q[rest], M[np.ix_(rest, rest)]).learn()
+    P = P.removal(np.array([len(first)])).forget()
+    return P.at_sites(np.argsort(order))
+
+
 def holders(S, Q, alpha):
     """The same P in every holder that can take a Gram matrix; LowRank from a factor of S."""
     s, V = np.linalg.eigh(S)
@@ -132,10 +147,11 @@ def holders(S, Q, alpha):
         "low rank": LowRank(Phi, Q, alpha),
         "low rank, alpha moved": LowRank(Phi, Q, alpha * 7).at(alpha),
         "explicit": Factored(S.copy(), Q, alpha).explicit(),
+        "growing": grown(S, Q, alpha),
     }
 
 
-HOLDERS = ["factored", "spectral", "low rank", "low rank, alpha moved", "explicit"]
+HOLDERS = ["factored", "spectral", "low rank", "low rank, alpha moved", "explicit", "growing"]
 
 
 def splitters(n, codes):
