@@ -97,21 +97,24 @@ def growing(whole):
 
 def _checked(whole, Y):
     """The solution, or one by a new factorisation where it has drifted too far."""
-    drift = whole.joint.drift * whole.own_precision.shrinkage()
-    return whole if drift <= _tolerance(whole) else anew(whole.problem, Y)
+    shrinkage, (tolerance, most) = whole.own_precision.shrinkage(), _bounds(whole)
+    fine = whole.joint.drift * shrinkage <= tolerance and shrinkage <= most
+    return whole if fine else anew(whole.problem, Y)
 
 
-def _tolerance(whole):
-    """Drift to bear: measured, so that errors stay below max(1e-8, 100 eps cond(S + alpha I)).
+def _bounds(whole):
+    """Drift and shrinkage to bear: measured, so that errors stay below max(1e-8, 100 eps cond(S + alpha I)).
 
     The condition is taken as |K| max(P_ii). J never squares K as S = K K' does, and bears a hundred times as much.
     """
     joint, eps = whole.joint, np.finfo(whole.Y.dtype).eps
     if not joint.refines:
-        return 1e-10
+        return 1e-10, 1e4
     size, largest = joint.entry * len(whole.rows), float(whole.own_precision.diagonal().max())
     bound = 1e2 * eps * size * largest if whole.problem.penalty == "rkhs" else 1e4 * eps * size**2 * largest
-    return min(max(2e-7 if eps < 1e-10 else 1e-2, bound), 0.1)
+    least = 2e-7 if eps < 1e-10 else 1e-2
+    tolerance = min(max(least, bound), 0.1)
+    return tolerance, 1e4 * tolerance / least
 
 
 def _pays(problem, n, t):
