@@ -46,12 +46,10 @@ def learn(whole, problem, Y):
     except NotPositiveDefiniteError:
         return anew(problem, Y)
     if not same:
-        return _checked(_solved(problem, white, border.learn(order)), Y)
-    target = np.zeros((len(q), white.shape[1]), white.dtype)
-    target[:t] = white[n:]
-    A, B = border.solution(whole.joint_A, whole.B, target - columns.T @ whole.joint_A - q @ whole.B)
-    A = A if order is None else A[order]
-    return _checked(Solution.known(problem, problem.active, white, border.learn(order), A, B), Y)
+        return _solved(problem, Y, white, border.learn(order))
+    e = _padded(white[n:], len(q)) - columns.T @ whole.joint_A - q @ whole.B
+    A, B = border.solution(whole.joint_A, whole.B, e)
+    return _solved(problem, Y, white, border.learn(order), A if order is None else A[order], B)
 
 
 def forget(whole, problem, Y, removed):
@@ -72,11 +70,10 @@ def forget(whole, problem, Y, removed):
         removal = growing(whole).removal(sites)
     except SingularBlockError:  # lost in rounding: a new factorisation solves it, or tells why not
         return anew(problem, Y)
-    A, B = removal.solution(whole.joint_A, whole.B)
-    joint = removal.forget()
     if not same:
-        return _checked(_solved(problem, white, joint), Y)
-    return _checked(Solution.known(problem, problem.active, white, joint, A, B), Y)
+        return _solved(problem, Y, white, removal.forget())
+    A, B = removal.solution(whole.joint_A, whole.B)
+    return _solved(problem, Y, white, removal.forget(), A, B)
 
 
 def growing(whole):
@@ -95,11 +92,19 @@ def growing(whole):
     return Growing.of(own.explicit(), own.Omega, M, Q, entry=size / n, refines=refines)
 
 
-def _checked(whole, Y):
-    """The solution, or one by a new factorisation where it has drifted too far."""
+def _solved(problem, Y, white, joint, A=None, B=None):
+    """The solution by an updated P or J: with A and B, or from targets that are not what they were.
+
+    Where it has drifted too far, the one by a new factorisation.
+    """
+    targets = _padded(white, joint.n)
+    if A is None:
+        A, B = joint.apply(targets), joint.G @ targets
+    A, B = joint.refined(A, B, targets)
+    whole = Solution.known(problem, problem.active, white, joint, A, B)
     shrinkage, (tolerance, most) = whole.own_precision.shrinkage(), _bounds(whole)
-    fine = whole.joint.drift * shrinkage <= tolerance and shrinkage <= most
-    return whole if fine else anew(whole.problem, Y)
+    fine = joint.drift * shrinkage <= tolerance and shrinkage <= most
+    return whole if fine else anew(problem, Y)
 
 
 def _bounds(whole):
@@ -133,8 +138,10 @@ def _same(before, now):
     return before.shape == now.shape and np.array_equal(before, now)
 
 
-def _solved(problem, white, joint):
-    """The solution for other targets than before."""
-    padded = np.zeros((joint.n, white.shape[1]), white.dtype)
-    padded[: len(white)] = white
-    return Solution.known(problem, problem.active, white, joint, joint.apply(padded), joint.G @ padded)
+def _padded(Y, n_sites):
+    """Targets of all sites: basis functions have zeros."""
+    if len(Y) == n_sites:
+        return Y
+    padded = np.zeros((n_sites, Y.shape[1]), Y.dtype)
+    padded[: len(Y)] = Y
+    return padded

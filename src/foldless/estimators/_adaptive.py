@@ -195,7 +195,7 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
             check_symmetric(X, "the precomputed kernel")
         self.kernel_ = resolve(self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0, eta=self.eta)
         self._settings, self._alpha, self._coding = self.get_params(), float(self.alpha), self.targets
-        return self._accept(X.copy(), y, check_ids(ids, X.shape[0], []), named_classes(y, classes), None)
+        return self._accept(X.copy(), y.copy(), check_ids(ids, X.shape[0], []), named_classes(y, classes), None)
 
     def _validated(self, X, y, reset):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)

@@ -249,6 +249,17 @@ class Growing(Precision):
         require_memory((self.n, self.n), self._held.H.dtype, "the matrix P")
         return Explicit(self.block(np.arange(self.n)), self.G, self.alpha, definite=self.definite)
 
+    def refined(self, A, B, Y):
+        """A and B after a step of refinement towards the solution for targets Y of all sites; as they are without one.
+
+        A small error of A can be a large one of the fits, in directions that K enlarges; a step removes those.
+        """
+        if not self.refines:
+            return A, B
+        x = self._scattered(A, B)
+        x += self._square.times_H(self._scattered(Y) - self._square.times_Z(x))
+        return x[self._slots], x[: len(B)]
+
     # -- samples come and go ---------------------------------------------------------------------------------------
 
     def border(self, m, q, corner):
