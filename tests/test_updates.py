@@ -794,7 +794,7 @@ def test_a_drifted_matrix_is_factorised_anew(penalty, basis, step):
     assert not isinstance(whole.own_precision, Growing)
     assert_equals_refit(case, whole, rows)
     whole, rows = learn(case, whole, rows, np.array([21, 22]))
-    assert whole.joint.drift < updates._tolerance(whole) / 10  # counted from the new factorisation
+    assert whole.joint.drift < updates._bounds(whole)[0] / 10  # counted from the new factorisation
     assert_equals_refit(case, whole, rows)
 
 
@@ -822,7 +822,7 @@ def test_the_tolerance_decides(monkeypatch):
         whole.joint.removal(np.array([3]))  # meets what the update will meet
         drift = whole.joint.drift
         assert 1e-10 < drift < 1e-6
-        monkeypatch.setattr(updates, "_tolerance", lambda _, bound=size * drift: bound)
+        monkeypatch.setattr(updates, "_bounds", lambda _, bound=size * drift: (bound, 1e4))
         monkeypatch.setattr(Growing, "shrinkage", lambda _: 1.0)
         whole, rows = forget(case, whole, rows, np.array([3]))
         assert isinstance(whole.joint, Growing) is not anew
@@ -845,7 +845,22 @@ def test_care_goes_by_the_condition(dtype, penalty, basis, weights):
         bound = (100 * eps * size if penalty == "rkhs" else 1e4 * eps * size**2) * P
         expected = min(max(2e-7 if dtype == "float64" else 1e-2, bound), 0.1) if refines else 1e-10
         assert whole.joint.refines is refines
-        assert updates._tolerance(whole) == pytest.approx(expected, rel=1e-3)
+        least = 2e-7 if dtype == "float64" else 1e-2
+        most = 1e4 * expected / least if refines else 1e4  # of shrinkage
+        assert updates._bounds(whole) == pytest.approx((expected, most), rel=1e-3)
+
+
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+def test_a_P_that_has_shrunk_too_far_is_factorised_anew(penalty, monkeypatch):
+    case = Case(alpha=1e-4, penalty=penalty)
+    for shrinkage, anew in ((0.9e4, False), (1.1e4, True)):
+        rows = np.arange(16)
+        whole, rows = learn(case, begin(case, rows), rows, np.array([16]))
+        monkeypatch.setattr(updates, "_bounds", lambda _: (1.0, 1e4))
+        monkeypatch.setattr(Growing, "shrinkage", lambda _, found=shrinkage: found)
+        whole, rows = forget(case, whole, rows, np.array([3]))
+        assert isinstance(whole.joint, Growing) is not anew
+        monkeypatch.undo()
 
 
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
@@ -1132,8 +1147,7 @@ def test_any_sequence_on_any_rows_equals_a_refit_or_is_a_clear_error(stream, ker
         whole, rows = change[0](whole, problem, Y[then], *change[1]), then
         unseen = unseen[t:] if grows else unseen
         active = rows[w[rows] > 0]
-        # Forgetting the twin of a row leaves errors up to 4e-8: more than the 1e-8 of the long runs.
-        rtol = max(1e-6, 100 * EPS * condition(kernel.gram(X[active]), w[active], alpha, penalty))
+        rtol = max(1e-8, 100 * EPS * condition(kernel.gram(X[active]), w[active], alpha, penalty))
         if rtol > 1e-3:
             continue  # nothing is determined to more than three digits
         beta, B = expected.expansion()[1], expected.B
