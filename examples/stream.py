@@ -67,7 +67,7 @@ def compare(X, y):
     n = len(y)
     return {
         "oldest": run(SlidingWindow(MODEL, WINDOW), X, y, n, watch=True),
-        "least": run(SlidingWindow(MODEL, WINDOW, forget="least"), X, y, n),
+        "least": run(SlidingWindow(MODEL, WINDOW, drop="least"), X, y, n),
         "never": run(LSSVC(**MODEL.get_params()), X, y, LIMIT),
         "static": run(LSSVC(**MODEL.get_params()), X, y, 0),
     }

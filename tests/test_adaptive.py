@@ -542,6 +542,22 @@ def test_precomputed_kernels_are_fitted_but_not_updated():
 # -- pickles and scikit-learn -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("rows", [[9], [3, 4, 11], [0]])
+def test_forgotten_rows_are_gone_from_the_factors(rows):
+    """SciPy's downdating returns views of larger arrays, the rest of which is the kernel of the row removed."""
+    model = AdaptiveKDA(gamma=0.3).fit(X, LABELS[3]).forget(rows)
+    assert model._qr._Q.base is None
+    assert model._qr._R.base is None
+
+
+def test_a_stream_may_use_its_buffers_again():
+    rows, labels, model = np.empty((4, 4)), np.empty(4, LABELS[2].dtype), AdaptiveKDA(gamma=0.3)
+    for start in range(0, 36, 4):
+        rows[:], labels[:] = X[start : start + 4], LABELS[2][start : start + 4]
+        model = model.partial_fit(rows, labels) if start else model.fit(rows, labels)
+    assert_same_model(model, AdaptiveKDA(gamma=0.3).fit(X, LABELS[2]))
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_forgotten_rows_are_gone_from_the_pickle(sparse):
     data = X.copy()

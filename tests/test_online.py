@@ -25,6 +25,7 @@ from sklearn import model_selection as skl
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge, SGDClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.metadata_routing import get_routing_for_object
 
@@ -1527,7 +1528,7 @@ def test_a_window_of_the_newest_is_a_fit_on_the_last_rows(kind, step, kernel):
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 def test_a_window_of_what_matters_forgets_the_least_effect(kind, penalty):
     given = {"gamma": 0.2, "alpha": 0.3, "penalty": penalty}
-    window = SlidingWindow(kind(**given), max_samples=12, forget="least").fit(X[:12], targets(kind, range(12)))
+    window = SlidingWindow(kind(**given), max_samples=12, drop="least").fit(X[:12], targets(kind, range(12)))
     rows = list(range(12))
     for new in ([12], [13, 14, 15]):
         window.partial_fit(X[new], targets(kind, new))
@@ -1620,11 +1621,11 @@ def test_a_window_can_be_made_smaller():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"forget": "newest"}, "forget='newest' is unknown; use one of 'oldest', 'least'"),
+        ({"drop": "newest"}, "drop='newest' is unknown; use one of 'oldest', 'least'"),
         ({"max_samples": 1}, "max_samples=1 must be an integer of at least 2"),
         ({"max_samples": 10.0}, "max_samples=10.0 must be an integer"),
         ({"max_samples": None}, "max_samples=None must be an integer"),
-        ({"forget": "least", "estimator": AdaptiveKDA()}, "forget='least' needs forgetting_effects, which AdaptiveKDA"),
+        ({"drop": "least", "estimator": AdaptiveKDA()}, "drop='least' needs forgetting_effects, which AdaptiveKDA"),
     ],
 )
 def test_windows_refuse_what_they_cannot_do(options, message):
@@ -1636,7 +1637,7 @@ def test_windows_refuse_what_they_cannot_do(options, message):
 
 
 def sliding(forget="oldest", **options):
-    window = SlidingWindow(LSSVC(**{"gamma": 0.2, "alpha": 0.3} | options), max_samples=12, forget=forget)
+    window = SlidingWindow(LSSVC(**{"gamma": 0.2, "alpha": 0.3} | options), max_samples=12, drop=forget)
     return window.partial_fit(X[:12], LABELS[2][:12]).partial_fit(X[12:14], LABELS[2][12:14])
 
 
@@ -1677,7 +1678,7 @@ def test_a_window_that_cannot_forget_does_not_learn():
 @pytest.mark.parametrize("forget", ["oldest", "least"])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_rows_that_left_a_window_leave_nothing(forget, kernel):
-    window = SlidingWindow(LSSVR(kernel, gamma=0.2), 10, forget=forget)
+    window = SlidingWindow(LSSVR(kernel, gamma=0.2), 10, drop=forget)
     for row in range(16):
         window.partial_fit(X[[row]], VALUES[[row], 0], sample_weight=W[[row]], ids=[f"patient {row:02}"])
         if row == 5:
@@ -1709,7 +1710,7 @@ def test_copies_of_windows_go_their_own_ways(way):
     assert not hasattr(clone(window), "estimator_")
 
 
-WINDOWS = [SlidingWindow(LSSVC(gamma=0.1)), SlidingWindow(LSSVR(gamma=0.1), 30, forget="least")]
+WINDOWS = [SlidingWindow(LSSVC(gamma=0.1)), SlidingWindow(LSSVR(gamma=0.1), 30, drop="least")]
 CHECKS = [pair for window in WINDOWS for pair in estimator_checks_generator(window)]
 
 
@@ -1861,3 +1862,42 @@ def test_the_best_estimator_of_a_search_learns_and_forgets(kind, options):
     gamma = best.kernel_.gamma
     assert_same(everything(best), everything(clone(best).set_params(gamma=gamma).fit(X[rows], targets(kind, rows))))
     assert best.unlearning_certificate().holds
+
+
+def test_a_window_forgets_on_request():
+    window = SlidingWindow(LSSVC(gamma=0.2, alpha=0.3), max_samples=12)
+    window.partial_fit(X[:14], LABELS[2][:14], ids=range(14)).forget(ids=[5]).forget([0])
+    kept = [3, 4, 6, 7, 8, 9, 10, 11, 12, 13]
+    assert window.estimator_.ids_ == kept
+    assert_same(everything(window.estimator_), everything(LSSVC(gamma=0.2, alpha=0.3).fit(X[kept], LABELS[2][kept])))
+    assert window.unlearning_certificate().holds
+    assert not hasattr(SlidingWindow(AdaptiveKDA()), "unlearning_certificate")
+
+
+def test_a_window_refuses_an_estimator_changed_behind_its_back():
+    window = sliding()
+    before = pickle.dumps(window.estimator_)
+    window.set_params(estimator__alpha=7.0)
+    with pytest.raises(ValueError, match="alpha: changed since the model was fitted"):
+        window.partial_fit(X[14:16], LABELS[2][14:16])
+    assert pickle.dumps(window.estimator_) == before
+    assert window.fit(X[:12], LABELS[2][:12]).estimator_.alpha == 7.0
+
+
+def test_a_window_needs_an_estimator_that_learns_and_forgets():
+    with pytest.raises(
+        ValueError, match=r"estimator=StandardScaler\(\) cannot learn and forget rows; use one of LSSVC"
+    ):
+        SlidingWindow(StandardScaler()).partial_fit(X, LABELS[2])
+
+
+@pytest.mark.parametrize("ids", ["abcdefgh", 8])
+def test_ids_are_a_list(ids):
+    with pytest.raises(ValueError, match=f"ids={ids!r} must be a list with one id for each of the 8 rows"):
+        LSSVC(gamma=0.2).fit(X[:8], LABELS[2][:8], ids=ids)
+
+
+def test_messages_show_ids_as_they_were_given():
+    model = LSSVC(gamma=0.2).fit(X[:8], LABELS[2][:8], ids=np.array(list("abcdefgh")))
+    with pytest.raises(ValueError, match="no row of the model has 'z'"):
+        model.forget(ids=np.array(["a", "z"]))

@@ -78,6 +78,8 @@ class MinimumNorm:
                 f"alpha={alpha:.3g} is lost in the rounding of this kernel matrix: the equations are dependent in"
                 " double precision. Use a larger alpha, or rescale X or the kernel."
             )
+        # SciPy returns views of larger factors, in which the row that was removed can still be read.
+        Q, R = (part if part.base is None else part.copy(order="F") for part in (Q, R))
         self._Q, self._R, self.n, self.alpha, self.updates = Q, R, len(size), alpha, updates
         return self
 

@@ -21,6 +21,8 @@ def check_ids(ids, n, known):
                 "ids: the rows so far have ids; give ids for the new rows as well (any different hashable values)."
             )
         return None
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise ValueError(f"ids={ids!r} must be a list with one id for each of the {n} rows.")
     ids = list(ids)
     if len(ids) != n:
         raise ValueError(f"ids has {len(ids)} entries and X has {n} rows; give one id for each row.")
@@ -84,5 +86,5 @@ def _from_ids(ids, known):
 
 def _some(values, most=5):
     """The first few of the values, for a message."""
-    values = list(values)
+    values = [value.item() if isinstance(value, np.generic) else value for value in values]
     return ", ".join(map(repr, values[:most])) + (", ..." if len(values) > most else "")

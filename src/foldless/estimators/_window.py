@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldless.estimators._base import check_option
 from foldless.estimators._classifier import join_labels
-from foldless.estimators._state import all_or_nothing
+from foldless.estimators._state import all_or_nothing, check_unchanged
 
 
 def _has(method):
@@ -33,14 +33,14 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         It is cloned; give numbers for ``gamma``, which the first rows would otherwise decide for good.
     max_samples : int, default=1000
         Rows to hold at most.
-    forget : {"oldest", "least"}, default="oldest"
-        Which rows go: those learnt first, or one by one the row whose absence changes the squared leave-one-out
-        residuals of the others least (O(n^2) for each row; not with AdaptiveKDA). The latter suits steady streams with
-        clean labels: rows of influence stay, wrong and outdated ones among them.
+    drop : {"oldest", "least"}, default="oldest"
+        Which rows go when there are too many: those learnt first, or one by one the row whose absence changes the
+        squared leave-one-out residuals of the others least (O(n^2) for each row; not with AdaptiveKDA). The latter
+        suits steady streams with clean labels: rows of influence stay, wrong and outdated ones among them.
 
     Attributes
     ----------
-    estimator_ : the fitted estimator, with ``loo_score_``, ``drift_``, ``unlearning_certificate()`` and all
+    estimator_ : the fitted estimator, with ``ids_``, ``loo_score_`` and all it has
     classes_ : classes seen so far; they stay when the window holds none of their rows
     n_samples_ : int, rows held
 
@@ -60,10 +60,10 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     0.97
     """
 
-    def __init__(self, estimator, max_samples=1000, *, forget="oldest"):
+    def __init__(self, estimator, max_samples=1000, *, drop="oldest"):
         self.estimator = estimator
         self.max_samples = max_samples
-        self.forget = forget
+        self.drop = drop
 
     def fit(self, X, y, **options):
         """Start anew with these rows.
@@ -93,14 +93,22 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         -------
         self : object
         """
-        return self._learn(getattr(self, "estimator_", None) or clone(self.estimator), X, y, options)
+        if not hasattr(self, "estimator_"):
+            return self._learn(clone(self.estimator), X, y, options)
+        check_unchanged(self.estimator, self.estimator_.get_params(deep=False))
+        return self._learn(self.estimator_, X, y, options)
 
     def _learn(self, model, X, y, options):
-        check_option("forget", self.forget, ("oldest", "least"))
+        check_option("drop", self.drop, ("oldest", "least"))
         if not isinstance(self.max_samples, Integral) or self.max_samples < 2:
             raise ValueError(f"max_samples={self.max_samples!r} must be an integer of at least 2.")
-        if self.forget == "least" and not hasattr(model, "forgetting_effects"):
-            raise ValueError(f"forget='least' needs forgetting_effects, which {type(model).__name__} does not have.")
+        if not (hasattr(model, "partial_fit") and hasattr(model, "forget")):
+            raise ValueError(
+                f"estimator={model!r} cannot learn and forget rows; use one of LSSVC, LSSVR, KernelFisherDiscriminant,"
+                " AdaptiveKDA, and scale X before."
+            )
+        if self.drop == "least" and not hasattr(model, "forgetting_effects"):
+            raise ValueError(f"drop='least' needs forgetting_effects, which {type(model).__name__} does not have.")
         with all_or_nothing(model):
             if is_classifier(model) and y is not None:
                 given = [np.ravel(np.asarray(each)) for each in (y, options.pop("classes", None)) if each is not None]
@@ -109,13 +117,42 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
                     options["classes"] = np.unique(join_labels(known, labels))
             model.partial_fit(X, y, **options)
             surplus = model.X_fit_.shape[0] - self.max_samples
-            if surplus > 0 and self.forget == "oldest":
+            if surplus > 0 and self.drop == "oldest":
                 model.forget(np.arange(surplus))
-            while surplus > 0 and self.forget == "least":
+            while surplus > 0 and self.drop == "least":
                 model.forget([int(np.argmin(model.forgetting_effects()))])
                 surplus -= 1
         self.estimator_ = model
         return self
+
+    def forget(self, indices=None, *, ids=None):
+        """Forget rows on request, whatever the window would do.
+
+        Parameters
+        ----------
+        indices : array-like of int, or of bool with one entry per row, default=None
+            Positions of the rows in the order of insertion, from 0.
+        ids : array-like, default=None
+            In place of positions, ids given to ``fit`` and ``partial_fit``.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self)
+        self.estimator_.forget(indices, ids=ids)
+        return self
+
+    @available_if(_has("unlearning_certificate"))
+    def unlearning_certificate(self):
+        """Evidence that the model equals one fitted from scratch on the rows it has now.
+
+        Returns
+        -------
+        Certificate
+        """
+        check_is_fitted(self)
+        return self.estimator_.unlearning_certificate()
 
     @property
     def n_samples_(self):
