@@ -134,8 +134,8 @@ class Sites:
 @every_q
 @pytest.mark.parametrize(("dtype", "refines"), [("float64", True), ("float64", False), ("float32", True)])
 def test_every_verb_after_any_sequence_equals_a_plain_inverse(kind, q, dtype, refines):
-    sites, sizes = Sites(kind, q, dtype, refines=refines), []
-    for target in (150, 16, 60):
+    sites, sizes = Sites(kind, q, dtype, n=200, refines=refines), []
+    for target in (190, 14, 60):
         for step, _ in enumerate(sites.walk_to(target)):
             sizes.append(len(sites.holder._held))
             if step % 7 == 0:
@@ -157,17 +157,16 @@ def test_slots_are_used_again(kind):
     assert len(sites.holder._held) == size
 
 
-def test_the_square_grows_by_an_eighth():
-    sites = Sites("P", 0, n=900, start=800)
-    assert len(sites.holder._held) == 900
-    sites.learn(np.arange(800, 900))
-    assert len(sites.holder._held) == 900
-    M = np.pad(sites.M, (0, 1))
-    M[-1, -1] = 2.0
-    grown = sites.holder.border(M[:900, 900:], np.zeros((1, 0)), M[900:, 900:]).learn()
-    assert len(grown._held) == 900 + 900 // 8
-    assert_close(grown.diagonal()[[-1]], np.array([0.5]))
-    assert_close(grown.diagonal()[:-1], np.linalg.inv(sites.M).diagonal())
+def test_the_square_grows_by_a_part_of_its_size():
+    """Full squares grow by more than is asked for, and by no more than a quarter."""
+    sites = Sites("P", 0, n=900, start=500)
+    for _ in range(2):
+        size, free = len(sites.holder._held), len(sites.holder._held.free)
+        sites.learn(np.arange(len(sites.now), len(sites.now) + free))
+        assert len(sites.holder._held) == size  # filled
+        sites.learn(np.array([len(sites.now)]))
+        assert size + 10 < len(sites.holder._held) < 1.25 * size
+    assert_close(sites.holder.diagonal(), sites.inverse()[0].diagonal())
 
 
 def test_a_block_larger_than_the_room_is_learnt():
@@ -307,7 +306,7 @@ def test_an_indefinite_corner_is_refused_by_P_and_taken_by_J():
 
 def test_growth_without_memory_changes_nothing(monkeypatch):
     sites = Sites("P", 1, n=200)
-    sites.learn(np.arange(14, 78))  # the room is used up
+    sites.learn(np.arange(14, 14 + len(sites.holder._held.free)))  # the room is used up
     with monkeypatch.context() as patched:
         patched.setattr(_array, "available_memory", lambda: 1000)
         with pytest.raises(MemoryError, match="the matrix P with room to grow"):
@@ -528,6 +527,16 @@ def test_effects_of_rows_that_cannot_be_left_out_are_an_error(n, q, penalty):
         influence.effects(begin(case, np.arange(n)))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_effects_where_two_rows_alone_show_a_confound_are_an_error(seed):
+    """Without both of them P is 0 up to rounding, of either sign."""
+    rng = np.random.default_rng(seed)
+    Q = np.column_stack([np.ones(12), np.isin(np.arange(12), [4, 7])])
+    problem = Problem(kernels.RBF(0.3), rng.normal(size=(12, 3)), alpha=0.1, Q=Q)
+    with pytest.raises(SingularBlockError, match="leaving out 2 of 12 rows"):
+        influence.effects(updates.anew(problem, rng.normal(size=(12, 1))))
+
+
 PENALTIES = [("rkhs", "train"), ("coef", "train"), ("coef", "all")]
 every_penalty = pytest.mark.parametrize(("penalty", "basis"), PENALTIES)
 
@@ -653,6 +662,16 @@ def test_rows_of_weight_zero_leave_P_as_it_is(penalty, basis):
     assert_equals_refit(case, less, rows)
     less, rows = forget(case, less, rows, np.array([3]))
     assert_equals_refit(case, less, rows)
+
+
+def test_the_size_of_linear_features_is_that_of_the_rows_there_are():
+    case = Case(kernel="linear")
+    problem = problem_of(case, np.arange(16))
+    squares = np.square(case.X).sum(1)
+    assert problem.size == pytest.approx(squares[:16].mean())
+    assert problem.subset(np.arange(3, 9)).size == pytest.approx(squares[3:9].mean())
+    assert problem.extended(*data(case, np.arange(16, 20))).size == pytest.approx(squares[:20].mean())
+    assert problem.weighted_by(np.arange(16) % 2).size == pytest.approx(squares[1:16:2].mean())
 
 
 def test_a_shift_of_linear_features_does_not_survive():
@@ -883,6 +902,25 @@ def test_what_P_has_been_counts(penalty):
     assert own.shrinkage() == pytest.approx(large / before, rel=1e-3)  # until the next factorisation
     other = joint.removal(np.array([3]) if penalty == "rkhs" else np.array([3, 16])).forget()
     assert other.at_sites(slice(12)).shrinkage() < 10  # a slot that is free has no past
+
+
+def test_what_P_has_been_stays_with_its_row():
+    """Through growth and compaction, until the row goes; its slot starts anew."""
+    sites = Sites("P", 0, n=300, start=20, alpha=1e-4)
+    past, sizes = np.zeros(300), []
+    for step, argument in (
+        *((sites.learn, np.arange(20, 200)), (sites.forget, np.arange(30, 200)), (sites.forget, np.array([0, 3]))),
+        *((sites.learn, np.arange(200, 210)), (sites.learn, None), (sites.forget, np.arange(6))),
+    ):
+        free = len(sites.holder._held.free)
+        step(np.arange(210, 210 + free) if argument is None else argument)  # None: every slot is taken
+        diagonal = sites.holder.diagonal()
+        past[np.setdiff1d(np.arange(300), sites.now)] = 0.0
+        past[sites.now] = np.maximum(past[sites.now], diagonal)
+        assert sites.holder.shrinkage() == pytest.approx((past[sites.now] / diagonal).max(), rel=1e-6)
+        sizes.append(len(sites.holder._held))
+    assert sizes[0] > sizes[1]
+    assert sizes[0] >= 200
 
 
 @every_penalty
