@@ -953,7 +953,7 @@ def more(model, n=70):
     return model.partial_fit(BIG[150 : 150 + n], np.sin(BIG[150 : 150 + n, 0]))
 
 
-ROOM = {"grows": ((), more), "shrinks": ((50, 33, 22), lambda model: model.forget(np.arange(10)))}
+ROOM = {"grows": ((), more), "shrinks": ((50, 33), lambda model: model.forget(np.arange(10)))}
 
 
 @pytest.mark.parametrize("way", ROOM)

@@ -303,3 +303,31 @@ def test_without_river_the_error_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "foldless.river", raising=False)
     with pytest.raises(ImportError, match=r'pip install "foldless\[river\]"'):
         importlib.import_module("foldless.river")
+
+
+def test_waiting_labels_of_different_kinds_are_an_error():
+    model = RiverClassifier(LSSVC(gamma=0.1))
+    model.learn_one({"a": 1.0}, 1)
+    with pytest.raises(ValueError, match="labels of different kinds"):
+        model.learn_one({"a": 2.0}, "x")
+    model.learn_one({"a": 2.0}, 2)
+    assert model.model.classes_.tolist() == [1, 2]
+
+
+def test_a_calibrated_window_goes_on_when_it_holds_one_class():
+    model = RiverClassifier(SlidingWindow(LSSVC(gamma=0.1, calibration="sigmoid"), 6))
+    for i in range(20):
+        model.learn_one({"a": float(i)}, bool(i % 2 or i > 8))
+    assert model.predict_proba_one({"a": 3.0}) == {False: 0.0, True: 1.0}
+    for i in range(8):
+        model.learn_one({"a": float(i)}, bool(i % 2))
+    assert 0 < model.predict_proba_one({"a": 3.0})[True] < 1
+
+
+def test_confounds_pass_through_windows():
+    rng = np.random.default_rng(0)
+    X, C, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 1)), np.arange(20) % 2
+    window = SlidingWindow(LSSVC(gamma=0.1), 12).partial_fit(X, y, confounds=C)
+    again = LSSVC(gamma=0.1).fit(X[8:], y[8:], confounds=C[8:])
+    np.testing.assert_allclose(window.decision_function(X, confounds=C), again.decision_function(X, confounds=C))
+    assert (window.predict(X, confounds=C) == again.predict(X, confounds=C)).all()

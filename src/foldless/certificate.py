@@ -41,7 +41,7 @@ class Certificate:
     def holds(self):
         """Whether model and new fit agree up to rounding."""
         loo = self.loo_difference <= self.limit or np.isnan(self.loo_difference)
-        return bool(self.difference <= self.limit and loo)
+        return bool(self.residual <= self.limit and self.difference <= self.limit and loo)
 
     def __str__(self):
         verdict = "equals" if self.holds else "DIFFERS from"
@@ -61,7 +61,7 @@ class Certificate:
 def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
     """The certificate of a solution beside a new one on the same rows.
 
-    ``stored`` are the arrays a model predicts with, ``stored_new`` those it would have after the new fit.
+    ``stored`` are the arrays a model predicts with, by name, ``stored_new`` those it would have after the new fit.
     """
     problem, Y = whole.problem, whole.Y
     basis, beta = whole.expansion()
@@ -73,21 +73,23 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
         loo = float("nan")
     else:
         loo = _relative(whole.loo().E, E_new)
-    eps = np.finfo(Y.dtype).eps
+    eps, size = np.finfo(Y.dtype).eps, float(new.size.max(initial=0.0))
+    least = {"offset": size, "cut": size}  # these may be zero for good reason
+    differences = [_relative(stored[name], stored_new[name], least.get(name, 0.0)) for name in stored_new]
     return Certificate(
         n_samples=problem.n,
         n_forgotten=n_forgotten,
         residual=float(residual / max(np.abs(Y).max(initial=0.0), np.finfo(Y.dtype).tiny)),
-        difference=max((_relative(a, b) for a, b in zip(stored, stored_new, strict=True)), default=0.0),
+        difference=max(differences),
         loo_difference=loo,
         limit=max(1e-8 if eps < 1e-10 else 1e-3, 100 * eps * problem.condition(whole.rows)),
         inherited=inherited,
     )
 
 
-def _relative(a, b):
-    """Largest difference relative to the largest value; infinite where there are none to compare."""
+def _relative(a, b, least=0.0):
+    """Largest difference relative to the largest value, or to ``least``; infinite where there are none to compare."""
     if a.shape != b.shape or not np.isfinite(a).all():
         return float("inf")
-    size, difference = np.abs(b).max(initial=0.0), float(np.abs(a - b).max(initial=0.0))
+    size, difference = np.abs(b).max(initial=least), float(np.abs(a - b).max(initial=0.0))
     return difference / float(size) if size > 0 else difference

@@ -179,6 +179,8 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     def predict_proba_one(self, x):
         """Class probabilities of a row by label, for a calibrated estimator; none before any row was learnt.
 
+        While a window holds too few rows of a second class to calibrate, the predicted label has probability 1.
+
         Parameters
         ----------
         x : dict of numbers by feature name
@@ -209,6 +211,8 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     def _learn_labels(self, names, rows, y, w):
         if any(label is None or label != label for label in y):
             raise ValueError("y holds a missing label (None or NaN); learn only rows whose label is known.")
+        if len({isinstance(label, str) for label in (*y, *_counting(self._waiting))}) > 1:
+            raise ValueError("labels of different kinds, numbers and strings; use one kind of labels throughout.")
         self._learn(names, rows, y, w)
 
     def _named(self, y):
@@ -242,7 +246,11 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         if self.model is None:
             shares = self._frequencies
             return list(shares), np.tile(list(shares.values()), (len(X), 1))
-        return self.model.classes_.tolist(), self.model.predict_proba(X)
+        classes = self.model.classes_
+        try:
+            return classes.tolist(), self.model.predict_proba(X)
+        except ValueError:  # the window holds too few rows of other classes to calibrate: the stream goes on
+            return classes.tolist(), (self.model.predict(X)[:, None] == classes).astype(float)
 
     @property
     def _multiclass(self):

@@ -110,15 +110,15 @@ def _solved(problem, Y, white, joint, A=None, B=None):
 def _bounds(whole):
     """Drift and shrinkage to bear: measured, so that errors stay below max(1e-8, 100 eps cond(S + alpha I)).
 
-    The condition is taken as |K| max(P_ii). J never squares K as S = K K' does, and bears a hundred times as much.
+    The condition is taken as |K| max(P_ii). J never squares K as S = K K' does, and bears ten times as much.
     """
     joint, eps = whole.joint, np.finfo(whole.Y.dtype).eps
     if not joint.refines:
         return 1e-10, 1e4
     size, largest = joint.entry * len(whole.rows), float(whole.own_precision.diagonal().max())
-    bound = 1e2 * eps * size * largest if whole.problem.penalty == "rkhs" else 1e4 * eps * size**2 * largest
+    bound = 1e2 * eps * size * largest if whole.problem.penalty == "rkhs" else 1e3 * eps * size**2 * largest
     least = 2e-7 if eps < 1e-10 else 1e-2
-    tolerance = min(max(least, bound), 0.1)
+    tolerance = min(max(least, bound), 1e-2)
     return tolerance, 1e4 * tolerance / least
 
 

@@ -63,8 +63,10 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
             )
         if weights is not None and not len(self._named_classes) and np.unique(codes[weights > 0]).size < 2:
             raise ValueError("sample_weight leaves one class only; at least two classes need rows of positive weight.")
-        base = np.ones(len(codes), dtype) if weights is None else weights
-        factors = self._class_factors(np.bincount(codes, weights=base, minlength=len(classes)))
+        factors = None
+        if self.class_weight is not None:
+            base = np.ones(len(codes), dtype) if weights is None else weights
+            factors = self._class_factors(np.bincount(codes, weights=base, minlength=len(classes)))
         readout = self._readout(len(classes), factors)
         return Task(
             problem(weights if factors is None else base * factors[codes].astype(dtype)),
@@ -106,8 +108,6 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
 
     def _class_factors(self, mass):
         """class_weight as one number per class; "balanced" is computed once, from all rows given to fit."""
-        if self.class_weight is None:
-            return None
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             return mass.sum() / (len(mass) * np.where(mass > 0, mass, 1.0))
         if not isinstance(self.class_weight, Mapping):

@@ -200,7 +200,8 @@ class OnlineMachine(KernelMachine):
         """Largest relative residual that updates met since P was last factorised, 0.0 after a fit.
 
         P is factorised anew when it passes 1e-10; with alpha below |K| / 1e4, where updates refine what they use and
-        coefficients are wrong by far less, when it passes 2e-7 or 100 eps |K| / alpha (float32: 1e-2).
+        coefficients are wrong by far less, when it passes 2e-7 or about 100 eps cond(M), 1e-2 at most (float32: 1e-2).
+        It counts by as much more as entries of the diagonal of P have shrunk since.
         """
         check_is_fitted(self)
         whole = None if self._holdout is None else self._holdout.whole
@@ -244,9 +245,10 @@ class OnlineMachine(KernelMachine):
 
     def _stored(self):
         """The arrays that decisions are made of."""
-        rule = self._rule
-        more = [each for each in (self._weights, *(rule.moments or ())) if each is not None]
-        return [self._dual, np.atleast_1d(self._offset), self._confound_B, np.atleast_1d(rule.cut), *more]
+        arrays = {"dual": self._dual, "offset": np.atleast_1d(self._offset), "confounds": self._confound_B}
+        arrays |= {"cut": np.atleast_1d(self._rule.cut), "weights": self._weights}
+        arrays |= dict(zip("NURV", self._rule.moments or (), strict=False))
+        return {name: array for name, array in arrays.items() if array is not None}
 
 
 def _is_plain_target(y, n):

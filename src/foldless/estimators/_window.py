@@ -175,19 +175,20 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         """Names of the features, where the rows had any."""
         return self.estimator_.feature_names_in_
 
-    def predict(self, X):
+    def predict(self, X, **options):
         """Predictions of the estimator.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        **options : further arguments of the estimator's method, such as ``confounds``
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        return self.estimator_.predict(X)
+        return self.estimator_.predict(X, **options)
 
     def score(self, X, y, sample_weight=None):
         """Score of the estimator: accuracy or R2.
@@ -206,34 +207,36 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.score(X, y, sample_weight)
 
     @available_if(_has("decision_function"))
-    def decision_function(self, X):
+    def decision_function(self, X, **options):
         """Decision values of the estimator.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        **options : further arguments of the estimator's method, such as ``confounds``
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
-        return self.estimator_.decision_function(X)
+        return self.estimator_.decision_function(X, **options)
 
     @available_if(_has("predict_proba"))
-    def predict_proba(self, X):
+    def predict_proba(self, X, **options):
         """Class probabilities of the estimator.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        **options : further arguments of the estimator's method, such as ``confounds``
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        return self.estimator_.predict_proba(X, **options)
 
     @property
     def loo_score_(self):

@@ -25,9 +25,7 @@ Well-conditioned systems do without refinement: H then stays the exact inverse o
 slowly, and only every eighth update is put to the test. (Refining some updates and not others would be worse than
 either: it tears H and the wrong Z apart.)
 
-**Storage.** Z and H lie in the two triangles of one array with room to spare. Samples own slots of it, unpenalised
-columns the first ones. A forgotten sample's slot is wiped and used again. ``Growing`` shows the slots in the order of
-the samples.
+``Growing`` shows the slots of a ``Square``, which holds Z and H, in the order of the samples.
 """
 
 from dataclasses import dataclass
@@ -36,102 +34,13 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
-from foldless._array import (
-    NotPositiveDefiniteError,
-    add_signed_,
-    cholesky_,
-    lower_solve,
-    require_memory,
-    symmetric_times,
-)
+from foldless._array import NotPositiveDefiniteError, add_signed_, cholesky_, lower_solve, require_memory
 from foldless.precision._base import Explicit, Precision, SingularBlockError
-
-EVERY = 8  # how often an update is tested where none is refined
+from foldless.precision._square import Square, room
 
 
 class StaleError(RuntimeError):
     """The matrix behind a :class:`Growing` has been updated since: it shows samples that are gone."""
-
-
-class _Square:
-    """H in the lower triangle of a (size, size + 1) array, Z in the upper one of its last ``size`` columns."""
-
-    def __init__(self, size, dtype, n_columns, entry, refines):
-        self.entry, self.refines = entry, refines
-        self.q, self.version, self.drift = n_columns, 0, 0.0
-        self.array, self.free, self.peak = _blank(size, dtype), list(range(size)), np.zeros(size, dtype)
-
-    def __len__(self):
-        return len(self.array)
-
-    @property
-    def H(self):
-        """The inverse, its lower triangle."""
-        return self.array[:, :-1]
-
-    @property
-    def Z(self):
-        """The system, its upper triangle."""
-        return self.array[:, 1:]
-
-    def reserve(self, t):
-        """Room for t slots more: the square grows by an eighth, so that growth costs O(n) per sample."""
-        if len(self.free) >= t:
-            return
-        size = len(self)
-        more = max(64, size // 8, t - len(self.free))
-        grown = _blank(size + more, self.array.dtype)
-        grown[:size, : size + 1] = self.array
-        self.peak = np.concatenate([self.peak, np.zeros(more, grown.dtype)])
-        self.array, self.free = grown, [*self.free, *range(size, size + more)]
-
-    def compact(self, slots):
-        """Only these slots and those of the unpenalised columns, in a smaller array; their new numbers."""
-        kept = np.sort(np.concatenate([np.arange(self.q), slots]))
-        old_H, old_Z, size = self.H, self.Z, len(kept)
-        self.array = _blank(size + max(64, size // 8), old_H.dtype)
-        for new, slot in enumerate(kept):
-            self.H[new:size, new] = old_H[kept[new:], slot]
-            self.Z[: new + 1, new] = old_Z[kept[: new + 1], slot]
-        self.free, peak = list(range(size, len(self))), self.peak[kept]
-        self.peak = np.concatenate([peak, np.zeros(len(self.free), peak.dtype)])
-        return np.searchsorted(kept, slots)
-
-    def wipe(self, slot):
-        """Zeros in the place of a slot."""
-        self.array[slot] = 0.0
-        self.H[slot:, slot] = 0.0
-        self.Z[: slot + 1, slot] = 0.0
-        self.peak[slot] = 0.0
-        self.free.append(slot)
-
-    def times_H(self, X):
-        return symmetric_times(self.H, X, lower=True)
-
-    def times_Z(self, X):
-        return symmetric_times(self.Z, X, lower=False)
-
-    def columns_of_H(self, slots):
-        """H[:, slots] from its lower triangle."""
-        below = np.arange(len(self))[:, None] >= slots
-        return np.asfortranarray(np.where(below, self.H[:, slots], self.H[slots].T))
-
-    def entries_of_H(self, i, j):
-        return self.H[np.maximum(i, j), np.minimum(i, j)]
-
-    def refined(self, b, u):
-        """(u + H r, r' u) with the residual r = b - Z u, the size of which is noted; (u, 0) without refinement."""
-        if not self.refines and self.version % EVERY:
-            return u, 0.0
-        r = b - self.times_Z(u)
-        size = float(np.abs(r).max(initial=0.0) / np.abs(b).max(initial=np.finfo(b.dtype).tiny))
-        self.drift = max(self.drift, size)
-        return (u + self.times_H(r), r.T @ u) if self.refines else (u, 0.0)
-
-
-def _blank(size, dtype):
-    require_memory((size, size + 1), dtype, "the matrix P with room to grow")
-    return np.zeros((size, size + 1), dtype, order="F")
 
 
 class Growing(Precision):
@@ -149,7 +58,7 @@ class Growing(Precision):
         ``entry`` is the mean size of entries of K; ``refines`` says whether updates are refined.
         """
         q, n = P.G.shape
-        square = _Square(q + n + max(64, n // 8), P.P.dtype, q, entry, refines)
+        square = Square(q + n + room(n), P.P.dtype, q, entry, refines)
         slots = np.arange(q, q + n)
         square.H[:q, :q] = -np.tril(Omega)
         square.H[slots, :q] = P.G.T
@@ -304,7 +213,7 @@ class Border:
 
     def solution(self, A, B, residual):
         """A of all sites, old ones first, and B, for new sites whose targets differ from their fits by ``residual``."""
-        e = _inner(self, residual)
+        e = self.w.T @ (self.signs[:, None] * (self.w @ residual))
         return np.vstack([A - self.u[self.precision._slots] @ e, e]), B - self.u[: len(B)] @ e
 
     def learn(self, order=None):
@@ -335,7 +244,8 @@ class Removal:
 
     def solution(self, A, B):
         """A of the other sites, and B."""
-        E = _inner(self, A[self.rows])
+        # By the block as it is, not made symmetric: what is cut off is then zero, and other rows keep their fits.
+        E = np.linalg.solve(self.h[self.precision._slots[self.rows]], A[self.rows])
         return np.delete(A - self.h[self.precision._slots] @ E, self.rows, axis=0), B - self.h[: len(B)] @ E
 
     def forget(self):
@@ -347,14 +257,9 @@ class Removal:
         for slot in slots[self.rows]:
             square.wipe(slot)
         slots = np.delete(slots, self.rows)
-        if len(square.free) > 64 + len(square) // 2:
+        if len(square.free) > room(len(square)) + len(square) // 2:
             slots = square.compact(slots)
         return self.precision._now(slots)
-
-
-def _inner(update, Y):
-    """w' D w Y."""
-    return update.w.T @ (update.signs[:, None] * (update.w @ Y))
 
 
 def _halved(s, definite, floor):
