@@ -4,8 +4,8 @@
 
 Every entry holds its seconds (the mean of many updates in a row, validation of the input and all), the yardstick's
 seconds from the same run, their ratio, the target and whether it is met, for one and for two threads. A refit is the
-kernel matrix and one Cholesky factorisation, nothing else, but for the entries with predictions, where it is ``fit`` of
-the estimator. Random data, RBF kernel, alpha = 1, float64.
+kernel matrix and one Cholesky factorisation, nothing else, but for the entries with predictions or other settings,
+where it is ``fit`` of the estimator. Random data, RBF kernel, alpha = 1 unless told otherwise, float64.
 """
 
 import time
@@ -75,26 +75,29 @@ def entry(name, n, threads, seconds, yardstick, ratio, **more):
     return {**place, "seconds": seconds, "yardstick_seconds": yardstick, "ratio": ratio, **more}
 
 
-def steps_at(n, threads, repeats, *, refit, copies=None, steps=50):
+def steps_at(n, threads, repeats, *, refit, copies=None, steps=50, **settings):
     """One row in, one row out, at n rows."""
     X, y = sample(n + repeats * steps + steps + 2)
-    model = started(LSSVC(gamma=GAMMA), X, y, n)
+    model = started(LSSVC(gamma=GAMMA, **settings), X, y, n)
+    which = "".join(f", {name}={value}" for name, value in settings.items())
     T, x = np.asfortranarray(RBF(GAMMA).gram(X[:n])), X[:n, 0].copy()
     yard = best_times(
         repeats,
         copy=lambda: T.copy(order="F"),
-        refit=lambda: cholesky_refit(X[:n], y[:n]),
+        refit=lambda: LSSVC(gamma=GAMMA, **settings).fit(X[:n], y[:n]) if settings else cholesky_refit(X[:n], y[:n]),
         limit=lambda: (dsymv(1.0, T, x, lower=1), dsyr(1e-9, x, a=T, lower=1, overwrite_a=1)),
     )
     results = []
     for kind, seconds in least_walk(model, X, y, steps, repeats).items():
         in_copies, gain = at_most(copies, seconds / yard["copy"]), at_least(refit, yard["refit"] / seconds)
         more = {"distance_to_symv_and_syr": seconds / yard["limit"], "drift": model.drift_}
-        results.append(entry(f"{kind}, in copies of n x n", n, threads, seconds, yard["copy"], in_copies, **more))
-        results.append(entry(f"{kind}, against refit", n, threads, seconds, yard["refit"], gain))
+        results.append(
+            entry(f"{kind}{which}, in copies of n x n", n, threads, seconds, yard["copy"], in_copies, **more)
+        )
+        results.append(entry(f"{kind}{which}, against refit", n, threads, seconds, yard["refit"], gain))
     loo = best_time(lambda: fresh_loo(model), repeats)
     in_copies = at_most(None, loo / yard["copy"])
-    return [*results, entry("leave-one-out after a step", n, threads, loo, yard["copy"], in_copies)]
+    return [*results, entry(f"leave-one-out after a step{which}", n, threads, loo, yard["copy"], in_copies)]
 
 
 def fresh_loo(model):
@@ -156,11 +159,14 @@ def main():
         with threadpool_limits(threads, user_api="blas"):
             if small:
                 results += steps_at(200, threads, repeats, refit=None, steps=4)
+                results += steps_at(60, threads, repeats, refit=None, steps=4, alpha=1e-3, penalty="coef")
                 results += against_qr(100, threads, repeats, limit=None)
                 results += with_predictions(100, threads, repeats, window=None, refit=None, steps=4)
             else:
                 results += with_predictions(1000, threads, repeats, window=10, refit=25)
                 results += steps_at(2000, threads, repeats, refit=25, copies=2)
+                results += steps_at(2000, threads, repeats, refit=None, alpha=1e-3)  # small: updates are refined
+                results += steps_at(1000, threads, repeats, refit=None, penalty="coef")
                 results += against_qr(2000, threads, repeats, limit=5)
                 results += steps_at(8000, threads, 2, refit=80, steps=20)
     results += memory(200 if small else 2000)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
 GIB = 2.0**30
+FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
 
 
 class NotPositiveDefiniteError(np.linalg.LinAlgError):
@@ -93,22 +94,23 @@ def add_outer_(S, Q, R, tau):
 
 def symmetric_times(T, Y, *, lower):
     """T Y for the symmetric T of which one triangle is given, Fortran-ordered like Y: half of T is read."""
-    if Y.shape[1] == 1:
-        (symv,) = get_blas_funcs(("symv",), (T, Y))
-        return symv(1.0, T, Y[:, 0], lower=int(lower))[:, None]
-    (symm,) = get_blas_funcs(("symm",), (T, Y))
-    return symm(1.0, T, Y, lower=int(lower)) if Y.shape[1] else Y.copy()
+    if Y.shape[1] > FEW:
+        (symm,) = get_blas_funcs(("symm",), (T, Y))
+        return symm(1.0, T, Y, lower=int(lower))
+    (symv,) = get_blas_funcs(("symv",), (T, Y))
+    columns = [symv(1.0, T, y, lower=int(lower)) for y in Y.T]
+    return columns[0][:, None] if len(columns) == 1 else np.array(columns, Y.dtype).reshape(-1, len(Y)).T
 
 
 def add_signed_(T, V, signs):
     """T + V diag(signs) V' in the lower triangle of the Fortran-ordered T; signs are +-1."""
-    if V.shape[1] == 1:
-        (syr,) = get_blas_funcs(("syr",), (T, V))
-        return syr(signs[0], V[:, 0], a=T, lower=1, overwrite_a=1)
-    (syrk,) = get_blas_funcs(("syrk",), (T, V))
+    syr, syrk = get_blas_funcs(("syr", "syrk"), (T, V))
     for sign in (1.0, -1.0):
-        if (signs == sign).any():
-            T = syrk(sign, np.asfortranarray(V[:, signs == sign]), beta=1.0, c=T, lower=1, overwrite_c=1)
+        mine = V if (signs == sign).all() else V[:, signs == sign]
+        if mine.shape[1] == 1:
+            T = syr(sign, mine[:, 0], a=T, lower=1, overwrite_a=1)
+        elif mine.shape[1]:
+            T = syrk(sign, np.asfortranarray(mine), beta=1.0, c=T, lower=1, overwrite_c=1)
     return T
 
 

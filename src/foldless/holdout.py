@@ -313,7 +313,8 @@ class Solution(Model):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
         self._check_sets(members)
         sites = self.sites(members)
-        blocks = self.precision.explicit().diagonal_blocks(sites)
+        P = self.precision if isinstance(self.precision, Growing) else self.precision.explicit()
+        blocks = P.diagonal_blocks(sites)
         return Batch.solve(self, members, self.site_A[sites], blocks)
 
     def loo(self):

@@ -81,6 +81,8 @@ class Problem:
 
     def weighted_by(self, sample_weight):
         """The same rows with other weights."""
+        if sample_weight is None and len(self.root_w) == self.n and (self.root_w == 1).all():
+            return self
         other = copy(self)
         vars(other).pop("size", None)
         other.root_w = _roots(sample_weight, self.n, self.dtype)
@@ -109,6 +111,11 @@ class Problem:
         """The same rows with another ``kernel``, ``alpha`` or Q."""
         other = copy(self)
         vars(other).update(changes)
+        return other
+
+    def __copy__(self):
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
         return other
 
     @property

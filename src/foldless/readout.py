@@ -86,8 +86,9 @@ class OneAgainstAll:
 
     def targets(self, codes, dtype):
         """+1 in the column of the own class, -1 elsewhere."""
-        Y = 2 * indicator(codes, self.n_classes, dtype) - 1
-        return Y[:, 1:] if self.n_classes == 2 else Y
+        if self.n_classes == 2:
+            return (2 * codes[:, None] - 1).astype(dtype)
+        return 2 * indicator(codes, self.n_classes, dtype) - 1
 
     def scores(self, fits, moments=None):
         """(..., n_classes), or (...,) for two classes."""

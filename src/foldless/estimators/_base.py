@@ -163,10 +163,15 @@ class KernelMachine(BaseEstimator):
         check_is_fitted(self)
         if not is_plain(self, X):
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        offset = self._offset + self._new_confounds(confounds, X) @ self._confound_B
+        offset = self._offset
+        if confounds is not None or len(self._confound_B):
+            offset = offset + self._new_confounds(confounds, X) @ self._confound_B
         if self._weights is not None:
             return X @ self._weights + offset
-        batches = gen_batches(X.shape[0], max(1, CHUNK // len(self._dual)))
+        step = max(1, CHUNK // len(self._dual))
+        if X.shape[0] <= step:
+            return self._gram(X) @ self._dual + offset
+        batches = gen_batches(X.shape[0], step)
         return np.concatenate([self._gram(X[rows]) @ self._dual for rows in batches]) + offset
 
     def _new_confounds(self, confounds, X):

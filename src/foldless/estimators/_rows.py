@@ -61,9 +61,10 @@ def positions(indices, ids, n, known):
     outside = indices[(indices < 0) | (indices >= n)]
     if len(outside):
         raise ValueError(f"indices: {_some(outside.tolist())} out of range; the model has rows 0 to {n - 1}.")
-    rows, counts = np.unique(indices, return_counts=True)
-    if (counts > 1).any():
-        raise ValueError(f"indices: {_some(rows[counts > 1].tolist())} occur more than once.")
+    rows = np.sort(indices)
+    repeated = rows[1:][rows[1:] == rows[:-1]]
+    if len(repeated):
+        raise ValueError(f"indices: {_some(np.unique(repeated).tolist())} occur more than once.")
     return rows
 
 
