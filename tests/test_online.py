@@ -11,7 +11,7 @@ import re
 import struct
 import sys
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -1902,3 +1902,51 @@ def test_messages_show_ids_as_they_were_given():
     model = LSSVC(gamma=0.2).fit(X[:8], LABELS[2][:8], ids=np.array(list("abcdefgh")))
     with pytest.raises(ValueError, match="no row of the model has 'z'"):
         model.forget(ids=np.array(["a", "z"]))
+
+
+SMOOTH = {
+    "cosine": (LSSVR("cosine", alpha=1e-6), 2),
+    "rbf": (LSSVR(gamma=0.02, alpha=1e-6), 3),
+    "coef": (LSSVR(gamma=0.02, alpha=1e-4, penalty="coef"), 3),
+}
+
+
+@pytest.mark.parametrize("t", [1, 2, 4])
+@pytest.mark.parametrize("which", SMOOTH)
+def test_fits_of_smooth_kernels_stay_right_when_rows_go_together(which, t):
+    """Coefficients of 1e6 cancel in the fits: errors in directions that the kernel enlarges would show here."""
+    model, d = SMOOTH[which]
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rows, new, w = rng.normal(size=(31, d)), rng.normal(size=(20, d)), rng.uniform(0.5, 7, 31)
+        y, gone = np.sign(rng.normal(size=31)), rng.permutation(31)[:t]
+        kept = np.delete(np.arange(31), gone)
+        updated = clone(model).fit(rows, y, w).forget(gone)
+        again = clone(model).fit(rows[kept], y[kept], w[kept])
+        certificate = updated.unlearning_certificate()
+        assert certificate.holds
+        assert_close(updated.predict(new), again.predict(new), rtol=certificate.limit)
+        assert_close(updated.loo_predict(), again.loo_predict(), rtol=certificate.limit)
+
+
+def test_an_offset_of_zero_is_no_difference():
+    half = np.random.default_rng(0).normal(size=(15, 2))
+    rows, y = np.vstack([half, -half]), np.repeat([1.0, -1.0], 15)
+    model = LSSVR(gamma=0.3).fit(np.vstack([rows, [[9.0, 9.0]]]), np.append(y, 1.0)).forget([30])
+    assert abs(model.intercept_) < 1e-12
+    assert model.unlearning_certificate().holds
+
+
+def test_a_certificate_asks_for_the_equations_too():
+    certificate = LSSVR(gamma=0.3).fit(X, RNG.normal(size=len(X))).forget([1]).unlearning_certificate()
+    assert certificate.holds
+    assert not replace(certificate, residual=1e-3).holds
+
+
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+def test_leave_one_out_after_an_update_makes_nothing_n_by_n(penalty, monkeypatch):
+    model = LSSVR(gamma=0.3, penalty=penalty).fit(X, X[:, 0]).forget([1])
+    expected = clone(model).fit(np.delete(X, 1, 0), np.delete(X[:, 0], 1)).loo_predict()
+    monkeypatch.setattr(growing.Growing, "explicit", lambda _: pytest.fail("P was copied"))
+    monkeypatch.setattr(growing.Growing, "columns", lambda *_: pytest.fail("columns of P were copied"))
+    assert_close(model.loo_predict(), expected)
