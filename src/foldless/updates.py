@@ -123,7 +123,10 @@ def _bounds(whole):
 
 
 def _pays(problem, n, t):
-    """Whether an update by t rows is cheaper than a new factorisation, n being the rows that stay."""
+    """Whether an update by t rows is to be preferred to a new factorisation, n being the rows that stay.
+
+    Few explicit features are solved anew in less time, and at small alpha with more digits than an explicit P has.
+    """
     r = problem.n_features(n + t)
     few_features = r is not None and (6 * r * r <= n or problem.alpha < 1e-4 * problem.size)
     return 0 < 2 * t <= n and not few_features

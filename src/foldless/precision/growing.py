@@ -7,7 +7,7 @@ P, G and Omega = (Q' M^-1 Q)^-1 are blocks of one symmetric matrix, the inverse 
 Learning t samples borders Z by b = [m; q'] (their columns of M and of Q') and the corner mu:
 
     u = H b = [c; d],   s = mu - b' u,   H <- [ H + u s^-1 u',  -u s^-1 ; -s^-1 u',  s^-1 ] = H + v D v',
-    v = [u; -I] w'  for  s^-1 = w' D w:  w = L^-1 and D = I by the Cholesky factor of s, or its eigenvectors where M is
+    v = [u; -I] R'  for  s^-1 = R' D R:  R = L^-1 and D = I by the Cholesky factor of s, or its eigenvectors where M is
     indefinite.
 
 Forgetting samples te is the Schur complement H <- H - h h_te,te^-1 h' with h = H[:, te]; their rows are zero then. Both
@@ -202,26 +202,26 @@ class Growing(Precision):
 
 @dataclass(frozen=True)
 class Border:
-    """What is known about t new sites before they are learnt: b, mu, u and s^-1 = w' D w."""
+    """What is known about t new sites before they are learnt: b, mu, u and s^-1 = R' D R."""
 
     precision: Growing
     b: np.ndarray
     corner: np.ndarray
     u: np.ndarray
-    w: np.ndarray
+    R: np.ndarray
     signs: np.ndarray
 
     def solution(self, A, B, residual):
         """A of all sites, old ones first, and B, for new sites whose targets differ from their fits by ``residual``."""
-        e = self.w.T @ (self.signs[:, None] * (self.w @ residual))
+        e = self.R.T @ (self.signs[:, None] * (self.R @ residual))
         return np.vstack([A - self.u[self.precision._slots] @ e, e]), B - self.u[: len(B)] @ e
 
     def learn(self, order=None):
         """P of all sites, old ones first unless ``order`` rearranges them; the old one can no longer be used."""
         square, t = self.precision._square, len(self.signs)
         slots = np.array(square.free[:t])
-        v = np.asfortranarray(self.u @ self.w.T)
-        v[slots] = -self.w.T
+        v = np.asfortranarray(self.u @ self.R.T)
+        v[slots] = -self.R.T
         square.version += 1
         add_signed_(square.H, v, self.signs)
         for column, slot in zip(self.b.T, slots, strict=True):
@@ -234,12 +234,12 @@ class Border:
 
 @dataclass(frozen=True)
 class Removal:
-    """What is known about t sites before they are forgotten: h = H[:, te] and h_te,te^-1 = w' D w."""
+    """What is known about t sites before they are forgotten: h = H[:, te] and h_te,te^-1 = R' D R."""
 
     precision: Growing
     rows: np.ndarray
     h: np.ndarray
-    w: np.ndarray
+    R: np.ndarray
     signs: np.ndarray
 
     def solution(self, A, B):
@@ -251,7 +251,7 @@ class Removal:
     def forget(self):
         """P of the other sites; the old one can no longer be used."""
         square, slots = self.precision._square, self.precision._slots
-        v = np.asfortranarray(self.h @ self.w.T)
+        v = np.asfortranarray(self.h @ self.R.T)
         square.version += 1
         add_signed_(square.H, v, -self.signs)
         for slot in slots[self.rows]:
@@ -263,7 +263,7 @@ class Removal:
 
 
 def _halved(s, definite, floor):
-    """w and D = diag(signs) with s^-1 = w' D w."""
+    """R and D = diag(signs) with s^-1 = R' D R."""
     if len(s) == 1:
         value = s[0, 0]
         if not (value > floor if definite else abs(value) > floor):
