@@ -36,6 +36,53 @@ class _Adapter:
         self.model = self._names = None
         self._waiting = deque(maxlen=getattr(estimator, "max_samples", None))  # no more than a window would hold
 
+    def learn_one(self, x, y, w=1.0):
+        """Learn a row.
+
+        Parameters
+        ----------
+        x : dict of numbers by feature name
+        y : its label or value
+        w : float, default=1.0
+            Weight of the squared error, >= 0.
+        """
+        self._learn(list(x), [list(x.values())], [y], w)
+
+    def learn_many(self, X, y, w=1.0):
+        """Learn rows at once, which gives the same model as one after the other.
+
+        Parameters
+        ----------
+        X : DataFrame
+        y : Series of labels or values
+        w : float or array-like of shape (n_samples,), default=1.0
+        """
+        frame = dataframe.into_frame(X)
+        self._learn(frame.columns, frame.to_numpy(), list(y), w)
+
+    def predict_one(self, x):
+        """The label or value of a row; None or 0.0, as everywhere in river, before any row was learnt.
+
+        Parameters
+        ----------
+        x : dict of numbers by feature name
+        """
+        return self._outputs(list(x), [list(x.values())])[0]
+
+    def predict_many(self, X):
+        """Labels or values of rows.
+
+        Parameters
+        ----------
+        X : DataFrame
+
+        Returns
+        -------
+        Series
+        """
+        frame = dataframe.into_frame(X)
+        return dataframe.to_native_series(self._outputs(frame.columns, frame.to_numpy()), name=None, like=frame)
+
     def _matrix(self, names, rows):
         """Rows of numbers, their columns in the order of the features met first."""
         known = self._names or names
@@ -59,6 +106,7 @@ class _Adapter:
         return X[:, [place[name] for name in known]]
 
     def _learn(self, names, rows, y, w):
+        self._check_targets(y)
         X, w = self._matrix(names, rows), self._weights(w, len(rows))
         rows = [*self._waiting, *zip(X, y, w, strict=True)]
         if self.model is not None or self._suffice(rows):
@@ -129,53 +177,6 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         self.classes = classes
         self._begin(estimator, is_classifier)
 
-    def learn_one(self, x, y, w=1.0):
-        """Learn a row.
-
-        Parameters
-        ----------
-        x : dict of numbers by feature name
-        y : label
-        w : float, default=1.0
-            Weight of the squared error, >= 0.
-        """
-        self._learn_labels(list(x), [list(x.values())], [y], w)
-
-    def learn_many(self, X, y, w=1.0):
-        """Learn rows at once, which gives the same model as one after the other.
-
-        Parameters
-        ----------
-        X : DataFrame
-        y : Series of labels
-        w : float or array-like of shape (n_samples,), default=1.0
-        """
-        frame = dataframe.into_frame(X)
-        self._learn_labels(frame.columns, frame.to_numpy(), list(y), w)
-
-    def predict_one(self, x):
-        """The label of a row; None before any row was learnt.
-
-        Parameters
-        ----------
-        x : dict of numbers by feature name
-        """
-        return self._labels(list(x), [list(x.values())])[0]
-
-    def predict_many(self, X):
-        """Labels of rows.
-
-        Parameters
-        ----------
-        X : DataFrame
-
-        Returns
-        -------
-        Series
-        """
-        frame = dataframe.into_frame(X)
-        return dataframe.to_native_series(self._labels(frame.columns, frame.to_numpy()), name=None, like=frame)
-
     def predict_proba_one(self, x):
         """Class probabilities of a row by label, for a calibrated estimator; none before any row was learnt.
 
@@ -208,12 +209,11 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         classes, P = self._probabilities(frame.columns, frame.to_numpy())
         return dataframe.to_native_frame(dict(zip(classes, P.T, strict=True)), like=frame)
 
-    def _learn_labels(self, names, rows, y, w):
+    def _check_targets(self, y):
         if any(label is None or label != label for label in y):
             raise ValueError("y holds a missing label (None or NaN); learn only rows whose label is known.")
         if len({isinstance(label, str) for label in (*y, *_counting(self._waiting))}) > 1:
             raise ValueError("labels of different kinds, numbers and strings; use one kind of labels throughout.")
-        self._learn(names, rows, y, w)
 
     def _named(self, y):
         return {} if self.classes is None else {"classes": [*self.classes, *y.tolist()]}
@@ -224,7 +224,7 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
             return sum(count > 1 for count in counts.values()) > 1
         return bool(counts) and len(counts.keys() | set(self.classes or ())) > 1
 
-    def _labels(self, names, rows):
+    def _outputs(self, names, rows):
         X = self._matrix(names, rows)
         if self.model is None:
             return [max(self._frequencies, key=self._frequencies.get, default=None)] * len(X)
@@ -279,8 +279,7 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     Examples
     --------
     >>> from river import datasets, evaluate, metrics, preprocessing
-    >>> from foldless import LSSVR
-    >>> from foldless import SlidingWindow
+    >>> from foldless import LSSVR, SlidingWindow
     >>> from foldless.river import RiverRegressor
     >>> window = SlidingWindow(LSSVR(gamma=0.1, alpha=0.01), max_samples=200)
     >>> model = preprocessing.StandardScaler() | RiverRegressor(window)
@@ -292,62 +291,18 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     def __init__(self, estimator):
         self._begin(estimator, is_regressor)
 
-    def learn_one(self, x, y, w=1.0):
-        """Learn a row.
-
-        Parameters
-        ----------
-        x : dict of numbers by feature name
-        y : float
-        w : float, default=1.0
-            Weight of the squared error, >= 0.
-        """
-        self._learn(list(x), [list(x.values())], [y], w)
-
-    def learn_many(self, X, y, w=1.0):
-        """Learn rows at once, which gives the same model as one after the other.
-
-        Parameters
-        ----------
-        X : DataFrame
-        y : Series of numbers
-        w : float or array-like of shape (n_samples,), default=1.0
-        """
-        frame = dataframe.into_frame(X)
-        self._learn(frame.columns, frame.to_numpy(), list(y), w)
-
-    def predict_one(self, x):
-        """The value of a row; 0.0 before any row was learnt, as everywhere in river.
-
-        Parameters
-        ----------
-        x : dict of numbers by feature name
-        """
-        return float(self._values(list(x), [list(x.values())])[0])
-
-    def predict_many(self, X):
-        """Values of rows.
-
-        Parameters
-        ----------
-        X : DataFrame
-
-        Returns
-        -------
-        Series
-        """
-        frame = dataframe.into_frame(X)
-        return dataframe.to_native_series(self._values(frame.columns, frame.to_numpy()), name=None, like=frame)
-
     def _suffice(self, rows):
         return bool(_counting(rows))
 
     def _named(self, y):
         return {}
 
-    def _values(self, names, rows):
+    def _check_targets(self, y):
+        """The estimator itself tells what is wrong with values."""
+
+    def _outputs(self, names, rows):
         X = self._matrix(names, rows)
-        return np.zeros(len(X)) if self.model is None else self.model.predict(X)
+        return [0.0] * len(X) if self.model is None else self.model.predict(X).tolist()
 
     @classmethod
     def _unit_test_params(cls):
