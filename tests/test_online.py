@@ -1950,3 +1950,9 @@ def test_leave_one_out_after_an_update_makes_nothing_n_by_n(penalty, monkeypatch
     monkeypatch.setattr(growing.Growing, "explicit", lambda _: pytest.fail("P was copied"))
     monkeypatch.setattr(growing.Growing, "columns", lambda *_: pytest.fail("columns of P were copied"))
     assert_close(model.loo_predict(), expected)
+
+
+def test_labels_are_as_short_as_a_fit_would_have_them():
+    y = np.array(["a", "b", "a very long label"])[np.arange(30) % 3]
+    model = LSSVC(gamma=0.2).fit(X[:30], y).forget(y == "a very long label")
+    assert model.classes_.dtype == np.array(["a", "b"]).dtype

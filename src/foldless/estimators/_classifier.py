@@ -45,7 +45,9 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
     def _fewer_task(self, task, kept, base, problem):
         classes, codes = self.classes_, task.codes[kept]
         if not np.bincount(codes, minlength=len(classes)).all():
-            classes, codes = self._coded(classes[codes])
+            labels = classes[codes]
+            labels = np.array(labels.tolist()) if labels.dtype.kind == "U" else labels  # as long as they need to be
+            classes, codes = self._coded(labels)
         return self._coded_task(classes, codes, base, problem.dtype, problem.weighted_by)
 
     def _coded(self, y):
