@@ -20,7 +20,7 @@ import numpy as np
 
 from foldless.holdout import Part, Solution
 from foldless.kernels import Linear
-from foldless.moments import Moments
+from foldless.moments import Moments, nearly_gone
 from foldless.precision import LowRank
 from foldless.readout import OneAgainstAll
 from foldless.task import Task
@@ -66,8 +66,14 @@ class Labelings:
 
     @property
     def spared(self):
-        """Classes without a column: their fits follow from the others'."""
-        return int(self.task.codes is not None and self.task.problem.intercept)
+        """Classes without a column: their fits follow from the others'.
+
+        Not so where class matrices of weighted rows are wanted: of a class of little weight a difference keeps nothing.
+        """
+        task = self.task
+        if task.codes is None or not task.problem.intercept:
+            return 0
+        return int(not (task.readout.needs_axes and task.problem.weighted))
 
     @property
     def width(self):
@@ -116,7 +122,13 @@ class Fitted:
     def part(self, train):
         """The model of the rows ``train``."""
         removed = np.flatnonzero(~np.isin(self.solution.rows, train))
-        return Part(self.solution, removed) if len(removed) else self.solution
+        return self.solution.without(removed)
+
+    def decisions(self, model, rows):
+        """Decisions (b, k, t) of a model of all columns at rows of X; equal rows have equal ones."""
+        D = self.reader(model)(model.fits(rows))
+        first = self.solver.problem.first_equal(rows)
+        return D if first is None else D[..., first]
 
     def reader(self, model):
         """A function from fits (t, b * width) of a model of all columns to decisions (b, k, t)."""
@@ -125,50 +137,68 @@ class Fitted:
             return labelings.split
         mass = self.masses(model)
         if isinstance(task.readout, OneAgainstAll):
-            return lambda fits: _present(_against_all(labelings.classes(fits)), mass)
+            return lambda fits: _present(against_all(labelings.classes(fits)), mass)
         slopes, offsets = task.readout.affine(self.moments(model))
         slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
-        return lambda fits: _present(slopes @ labelings.classes(fits) + offsets, mass)
+        return lambda fits: _present(_combined(slopes, labelings.classes(fits)) + offsets, mass)
 
     @cached_property
     def _mass(self):
-        """Masses (b, width) of the classes among all rows."""
+        """Masses (b, width) of the classes with a column among all rows."""
         return (self.solution.root.T @ self.solution.Y).reshape(len(self.labelings), -1)
 
     @cached_property
     def _form(self):
         """Y' A (b, width, width) of all rows."""
-        Y, A = self.labelings.split(self.solution.Y), self.labelings.split(self.solution.A)
-        return Y @ A.transpose(0, 2, 1)
+        return self._products(self.solution.Y, self.solution.A)
+
+    def _products(self, Y, A):
+        """Y' A (b, width, width), labeling by labeling."""
+        return self.labelings.split(Y) @ self.labelings.split(A).transpose(0, 2, 1)
 
     def masses(self, model):
         """Masses (b, c) of the classes in the training part."""
-        mass, solution = self._mass, self.solution
-        total = np.square(solution.root).sum()
+        if self.solver.problem.weighted:  # a difference would lose the digits of a class that is nearly gone
+            truth, weights = self.labelings.truth[:, model.rows], np.square(model.root[:, 0])
+            classes = range(self.labelings.task.n_classes)
+            return np.stack([(truth == k).astype(weights.dtype) @ weights for k in classes], 1)
+        mass = self._mass  # counts: differences are exact
         if isinstance(model, Part):
-            te = model.removed
-            mass = mass - (solution.root[te].T @ solution.Y[te]).reshape(mass.shape)
-            total = total - np.square(solution.root[te]).sum()
-        if self.labelings.spared:
-            mass = np.concatenate([total - mass.sum(1, keepdims=True), mass], 1)
-        return np.where(mass > 32 * np.finfo(mass.dtype).eps * total, mass, 0.0)  # an empty class leaves rounding
+            mass = mass - self.solution.Y[model.removed].sum(0).reshape(mass.shape)
+        if not self.labelings.spared:
+            return mass
+        return np.concatenate([len(model.rows) - mass.sum(1, keepdims=True), mass], 1)
+
+    def _class_moments(self, model, products):
+        """N and U (b, c, c) from Y' A of the classes with a column."""
+        mass, spared = self.masses(model), self.labelings.spared
+        identity = np.eye(mass.shape[1], dtype=mass.dtype)
+        # From the classes with a column to all: the indicators add up to one, their A to zero.
+        full = _with_spared(identity, spared)
+        return Moments(mass[:, :, None] * identity, self.solver.problem.alpha * (full @ products @ full.T))
 
     def moments(self, model):
         """Class matrices (b, c, c) of the training part."""
-        labelings, problem, mass = self.labelings, self.solver.problem, self.masses(model)
-        N = mass[:, :, None] * np.eye(mass.shape[1], dtype=mass.dtype)
+        labelings, problem = self.labelings, self.solver.problem
         if not labelings.task.readout.needs_axes:
+            N = self.masses(model)[:, :, None] * np.eye(labelings.task.n_classes, dtype=self.solution.Y.dtype)
             return Moments(N, np.zeros_like(N))  # masses are all that is asked for
-        U = self._form
-        if isinstance(model, Part):
-            E, A = labelings.split(model.E), labelings.split(self.solution.site_A[model.sites])
-            U = U - E @ A.transpose(0, 2, 1)
-        # From the classes with a column to all: the indicators add up to one, their A and confound_B to zero.
-        full = np.eye(mass.shape[1], dtype=mass.dtype)[:, labelings.spared :]
-        full[: labelings.spared] = -1.0
-        U = problem.alpha * (full @ U @ full.T)
+        whole = self._class_moments(self.solution, self._form)
+        if model is self.solution:
+            found = whole
+        elif not isinstance(model, Part):  # solved by itself
+            found = self._class_moments(model, self._products(model.Y, model.A))
+        else:
+            taken = self._products(model.E, self.solution.site_A[model.sites])
+            found = self._class_moments(model, self._form - taken)
+            gone = nearly_gone(found, whole, found.mass > 0)
+            if gone.any():
+                alone = model.solved_alone()
+                found.U[gone] = self._class_moments(alone, self._products(alone.Y, alone.A)).U[gone]
         if not problem.n_confounds:
-            return Moments(N, U)
+            return found
+        N, U = found.N, found.U
+        full = _with_spared(np.eye(N.shape[1], dtype=N.dtype), labelings.spared)
         rest = labelings.split(model.unexplained)
         B = full @ labelings.split(model.confound_B)  # (b, c, q)
         sums = full @ labelings.split(model.C.T @ model.Y)
@@ -177,9 +207,21 @@ class Fitted:
         return Moments(N, U, full @ (rest @ rest.transpose(0, 2, 1)) @ full.T, N - U - sums @ B.transpose(0, 2, 1))
 
 
-def _against_all(F):
+def _with_spared(identity, spared):
+    """The matrix (c, width) by which quantities that add up to zero follow from those of the classes with a column."""
+    full = identity[:, spared:].copy()
+    full[:spared] = -1.0
+    return full
+
+
+def against_all(F):
     """Decisions of targets +-1 from the fits of indicators: the fit of a column of ones is the sum of all of them."""
     return F[:, 1:] - F[:, :1] if F.shape[1] == 2 else 2.0 * F - F.sum(1, keepdims=True)
+
+
+def _combined(slopes, F):
+    """slopes F (b, k, t); two classes term by term, so that equal fits give equal decisions, as a product may not."""
+    return slopes @ F if slopes.shape[1] > 1 else slopes[:, :, :1] * F[:, :1] + slopes[:, :, 1:] * F[:, 1:]
 
 
 def _present(D, mass):

@@ -87,9 +87,7 @@ def auc(f, t, w):
 
 
 def _auc(f, t, w):
-    # Fits of equal rows tie up to rounding, which shall not decide their order.
-    spread = np.ptp(f)
-    _, rank = np.unique(np.round((f - f.min()) / spread, 10) if spread > 0 else f, return_inverse=True)
+    _, rank = np.unique(f, return_inverse=True)
     above = np.bincount(rank, np.where(t > 0, w, 0.0))
     below = np.bincount(rank, np.where(t > 0, 0.0, w))
     pairs = above.sum() * below.sum()
@@ -136,6 +134,11 @@ class Criterion:
     hard: str | None = None  # the criterion that a slope approximates
     whole: bool = False  # a loss of decisions, not of single columns
     user: bool = False
+
+    @property
+    def ranks(self):
+        """Whether the order or the sign of the fits may decide, so that their last digits matter."""
+        return self.user or not self.smooth
 
     def __call__(self, F, T, W):
         """Loss of every column (m,) and derivatives (n, m) or None, for fits F, targets T and weights W of (n, m)."""

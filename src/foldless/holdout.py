@@ -26,83 +26,15 @@ Everything here is whitened by the weights (``foldless.problem``); ``fits`` are 
 """
 
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory, right_solve
-from foldless.moments import Moments
+from foldless.batch import Batch, few_digits, takes_nearly_all
+from foldless.moments import Moments, nearly_gone
 from foldless.precision import Explicit, Growing, LowRank, Precision, SingularBlockError
 from foldless.problem import Problem
-
-
-@dataclass(frozen=True)
-class Batch:
-    """k held-out sets of t rows of one model each, solved at once. Leave-one-out is k = n, t = 1.
-
-    members (k, t) positions, Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or
-    2 t sites of each set, E (k, s, m) residuals; whitened.
-    """
-
-    model: "Solution | Part"
-    members: np.ndarray
-    Y: np.ndarray
-    A: np.ndarray
-    D: np.ndarray
-    E: np.ndarray
-
-    @classmethod
-    def solve(cls, model, members, A, D):
-        """Residuals E = D^-1 A, set by set."""
-        Y = model.Y[members]
-        try:
-            E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
-        except np.linalg.LinAlgError:
-            raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
-        return cls(model, members, Y, A, D, E)
-
-    @cached_property
-    def fits(self):
-        """Held-out fits, shape (k, t, m), whitened."""
-        root = self.model.root[self.members]
-        F = root * settled((self.Y - self.E[:, : self.Y.shape[1]]) / root, self.model.size)
-        if self.model.problem.n_confounds:
-            F -= self.model.C[self.members] @ self._confound_B
-        return F
-
-    @cached_property
-    def _confound_B(self):
-        """Coefficients of the confounds without each set, (k, n_confounds, m)."""
-        G = self.model.confound_G[:, self.model.own_sites(self.members)]
-        return self.model.confound_B - G.transpose(1, 0, 2) @ self.E
-
-    def moments(self):
-        """N and U, with confounds R and V, each (k, m, m), of the training part of every set."""
-        t = self.Y.shape[1]
-        N, U, R, _ = self.model.moments()
-        Yt = self.Y.transpose(0, 2, 1)
-        taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
-        N, U = N - Yt @ self.Y, U - self.model.problem.alpha * taken
-        if R is None:
-            return Moments(N, U)
-        model = self.model
-        Qo, Z = model.span[self.members], model.unexplained[self.members]
-        R = R - Z.transpose(0, 2, 1) @ np.linalg.solve(np.eye(t, dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1), Z)
-        V = N - U - (model.Y.T @ model.C - Yt @ model.C[self.members]) @ self._confound_B
-        return Moments(N, U, R, V)
-
-
-def settled(F, size):
-    """Held-out fits F = Y - E without the digits that rounding left, for targets of this size.
-
-    Where fits are constant, what Y - E has below 512 eps |Y| depends on Y: labels would be read off the rounding.
-    """
-    quantum = np.maximum(512 * np.finfo(F.dtype).eps * size, np.finfo(F.dtype).tiny)
-    F /= quantum
-    np.rint(F, out=F)
-    F *= quantum
-    return F
 
 
 class Model:
@@ -126,7 +58,10 @@ class Model:
         return np.abs(self.Y / self.root).max(0, initial=0.0)
 
     def fits(self, at):
-        """Fits at the rows ``at`` of X without the confounds' part, in the units of the targets."""
+        """Fits at the rows ``at`` of X without the confounds' part, in the units of the targets.
+
+        Equal rows have equal fits.
+        """
         F = np.empty((len(at), self.B.shape[1]), self.B.dtype)
         place = np.full(self.problem.n, -1)
         place[self.rows] = np.arange(len(self.rows))
@@ -136,15 +71,40 @@ class Model:
             F[own] = (self.Y[mine] - self.problem.alpha * self.A[mine]) / self.root[mine]
         if not own.all():
             F[~own] = self._fits_elsewhere(at[~own])
+        self._restore_digits(F, at)
         if self.problem.n_confounds:
             F -= self.problem.Q[at, self.problem.confounds] @ self.confound_B
-        return F
+        return self.problem.tied(at, F)
+
+    def _restore_digits(self, F, at):
+        """Evaluate the model where the kernel's part of the fits F is tiny beside the targets they are differences of.
+
+        What is left there below eps |Y| depends on Y: labels would be read off the rounding.
+        """
+        part = F - (self.B if self.problem.Q.shape[1] == self.problem.intercept == 1 else self.problem.Q[at] @ self.B)
+        lost = few_digits(part, self.size)
+        if lost.any():
+            columns, rows = np.flatnonzero(lost.any(0)), np.flatnonzero(lost.any(1))
+            places = np.ix_(rows, columns)
+            F[places] = np.where(lost[places], self.only(columns).evaluated(at[rows]), F[places])
 
     def _fits_elsewhere(self, at):
+        return self.evaluated(at)
+
+    def evaluated(self, at):
+        """Fits at the rows ``at`` of X from the coefficients of the model, the confounds' part included."""
         if self.weights is not None:
             return self.problem.features(at) @ self.weights + self.problem.Q[at] @ self.B
         basis, beta = self.expansion()
         return self.problem.gram(at, basis) @ beta + self.problem.Q[at] @ self.B
+
+    def functionals(self, at):
+        """T (len(at), sites) with f(x) = T(x) A + q(x)' B for the coefficients A of all sites."""
+        problem, functions = self.problem, self.problem.basis_rows(self.rows)
+        K = problem.gram(at, functions)
+        if problem.penalty == "rkhs":
+            return K * self.root.T
+        return np.hstack([np.zeros_like(K), K]) if problem.drops_basis else K @ problem.basis_functions(self.rows).T
 
     def expansion(self):
         """(basis rows, beta): f(x) = k(x, basis)' beta + q(x)' B."""
@@ -165,6 +125,19 @@ class Model:
         """(coef, B) of f(x) = x' coef + q(x)' B for the linear kernel, in the units of X."""
         basis, beta = self.expansion()
         return self.problem.linear(self.weights, basis, beta, self.B)
+
+    def only(self, columns):
+        """The same fit for some of the targets."""
+        other = copy(self)
+        for name in ("joint_A", "weights", "unexplained", "size"):
+            vars(other).pop(name, None)
+        other.Y, other.A, other.B = self.Y[:, columns], self.A[:, columns], self.B[:, columns]
+        return other
+
+    def solved_without(self, members):
+        """The solution without these positions, solved by itself."""
+        rows, Y = (np.delete(each, members, axis=0) for each in (self.rows, self.Y / self.root))
+        return Solution(self.problem, rows, Y)
 
     def _check_rest(self, t):
         """Without t rows, the unpenalised columns must still be determined."""
@@ -226,8 +199,9 @@ class Solution(Model):
         self.Y = np.ascontiguousarray(self.root * Y)
         self.own_precision = problem.precision(rows) if precision is None else precision
         self.choice = self.own_precision.choice
-        self.A = self.own_precision.apply(self.Y)
-        self.B = self.own_precision.G @ self.Y
+        rest, B = problem.beyond_unpenalised(rows, self.Y)
+        self.A = self.own_precision.apply(rest)
+        self.B = B + self.own_precision.G @ rest
         if not (np.isfinite(self.A).all() and np.isfinite(self.B).all()):
             raise ValueError(
                 f"the fit on {len(rows)} rows overflows: the kernel matrix of {problem.kernel!r} holds values too large"
@@ -238,7 +212,9 @@ class Solution(Model):
     def weights(self):
         """Weights of the explicit features where P is held through them, else None."""
         P = self.own_precision
-        return P.feature_columns(slice(None)) @ self.Y if isinstance(P, LowRank) else None
+        if not isinstance(P, LowRank):
+            return None
+        return P.feature_columns(slice(None)) @ self.problem.beyond_unpenalised(self.rows, self.Y)[0]
 
     @classmethod
     def known(cls, problem, rows, Y, joint, joint_A, B):
@@ -278,22 +254,19 @@ class Solution(Model):
         KPK.flat[:: len(self.rows) + 1] -= 1.0
         return Explicit(np.block([[P.P, PK], [PK.T, KPK]]), np.hstack([P.G, P.G @ K]), P.alpha, definite=False)
 
-    def only(self, columns):
-        """The same fit for some of the targets."""
-        other = copy(self)
-        for name in ("joint_A", "weights", "unexplained", "size"):
-            vars(other).pop(name, None)
-        other.Y, other.A, other.B = self.Y[:, columns], self.A[:, columns], self.B[:, columns]
-        return other
+    def without(self, removed):
+        """The model without these positions: by P, or solved by itself where nearly nothing of a target is left."""
+        if not len(removed):
+            return self
+        return self.solved_without(removed) if takes_nearly_all(self, removed) else Part(self, removed)
 
     def sites(self, members):
         """Sites of P (or J) that belong to these positions; the last axis doubles for J."""
         return self.own_sites(members)
 
-    @property
-    def confound_G(self):
-        """Rows of G that give the coefficients of the confounds."""
-        return self.precision.G[self.problem.confounds]
+    def G(self, columns):
+        """Rows of G that give the coefficients of these unpenalised columns."""
+        return self.precision.G[columns]
 
     @property
     def site_A(self):
@@ -372,14 +345,42 @@ class Part(Model):
         """Targets of the training rows."""
         return self.whole.Y[self.kept]
 
+    def only(self, columns):
+        """The same model of some of the targets."""
+        other = copy(self)
+        for name in ("Y", "B", "site_A", "weights", "unexplained"):
+            vars(other).pop(name, None)
+        other.whole, other.E = self.whole.only(columns), self.E[:, columns]
+        return other
+
+    @property
+    def size(self):
+        """Size of the targets, one number a column."""
+        return self.whole.size
+
     @cached_property
     def _columns(self):
         return self.whole.precision.columns(self.sites)
 
     @cached_property
+    def site_A(self):
+        """Coefficients at every site of the training part: A - P_,te E_te."""
+        if self.E.shape[1] < len(self.sites) and "_columns" not in vars(self):
+            E = np.zeros_like(self.whole.site_A)
+            E[self.sites] = self.E
+            taken = self.whole.precision.apply(E)
+        else:
+            taken = product(self._columns, self.E)
+        return (self.whole.site_A - taken)[self.whole.sites(self.kept)]
+
+    @property
     def A(self):  # type: ignore[override]
         """Coefficients of the training rows."""
-        return (self.whole.site_A - product(self._columns, self.E))[self.kept]
+        return self.site_A[: len(self.kept)]
+
+    @property
+    def _beta(self):
+        return self.site_A[len(self.kept) :] if self.problem.drops_basis else super()._beta
 
     @cached_property
     def B(self):  # type: ignore[override]
@@ -406,17 +407,12 @@ class Part(Model):
         P, kept = self.whole.precision.explicit(), self.whole.sites(self.kept)
         V, W = (half[:, kept] for half in self._halves)
         own = P.P[np.ix_(kept, kept)] - product(V, W, transpose_a=True)
-        return Explicit(own, self._G(slice(None)), P.alpha, definite=P.definite)
+        return Explicit(own, self.G(slice(None)), P.alpha, definite=P.definite)
 
-    def _G(self, columns):
-        """These rows of the G of the training part: G_tr - G_te P_te,te^-1 P_te,tr."""
+    def G(self, columns):
+        """Rows of the G of the training part, for these unpenalised columns: G_tr - G_te P_te,te^-1 P_te,tr."""
         G, kept = self.whole.precision.G[columns], self.whole.sites(self.kept)
         return G[:, kept] - np.linalg.solve(self._columns[self.sites].T, G[:, self.sites].T).T @ self._columns[kept].T
-
-    @cached_property
-    def confound_G(self):
-        """Rows of G that give the coefficients of the confounds."""
-        return self._G(self.problem.confounds)
 
     def alone(self):
         """The training part as a solution of its own, from its own P: parts of it can be left out in turn."""
@@ -438,7 +434,7 @@ class Part(Model):
         out = place[at] >= 0
         mine = place[at[out]]
         members = self.removed[mine]
-        F[out] = settled((self.whole.Y[members] - self.E[mine]) / self.whole.root[members], self.whole.size)
+        F[out] = (self.whole.Y[members] - self.E[mine]) / self.whole.root[members]
         if not out.all():
             F[~out] = super()._fits_elsewhere(at[~out])
         return F
@@ -449,10 +445,17 @@ class Part(Model):
         padded = np.zeros((len(self.sites), Y.shape[1]), Y.dtype)
         padded[:t] = Y
         A = self.whole.site_A[self.sites]
-        N = self.whole.Y.T @ self.whole.Y - Y.T @ Y
+        present = np.count_nonzero(self.whole.Y, axis=0) > np.count_nonzero(Y, axis=0)
+        N = np.where(present[:, None], self.whole.Y.T @ self.whole.Y - Y.T @ Y, 0.0)
         inner = self.whole.Y.T @ self.whole.A - Y.T @ A[:t]
         PY = self.whole.precision.block_times(self.sites, padded)
-        return self._moments(N, self.problem.alpha * (inner - (A - PY).T @ self.E))
+        found = self._moments(N, self.problem.alpha * (inner - (A - PY).T @ self.E))
+        # Without nearly all of a class these differences have no digits left.
+        return self.solved_alone().moments() if nearly_gone(found, self.whole.moments(), present) else found
+
+    def solved_alone(self):
+        """The training part as a solution by a factorisation of its own."""
+        return Solution(self.problem, self.rows, self.Y / self.root)
 
     def loo(self):
         """Leave-one-out within the training part: A and the diagonal (blocks) of its own P."""
@@ -460,27 +463,28 @@ class Part(Model):
         self._check_sets(members)
         P = self.whole.precision
         if not P.keeps_digits(self.sites):
-            return Solution(self.problem, self.rows, self.Y / self.root).loo()
+            return self.solved_alone().loo()
         sites = self.whole.sites(self.kept[:, None])  # (n_tr, 1 or 2)
-        A = (self.whole.site_A - product(self._columns, self.E))[sites]
         # the diagonal blocks of the Schur complement, (n_tr, s, s), without the rest of it
         V, W = self._halves
         if sites.shape[1] == 1:
             taken = np.einsum("ti,ti->i", V, W)[sites][:, :, None]
         else:
             taken = V.T[sites] @ W.T[sites].transpose(0, 2, 1)
+        A = self.site_A[self.own_sites(members)]
         return Batch.solve(self, members, A, P.diagonal_blocks(sites) - taken)
 
 
-def loo_path(problem, rows, Y, alphas):
+def loo_path(problem, rows, Y, alphas, path):
     """Leave-one-out residuals for all alphas in the units of Y, shape (len(alphas), n, m), from one decomposition.
+
+    ``path`` is the decomposition, ``problem.path(rows)``.
 
     With J the 2 x 2 blocks of every row are needed. From P(alpha) = U D U' and H = K' U their entries are sums over the
     eigenvectors, (U*U) d, (U*H) d and (H*H) d - 1: one n^3 product more, then again O(n^2) for each alpha.
     """
-    path = problem.path(rows)
     root = problem.root_w[rows][:, None]
-    Y = np.ascontiguousarray(root * Y)
+    Y = np.ascontiguousarray(problem.beyond_unpenalised(rows, root * Y)[0])
     if not problem.drops_basis:
         return path.loo_path(Y, alphas) / root
     H = product(problem.basis_functions(rows), path.U, transpose_a=True)

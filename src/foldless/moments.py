@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
+
 
 class Moments(NamedTuple):
     """N, U and, where confounds are left out of the scores, R and V; each (..., m, m), leading axes are a batch."""
@@ -33,3 +35,15 @@ class Moments(NamedTuple):
     def sums(self):
         """Class sums Y' W F of the fits that count, (..., m, m)."""
         return self.N - self.U if self.V is None else self.V
+
+
+def nearly_gone(part, whole, present):
+    """Whether a training part keeps next to nothing of a class, or of what is unexplained of it, (...,).
+
+    ``present`` (..., m) says which classes have rows there.
+    """
+    mass, mass_before = part.mass, whole.mass
+    rest, rest_before = (np.diagonal(each.U, axis1=-2, axis2=-1) for each in (part, whole))
+    noise = 1e3 * np.finfo(mass.dtype).eps * mass_before  # all that is left of U where one class is all there is
+    little = (mass < KEPT * mass_before) | (rest < KEPT * np.where(rest_before > noise, rest_before, 0.0))
+    return (little & present).any(-1)

@@ -28,7 +28,17 @@ from sklearn.utils.extmath import row_norms
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory
 from foldless.kernels import Linear, Precomputed
-from foldless.precision import Factored, IndefiniteError, LowRank, SingularBlockError, Spectral, Spectrum
+from foldless.precision import (
+    Factored,
+    IndefiniteError,
+    LowRank,
+    SingularBlockError,
+    Spectral,
+    Spectrum,
+    orthonormal,
+    upper_solve,
+)
+from foldless.ties import equal_rows, first_equal
 
 
 class Problem:
@@ -62,7 +72,7 @@ class Problem:
         """The same problem on these rows alone: kernel parameters, shift and all stay as they were resolved."""
         other = copy(self)
         other.X = self.X[rows][:, rows] if isinstance(self.kernel, Precomputed) else self.X[rows]
-        vars(other).pop("size", None)
+        _forget_rows(other)
         other.n, other.Q, other.root_w = len(rows), self.Q[rows], self.root_w[rows]
         other.active = other._functions = np.flatnonzero(other.root_w)
         return other
@@ -77,6 +87,7 @@ class Problem:
         else:
             other.X = sp.vstack([self.X, X]).tocsr() if sp.issparse(self.X) else np.concatenate([self.X, X])
         other.n, other.Q, other.shift = self.n + X.shape[0], np.concatenate([self.Q, Q]), None
+        _forget_rows(other)
         return other.weighted_by(None)
 
     def weighted_by(self, sample_weight):
@@ -84,7 +95,7 @@ class Problem:
         if sample_weight is None and len(self.root_w) == self.n and (self.root_w == 1).all():
             return self
         other = copy(self)
-        vars(other).pop("size", None)
+        _forget_rows(other)
         other.root_w = _roots(sample_weight, self.n, self.dtype)
         other.active = other._functions = np.flatnonzero(other.root_w)
         return other
@@ -99,7 +110,9 @@ class Problem:
 
     def with_confounds(self, C, *, in_score=False):
         """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps their part in the scores."""
-        return self.at(Q=np.hstack([self.Q, C]), n_confounds=0 if in_score else C.shape[1])
+        other = self.at(Q=np.hstack([self.Q, C]), n_confounds=0 if in_score else C.shape[1])
+        _forget_rows(other)
+        return other
 
     def trained_on(self, rows):
         """The same rows, all but ``rows`` with weight 0 and without their basis functions, as if never seen."""
@@ -122,6 +135,11 @@ class Problem:
     def drops_basis(self):
         """Whether leaving out a row also takes its basis function away."""
         return self.penalty == "coef" and self.basis == "train"
+
+    @property
+    def weighted(self):
+        """Whether rows of positive weight differ from weight 1."""
+        return not (self.root_w[self.active] == 1).all()
 
     @property
     def more_columns(self):
@@ -147,6 +165,34 @@ class Problem:
                 " the levels of a factor: all but one), or use splits whose training parts hold rows of every level."
             )
         return Qo
+
+    def beyond_unpenalised(self, rows, Y):
+        """What least squares by the unpenalised columns leaves of the whitened Y of ``rows``, and its coefficients.
+
+        P Q = 0: A = P Y does not change when a fit by Q is taken out of Y, but keeps its digits where targets are far
+        larger than they differ.
+        """
+        Q = self.root_w[rows][:, None] * self.Q[rows]
+        if not Q.shape[1]:
+            return Y, np.zeros((0, Y.shape[1]), Y.dtype)
+        Qo, R = orthonormal(Q)
+        B = upper_solve(R, Qo.T @ Y)
+        return Y - Q @ B, B
+
+    @cached_property
+    def equal_rows(self):
+        """Numbers that rows share whose scores are equal in any model, equal rows of X; None where all differ."""
+        more = self.Q[:, self.intercept : self.Q.shape[1] - self.n_confounds]
+        return equal_rows(self.X, more) if more.shape[1] else equal_rows(self.X)
+
+    def first_equal(self, at):
+        """For each of the rows ``at`` the place in ``at`` of the first that equals it; None where all differ."""
+        return None if len(at) < 2 or self.equal_rows is None else first_equal(self.equal_rows[at])
+
+    def tied(self, at, values):
+        """Values of the rows ``at`` with those of equal rows made equal."""
+        first = self.first_equal(at)
+        return values if first is None else values[first]
 
     def n_features(self, n_rows):
         """Number of explicit features where P is held through them, else None."""
@@ -219,7 +265,8 @@ class Problem:
         if r is not None:
             Phi = root * self.features(rows)
             self._check_size(row_norms(Phi, squared=True))
-            P = LowRank(Phi, Q, self.alpha)
+            graded = root.max() > 4 * root.min()
+            P = LowRank(Phi, Q, self.alpha, graded=bool(graded))
             P.choice = f"low rank: {r} linear features for {len(rows)} rows"
             return P
         return self.dense(rows, K)
@@ -326,6 +373,12 @@ class Problem:
             B = B.copy()
             B[0] -= self.shift @ coef
         return coef, B
+
+
+def _forget_rows(problem):
+    """Drop what was derived from other rows, columns or weights."""
+    for name in ("size", "equal_rows"):
+        vars(problem).pop(name, None)
 
 
 def _roots(sample_weight, n, dtype):

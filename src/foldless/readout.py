@@ -44,6 +44,10 @@ class Readout(Protocol):
     needs_moments: ClassVar[bool]
 
     @property
+    def needs_axes(self) -> bool:
+        """Whether decisions take more of the class matrices than the masses."""
+
+    @property
     def cuts(self) -> bool:
         """Whether the decision is shifted to the best leave-one-out cut."""
 
@@ -66,6 +70,7 @@ class Regression:
     """Targets are values; decisions are the fits."""
 
     needs_moments: ClassVar[bool] = False
+    needs_axes: ClassVar[bool] = False
     cuts: ClassVar[bool] = False
 
     def scores(self, fits, moments=None):
@@ -82,6 +87,7 @@ class OneAgainstAll:
 
     n_classes: int
     needs_moments: ClassVar[bool] = False
+    needs_axes: ClassVar[bool] = False
     cuts: ClassVar[bool] = False
 
     def targets(self, codes, dtype):
@@ -126,9 +132,10 @@ class Discriminant:
 
     def scores(self, fits, moments):
         """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
-        if not self.needs_axes:
-            slopes, _ = self.affine(moments)
-            return fits[..., 0] * slopes[..., None, 0, 0] + fits[..., 1] * slopes[..., None, 1, 0]
+        if self.n_classes == 2:
+            slopes, offsets = self.affine(moments)
+            # Term by term, not by a matrix product: equal fits give equal decisions.
+            return fits[..., 0] * slopes[..., None, 0, 0] + fits[..., 1] * slopes[..., None, 1, 0] + offsets
         mass = moments.mass
         scalings, centroids, _ = self.axes(moments)
         z = fits @ scalings
@@ -136,8 +143,7 @@ class Discriminant:
         decision = -0.5 * mass.sum(-1)[..., None, None] * squares
         if self.priors is not None:
             decision = decision + np.log(self.priors).astype(fits.dtype)
-        decision = np.where(mass[..., None, :] > 0, decision, np.finfo(fits.dtype).min)
-        return decision[..., 1] - decision[..., 0] if self.n_classes == 2 else decision
+        return np.where(mass[..., None, :] > 0, decision, np.finfo(fits.dtype).min)
 
     def affine(self, moments):
         """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.

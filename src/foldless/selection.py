@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from foldless import criteria
+from foldless.batch import few_digits
 from foldless.gradient import residuals
-from foldless.holdout import Part, Solution, loo_path
+from foldless.holdout import Solution, loo_path
 from foldless.readout import OneAgainstAll
 from foldless.task import Task
 
@@ -94,13 +95,23 @@ class Selection:
     def losses(self, E):
         """Loss of every column and its derivatives by the residuals E, stacked."""
         T = self.targets
+        if not self.criterion.labels and not self.criterion.user:  # of residuals alone: nothing is added to them
+            T = np.zeros_like(T)
         values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
         return values, None if slopes is None else -slopes
+
+    def losses_of_fits(self, F):
+        """Loss of every column of held-out fits F, stacked."""
+        if not self.criterion.ranks:
+            return self.losses(self.targets - F)[0]
+        return self.criterion(F, self.targets, self.W.astype(F.dtype))[0]
 
     def judge(self, model):
         """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
         if self.criterion.whole:
             return self.errors(self.scores(model))
+        if self.criterion.ranks:
+            return self.losses_of_fits(heldout_fits(model, self.folds))
         return self.losses(residuals(model, self.folds))[0]
 
     def errors(self, scores):
@@ -115,25 +126,48 @@ class Selection:
             return self.task.loo_scores(model)
         readout, scores = self.task.readout, []
         for te in self.folds:
-            part = Part(model, te)
+            part, rows = model.without(te), self.rows[te]
             moments = part.moments() if readout.needs_moments else None
-            scores.append(readout.scores(part.fits(self.rows[te]), moments))
+            scores.append(self.task.problem.tied(rows, readout.scores(part.fits(rows), moments)))
         return np.concatenate(scores)
 
     def path(self, problem, alphas):
         """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the least."""
-        if self.folds is None and not self.criterion.whole:
-            outputs = loo_path(problem, self.rows, self.T, alphas)
-        else:
-            path = problem.path(self.rows)
-            models = (Solution(problem.at(alpha=a), self.rows, self.Y, path.at(a)) for a in alphas)
-            ask = self.scores if self.criterion.whole else lambda model: residuals(model, self.folds)
-            outputs = [ask(model) for model in models]
+        path = problem.path(self.rows)
+        models = (Solution(problem.at(alpha=a), self.rows, self.Y, path.at(a)) for a in alphas)
         if self.criterion.whole:
+            outputs = [self.scores(model) for model in models]
             losses = np.array([self.errors(scores) for scores in outputs])
             return losses, outputs[least(losses.sum(1), alphas)]
-        losses = np.array([self.losses(E)[0] for E in outputs])
-        return losses, self.targets - outputs[least(losses.sum(1), alphas)]
+        if self.folds is None:
+            E = loo_path(problem, self.rows, self.T, alphas, path)
+            fits = self._restored(self.T - E, models)
+        elif self.criterion.ranks:
+            fits = [heldout_fits(model, self.folds) for model in models]
+        else:
+            E = [residuals(model, self.folds) for model in models]
+            fits = [self.targets - each for each in E]
+        if self.criterion.ranks:
+            losses = np.array([self.losses_of_fits(F) for F in fits])
+        else:
+            losses = np.array([self.losses(each)[0] for each in E])
+        return losses, fits[least(losses.sum(1), alphas)]
+
+    def _restored(self, F, models):
+        """Leave-one-out fits (n_alphas, n, m); of alphas at which some have lost their digits, those of the model."""
+        if self.criterion.ranks:
+            size = np.abs(self.T).max(0, initial=0.0)
+            for fits, model in zip(F, models, strict=True):
+                if few_digits(fits, size).any():
+                    fits[:] = heldout_fits(model, None)
+        return F
+
+
+def heldout_fits(model, folds):
+    """Held-out fits in the units of the targets, (N, m), stacked as the residuals of ``foldless.gradient``."""
+    if folds is None:
+        return model.loo().fits[:, 0] / model.root
+    return np.concatenate([model.without(te).fits(model.rows[te]) for te in folds])
 
 
 def least(losses, alphas):

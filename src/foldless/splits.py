@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from foldless.holdout import Part, Solution
+from foldless.holdout import Solution
 
 
 class Holdout:
@@ -64,4 +64,4 @@ class Holdout:
         removed = np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True))
         if self.nested and self.problem.n_features(n) is None:
             self.whole.precision = self.whole.precision.explicit()  # every fold will ask for its columns
-        return Part(self.whole, removed) if len(removed) else self.whole
+        return self.whole.without(removed)

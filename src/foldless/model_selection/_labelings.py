@@ -128,7 +128,7 @@ class ByColumns:
 
     def _fold(self, fitted, train, test):
         model = fitted.part(train)
-        return self.judge(fitted.reader(model)(model.fits(test)), fitted.labelings.truth[..., test])
+        return self.judge(fitted.decisions(model, test), fitted.labelings.truth[..., test])
 
     def generalised(self, orders, splits, others):
         """Scores (b, k) of the models trained here at the features ``others`` (k arrays) of the held-out rows."""

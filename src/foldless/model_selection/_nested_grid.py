@@ -86,8 +86,8 @@ def _from_one_p(setting, selections):
 
 def _part(model, removed, selection):
     """The training part without ``removed``, ready for the inner splits."""
-    part = Part(model, removed) if len(removed) else model
-    return part if selection.folds is None or part is model else part.alone()
+    part = model.without(removed)
+    return part.alone() if selection.folds is not None and isinstance(part, Part) else part
 
 
 EIGH = 10.0  # n^3 flops of an eigendecomposition at the speed of a matrix product
@@ -130,21 +130,22 @@ def _judge(data, criterion, setting, alpha, outer, inner):
         model = holdout.part(train)
         rule = task.rule(model, probabilities=data.probabilities)
         fits = model.fits(test)
+        decision = problem.tied(test, rule.decision(fits))
         selection = _selection(data, criterion, setting, (train, test), splits)
         own = model if splits is None else Solution(problem, model.rows, task.Y[model.rows])
         rows, scores = selection.tested_rows, selection.scores(own)[selection.tested]
         probabilities = None
         if data.probabilities and rule.calibrator is not None:
-            probabilities = rule.proba(fits)
+            probabilities = problem.tied(test, rule.proba(fits))
         elif data.probabilities and not isinstance(setting.estimator, OWN):  # as the search's own predict_proba
             counted = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
             sigmoid = fit_calibration("sigmoid", scores, task.codes[rows], task.n_classes, counted)
-            probabilities = sigmoid.proba(rule.decision(fits))
+            probabilities = sigmoid.proba(decision)
         yield Verdict(
             params=None,
             inner_loss=np.nan,
-            outer_loss=outer_loss(data, criterion, setting, test, signed(task, fits), rule.decision(fits)),
+            outer_loss=outer_loss(data, criterion, setting, test, problem.tied(test, signed(task, fits)), decision),
             inner_rows=rows,
             inside=given(setting, scores - rule.cut),
-            outside=given(setting, rule.decision(fits), probabilities),
+            outside=given(setting, decision, probabilities),
         )

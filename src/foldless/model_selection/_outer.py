@@ -148,4 +148,4 @@ def outer_loss(data, criterion, setting, test, fits, decision):
             return np.nan
     W = class_weights(kind, task.codes[test], counted)[:, None] if criterion.whole else weights(kind, T, counted)
     outside = Selection(task, test, T, None, np.arange(len(test)), W, criterion)
-    return float((outside.errors(decision) if criterion.whole else outside.losses(T - fits)[0]).sum())
+    return float((outside.errors(decision) if criterion.whole else outside.losses_of_fits(fits)).sum())

@@ -11,7 +11,7 @@ from sklearn.utils import gen_batches, indexable
 from foldless.model_selection._path import ONE_FIT, Path, build_task, route
 
 PAIRS_AT_ONCE = 2**16
-TIE = 1e-10  # relative to the largest score or target
+TIE = 8  # eps of their size by which scores of equal fits may differ
 
 
 def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confounds_in_score=False):
@@ -95,7 +95,6 @@ def _share(task, whole, high, low, column):
         scores = task.readout.scores(batch.fits / whole.root[pairs], moments)
         scores = scores if scores.ndim == 2 else scores[..., 0 if column is None else column]
         difference = scores[:, 0] - scores[:, 1]
-        # equal rows have equal scores, but here each follows from its own target: rounding must not break the tie
-        tied = np.abs(difference) <= TIE * max(np.abs(scores).max(), np.abs(task.Y).max())
+        tied = np.abs(difference) <= TIE * np.finfo(scores.dtype).eps * np.abs(scores).max(1)
         wins += np.count_nonzero((difference > 0) & ~tied) + 0.5 * np.count_nonzero(tied)
     return float(wins / len(high))

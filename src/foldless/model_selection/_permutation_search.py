@@ -12,15 +12,14 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless import criteria
-from foldless.columns import Fitted, Labelings, Solver
-from foldless.gradient import residuals
+from foldless.columns import Fitted, Labelings, Solver, against_all
 from foldless.holdout import Part, Solution
 from foldless.model_selection._candidates import candidates, settings
 from foldless.model_selection._grid import choose
 from foldless.model_selection._labelings import chunk
 from foldless.model_selection._outer import Outer
 from foldless.precision import Explicit
-from foldless.selection import Selection
+from foldless.selection import Selection, heldout_fits
 
 TOGETHER = 256  # labelings that share the making of every candidate's P
 
@@ -84,9 +83,10 @@ class Tuned:
         if selection.folds is not None and isinstance(model, Part):
             shares = isinstance(model.whole.precision, Explicit) and not model.problem.drops_basis
             model = model.alone() if shares else Solution(model.problem, model.rows, model.Y / model.root)
-        E, T = _targets(fitted.labelings, residuals(model, selection.folds), selection.rows[selection.where])
-        b, m, N = E.shape
-        F, T = (T - E).reshape(-1, N), T.reshape(-1, N)
+        fits = heldout_fits(model, selection.folds)
+        F, T = _targets(fitted.labelings, fits, selection.rows[selection.where])
+        b, m, N = F.shape
+        F, T = F.reshape(-1, N), T.reshape(-1, N)
         W = np.broadcast_to(selection.W[:, 0].astype(F.dtype), F.shape)
         W = criteria.halved(T, W) if self.weight == "balanced" else W
         return self.criterion(F.T, T.T, W.T)[0].reshape(b, m).sum(1)
@@ -108,20 +108,15 @@ class Tuned:
                         if len(mine):
                             one = fitted.only(mine)
                             model = one.part(train)
-                            D = one.reader(model)(model.fits(test))
+                            D = one.decisions(model, test)
                             scores[members[block][mine], s] = self.judges[number](D, one.labelings.truth[..., test])
         return np.ascontiguousarray(scores).mean(1)
 
 
-def _targets(labelings, E, rows):
-    """Residuals E and targets T of the criterion, (b, m, N): +-1 one against all, or the values of a regression."""
-    E = labelings.split(E)
+def _targets(labelings, fits, rows):
+    """Fits and targets of the criterion, (b, m, N): +-1 one against all, or the values of a regression."""
     if labelings.task.codes is None:
-        return E, labelings.truth[:, :, rows]
-    c, codes = labelings.task.n_classes, labelings.truth[:, rows]
-    if labelings.spared:
-        E = np.concatenate([-E.sum(1, keepdims=True), E], 1)  # residuals of all indicators add up to zero
-    if c == 2:
-        return E[:, 1:] - E[:, :1], np.where(codes == 1, 1.0, -1.0).astype(E.dtype)[:, None]
-    T = np.where(codes[:, None] == np.arange(c)[:, None], 1.0, -1.0).astype(E.dtype)
-    return 2.0 * E - E.sum(1, keepdims=True), T
+        return labelings.split(fits), labelings.truth[:, :, rows]
+    F, codes = against_all(labelings.classes(fits)), labelings.truth[:, rows]
+    classes = np.arange(labelings.task.n_classes)[1:] if F.shape[1] == 1 else np.arange(labelings.task.n_classes)
+    return F, np.where(codes[:, None] == classes[:, None], 1.0, -1.0).astype(F.dtype)

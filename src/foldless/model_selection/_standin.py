@@ -161,7 +161,11 @@ class StandIn(BaseEstimator):
         return self
 
     def _decision(self, rows):
-        return self.rule_.decision(self.model_.fits(rows[:, 0]))
+        return self._tied(rows, self.rule_.decision(self.model_.fits(rows[:, 0])))
+
+    def _tied(self, rows, values):
+        """Values of these rows, those of equal rows made equal."""
+        return self.run.task.problem.tied(rows[:, 0], values)
 
     def predict(self, rows):
         """Held-out (or training) predictions of these rows."""
@@ -177,7 +181,7 @@ class StandIn(BaseEstimator):
         """Probabilities, calibrated on leave-one-out scores within the training part."""
         if self.calibrated_ is None:
             self.calibrated_ = self.run.task.rule(self.model_)
-        return self.calibrated_.proba(self.model_.fits(rows[:, 0]))
+        return self._tied(rows, self.calibrated_.proba(self.model_.fits(rows[:, 0])))
 
     @available_if(_calibrated)
     def predict_log_proba(self, rows):

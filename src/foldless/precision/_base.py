@@ -35,13 +35,24 @@ class SingularBlockError(ValueError):
 
 
 def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
-    """Q = Qo R; SciPy has no QR of zero columns."""
-    return qr(Q, mode="economic", check_finite=False) if Q.shape[1] else (Q, np.zeros((0, 0), Q.dtype))
+    """Q = Qo R with orthonormal columns Qo, whose rows are as accurate as they are large.
+
+    Reflections would leave errors of the size eps in every row, and the rows of tiny weights are smaller than that:
+    Qo is Q R^-1 instead, twice, as the first division leaves its columns not quite orthogonal.
+    """
+    R = np.eye(Q.shape[1], dtype=Q.dtype)
+    for _ in range(min(2, Q.shape[1])):
+        step = np.asarray(np.linalg.qr(Q, mode="r"))
+        step *= np.where(step.diagonal() < 0, -1.0, 1.0).astype(Q.dtype)[:, None]
+        if not step.diagonal().all():  # dependent columns
+            return qr(Q, mode="economic", check_finite=False)
+        Q, R = upper_solve(step.T, Q.T, lower=True).T, step @ R
+    return np.ascontiguousarray(Q), R
 
 
-def upper_solve(R, B):
-    """R^-1 B for the triangle of :func:`orthonormal`."""
-    return solve_triangular(R, B, check_finite=False) if len(R) else B
+def upper_solve(R, B, *, lower=False):
+    """R^-1 B for the triangle of :func:`orthonormal`, or for its transpose with ``lower``."""
+    return solve_triangular(R, B, lower=lower, check_finite=False) if len(R) else B
 
 
 class Precision(ABC):

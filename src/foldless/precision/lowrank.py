@@ -29,8 +29,10 @@ SQUARED = 1e-8  # alpha over the largest eigenvalue down to which it keeps 8 dig
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 
 
-def _decomposed(Phi, alpha, rest):
+def _decomposed(Phi, alpha, rest, graded):
     """U, s, V' and the least alpha they serve; singular values up to ``rest`` are rounding.
+
+    With ``graded`` rows the rows of U are as accurate as they are large.
 
     Tall features go through their r x r Gram matrix in double precision, n r^2 instead of 6 n r^2 flops. Its small
     eigenvectors are wrong by eps s_max / s_j but enter P with weight s_j / (s_j + alpha): in all eps s_max / alpha.
@@ -46,20 +48,28 @@ def _decomposed(Phi, alpha, rest):
             keep = s > max(10 * np.finfo(np.float64).eps * s[-1], rest**2)
             s, V = s[keep], V[:, keep]
             return product(Phi, (V / np.sqrt(s)).astype(Phi.dtype)), s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
-    U, sigma, Vt = svd(Phi, full_matrices=False, overwrite_a=True, check_finite=False)
+    U, sigma, Vt = svd(Phi, full_matrices=False, overwrite_a=not graded, check_finite=False)
     keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
-    return U[:, keep], sigma[keep] ** 2, Vt[keep], 0.0
+    U, sigma, Vt = U[:, keep], sigma[keep], Vt[keep]
+    if graded:
+        U = orthonormal((Phi @ Vt.T) / sigma)[0]
+    return U, sigma**2, Vt, 0.0
 
 
 class LowRank(Precision):
-    """P at one alpha from features Phi; ``at`` gives another alpha for O(r)."""
+    """P at one alpha from features Phi; ``at`` gives another alpha for O(r).
 
-    def __init__(self, Phi, Q, alpha):
+    ``graded`` says that rows differ in size by far, as those of very different weights do.
+    """
+
+    def __init__(self, Phi, Q, alpha, *, graded=False):
         self.n, q = Q.shape
+        self._graded = graded
         self.Qo, self.R = orthonormal(Q)
         self.Phi, self.Q = Phi, Q
         rest = 8 * np.finfo(Phi.dtype).eps * np.linalg.norm(Phi)  # rounding left of columns that Q explains
-        self.U, self.s, self._Vt, self._least = _decomposed(Phi - self.Qo @ (self.Qo.T @ Phi), alpha, float(rest))
+        centred = Phi - self.Qo @ (self.Qo.T @ Phi)
+        self.U, self.s, self._Vt, self._least = _decomposed(centred, alpha, float(rest), graded)
         eps = np.finfo(self.U.dtype).eps
         # What is left of each unit vector outside Q and U: exactly zero where rounding is all there is.
         outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
@@ -78,16 +88,17 @@ class LowRank(Precision):
     def at(self, alpha):
         """P of the same features for another alpha."""
         if alpha < self._least:
-            return LowRank(self.Phi, self.Q, alpha)
+            return LowRank(self.Phi, self.Q, alpha, graded=self._graded)
         other = object.__new__(LowRank)
-        other.__dict__.update({name: value for name, value in self.__dict__.items() if name not in ("_Psi", "_last")})
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_Psi", "_last", "G")}
+        other.__dict__.update(kept)
         other._set_alpha(alpha)
         return other
 
     def loo_path(self, Y, alphas):
         """Leave-one-out residuals for all alphas, shape (len(alphas), n, m); n r for each alpha and target."""
         if min(alphas) < self._least:
-            return LowRank(self.Phi, self.Q, min(alphas)).loo_path(Y, alphas)
+            return LowRank(self.Phi, self.Q, min(alphas), graded=self._graded).loo_path(Y, alphas)
         k, m = len(alphas), Y.shape[1]
         alphas = np.asarray(alphas, self.s.dtype)
         weights = 1.0 / (self.s[:, None] + alphas)  # (r, k)
@@ -112,7 +123,7 @@ class LowRank(Precision):
             Y = Y - self.Qo @ (self.Qo.T @ Y) - self.U @ (self.U.T @ Y)
         return Y
 
-    @property
+    @cached_property
     def G(self):
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         return upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_columns(slice(None)))
@@ -191,10 +202,13 @@ class LowRank(Precision):
         """Fit the training rows by themselves and evaluate: n r^2, and nothing of the held-out rows enters."""
         rest = np.ones(self.n, bool)
         rest[rows] = False
+        Q, Y_rest = self.Q[rest], Y[rest]
         try:
-            alone = LowRank(self.Phi[rest], self.Q[rest], self.alpha)
-            B = alone.G @ Y[rest]
+            alone = LowRank(self.Phi[rest], Q, self.alpha, graded=self._graded)
+            B = upper_solve(alone.R, alone.Qo.T @ Y_rest)
+            Y_rest = Y_rest - Q @ B  # P sees nothing of Q, and digits are spared
+            B = B + alone.G @ Y_rest
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
-        weights = alone.feature_columns(slice(None)) @ Y[rest]
+        weights = alone.feature_columns(slice(None)) @ Y_rest
         return Y[rows] - self.Phi[rows] @ weights - self.Q[rows] @ B

@@ -11,6 +11,8 @@ of k values costs one n x n by n x k product for all the diagonals. A kernel mat
 is no kernel matrix and is refused.
 """
 
+from functools import cached_property
+
 import numpy as np
 from scipy.linalg import eigh
 
@@ -71,7 +73,7 @@ class Spectral(Precision):
         self._spectrum, self.alpha, self.n = spectrum, alpha, spectrum.n
         self._weights = 1.0 / (spectrum.s + alpha)
 
-    @property
+    @cached_property
     def G(self):
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         spectrum = self._spectrum

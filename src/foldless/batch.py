@@ -1,0 +1,148 @@
+"""Many held-out sets of one model, each left out alone and all solved at once. Leave-one-out is n sets of one row.
+
+    residuals         E_te = D^-1 A_te,   D = P_te,te           held-out fits  Y_te - E_te
+    class matrices    N - Y_te' Y_te,   U - alpha ( Y_te' A_te + (A_te - D Y_te)' E_te )
+
+Both are differences and lose digits in two cases, which are looked for and computed without them:
+
+- fits that are tiny beside the targets, or differ by next to nothing within a set: they follow from the coefficients of
+  the model without the set, f(x) = T(x) (A - P_,te E_te) + q(x)' B_(-te), T(x) being the kernel between x and the rows.
+- a set that carries nearly all of the weight of a class, or of what is unexplained of it: the rest is solved by itself.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from foldless.moments import KEPT, Moments, nearly_gone
+from foldless.precision import SingularBlockError
+from foldless.ties import first_equal
+
+ENTRIES = 2**22  # entries of an intermediate array
+
+
+SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a difference has few digits, by bytes of a number
+
+
+def few_digits(values, size):
+    """Whether differences of targets of this size (m,) that come out as ``values`` (..., m) have lost most digits."""
+    return np.abs(values) < SMALL[values.dtype.itemsize] * size
+
+
+def takes_nearly_all(model, members):
+    """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,)."""
+    if not model.problem.weighted:
+        return np.zeros(members.shape[:-1], bool)
+    squares = np.square(model.Y)
+    kept = squares.sum(0) - squares[members].sum(-2)
+    return (kept < KEPT * squares.sum(0)).any(-1)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """k held-out sets of t rows of one model each.
+
+    members (k, t) positions, Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or
+    2 t sites of each set, E (k, s, m) residuals; whitened. ``model`` is a ``foldless.holdout.Solution`` or ``Part``.
+    """
+
+    model: Any
+    members: np.ndarray
+    Y: np.ndarray
+    A: np.ndarray
+    D: np.ndarray
+    E: np.ndarray
+
+    @classmethod
+    def solve(cls, model, members, A, D):
+        """Residuals E = D^-1 A, set by set."""
+        Y = model.Y[members]
+        try:
+            E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
+        except np.linalg.LinAlgError:
+            raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
+        return cls(model, members, Y, A, D, E)
+
+    @cached_property
+    def fits(self):
+        """Held-out fits, shape (k, t, m), whitened; equal rows of a set have equal ones in the caller's units."""
+        model, t = self.model, self.Y.shape[1]
+        root = model.root[self.members]
+        F = (self.Y - self.E[:, :t]) / root
+        lost = few_digits(F, model.size).any(1)
+        if t > 1:
+            lost |= few_digits(np.ptp(F, axis=1), model.size)
+        if lost.any():
+            sets, columns = np.flatnonzero(lost.any(1)), np.flatnonzero(lost.any(0))
+            found = self._from_coefficients(sets, columns)
+            places = np.ix_(sets, np.arange(t), columns)
+            F[places] = np.where(lost[np.ix_(sets, columns)][:, None, :], found, F[places])
+        for number, alone in self._alone.items():
+            F[number] = alone.evaluated(model.rows[self.members[number]])
+        if model.problem.n_confounds:
+            confounds = model.problem.confounds
+            F -= model.problem.Q[model.rows[self.members], confounds] @ self._unpenalised(confounds)
+        return root * self._tied(F)
+
+    @cached_property
+    def _alone(self):
+        """Models of the sets without which nearly nothing of a target is left, by number of the set."""
+        sets = np.flatnonzero(takes_nearly_all(self.model, self.members))
+        return {number: self.model.solved_without(self.members[number]) for number in sets}
+
+    def _tied(self, F):
+        """Fits (k, t, m) with those of equal rows of a set made equal."""
+        numbers = self.model.problem.equal_rows if F.shape[1] > 1 else None
+        if numbers is None:
+            return F
+        numbers = numbers[self.model.rows[self.members]]
+        for number in np.flatnonzero((np.diff(np.sort(numbers, axis=1), axis=1) == 0).any(1)):
+            F[number] = F[number, first_equal(numbers[number])]
+        return F
+
+    def _from_coefficients(self, sets, columns):
+        """Held-out fits (k, t, m) of some sets and targets in the caller's units, without their own targets."""
+        model, t = self.model, self.Y.shape[1]
+        F = np.empty((len(sets), t, len(columns)), self.Y.dtype)
+        A, n_sites = model.site_A[:, columns], len(model.site_A)
+        for batch in gen_batches(len(sets), max(1, ENTRIES // (n_sites * 2 * t))):
+            members = self.members[sets[batch]]
+            sites, k = model.own_sites(members), len(members)
+            T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n_sites)
+            np.put_along_axis(T, np.broadcast_to(sites[:, None, :], (k, t, sites.shape[1])), 0.0, axis=2)
+            C = model.precision.columns(sites.ravel()).T.reshape(k, -1, n_sites)
+            F[batch] = T @ A - (T @ C.transpose(0, 2, 1)) @ self.E[sets[batch]][:, :, columns]
+        B = self._unpenalised(slice(None), sets)[:, :, columns]
+        return F + model.problem.Q[model.rows[self.members[sets]]] @ B
+
+    def _unpenalised(self, columns, sets=slice(None)):
+        """Coefficients of these columns of Q without each set, (k, q, m)."""
+        G = self.model.G(columns)[:, self.model.own_sites(self.members[sets])]
+        return self.model.B[columns] - G.transpose(1, 0, 2) @ self.E[sets]
+
+    def moments(self):
+        """N and U, with confounds R and V, each (k, m, m), of the training part of every set."""
+        model, t = self.model, self.Y.shape[1]
+        whole = model.moments()
+        Yt = self.Y.transpose(0, 2, 1)
+        taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
+        present = np.count_nonzero(model.Y, axis=0) > np.count_nonzero(self.Y, axis=1)  # (k, m)
+        N = np.where(present[:, :, None], whole.N - Yt @ self.Y, 0.0)
+        U = whole.U - model.problem.alpha * taken
+        found = Moments(N, U)
+        if whole.R is not None:
+            Qo, Z = model.span[self.members], model.unexplained[self.members]
+            R = whole.R - Z.transpose(0, 2, 1) @ np.linalg.solve(
+                np.eye(t, dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1), Z
+            )
+            C = model.Y.T @ model.C - Yt @ model.C[self.members]
+            found = Moments(N, U, R, N - U - C @ self._unpenalised(model.problem.confounds))
+        for number in np.flatnonzero(nearly_gone(found, whole, present)):
+            alone = self._alone.get(number) or model.solved_without(self.members[number])
+            for mine, exact in zip(found, alone.moments(), strict=True):
+                if mine is not None:
+                    mine[number] = exact
+        return found
