@@ -1382,6 +1382,92 @@ def test_scores_that_are_equal_up_to_rounding_are_equal():
         assert permutation_test_score(DummyClassifier(), features, LABELS, **options).pvalue == p
 
 
+BINARY_24, NINE = np.arange(24) % 2, np.arange(36) % 9
+TIED = {  # estimator, y, splitter, scoring
+    "LSSVC": (LSSVC(gamma=0.5), BINARY_24, StratifiedKFold(4), "roc_auc"),
+    "LSSVC linear": (LSSVC("linear"), BINARY_24, StratifiedKFold(4), "roc_auc"),
+    "KFDA": (KFDA(gamma=0.5), BINARY_24, StratifiedKFold(4), "roc_auc"),
+    "RidgeClassifier": (RidgeClassifier(), BINARY_24, StratifiedKFold(4), "roc_auc"),
+    "one class in some test parts": (RidgeClassifier(), BINARY_24, KFold(8), "roc_auc"),
+    "LSSVC, nine classes": (LSSVC(gamma=0.5), NINE, StratifiedKFold(4), "balanced_accuracy"),
+    "RidgeClassifier, nine classes": (RidgeClassifier(), NINE, StratifiedKFold(3), "balanced_accuracy"),
+    "KFDA, accuracy": (KFDA(gamma=0.5), NINE, StratifiedKFold(4), "accuracy"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* permuted scores are not defined", "ignore:Only one class is present")
+@pytest.mark.parametrize("name", TIED)
+def test_scores_of_labels_are_scikit_learns_to_the_last_bit(name):
+    """Scores of few rows tie with the true one all the time; a last bit decides whether they count."""
+    estimator, y, cv, scoring = TIED[name]
+    for seed in (0, 33):
+        features = np.random.default_rng(seed).normal(size=(len(y), 3))
+        options = {"cv": cv, "scoring": scoring, "n_permutations": 20, "random_state": seed}
+        score, null, p = skl.permutation_test_score(estimator, features, y, **options)
+        result = permutation_test_score(estimator, features, y, resplit=True, **options)
+        assert_array_equal(np.r_[result.score, result.permutation_scores], np.r_[score, null])
+        assert result.pvalue == p
+
+
+def test_rows_that_are_equal_tie_when_splits_are_drawn_anew():
+    """P knows them as different rows, and rounds their decisions differently."""
+    features = np.random.default_rng(0).normal(size=(24, 3)).round()
+    options = {"cv": 4, "scoring": "roc_auc", "n_permutations": 20}
+    for estimator in (LSSVC("linear"), RidgeClassifier()):
+        score, null, p = skl.permutation_test_score(estimator, features, BINARY_24, **options)
+        result = permutation_test_score(estimator, features, BINARY_24, resplit=True, **options)
+        assert_array_equal(np.r_[result.score, result.permutation_scores], np.r_[score, null])
+        assert result.pvalue == p
+
+
+@pytest.mark.filterwarnings("ignore:y_pred contains classes")
+@pytest.mark.parametrize("n_classes", [2, 3, 7, 8, 9, 20])
+def test_balanced_accuracy_is_scikit_learns_to_the_last_bit(n_classes):
+    rng = np.random.default_rng(n_classes)
+    D, codes = rng.normal(size=(30, n_classes if n_classes > 2 else 1, 25)), rng.integers(0, n_classes, (30, 25))
+    expected = [theirs.balanced_accuracy_score(*pair) for pair in zip(codes, metrics.chosen(D), strict=True)]
+    assert_array_equal(metrics.balanced_accuracy(D, codes), expected)
+
+
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
+@pytest.mark.parametrize("estimator", [LSSVR(gamma=0.1), LSSVR("linear"), Ridge(), KernelRidge()], ids=str)
+def test_values_that_stay_in_place_tie_with_the_true_ones(estimator):
+    """Half of the permutations of two rows change nothing; how many are worked on at a time must not matter."""
+    rng = np.random.default_rng(0)
+    features, y = rng.normal(size=(N, 300)), rng.normal(size=N)
+    options = {"groups": np.r_[0, np.arange(N - 1)], "cv": KFold(4), "n_permutations": 10, "random_state": 0}
+    for scoring in ("r2", "neg_mean_squared_error"):
+        score, null, p = skl.permutation_test_score(estimator, features, y, scoring=scoring, **options)
+        for memory_limit in (2**29, 800 * N):  # all at once; ten, then the last alone
+            more = {"scoring": scoring, "memory_limit": memory_limit}
+            result = permutation_test_score(estimator, features, y, resplit=True, **options, **more)
+            assert_array_equal(result.permutation_scores == result.score, null == score)
+            assert result.pvalue == p
+
+
+@pytest.mark.filterwarnings("ignore:Only one class is present")
+def test_a_true_score_that_is_not_defined():
+    """scikit-learn counts no permutation then; without its promise there is no p-value."""
+    y = np.arange(24) // 12
+    features = np.random.default_rng(0).normal(size=(24, 3))
+    options = {"cv": KFold(4), "scoring": "roc_auc", "n_permutations": 20}
+    for estimator in (LSSVC(gamma=0.5), RidgeClassifier()):
+        score, null, p = skl.permutation_test_score(estimator, features, y, **options)
+        assert np.isnan(score)
+        for family in (False, True):
+            X = np.dstack([features] * 2) if family else features
+            with pytest.warns(
+                UserWarning, match="score of the true labels is not defined .* p-value is 0.0476, scikit"
+            ):
+                result = permutation_test_score(estimator, X, y, resplit=True, **options)
+            assert_array_equal(result.permutation_scores, np.column_stack([null] * 2) if family else null)
+            assert np.isnan(result.score).all()
+            assert np.all(result.pvalue == p)
+            assert not family or np.isnan(result.pvalue_fwe).all()
+        with pytest.warns(UserWarning, match="score of the true labels is not defined .* its p-value is nan"):
+            assert np.isnan(permutation_test_score(estimator, features, y, **options).pvalue)
+
+
 def test_weights_with_splits_drawn_anew():
     for weights in (None, "permuted"):
         options = {"n_permutations": 3, "random_state": 7, "params": {"sample_weight": WEIGHT}, "resplit": True}
@@ -1529,7 +1615,8 @@ def test_scores_that_are_not_defined_count_as_at_least_as_good():
 
 
 def test_a_true_score_that_is_not_defined_has_no_p_value():
-    result = permutation_test_score(LSSVC(), X, LABELS, n_permutations=2, scoring=lambda model, X, y: np.nan)
+    with pytest.warns(UserWarning, match="the score of the true labels is not defined"):
+        result = permutation_test_score(LSSVC(), X, LABELS, n_permutations=2, scoring=lambda model, X, y: np.nan)
     assert np.isnan(result.pvalue)
     assert "nan" in repr(result)
 

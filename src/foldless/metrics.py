@@ -10,12 +10,14 @@ of scikit-learn's metrics of the same name, row by row of b; two are ours:
 To add a metric write one function and one entry in ``METRICS``.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import rankdata
 from sklearn import metrics as theirs
+from sklearn.exceptions import UndefinedMetricWarning
 
 
 def chosen(D):
@@ -38,13 +40,16 @@ def accuracy(D, codes):
 def balanced_accuracy(D, codes):
     """Mean over the classes present of the share of their rows that get their own label."""
     right = chosen(D) == codes
-    total, present = np.zeros(len(D)), np.zeros(len(D))
-    for k in range(max(2, D.shape[1])):
+    shape = len(D), max(2, D.shape[1])
+    share, size = np.empty(shape), np.empty(shape, np.intp)
+    for k in range(shape[1]):
         mine = codes == k
-        size = np.count_nonzero(mine, axis=1)
-        total += np.count_nonzero(right & mine, axis=1) / np.maximum(size, 1)
-        present += size > 0
-    return total / present
+        size[:, k] = np.count_nonzero(mine, axis=1)
+        share[:, k] = np.count_nonzero(right & mine, axis=1) / np.maximum(size[:, k], 1)
+    out, present = share.mean(1), size > 0
+    for j in np.flatnonzero(~present.all(1)):
+        out[j] = share[j, present[j]].mean()
+    return out
 
 
 def ber(D, codes):
@@ -60,6 +65,26 @@ def roc_auc(D, codes):
     pairs = n_up * (codes.shape[1] - n_up)
     wins = np.where(up, ranks, 0.0).sum(1) - n_up * (n_up + 1) / 2
     return np.divide(wins, pairs, out=np.full(len(D), np.nan), where=pairs > 0)
+
+
+def roc_auc_in_trapezoids(D, codes):
+    """The same to the last bit of scikit-learn's, whose sums differ from those of ranks by rounding."""
+    scores = np.empty(len(D))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        for j, decision in enumerate(D):
+            scores[j] = theirs.roc_auc_score(codes[j], joined(decision[0]))
+    return scores
+
+
+def joined(d):
+    """Decisions (t,) where those that differ by rounding only are equal: equal rows tie, as when each is predicted."""
+    order = np.argsort(d)
+    low = d[order]
+    steps = np.diff(low, prepend=low[:1]) > np.finfo(d.dtype).eps ** 0.7 * np.abs(d).max()
+    out = np.empty_like(d)
+    out[order] = low[np.maximum.accumulate(np.where(steps, np.arange(len(d)), 0))]
+    return out
 
 
 def r2(D, T):
@@ -92,6 +117,7 @@ class Metric:
     theirs: Callable  # the same of one labeling: (truth, predictions or decisions)
     response: str = "predict"  # what it judges
     greater: bool = True  # whether larger is better
+    as_theirs: Callable | None = None  # the function with scikit-learn's rounding, where its own has another
     rows: int = 1  # held-out rows it takes at least
     classes: int | None = None  # number of classes it is made for
 
@@ -119,7 +145,9 @@ METRICS = {
     "accuracy": Metric(accuracy, True, theirs.accuracy_score),
     "balanced_accuracy": Metric(balanced_accuracy, True, theirs.balanced_accuracy_score),
     "ber": Metric(ber, True, _ber, greater=False),
-    "roc_auc": Metric(roc_auc, True, theirs.roc_auc_score, "decision_function", rows=2, classes=2),
+    "roc_auc": Metric(
+        roc_auc, True, theirs.roc_auc_score, "decision_function", as_theirs=roc_auc_in_trapezoids, rows=2, classes=2
+    ),
     "r2": Metric(r2, False, theirs.r2_score, rows=2),
     "neg_mean_squared_error": Metric(neg_mean_squared_error, False, _one(neg_mean_squared_error)),
     "correlation": Metric(correlation, False, _one(correlation), rows=2),

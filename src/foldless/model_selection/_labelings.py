@@ -56,16 +56,17 @@ class Judge:
     scorer: object
     classes: np.ndarray | None
     flat: bool
+    as_theirs: bool = False  # whether scores of labels are to be scikit-learn's to the last bit
 
     @classmethod
-    def of(cls, scoring, scorer, task, classes, flat):
+    def of(cls, scoring, scorer, task, classes, flat, as_theirs=False):
         """The judge of a scoring, or None where decisions are not enough for it."""
         metric = METRICS.get(scoring) if isinstance(scoring, str) else None
         if task.readout.cuts:  # the cut is made from leave-one-out scores of every labeling
             return None
         suits = metric is not None and metric.labels == (classes is not None)
         if suits and metric.classes in (None, task.n_classes):
-            return cls(metric, scorer, classes, flat)
+            return cls(metric, scorer, classes, flat, as_theirs)
         response = getattr(scorer, "_response_method", None)
         plain = response == "predict" or (response == "decision_function" and _absolute(task))
         return cls(None, scorer, classes, flat) if isinstance(scorer, _BaseScorer) and plain else None
@@ -73,7 +74,8 @@ class Judge:
     def __call__(self, D, truth):
         """Scores (b,) of decisions (b, k, t)."""
         if self.metric is not None:
-            return self.metric.function(D, truth)
+            rounded = self.metric.as_theirs if self.as_theirs else None
+            return (rounded or self.metric.function)(D, truth)
         rows = np.arange(D.shape[2])[:, None]
         scores = np.empty(len(D))
         for j, (decision, true) in enumerate(zip(D, truth, strict=True)):
@@ -120,11 +122,18 @@ class ByColumns:
         fitted = Fitted(self.solver, labelings)
         if not resplit:
             return _mean(np.array([self._fold(fitted, train, test) for train, test in splits]).T)
-        scores = np.empty(len(orders))
+        scores, true = np.empty(len(orders)), self._true_ones(labelings)
+        # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
+        alone = Fitted(self.solver, labelings.only(true[:1])) if len(true) else fitted
         for j, own in enumerate(splits):
-            one = fitted.only([j])
+            one = alone if j in true else fitted.only([j])
             scores[j] = np.mean([self._fold(one, train, test)[0] for train, test in own])
         return scores
+
+    def _true_ones(self, labelings):
+        """Numbers of the labelings that are the true one."""
+        true = Labelings.of(self.task, np.arange(self.task.problem.n)[None]).truth
+        return np.flatnonzero((labelings.truth == true).reshape(len(labelings), -1).all(1))
 
     def _fold(self, fitted, train, test):
         model = fitted.part(train)

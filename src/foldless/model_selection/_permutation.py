@@ -172,6 +172,7 @@ def permutation_test_score(
         scorer=scorer,
         first=first,
         own_splits=own_splits,
+        resplit=resplit,
         groups=groups,
         params=rest,
         fit_params=fit_params,
@@ -188,7 +189,7 @@ def permutation_test_score(
     options["rounding"] = 0.0 if resplit else ROUNDING_SINGLE if single else ROUNDING
     run = _alone if members is None else partial(_family, members)
     table, path, options["best_params"] = run(wanted, given, orders, draw, n_jobs, verbose)
-    return _result(table[0], table[1:], path, options)
+    return _result(table[0], table[1:], path, options, resplit)
 
 
 def _alone(wanted, given, orders, draw, n_jobs, verbose):
@@ -281,16 +282,26 @@ def _collected(jobs, n_jobs, progress, step=1):
     return results
 
 
-def _result(score, null, path, options):
+def _result(score, null, path, options, resplit):
+    """The result, with warnings of scores that are not defined; scikit-learn's p-value of them where it is promised."""
+    result = PermutationTestResult(score, null, path=path, **options)
     missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
     if missing:
-        warnings.warn(
-            f"{missing} of {null.size} permuted scores are not defined (a test part with one class only, say) and count"
-            " as at least as good as the true score. Larger test parts avoid this.",
-            UserWarning,
-            stacklevel=3,
-        )
-    return PermutationTestResult(score, null, path=path, **options)
+        counted = "do not count, as in scikit-learn" if resplit else "count as at least as good as the true score"
+        _warn_undefined(f"{missing} of {null.size} permuted scores are", counted, "Larger test parts avoid this.")
+    undefined = np.isnan(score) & (np.ndim(score) == 0 or ~np.isnan(null).all(0))
+    if not undefined.any():
+        return result
+    smallest = 1.0 / (len(null) + 1.0)
+    shown = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing" if resplit else "nan"
+    _warn_undefined("the score of the true labels is", f"its p-value is {shown}", "Use a stratified splitter.")
+    pvalue = np.where(undefined, smallest, result.pvalue)[()] if resplit else result.pvalue
+    return PermutationTestResult(score, null, pvalue, path=path, **options)
+
+
+def _warn_undefined(what, consequence, remedy):
+    message = f"{what} not defined (a test part with one class only, say) and {consequence}. {remedy}"
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _warn(path, estimator):

@@ -52,6 +52,7 @@ class Wanted:
     scorer: object
     first: list  # the splits of the true labels
     own_splits: bool  # whether each labeling has its own
+    resplit: bool  # whether they are drawn as scikit-learn draws them, so that its result is to be met
     groups: object
     params: dict  # as given, but for those of the splitter
     fit_params: dict
@@ -75,7 +76,7 @@ class Wanted:
                 f"scoring={self.scoring!r} needs probabilities, and {type(self.estimator).__name__} gives none here;"
                 " set calibration='sigmoid' of foldless' classifiers, or take a score of decisions."
             )
-        return None if self.score_params else Judge.of(self.scoring, self.scorer, task, classes, flat)
+        return None if self.score_params else Judge.of(self.scoring, self.scorer, task, classes, flat, self.resplit)
 
     def _check(self, metric, task):
         if self.scoring in ("ber", "correlation") and metric.labels != (task.codes is not None):
