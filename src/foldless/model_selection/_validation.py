@@ -19,6 +19,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import _num_samples
 
+from foldless.model_selection._decoded import Decoded
 from foldless.model_selection._path import (
     ONE_FIT,
     ONE_P_PER_FOLD,
@@ -212,8 +213,9 @@ def cross_val_predict(
     options = {"method": method, "confounds": confounds, "in_score": confounds_in_score}
     plan = _plan("cross_val_predict", estimator, X, y, groups, cv, params, **options)
     if plan.run is None:
+        numbered = method in METHODS[1:] and np.ndim(y) == 1
         return skl.cross_val_predict(
-            estimator,
+            Decoded(estimator, np.unique(y)) if numbered else estimator,
             X,
             y,
             **plan.refit,
