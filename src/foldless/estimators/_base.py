@@ -94,13 +94,14 @@ class KernelMachine(BaseEstimator):
             raise ValueError(f"n_samples={X.shape[0]}: at least two samples are needed, to fit one and leave one out.")
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+            weights = check_weights(sample_weight, X)
             if np.count_nonzero(weights) < least:
                 raise ValueError(
                     f"sample_weight leaves fewer than {'two rows' if least > 1 else 'one row'} with a positive weight."
                 )
         if self.kernel == "precomputed":
-            _check_gram(X)
+            check_square(X)
+            check_symmetric(X, "the precomputed kernel")
         return X, y, weights
 
     def _kernel(self, X, base_weights):
@@ -288,11 +289,22 @@ def check_option(name, value, allowed):
         raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}.")
 
 
-def _check_gram(K):
-    """A precomputed training kernel must be square and symmetric."""
+def check_weights(sample_weight, X):
+    """Weights of the rows of X, >= 0 and in its precision."""
+    weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+    largest, normal = weights.max(initial=0), np.finfo(X.dtype).tiny
+    if 0 < largest < normal:
+        raise ValueError(
+            f"sample_weight: its largest value is {largest:.3g}, and {X.dtype} loses digits below {normal:.3g}."
+            " Multiply all weights by a large number, and alpha as well if the model is to stay the same."
+        )
+    return weights
+
+
+def check_square(K):
+    """A precomputed training kernel must be square."""
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"Precomputed matrix must be a square matrix: X has shape {K.shape}. kernel='precomputed' expects the Gram"
             " matrix of the training rows in fit, and (n_new, n_train) in predict."
         )
-    check_symmetric(K, "the precomputed kernel")

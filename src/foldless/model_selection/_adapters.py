@@ -15,10 +15,11 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_X_y
+from sklearn.utils.validation import check_X_y
 
 from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.kernels import Custom, Linear, Precomputed, resolve
+from foldless.estimators._base import check_square, check_weights
+from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
 from foldless.problem import Problem
 from foldless.readout import OneAgainstAll, Regression
 from foldless.task import Task
@@ -36,15 +37,18 @@ def _own(estimator, X, y, sample_weight):
     return task, getattr(probe, "classes_", None), getattr(probe, "_flat", True)
 
 
-def _checked(estimator, X, y, sample_weight, *, numeric):
+def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
+    """X, y and weights; ``widened`` to the precision that X and y have together."""
     if not isinstance(estimator.alpha, Real):
         raise Unsuited("alpha is one number per target")
     if not np.isfinite(estimator.alpha) or estimator.alpha <= 0:
         raise Unsuited(f"alpha={estimator.alpha!r} is not positive")
+    if isinstance(X, np.ndarray | list) and np.asarray(X).dtype.kind in "US":
+        raise ValueError("X holds strings, which scikit-learn's estimators refuse; convert it, X.astype(float) say.")
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, y_numeric=numeric)
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-    return X, y, sample_weight
+    if widened and y.dtype.kind in "fiub" and np.result_type(X.dtype, y.dtype) != np.float32:
+        X = X.astype(np.float64, copy=False)
+    return X, y, None if sample_weight is None else check_weights(sample_weight, X)
 
 
 def _linear(estimator, X, weights):
@@ -79,11 +83,16 @@ def _ridge_classifier(estimator, X, y, sample_weight):
 
 
 def _kernel_ridge(estimator, X, y, sample_weight):
-    X, y, weights = _checked(estimator, X, y, sample_weight, numeric=True)
+    X, y, weights = _checked(estimator, X, y, sample_weight, numeric=True, widened=True)
     if estimator.kernel == "linear":
         kernel = Linear()
     elif estimator.kernel == "precomputed":
         kernel = Precomputed()
+        check_square(X)
+        try:
+            check_symmetric(X, "the precomputed kernel")
+        except ValueError as reason:
+            raise Unsuited(str(reason).split(".")[0]) from None
     elif isinstance(estimator.kernel, str) and estimator.kernel not in POSITIVE:
         raise Unsuited(f"kernel={estimator.kernel!r} is not positive semi-definite")
     else:

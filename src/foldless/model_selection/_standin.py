@@ -76,9 +76,7 @@ class Run:
         fitted = clone(self.estimator)
         if not isinstance(self.estimator, OWN):
             weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
-            rows = _safe_indexing(self.X, train)
-            if getattr(self.estimator, "kernel", None) == "precomputed":
-                rows = rows[:, train]
+            rows = rows_for(self.estimator, self.X, train, train)
             return fitted.fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
         fitted._task(self.X, self.y, self.sample_weight)  # names and number of features, classes
         task, rule = self.task, self.task.rule(model)
@@ -89,6 +87,8 @@ class Run:
             model = Moved(task.problem, model, train)
         if fitted.kernel == "precomputed":
             fitted.n_features_in_ = task.problem.n
+            if hasattr(fitted, "feature_names_in_") and task.problem.n == len(train):
+                fitted.feature_names_in_ = fitted.feature_names_in_[train]
         fitted._remember(self._weights_of(task, train), None)
         return fitted._accept(task, model, rule)
 
@@ -100,6 +100,14 @@ class Run:
         shown = np.zeros(task.problem.n, task.problem.dtype)
         shown[train] = weights[train]
         return shown
+
+
+def rows_for(estimator, X, rows, train):
+    """These rows of X as an estimator fitted on ``train`` takes them: of a precomputed kernel the columns of train."""
+    if getattr(estimator, "kernel", None) != "precomputed":
+        return _safe_indexing(X, rows)
+    K = X if hasattr(X, "shape") else np.asarray(X)
+    return _safe_indexing(_safe_indexing(K, rows), train, axis=1)
 
 
 class Moved(Model):

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.model_selection import LeaveOneOut, check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -32,7 +32,7 @@ from foldless.model_selection._path import (
     confound_params,
     route,
 )
-from foldless.model_selection._standin import Run, StandIn
+from foldless.model_selection._standin import Run, StandIn, rows_for
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
@@ -394,7 +394,5 @@ class _RowScorer:
         self.scorer, self.X = scorer, X
 
     def __call__(self, standin, rows, y, **score_params):
-        X = _safe_indexing(self.X, rows[:, 0])
-        if getattr(standin.run.estimator, "kernel", None) == "precomputed":
-            X = X[:, standin.train_]
+        X = rows_for(standin.run.estimator, self.X, rows[:, 0], standin.train_)
         return self.scorer(standin.materialise(), X, y, **score_params)
