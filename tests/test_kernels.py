@@ -480,3 +480,33 @@ def test_rbf_pullback_survives_a_large_common_offset():
     moved = np.round(X * 2**10) / 2**10  # so that adding the offset rounds nothing
     slopes = [kernel.pullback(R.copy(), Z, kernel.gram(Z))["gamma"] for Z in (moved, moved + 2.0**20)]
     np.testing.assert_allclose(slopes[1], slopes[0], rtol=1e-7)
+
+
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csr_matrix])
+@BOTH_GAMMAS
+def test_rbf_of_sparse_rows_far_from_zero_keeps_its_digits(gamma, form):
+    """Columns that are mostly filled are centred; those that are mostly empty stay sparse."""
+    X, Z = rows(30, 0), rows(12, 1)
+    for data in (X, Z):
+        data[:, [0, 3]] += 1e4
+    kernel = resolve("rbf", X, gamma=gamma)
+    expected = np.exp(-cdist(X * np.sqrt(gamma), Z * np.sqrt(gamma), "sqeuclidean"))
+    for few in (12, 3):
+        close(kernel.gram(form(Z[:few]), form(X)), expected.T[:few], 1e-10)
+        close(kernel.gram(Z[:few], form(X)), expected.T[:few], 1e-10)
+        close(kernel.gram(form(Z[:few]), X), expected.T[:few], 1e-10)
+    K = kernel.gram(X)
+    close(kernel.gram(form(X)), K, 1e-10)
+    R = np.random.default_rng(2).normal(size=K.shape)
+    R += R.T
+    dense, sparse = (kernel.pullback(R.copy(), data, K)["gamma"] for data in (X, form(X)))
+    close(sparse, dense, 1e-9)
+
+
+def test_rbf_of_rows_that_are_mostly_empty_stays_sparse():
+    """A dense copy of these features would not fit into memory."""
+    X = sp.random_array((40, 10**7), density=1e-6, rng=np.random.default_rng(0), format="csr")
+    X = sp.hstack([X, sp.csr_array(1e4 + np.random.default_rng(1).normal(size=(40, 1)))]).tocsr()
+    K = resolve("rbf", X, gamma=0.1).gram(X)
+    used = X[:, np.unique(X.indices)].toarray()
+    close(K, np.exp(-0.1 * cdist(used, used, "sqeuclidean")), 1e-10)

@@ -64,6 +64,45 @@ def _largest(X):
     return (largest.toarray() if sp.issparse(largest) else np.asarray(largest)).ravel()
 
 
+def _by_filling(X, Z):
+    """[(columns, X and Z there)]: columns that Z fills mostly as dense arrays, of no more memory; the others sparse."""
+    if not sp.issparse(Z):
+        return [(np.arange(Z.shape[1]), (X.toarray() if sp.issparse(X) else X, Z))]
+    X, Z = sp.csr_array(X), sp.csr_array(Z)
+    filled = 2 * np.bincount(Z.indices, minlength=Z.shape[1]) > Z.shape[0]
+    if not filled.any():
+        return [(~filled, (X, Z))]
+    dense = filled, (X[:, filled].toarray(), Z[:, filled].toarray())
+    return [dense] if filled.all() else [dense, (~filled, (X[:, ~filled], Z[:, ~filled]))]
+
+
+def _minus_distances(X, Z):
+    """Minus the squared distances between the rows of X and Z; Z=None: those of X, zero on the diagonal."""
+    parts = [pair for _, pair in _by_filling(X, X if Z is None else Z)]
+    K = _part_of_minus_distances(*parts[0], alike=Z is None)
+    for pair in parts[1:]:
+        K += _part_of_minus_distances(*pair, alike=Z is None)
+    if Z is None:
+        np.fill_diagonal(K, 0)
+    return K
+
+
+def _part_of_minus_distances(X, Z, *, alike):
+    if not sp.issparse(X):
+        if not alike and len(X) <= FEW:
+            K = cdist(X, Z, "sqeuclidean").astype(X.dtype, copy=False)
+            return np.negative(K, out=K)
+        # Distances do not see a shift, and |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows.
+        centre = np.median(Z[:: max(1, Z.shape[0] // 100)], axis=0)
+        X, Z = X - centre, None if alike else Z - centre
+    Z = X if alike else Z
+    K = _dot(X, Z)
+    K *= 2
+    K -= row_norms(X, squared=True)[:, None]
+    K -= row_norms(Z, squared=True)[None, :]
+    return np.minimum(K, 0, out=K)
+
+
 def _by_gamma(gamma, per_feature):
     """Sum the derivative by each feature's gamma where one gamma serves them all."""
     return per_feature if np.ndim(gamma) else per_feature.sum()
@@ -133,23 +172,8 @@ class RBF:
         """Gram matrix of shape (len(X), len(Z))."""
         root = np.sqrt(self.gamma)
         Xs = _scale(X, root)
-        Zs = Xs if Z is None else _scale(Z, root)
-        dense = not sp.issparse(Xs) and not sp.issparse(Zs)
-        if dense and Z is not None and len(Xs) <= FEW:
-            K = cdist(Xs, Zs, "sqeuclidean").astype(X.dtype, copy=False)
-            return np.exp(np.negative(K, out=K), out=K)
-        if dense:
-            # Distances do not see a shift, and |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows.
-            centre = np.median(Zs[:: max(1, Zs.shape[0] // 100)], axis=0)
-            Xs = Xs - centre
-            Zs = Xs if Z is None else Zs - centre
-        K = _dot(Xs, Zs)
-        K *= 2
-        K -= row_norms(Xs, squared=True)[:, None]
-        K -= row_norms(Zs, squared=True)[None, :]
-        np.minimum(K, 0, out=K)
-        if Z is None:
-            np.fill_diagonal(K, 0)
+        Zs = None if Z is None else _scale(Z, root)
+        K = _minus_distances(Xs, Zs)
         return np.exp(K, out=K)
 
     def diag(self, X):
@@ -160,9 +184,11 @@ class RBF:
         """dL/dgamma_k = -2 x_k' (diag(rowsum(R*K)) - R*K) x_k."""
         R *= K
         R.flat[:: len(R) + 1] -= R.sum(1)
-        if not sp.issparse(X):
-            X = X - X.mean(0)
-        return {"gamma": _by_gamma(self.gamma, 2 * _inner_derivative(R, X))}
+        per_feature = np.empty(X.shape[1], X.dtype)
+        for columns, part in _by_filling(X, X):
+            part = part[0] if sp.issparse(part[0]) else part[0] - part[0].mean(0)
+            per_feature[columns] = _inner_derivative(R, part)
+        return {"gamma": _by_gamma(self.gamma, 2 * per_feature)}
 
 
 @dataclass(frozen=True)
