@@ -1,0 +1,1 @@
+"""Random programs, one module for each part of the public surface."""
