@@ -5,9 +5,9 @@ import sys
 import time
 
 from fuzz import report
-from fuzz.programs import fitting
+from fuzz.programs import fitting, permutation, searching, validation
 
-AREAS = {**fitting.AREAS}
+AREAS = {**fitting.AREAS, **validation.AREAS, **permutation.AREAS, **searching.AREAS}
 
 
 def main(argv=None):

@@ -1,6 +1,6 @@
 """Random data sets: plain ones, and those on which rounding shows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,6 +42,23 @@ class Data:
         """Equal numbers for equal rows."""
         rows = np.asarray(self.dense, float)
         return np.unique(np.hstack([rows, self.confounds]), axis=0, return_inverse=True)[1].ravel()
+
+
+    def take(self, rows):
+        """Some of the rows, with the classes they show."""
+        rows = np.asarray(rows)
+        codes = classes = None
+        if self.codes is not None:
+            present = np.unique(self.codes[rows])
+            codes, classes = np.searchsorted(present, self.codes[rows]), self.classes[present]
+        w = None if self.weights is None else self.weights[rows]
+        parts = (self.dense[rows], self.y[rows], codes, classes, w, self.groups[rows], self.confounds[rows])
+        return Data(self.X[rows], *parts, self.dtype)
+
+    def relabel(self, order):
+        """The same rows with the targets of others."""
+        codes = None if self.codes is None else self.codes[order]
+        return replace(self, y=self.y[order], codes=codes)
 
 
 def pick(rng, *options):
@@ -120,9 +137,14 @@ def names(rng, c):
     )
 
 
+def classes_of(rng):
+    """Number of classes, often two."""
+    return 2 if rng.random() < 0.4 else int(rng.integers(2, 6))
+
+
 def draw(rng, classification, *, most=40, least=6, c=None, plain=False, boolean=False, singles=True, sparse=True):
     """A data set; ``plain``: well-scaled double precision without weights."""
-    c = int(rng.integers(2, 6)) if c is None else c
+    c = classes_of(rng) if c is None else c
     low = max(least, 3 * c if classification else least)
     n = int(rng.integers(low, max(low + 1, most + 1)))
     d = int(rng.integers(1, 7))

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from fuzz.oracles import LD
 
+TINY = LD(1e-280)  # what underflow leaves
 TIE = 1e-17  # scores that agree to this relative size are equal
 IMPORTS = """import numpy as np
 import scipy.sparse as sp
@@ -51,6 +52,10 @@ def literal(value):
     if isinstance(value, tuple):
         return f"({', '.join(map(literal, value))},)"
     return repr(value)
+
+
+class Skip(Exception):
+    """A program whose draw makes no sense: nothing is compared."""
 
 
 class Script:
@@ -169,7 +174,7 @@ class Judge:
         with np.errstate(all="ignore"):
             gap = np.abs(np.asarray(found, LD) - expected)
             gap = np.where((np.asarray(found, LD) == expected), 0, gap)
-            ratio = np.where(judged, gap / np.maximum(tolerance, LD(1e-290)), 0)
+            ratio = np.where(judged, gap / np.maximum(tolerance, TINY), 0)
         ratio = np.where(np.isnan(ratio), np.inf, ratio)
         worst = float(ratio.max(initial=0.0))
         if worst > 1:
@@ -203,8 +208,22 @@ class Judge:
         wrong = sure & (found != classes[choice])
         if wrong.any():
             place = int(np.flatnonzero(wrong)[0])
-            ratio = float(margin[place] / max(tolerance[place], LD(1e-290)))
+            ratio = float(margin[place] / tolerance[place])
             self.report(what, ratio, f"{classes[choice[place]]!r} at {place}", repr(found[place]))
+
+    def intervals(self, what, found, intervals, rounding=1e-10):
+        """Scores of several test sets, each in its interval."""
+        low, high = (np.array([float(each[side]) for each in intervals]) for side in (0, 1))
+        found = np.asarray(found, float)
+        self.count.comparisons += 1
+        if found.shape != low.shape:
+            return self.report(f"{what}: shape", np.inf, low.shape, found.shape)
+        gap = np.maximum(low - found, found - high)
+        gap = np.where(np.isnan(gap), np.inf, gap)
+        place = int(gap.argmax())
+        if gap[place] > rounding:
+            expected = f"{low[place]!r} to {high[place]!r} at {place}"
+            self.report(what, float(gap[place] / rounding), expected, repr(found[place].item()))
 
     def within(self, what, found, interval, rounding=1e-10):
         """A score that must lie in an interval; ``None``: not judged."""
@@ -222,8 +241,9 @@ class Judge:
 
 def choices(fits):
     """Chosen class, margin and tolerance of every row of decisions (t,) or (t, c)."""
+    fine = np.maximum(np.asarray(fits.fine, LD), TINY)
     if fits.values.ndim == 1:
-        return (fits.values > 0).astype(int), np.abs(fits.values), np.asarray(fits.fine, LD)
+        return (fits.values > 0).astype(int), np.abs(fits.values), fine
     choice = fits.values.argmax(1)
     ordered = np.sort(fits.values, 1)
-    return choice, ordered[:, -1] - ordered[:, -2], 2 * np.asarray(fits.fine, LD).max(1)
+    return choice, ordered[:, -1] - ordered[:, -2], 2 * fine.max(1)

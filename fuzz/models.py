@@ -149,7 +149,8 @@ def draw_own(rng, name, c=None, *, kernels=None, simple=False, loo_cut=True):
 def with_class_weight(rng, model, data, chance=0.2):
     """Sometimes a weight for some of the classes."""
     if model.classifies and rng.random() < chance:
-        some = rng.choice(len(data.classes), int(rng.integers(1, len(data.classes) + 1)), replace=False)
+        least = len(data.classes) if model.name == "RidgeClassifier" else 1  # which must name them all
+        some = rng.choice(len(data.classes), int(rng.integers(least, len(data.classes) + 1)), replace=False)
         model.options["class_weight"] = {data.classes[k].item(): float(pick(rng, 10, 0.1, 2.5)) for k in sorted(some)}
     return model
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fuzz.judge import TIE, choices
+from fuzz.judge import TIE, TINY, choices
 from fuzz.oracles import LD
 
 
@@ -26,20 +26,17 @@ def roc_auc(fits, codes, same):
     """Share of pairs in order; rows with the same number in ``same`` are equal and tie."""
     up, down = np.flatnonzero(codes == 1), np.flatnonzero(codes == 0)
     difference = fits.values[up, None] - fits.values[None, down]
-    tolerance = np.asarray(fits.fine[up, None] + fits.fine[None, down], LD)
     size = np.maximum(np.abs(fits.values[up, None]), np.abs(fits.values[None, down]))
-    with np.errstate(invalid="ignore"):
-        tie = (same[up, None] == same[None, down]) | (np.abs(difference) <= TIE * size)
-        sure = ~tie & (np.abs(difference) > tolerance)
-    low = np.where(tie, 0.5, sure & (difference > 0))
-    high = np.where(tie, 0.5, ~sure | (difference > 0))
+    low, high = wins(difference, fits.fine[up, None] + fits.fine[None, down], size, same[up, None] == same[None, down])
     return low.mean(), high.mean()
 
 
-def pairs_in_order(difference, tolerance, size, same):
-    """Lowest and highest wins of pairs (positive, negative) by the differences of their scores."""
-    tie = same | (np.abs(difference) <= TIE * size)
-    sure = ~tie & (np.abs(difference) > tolerance)
+def wins(difference, tolerance, size, same):
+    """Lowest and highest wins of pairs (positive, negative) by the differences of their scores; ties are a half."""
+    tolerance = np.maximum(np.asarray(tolerance, LD), TINY)
+    with np.errstate(invalid="ignore"):
+        tie = same | ((np.abs(difference) <= TIE * size) & (size > TINY))
+        sure = ~tie & (np.abs(difference) > tolerance)
     return np.where(tie, 0.5, sure & (difference > 0)), np.where(tie, 0.5, ~sure | (difference > 0))
 
 
@@ -58,7 +55,8 @@ def r2(fits, Y):
     if np.any(total <= (1e-14 * np.abs(Y).max()) ** 2 * len(Y)):
         return LD(0), np.inf
     values = 1 - (gap * gap).sum(0) / total
-    errors = (2 * np.abs(gap) * t + t * t).sum(0) / total + 1e-12 * (1 + np.abs(values))
+    lost = 8 * np.finfo(float).eps * np.abs(Y).max(0) * np.sqrt(len(Y) / total)  # of the spread of Y
+    errors = (2 * np.abs(gap) * t + t * t).sum(0) / total + (1e-12 + 2 * lost) * (1 + np.abs(values))
     return values.mean(), errors.mean()
 
 

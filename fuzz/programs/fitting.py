@@ -5,17 +5,19 @@ import numpy as np
 from fuzz import data as sets
 from fuzz import models, scores
 from fuzz.discriminants import Discriminant
-from fuzz.oracles import LD, Refit, stack
+from fuzz.judge import Skip
+from fuzz.oracles import LD, OFFSET, Refit, kernel_matrix, stack
 
 
 def started(rng, s, judge, *, most=30, name=None, loo_cut=True, **options):
     """A model and data, named in the script, and the words that hand the weights over."""
     name = name or sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant", "KernelFisherDiscriminant")
-    c = int(rng.integers(2, 6)) if models.OWN[name] else None
+    c = sets.classes_of(rng) if models.OWN[name] else None
     model = models.draw_own(rng, name, c, loo_cut=loo_cut)
     small = 14 if model.option("threshold") == "loo" else most
     d = sets.draw(rng, model.classifies, c=c, most=small, boolean=model.kernel["kernel"] == "boolean", **options)
     models.with_class_weight(rng, model, d)
+    check_size(model, d)
     judge.label = model.label
     given = ""
     s.let("X", d.X)
@@ -24,6 +26,15 @@ def started(rng, s, judge, *, most=30, name=None, loo_cut=True, **options):
         s.let("w", d.weights)
         given = ", sample_weight=w"
     return model, d, given
+
+
+def check_size(model, d):
+    """Kernel matrices that overflow in single precision are refused by the library, and rightly so."""
+    if d.dtype == np.float32:
+        with np.errstate(all="ignore"):
+            largest = np.abs(kernel_matrix(model.kernel, d.dense, d.dense)).max()
+        if not largest < 1e12:
+            raise Skip
 
 
 def compare(judge, what, found, fits, flat=False):
@@ -76,9 +87,10 @@ def fit(rng, s, judge):
         size = size if model.option("penalty", "rkhs") == "rkhs" else np.inf
         if model.name == "LSSVR" and d.y.ndim == 1:
             coefficients = coefficients[0]
-        w = np.asarray(problem.w, float)
-        judge.values("coef_", s.run("model.coef_"), coefficients,
-                     (refit.relative if refit.judged else np.inf) * size * max(1.0, np.sqrt(w.max())))
+        grow = max(1.0, float(np.sqrt(problem.w.max())))
+        tolerance = (refit.relative if refit.judged else np.inf) * size * grow
+        offset = OFFSET * np.finfo(d.dtype).eps * np.abs(problem.Y).max() * np.sqrt(d.n / problem.alpha) * grow
+        judge.values("coef_", s.run("model.coef_"), coefficients, tolerance + offset)
 
 
 def transform(s, judge, model, d, problem, rows):

@@ -1,0 +1,150 @@
+"""Permutation tests: scores of given permutations, p-values, families, and scikit-learn's own function."""
+
+import numpy as np
+
+from fuzz import data as sets
+from fuzz import models
+from fuzz.judge import Skip
+from fuzz.programs.fitting import check_size, limit_of
+from fuzz.programs.validation import held_out, metrics_of, score_parts
+
+
+def shuffled(rng_state, n, strata):
+    """Row numbers permuted as scikit-learn does: all, or one stratum after the other."""
+    if strata is None:
+        return rng_state.permutation(n)
+    order = np.arange(n)
+    for value in np.unique(strata):
+        mine = strata == value
+        order[mine] = rng_state.permutation(order[mine])
+    return order
+
+
+def draw_case(rng, *, plain, most):
+    """A model, of the library or of scikit-learn, and its data."""
+    name = sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant", "Ridge", "RidgeClassifier", "KernelRidge")
+    c = None
+    if name in models.OWN:
+        c = sets.classes_of(rng) if models.OWN[name] else None
+        kernels = ("rbf", "linear", "laplacian", "poly")
+        model = models.draw_own(rng, name, c, kernels=kernels, simple=True, loo_cut=False)
+    else:
+        model = models.draw_their(rng, name)
+        c = sets.classes_of(rng) if model.classifies else None
+    if plain:
+        model.alpha = float(sets.pick(rng, 0.01, 0.1, 1.0, 10.0))
+        if "gamma" in model.kernel:
+            model.kernel["gamma"] = float(sets.pick(rng, 0.1, 0.5))
+    d = sets.draw(rng, model.classifies, c=c, most=most, least=9, plain=plain, sparse=False)
+    if d.y.ndim == 2 or (d.codes is None and np.ptp(d.y) == 0):
+        d.y = d.y.reshape(d.n, -1)[:, 0]
+    check_size(model, d)
+    return model, d
+
+
+def mean_score(metric, model, d, splits, problem=None):
+    """Interval of the mean over the splits of one labeling."""
+    for train, test in splits:
+        counted = train[np.asarray(d.w, float)[train] > 0]
+        if d.codes is not None and len(np.unique(d.codes[counted])) < len(d.classes):
+            raise Skip
+        if metric == "roc_auc" and len(np.unique(d.codes[test])) < 2:
+            raise Skip
+    parts = held_out(model, model.problem(d) if problem is None else problem, d, splits)
+    return np.mean([[float(each) for each in pair] for pair in score_parts(metric, parts, splits, d)], 0)
+
+
+def permutation(rng, s, judge):
+    """Fixed splits: every permuted score is the one of refits."""
+    model, d = draw_case(rng, plain=False, most=16)
+    judge.label = model.label
+    family = rng.random() < 0.2 and d.dtype == np.float64
+    members = [d]
+    if family:
+        other = d.dense[rng.permutation(d.n)].astype(float)
+        X = np.stack([np.asarray(d.dense, float), other], 2)
+        members = [d, sets.replace(d, dense=other.astype(d.dense.dtype))]
+    else:
+        X = d.X
+    s.let("X", X)
+    s.let("y", d.y)
+    params = strata_text = ""
+    if d.weights is not None:
+        s.let("w", d.weights)
+        params = ', params={"sample_weight": w}'
+    state, m = int(rng.integers(1000)), int(rng.integers(2, 5))
+    strata = None
+    if rng.random() < 0.3:
+        strata = rng.integers(0, 2, d.n)
+        s.let("strata", strata)
+        strata_text = ", strata=strata"
+    k = int(rng.integers(2, 4))
+    if d.codes is not None and rng.random() < 0.4:
+        if np.bincount(d.codes).min() < k:
+            raise Skip
+        splits = list(s.run(f"StratifiedKFold({k})", "cv").split(d.dense, d.y))
+        fold = np.empty(d.n, int)
+        for number, (_, test) in enumerate(splits):
+            fold[test] = number
+        strata = fold if strata is None else strata * k + fold
+    else:
+        splits = list(s.run(f"KFold({k}, shuffle=True, random_state={state})", "cv").split(d.dense))
+    metric = sets.pick(rng, *metrics_of(rng, d, splits))
+    if d.codes is None and rng.random() < 0.3:
+        metric = "correlation"
+    draw = np.random.RandomState(state)
+    orders = [np.arange(d.n)] + [shuffled(draw, d.n, strata) for _ in range(m)]
+    tables = [[mean_score(metric, model, each.relabel(order), splits) for order in orders] for each in members]
+    s.run(
+        f"permutation_test_score({model.text}, X, y, cv=cv, scoring={metric!r}, n_permutations={m},"
+        f" random_state={state}{params}{strata_text})",
+        "result",
+    )
+    found = np.vstack([np.atleast_1d(s.run("result.score")), s.run("result.permutation_scores").reshape(m, -1)])
+    pvalues = np.atleast_1d(s.run("result.pvalue"))
+    for column, table in enumerate(tables):
+        compare_table(judge, d, metric, found[:, column], np.array(table))
+        judge_pvalue(judge, pvalues[column], np.array(table))
+
+
+def compare_table(judge, d, metric, found, table):
+    """Scores of all labelings."""
+    if d.codes is not None:
+        return judge.intervals(f"permutation scores, {metric}", found, table)
+    value, tolerance = table.mean(1), np.ptp(table, axis=1) / 2
+    wide = ~np.isfinite(tolerance)
+    value, tolerance = np.where(wide, 0, value), np.where(wide, np.inf, tolerance)
+    judge.values(f"permutation scores, {metric}", found, value, tolerance + 1e-12, limit_of(value, tolerance))
+
+
+def judge_pvalue(judge, found, table):
+    """(b + 1) / (m + 1), b permutations at least as good as the truth, as far as rounding leaves it open."""
+    if not np.isfinite(table).all():
+        return judge.skip()
+    slack = 1e-9 * np.abs(table).max()
+    surely = np.sum(table[1:, 0] >= table[0, 1] - 1e-12 * np.abs(table).max())
+    perhaps = np.sum(table[1:, 1] >= table[0, 0] - slack)
+    judge.within("p-value", found, ((min(surely, perhaps) + 1) / len(table), (perhaps + 1) / len(table)))
+
+
+def resplit(rng, s, judge):
+    """Splits drawn for every permutation: scikit-learn's numbers, p-value included."""
+    model, d = draw_case(rng, plain=True, most=22)
+    judge.label = model.label
+    s.let("X", d.X)
+    s.let("y", d.y)
+    state, m, k = int(rng.integers(1000)), int(rng.integers(5, 25)), int(rng.integers(2, 4))
+    metric = "r2" if d.codes is None else sets.pick(rng, "accuracy", "roc_auc" if len(d.classes) == 2 else "accuracy")
+    if d.codes is not None and np.bincount(d.codes).min() < k:
+        raise Skip
+    cv = f"StratifiedKFold({k})" if d.codes is not None else f"KFold({k})"
+    arguments = f"{model.text}, X, y, cv={cv}, scoring={metric!r}, n_permutations={m}, random_state={state}"
+    ours = s.run(f"permutation_test_score({arguments}, resplit=True)")
+    theirs = s.run(f"theirs.permutation_test_score({arguments})")
+    tolerance = 1e-8 * (1 + np.abs(theirs[1]))
+    judge.values(f"resplit, score {metric}", ours[0], theirs[0], 1e-8 * (1 + abs(theirs[0])))
+    judge.values(f"resplit, permutation scores {metric}", ours[1], theirs[1], tolerance)
+    judge.values(f"resplit, p-value {metric}", ours[2], theirs[2], 1e-12)
+
+
+AREAS = {"permutation": permutation, "permutation resplit": resplit}
