@@ -5,9 +5,10 @@ import sys
 import time
 
 from fuzz import report
-from fuzz.programs import fitting, permutation, searching, validation
+from fuzz.programs import fitting, held_out, permutation, searching, updating, validation
 
-AREAS = {**fitting.AREAS, **validation.AREAS, **permutation.AREAS, **searching.AREAS}
+PARTS = (fitting, validation, permutation, searching, updating, held_out)
+AREAS = {name: program for part in PARTS for name, program in part.AREAS.items()}
 
 
 def main(argv=None):

@@ -1,0 +1,165 @@
+"""Rows come and go: after any sequence of updates the model is the one fitted on the rows it has."""
+
+import numpy as np
+
+from fuzz import data as sets
+from fuzz import models, scores
+from fuzz.judge import Skip
+from fuzz.oracles import stack
+from fuzz.programs.fitting import check_size, compare
+
+
+class Stream:
+    """A model that learns and forgets rows of a data set, and the numbers of those it holds."""
+
+    def __init__(self, rng, s, judge):
+        name = sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant")
+        c = sets.classes_of(rng) if models.OWN[name] else None
+        model = models.draw_own(rng, name, c, loo_cut=False)
+        if rng.random() < 0.1:
+            model.alpha = 1e10
+        boolean = model.kernel["kernel"] == "boolean"
+        d = sets.draw(rng, model.classifies, c=c, least=10, most=26, boolean=boolean)
+        models.with_class_weight(rng, model, d, 0.15)
+        check_size(model, d)
+        judge.label = model.label
+        self.rng, self.s, self.judge, self.model, self.d = rng, s, judge, model, d
+        self.named = model.classifies and rng.random() < 0.5
+        self.ids = rng.random() < 0.4
+        self.rows = []
+        s.let("X", d.X)
+        s.let("y", d.y)
+        if d.weights is not None:
+            s.let("w", d.weights)
+        if self.named:
+            s.let("classes", d.classes)
+
+    def learn(self, rows):
+        """``fit`` or ``partial_fit``."""
+        first = not self.rows
+        rows = [int(each) for each in rows]
+        words = [f"X[{rows}]", f"y[{rows}]"]
+        if self.d.weights is not None:
+            words.append(f"sample_weight=w[{rows}]")
+        if self.ids:
+            words.append(f"ids={rows}")
+        if self.named and first:
+            words.append("classes=classes")
+        method = "fit" if first and not self.named else "partial_fit"
+        target = self.model.text if first else "model"
+        self.s.run(f"{target}.{method}({', '.join(words)})", "model")
+        self.rows += rows
+
+    def forget(self, places):
+        """``forget`` by positions, by a mask or by ids."""
+        places = sorted(int(each) for each in places)
+        kept = [row for place, row in enumerate(self.rows) if place not in places]
+        if self.ids:
+            words = f"ids={[self.rows[place] for place in places]}"
+        elif self.rng.random() < 0.3:
+            words = f"np.isin(np.arange({len(self.rows)}), {places})"
+        else:
+            words = f"{places}"
+        self.s.run(f"model.forget({words})", "model")
+        self.rows = kept
+
+    @property
+    def sound(self):
+        """Whether the rows held show every class, with weight, so that a plain fit exists."""
+        return self.stays(self.rows)
+
+    def stays(self, rows):
+        """The same of other rows."""
+        w = np.asarray(self.d.w, float)[rows]
+        if np.count_nonzero(w) < 2:
+            return False
+        return self.d.codes is None or len(np.unique(self.d.codes[rows][w > 0])) == len(self.d.classes)
+
+    def check(self, loo):
+        """Predictions, ids, leave-one-out and the certificate at this moment."""
+        s, judge, model, d = self.s, self.judge, self.model, self.d
+        held = d.take(self.rows)
+        whole = np.setdiff1d(np.arange(d.n), self.rows)
+        problem = model.problem(held, d.dense[whole])
+        at = model.refit(problem, held, np.arange(held.n))
+        order = np.concatenate([np.asarray(self.rows, int), whole])
+        fits = at(np.arange(d.n))
+        s.let("order", order)
+        if model.classifies:
+            compare(judge, "decision_function after updates", s.run("model.decision_function(X[order])"), fits)
+        else:
+            compare(judge, "predict after updates", s.run("model.predict(X[order])"), fits, d.y.ndim == 1)
+        if self.ids:
+            judge.equal("ids_", list(s.run("model.ids_")), self.rows)
+        if loo and held.n > 3:
+            self.check_loo(held)
+        judged = np.isfinite(fits.tolerance).all() and fits.tolerance.max() <= 1e-2 * max(1.0, float(np.abs(fits.values).max()))
+        holds = s.run("model.unlearning_certificate().holds")
+        if judged:
+            judge.equal("unlearning_certificate().holds", bool(holds), True)
+        else:
+            judge.skip()
+
+    def check_loo(self, held):
+        """Leave-one-out after updates."""
+        s, judge, model = self.s, self.judge, self.model
+        w = np.asarray(held.w, float)
+        if held.codes is not None and np.bincount(held.codes[w > 0]).min() < 2:
+            return
+        problem, rows = model.problem(held), np.arange(held.n)
+        fits = stack([model.refit(problem, held, np.delete(rows, i))([i]) for i in rows])
+        if model.classifies:
+            compare(judge, "loo_decision_function after updates", s.run("model.loo_decision_function()"), fits)
+            judge.within("loo_score_ after updates", s.run("model.loo_score_"), scores.accuracy(fits, held.codes))
+        else:
+            compare(judge, "loo_predict after updates", s.run("model.loo_predict()"), fits, held.y.ndim == 1)
+
+
+def updates(rng, s, judge):
+    """A random sequence of learning and forgetting."""
+    stream = Stream(rng, s, judge)
+    d = stream.d
+    order = rng.permutation(d.n)
+    size = d.n // 2
+    while not stream.stays(list(order[:size])):
+        size += 1
+        if size > d.n:
+            raise Skip
+    waiting = list(order[size:])
+    stream.learn(order[:size])
+    for step in range(int(rng.integers(3, 9))):
+        if waiting and (rng.random() < 0.5 or len(stream.rows) < 5):
+            count = min(len(waiting), int(sets.pick(rng, 1, 1, 2, 4)))
+            stream.learn(waiting[:count])
+            waiting = waiting[count:]
+        else:
+            places = rng.choice(len(stream.rows), int(sets.pick(rng, 1, 1, 2, 3)), replace=False)
+            kept = [row for place, row in enumerate(stream.rows) if place not in places]
+            if not stream.stays(kept):
+                continue
+            waiting += [row for row in stream.rows if row not in kept]
+            stream.forget(places)
+        if step % 2:
+            stream.check(loo=rng.random() < 0.3)
+    stream.check(loo=rng.random() < 0.5)
+    if stream.named and rng.random() < 0.5:
+        one_class(stream)
+
+
+def one_class(stream):
+    """All rows but those of one class are forgotten; the classes were named and stay."""
+    d, s, judge = stream.d, stream.s, stream.judge
+    rows = np.asarray(stream.rows)
+    keep = d.codes[rows] == d.codes[rows][0]
+    w = np.asarray(d.w, float)[rows]
+    if not (w[keep] > 0).any() or keep.all():
+        return
+    stream.forget(np.flatnonzero(~keep))
+    judge.equal("certificate with one class left", bool(s.run("model.unlearning_certificate().holds")), True)
+    judge.equal("predict with one class left", bool(np.all(s.run("model.predict(X)") == d.y[rows][keep][0])), True)
+    judge.equal("classes_ with one class left", np.asarray(s.run("model.classes_")).tolist(), d.classes.tolist())
+
+
+
+
+AREAS = {"updates": updates}
