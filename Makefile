@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # Small matrices are faster on one thread each; the tests use one process per core instead.
 ONE    := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test fuzz lint bench clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,12 @@ demo: $(VENV)/.base
 
 test: $(VENV)/.test
 	$(ONE) $(BIN)/python -m pytest -n 2
+
+# Random programs against plain refits in extended precision: make fuzz SECONDS=600 SEED=7
+SECONDS ?= 120
+SEED    ?= 0
+fuzz: $(VENV)/.test
+	$(ONE) $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -5,9 +5,9 @@ import sys
 import time
 
 from fuzz import report
-from fuzz.programs import fitting, held_out, permutation, searching, updating, validation
+from fuzz.programs import confounds, fitting, held_out, permutation, searching, updating, validation
 
-PARTS = (fitting, validation, permutation, searching, updating, held_out)
+PARTS = (fitting, validation, permutation, searching, updating, held_out, confounds)
 AREAS = {name: program for part in PARTS for name, program in part.AREAS.items()}
 
 

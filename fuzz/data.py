@@ -43,7 +43,6 @@ class Data:
         rows = np.asarray(self.dense, float)
         return np.unique(np.hstack([rows, self.confounds]), axis=0, return_inverse=True)[1].ravel()
 
-
     def take(self, rows):
         """Some of the rows, with the classes they show."""
         rows = np.asarray(rows)

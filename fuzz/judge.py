@@ -148,6 +148,8 @@ class Judge:
         self.count.beyond += 1
         self.count.ratio = max(self.count.ratio, ratio)
         kind = f"{what} [{self.label}]" if self.label else what
+        if any(other.number == self.number and other.kind == kind for other in self.findings):
+            return  # once for each program
         shown = [str(each) for each in (expected, found)]
         script = self.script
         self.findings.append(

@@ -154,6 +154,10 @@ class Refit:
                 s = np.linalg.eigvalsh(white)
                 low, high = max(s[0], 0.0), s[-1]
         self.cond = float((high + p.alpha) / (low + p.alpha))
+        if p.C is not None:
+            Q = np.asarray(root * p.Q(self.train), float)
+            s = np.linalg.svd(Q / np.maximum(np.sqrt((Q * Q).sum(0)), 1e-300), compute_uv=False)
+            self.cond *= float(s[0] / max(s[-1], 1e-300)) if len(s) else 1.0
         dtype = np.dtype(p.dtype)
         self.relative = max(BASE[dtype], 1e3 * np.finfo(dtype).eps * p.rounding * self.cond)
         self.judged = bool(self.relative <= LIMIT[dtype])
@@ -209,14 +213,15 @@ def stack(parts):
 
 
 def minimum_norm(K, Y, train, test, alpha):
-    """Fits at ``test`` of the least [b; z] with [1, K + alpha I] [b; z] = Y on ``train``: x = G' u, G G' u = Y.
+    """Fits at ``test`` of the least [b; z] with [1, M] [b; z] = Y on ``train``, M = K + alpha I, and the condition.
 
-    The product is not formed: [I, G'; G, 0] [x; -u] = [0; Y].
+    All solutions are z = M^-1 Y - b M^-1 1; b^2 + |z|^2 is least at b = t'u / (1 + t't), u = M^-1 Y, t = M^-1 1.
     """
     train = np.asarray(train)
     n = len(train)
-    G = np.hstack([np.ones((n, 1), LD), K[np.ix_(train, train)] + LD(alpha) * np.eye(n, dtype=LD)])
-    system = np.block([[np.eye(n + 1, dtype=LD), G.T], [G, np.zeros((n, n), LD)]])
-    x = solve(system, np.vstack([np.zeros((n + 1, Y.shape[1]), LD), np.asarray(Y, LD)[train]]))[: n + 1]
-    s = np.linalg.svd(np.asarray(G, float), compute_uv=False)
-    return x[0] + K[np.ix_(test, train)] @ x[1:], float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+    M = K[np.ix_(train, train)] + LD(alpha) * np.eye(n, dtype=LD)
+    solution = solve(M, np.hstack([np.asarray(Y, LD)[train], np.ones((n, 1), LD)]))
+    u, t = solution[:, :-1], solution[:, -1:]
+    b = (t * u).sum(0) / (1 + (t * t).sum())
+    s = np.linalg.svd(np.asarray(M, float), compute_uv=False)
+    return b + K[np.ix_(test, train)] @ (u - t * b), float(s[0] / s[-1]) if s[-1] > 0 else np.inf

@@ -57,8 +57,10 @@ def table(judge, out=sys.stdout):
     for name, c in sorted(judge.counts.items()):
         print(f"{name:<22}{c.programs:>9}{c.comparisons:>10}{c.unjudged:>12}{c.beyond:>8}{c.ratio:>15.3g}", file=out)
     totals = totals_of(judge)
-    print(f"{'all':<22}{totals['programs']:>9}{totals['comparisons']:>10}{totals['unjudged']:>12}"
-          f"{totals['beyond']:>8}", file=out)
+    print(
+        f"{'all':<22}{totals['programs']:>9}{totals['comparisons']:>10}{totals['unjudged']:>12}{totals['beyond']:>8}",
+        file=out,
+    )
 
 
 def totals_of(judge):
@@ -97,7 +99,10 @@ def tell(judge, seed, everything=False, brief=False, out=sys.stdout):
         for place, finding in enumerate([] if brief else members):
             print(f"\n--- {area}: {kind} ({place + 1} of {len(members)})", file=out)
             print(f"    python -m fuzz --seed {seed} --only {finding.number}", file=out)
-            print(f"    error / tolerance {finding.ratio:.3g}; expected {finding.expected}; found {finding.found}", file=out)
+            print(
+                f"    error / tolerance {finding.ratio:.3g}; expected {finding.expected}; found {finding.found}",
+                file=out,
+            )
             shown = finding.script if everything or place == 0 else finding.short
             print("\n".join(f"    {line}" for line in shown.splitlines()), file=out)
     if groups:
@@ -110,8 +115,11 @@ def summary(judge, seed, elapsed, out=sys.stdout):
     """What was tested, and the table."""
     rate = totals_of(judge)["comparisons"] / max(elapsed, 1e-9) * 60
     kind = "extended" if EXTENDED else "double precision only (this machine has no longer floats)"
-    print(f"\nfoldless {foldless.__version__} at {foldless.__file__}; oracles: {kind}; seed {seed}; {elapsed:.0f} s,"
-          f" {rate:.0f} comparisons a minute", file=out)
+    print(
+        f"\nfoldless {foldless.__version__} at {foldless.__file__}; oracles: {kind}; seed {seed}; {elapsed:.0f} s,"
+        f" {rate:.0f} comparisons a minute",
+        file=out,
+    )
     table(judge, out)
 
 

@@ -35,7 +35,7 @@ def wins(difference, tolerance, size, same):
     """Lowest and highest wins of pairs (positive, negative) by the differences of their scores; ties are a half."""
     tolerance = np.maximum(np.asarray(tolerance, LD), TINY)
     with np.errstate(invalid="ignore"):
-        tie = same | ((np.abs(difference) <= TIE * size) & (size > TINY))
+        tie = same | ((np.abs(difference) <= TIE * size) & (size > TINY) & np.isfinite(tolerance))
         sure = ~tie & (np.abs(difference) > tolerance)
     return np.where(tie, 0.5, sure & (difference > 0)), np.where(tie, 0.5, ~sure | (difference > 0))
 

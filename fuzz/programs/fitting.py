@@ -65,8 +65,10 @@ def fit(rng, s, judge):
     rows = np.arange(len(problem.K))
     at = model.refit(problem, d, np.arange(d.n))
     fits = at(rows)
-    old, fresh = (type(fits)(*(getattr(fits, k)[part] for k in ("values", "tolerance", "fine"))) for part in
-                  (slice(0, d.n), slice(d.n, None)))
+    old, fresh = (
+        type(fits)(*(getattr(fits, k)[part] for k in ("values", "tolerance", "fine")))
+        for part in (slice(0, d.n), slice(d.n, None))
+    )
     if not model.classifies:
         flat = d.y.ndim == 1
         compare(judge, "predict", s.run("model.predict(X)"), old, flat)
@@ -76,8 +78,11 @@ def fit(rng, s, judge):
         compare(judge, "decision_function, new rows", s.run("model.decision_function(X_new)"), fresh)
         judge.labels("predict", s.run("model.predict(X)"), old, d.classes)
         judge.labels("predict, new rows", s.run("model.predict(X_new)"), fresh, d.classes)
-    judge.equal("dtype", s.run("str(model.predict(X).dtype) if y.dtype.kind == 'f' else 'float'"),
-                str(np.dtype(d.dtype)) if d.y.dtype.kind == "f" else "float")
+    judge.equal(
+        "dtype",
+        s.run("str(model.predict(X).dtype) if y.dtype.kind == 'f' else 'float'"),
+        str(np.dtype(d.dtype)) if d.y.dtype.kind == "f" else "float",
+    )
     if model.name == "KernelFisherDiscriminant":
         transform(s, judge, model, d, problem, rows[d.n :])
     elif model.kernel["kernel"] == "linear":

@@ -18,6 +18,8 @@ def pairs(rng, s, judge):
         s.let("y", d.y)
     active = np.flatnonzero(np.asarray(d.w, float) > 0)
     params = ', params={"sample_weight": w}' if given else ""
+    if d.codes is None and np.ptp(d.Y[active]) == 0:
+        raise Skip
     found = s.run(f"leave_pair_out_auc({model.text}, X, y{params})")
     problem, same, cache = model.problem(d), d.same, {}
 
@@ -42,8 +44,6 @@ def pairs(rng, s, judge):
     if d.codes is None:
         y = np.asarray(d.Y[:, 0])
         high, low = (active[each] for each in np.nonzero(y[active][:, None] > y[active][None, :]))
-        if not len(high):
-            raise Skip
         interval = share(high, low, 0)
     else:
         shares = []
@@ -110,7 +110,7 @@ def calibration(rng, s, judge):
     s.run(model.text, "model")
     found = s.run(f'cross_val_predict(model, X, y, cv=cv{params}, method="predict_proba")')
     expected = np.zeros((d.n, c))
-    for place, (train, test) in enumerate(splits):
+    for place, (_, test) in enumerate(splits):
         s.run(f"list(cv.split(X, y))[{place}]", "split")
         weights = ", sample_weight=w[split[0]]" if params else ""
         expected[test] = s.run(f"clone(model).fit(X[split[0]], y[split[0]]{weights}).predict_proba(X[split[1]])")

@@ -158,7 +158,10 @@ def nested(rng, s, judge):
         "result",
     )
     counted = np.asarray(d.w, float) > 0
-    candidates = [dict(zip(grid, each, strict=True)) for each in np.array(np.meshgrid(*grid.values())).T.reshape(-1, len(grid)).tolist()]
+    candidates = [
+        dict(zip(grid, each, strict=True))
+        for each in np.array(np.meshgrid(*grid.values())).T.reshape(-1, len(grid)).tolist()
+    ]
     T, found = targets(model, d), s.run("result.best_params")
     for place, (train, test) in enumerate(splits):
         inner = [(np.delete(train, i), train[i : i + 1]) for i in range(len(train))]
@@ -171,11 +174,18 @@ def nested(rng, s, judge):
         fits = model.refit(model.problem(d, alpha=chosen["alpha"], kernel=kernel), d, train)(test)
         if model.classifies:
             judge.labels("nested, predictions", s.run(f"result.predictions[{place}]"), fits, d.classes)
-            judge.within("nested, test_score", s.run(f"result.test_score[{place}]"), scores.accuracy(fits, d.codes[test]))
+            judge.within(
+                "nested, test_score", s.run(f"result.test_score[{place}]"), scores.accuracy(fits, d.codes[test])
+            )
         else:
             value, tolerance = scores.neg_mean_squared_error(fits, d.Y[test])
-            judge.values("nested, test_score", s.run(f"result.test_score[{place}]"), value, tolerance,
-                         limit_of(np.asarray(value), tolerance))
+            judge.values(
+                "nested, test_score",
+                s.run(f"result.test_score[{place}]"),
+                value,
+                tolerance,
+                limit_of(np.asarray(value), tolerance),
+            )
 
 
 AREAS = {"search": search, "nested": nested}

@@ -23,6 +23,8 @@ def draw_splits(rng, s, d, partition):
     if kind == "KFold":
         text = f"KFold({k}, {shuffled})"
     elif kind == "StratifiedKFold":
+        if d.codes is not None and np.bincount(d.codes).min() < k:
+            raise Skip
         text = f"StratifiedKFold({k}, {shuffled})" if d.codes is not None else f"KFold({k})"
     elif kind == "GroupKFold":
         text, groups = f"GroupKFold({min(k, 4)})", ", groups=groups"
@@ -181,8 +183,12 @@ def drop_in(rng, s, judge):
         theirs = s.run(f"theirs.cross_val_predict({model.text}, X, y, cv=cv{groups}{params}{method})")
         judge.equal("dtype of cross_val_predict", str(found.dtype), str(theirs.dtype))
         if plain:
-            judge.values("cross_val_predict, scikit-learn", found, theirs, np.asarray(
-                10 * fits.tolerance if theirs.ndim == fits.tolerance.ndim else 10 * fits.tolerance[:, 0]))
+            judge.values(
+                "cross_val_predict, scikit-learn",
+                found,
+                theirs,
+                np.asarray(10 * fits.tolerance if theirs.ndim == fits.tolerance.ndim else 10 * fits.tolerance[:, 0]),
+            )
 
 
 AREAS = {"cross-validation": cross_validation, "drop-in": drop_in}

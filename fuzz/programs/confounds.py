@@ -1,0 +1,129 @@
+"""Confounds: columns without penalty, in the scores or left out of them.
+
+Scores without their part are either the fit minus c' B of the joint fit, or the fit minus (c - mean)' B_ols, the
+regression on the confounds alone in the training part. Which of the two the library means is asked once, of a plain
+problem; every program is then held to it.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from fuzz import data as sets
+from fuzz import models
+from fuzz.judge import Script, Skip
+from fuzz.oracles import LD, Fits, Refit, solve, stack
+from fuzz.programs.fitting import check_size, compare
+from fuzz.programs.validation import draw_splits, judge_scores, metrics_of, placed
+
+
+def without_part(problem, train, test, definition):
+    """Scores at ``test`` without the confounds' part, by one of the definitions."""
+    refit = Refit(problem, train)
+    if definition == "joint":
+        return refit.at(test, with_confounds=False)
+    fits = refit.at(test)
+    rows = refit.train
+    w = np.asarray(problem.w, LD)[rows][:, None]
+    C, Q = np.asarray(problem.C, LD), problem.Q(rows)
+    B = solve(Q.T @ (w * Q), Q.T @ (w * problem.Y[rows]))[int(problem.intercept) :]
+    middle = (w * C[rows]).sum(0) / w.sum() if problem.intercept else 0
+    return Fits(fits.values - (C[test] - middle) @ B, fits.tolerance, fits.fine)
+
+
+@cache
+def definition():
+    """The definition that the library follows on a plain problem."""
+    rng, s = np.random.default_rng(0), Script()
+    d = sets.draw(rng, False, least=20, most=20, plain=True)
+    d.y = d.y.reshape(d.n, -1)[:, 0]
+    C = rng.normal(size=(d.n, 1)) + d.dense[:, :1].astype(float)
+    for name, value in (("X", d.X), ("y", d.y), ("C", C)):
+        s.let(name, value)
+    found = s.run("cross_val_predict(LSSVR('linear', alpha=1.0), X, y, cv=KFold(4), confounds=C)")
+    problem = models.Model("LSSVR", {"kernel": "linear"}, 1.0).problem(d, C=C)
+    splits = [(np.setdiff1d(np.arange(20), part), part) for part in np.arange(20).reshape(4, 5)]
+    gaps = {}
+    for name in ("joint", "regressed"):
+        parts = stack([without_part(problem, *split, name) for split in splits])
+        gaps[name] = float(np.abs(parts.values[:, 0] - found).max())
+    return min(gaps, key=gaps.get)
+
+
+def confounds(rng, s, judge):
+    """Held-out scores with and without the confounds' part."""
+    name = sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant", "Ridge")
+    c = 2 if name == "KernelFisherDiscriminant" else sets.classes_of(rng)
+    model = models.draw_their(rng, name) if name == "Ridge" else models.draw_own(rng, name, c, loo_cut=False)
+    if name == "KernelFisherDiscriminant":
+        model.options["threshold"] = "pm1"
+        model.options.pop("priors", None)
+    d = sets.draw(rng, model.classifies, c=c, least=12, most=24, boolean=model.kernel["kernel"] == "boolean")
+    check_size(model, d)
+    C = rng.normal(size=(d.n, int(rng.integers(1, 3))))
+    if rng.random() < 0.3:
+        C = np.round(2 * C) + 0.25 * rng.normal(size=C.shape)
+    if rng.random() < 0.2:
+        C = C + 10.0 ** rng.integers(0, 3)
+    if np.count_nonzero(np.asarray(d.w, float) > 1e-3 * float(d.w.max())) < d.n:
+        d.weights = None  # confounds that hardly any weight determines
+    C = C.astype(d.dtype).astype(float)
+    d = replace(d, confounds=C)
+    judge.label = model.label
+    params = ""
+    for key, value in (("X", d.X), ("y", d.y), ("C", C), ("w", d.weights)):
+        if value is not None:
+            s.let(key, value)
+    if d.weights is not None:
+        params = ', params={"sample_weight": w}'
+    splits, groups = draw_splits(rng, s, d, partition=True)
+    if min(len(train) for train, _ in splits) < 6:
+        raise Skip
+    inside = rng.random() < 0.5
+    problem = model.problem(d, C=C)
+    read = reader(model, d)
+    parts = []
+    for train, test in splits:
+        fits = Refit(problem, train).at(test) if inside else without_part(problem, train, test, definition())
+        parts.append(read(fits))
+    params += f", confounds=C, confounds_in_score={inside}"
+    judge.label = f"{model.label}, {'in' if inside else 'not in'} the score"
+    fits = placed(parts, splits, d.n)
+    call = f"cross_val_predict({model.text}, X, y, cv=cv{groups}{params}"
+    if model.classifies:
+        compare(judge, "cross_val_predict, decision_function", s.run(f'{call}, method="decision_function")'), fits)
+        judge.labels("cross_val_predict", s.run(f"{call})"), fits, d.classes)
+    else:
+        compare(judge, "cross_val_predict", s.run(f"{call})"), fits, d.y.ndim == 1)
+    metric = sets.pick(rng, *metrics_of(rng, d, splits))
+    judge_scores(judge, s, metric, model, d, parts, splits, groups, params, False)
+    if model.name in models.OWN and definition() == "joint":
+        fitted(s, judge, model, d, problem, read)
+
+
+def reader(model, d):
+    """From fits to what the estimator returns."""
+    if model.name == "KernelFisherDiscriminant":
+        return lambda f: Fits(f.values[:, 1] - f.values[:, 0], f.tolerance.sum(1), f.fine.sum(1))
+    if model.classifies and len(d.classes) == 2:
+        return lambda f: f.column(0)
+    return lambda f: f
+
+
+def fitted(s, judge, model, d, problem, read):
+    """The fitted estimator, and its leave-one-out."""
+    rows = np.arange(d.n)
+    weights = ", sample_weight=w" if d.weights is not None else ""
+    s.run(f"{model.text}.fit(X, y{weights}, confounds=C)", "model")
+    method = "decision_function" if model.classifies else "predict"
+    whole = Refit(problem, rows)
+    flat = not model.classifies and d.y.ndim == 1
+    compare(judge, method, s.run(f"model.{method}(X)"), read(whole.at(rows, with_confounds=False)), flat)
+    compare(judge, f"{method}, with confounds", s.run(f"model.{method}(X, confounds=C)"), read(whole.at(rows)), flat)
+    loo = stack([read(without_part(problem, np.delete(rows, i), rows[i : i + 1], "joint")) for i in rows])
+    method = "loo_decision_function" if model.classifies else "loo_predict"
+    compare(judge, method, s.run(f"model.{method}()"), loo, flat)
+
+
+AREAS = {"confounds": confounds}
