@@ -2,8 +2,7 @@
 
 With N the class masses, F the fits of the indicators and U = Y' W (Y - F): U theta = (1 - a2) N theta without the
 constant score; z = F Theta D, D = 1 / sqrt(a2 (1 - a2)); centroids N^-1 (N - U) Theta D; decisions
--nu/2 |z - centroid|^2
-+ log prior.
+-nu/2 |z - centroid|^2 + log prior.
 """
 
 import numpy as np

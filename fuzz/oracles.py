@@ -213,9 +213,10 @@ def stack(parts):
 
 
 def minimum_norm(K, Y, train, test, alpha):
-    """Fits at ``test`` of the least [b; z] with [1, M] [b; z] = Y on ``train``, M = K + alpha I, and the condition.
+    """Fits at ``test`` of the least [b; z] with [1, M] [b; z] = Y on ``train``, M = K + alpha I, and their conditions.
 
-    All solutions are z = M^-1 Y - b M^-1 1; b^2 + |z|^2 is least at b = t'u / (1 + t't), u = M^-1 Y, t = M^-1 1.
+    All solutions are z = M^-1 Y - b M^-1 1; b^2 + |z|^2 is least at b = t'u / (1 + t't), u = M^-1 Y, t = M^-1 1. Errors
+    of the equations move the solution along [1; -t], by the more the longer it is; a row sees that by its share in it.
     """
     train = np.asarray(train)
     n = len(train)
@@ -223,5 +224,9 @@ def minimum_norm(K, Y, train, test, alpha):
     solution = solve(M, np.hstack([np.asarray(Y, LD)[train], np.ones((n, 1), LD)]))
     u, t = solution[:, :-1], solution[:, -1:]
     b = (t * u).sum(0) / (1 + (t * t).sum())
+    z, k = u - t * b, K[np.ix_(test, train)]
     s = np.linalg.svd(np.asarray(M, float), compute_uv=False)
-    return b + K[np.ix_(test, train)] @ (u - t * b), float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+    cond = float(s[0] / s[-1]) if s[-1] > 0 else np.inf
+    share = np.abs(1 - k @ t) / np.sqrt(1 + (t * t).sum())
+    length = np.sqrt((b * b + (z * z).sum(0)).max())
+    return b + k @ z, cond * np.maximum(1.0, np.asarray(share * length, float))

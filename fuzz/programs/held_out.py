@@ -144,11 +144,12 @@ def adaptive(rng, s, judge):
 
     def fits_of(train, test):
         fits, cond = minimum_norm(K, Y, train, test, alpha)
-        relative = max(BASE[np.dtype(float)], 1e3 * np.finfo(float).eps * cond * factor)
+        relative = np.maximum(BASE[np.dtype(float)], 1e3 * np.finfo(float).eps * cond * factor)
+        relative = np.where(relative <= LIMIT[np.dtype(float)], relative, np.inf)
         counts = np.bincount(d.codes[train], minlength=len(d.classes))
         values = coded(fits, counts, coding)
         size = max(1.0, float(np.abs(values).max()), float(counts.sum() / counts.min() if coding == "fisher" else 1))
-        tolerance = np.full(values.shape, relative * size if relative <= LIMIT[np.dtype(float)] else np.inf)
+        tolerance = np.broadcast_to(relative * size, values.shape)
         values, tolerance = (values[:, 0], tolerance[:, 0]) if values.shape[1] == 1 else (values, tolerance)
         return Fits(values, tolerance, tolerance)
 
@@ -156,7 +157,7 @@ def adaptive(rng, s, judge):
     s.let("y", d.y)
     size = d.n
     whole = fits_of(rows, rows)
-    if not np.isfinite(whole.tolerance).all():
+    if not np.isfinite(whole.tolerance).any():
         return judge.skip()
     if rng.random() < 0.5:
         size = int(rng.integers(d.n // 2, d.n))
