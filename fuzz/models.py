@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy.sparse as sp
 
 from fuzz.data import Data, pick
 from fuzz.discriminants import Discriminant
@@ -87,7 +88,7 @@ class Model:
             self.option("basis", "train"),
             C,
             data.dtype,
-            kernel_rounding(kernel, dense),
+            kernel_rounding(kernel, dense, sp.issparse(data.X)),
             np.arange(data.n),
         )
 

@@ -55,11 +55,11 @@ def kernel_matrix(kernel, X, Z):
     raise ValueError(name)
 
 
-def kernel_rounding(kernel, X):
-    """How far an error of one unit in X is magnified by the exponent of the kernel."""
+def kernel_rounding(kernel, X, sparse=False):
+    """How far an error of one unit in X is magnified by the exponent of the kernel; sparse rows cannot be centred."""
     X = np.asarray(X, float)
     gamma = np.asarray(kernel.get("gamma", 1.0), float)
-    spread = X - X.mean(0)
+    spread = X if sparse else X - X.mean(0)
     if kernel["kernel"] == "rbf":
         return 1.0 + float((gamma * spread * spread).sum(1).max())
     if kernel["kernel"] == "laplacian":

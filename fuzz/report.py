@@ -1,7 +1,6 @@
 """The loop over programs, the table, the reproductions."""
 
 import json
-import sys
 import time
 import traceback
 
@@ -51,7 +50,7 @@ def one(judge, program, name, seed, number):
         judge.report("the fuzz itself failed", np.inf, "a comparison", traceback.format_exc())
 
 
-def table(judge, out=sys.stdout):
+def table(judge, out=None):
     """Figures of every area."""
     print(f"{'area':<22}{'programs':>9}{'compared':>10}{'not judged':>12}{'beyond':>8}{'largest ratio':>15}", file=out)
     for name, c in sorted(judge.counts.items()):
@@ -89,7 +88,7 @@ def figures(judge, seed, elapsed):
     }
 
 
-def tell(judge, seed, everything=False, brief=False, out=sys.stdout):
+def tell(judge, seed, everything=False, brief=False, out=None):
     """Findings, those of a kind together; the worst of each with all it takes to see it again."""
     groups = {}
     for finding in judge.findings:
@@ -111,7 +110,7 @@ def tell(judge, seed, everything=False, brief=False, out=sys.stdout):
             print(f"{len(members):6d}  {area}: {kind}", file=out)
 
 
-def summary(judge, seed, elapsed, out=sys.stdout):
+def summary(judge, seed, elapsed, out=None):
     """What was tested, and the table."""
     rate = totals_of(judge)["comparisons"] / max(elapsed, 1e-9) * 60
     kind = "extended" if EXTENDED else "double precision only (this machine has no longer floats)"

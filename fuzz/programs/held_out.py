@@ -1,6 +1,7 @@
 """What else follows from held-out fits: pairs, intervals, probabilities, adaptive discriminants, confounds."""
 
 import numpy as np
+import scipy.sparse as sp
 
 from fuzz import data as sets
 from fuzz import models, scores
@@ -140,7 +141,7 @@ def adaptive(rng, s, judge):
     judge.label = f"AdaptiveKDA {kernel['kernel']}"
     K = kernel_matrix(kernel, d.dense, d.dense)
     Y, rows = np.eye(len(d.classes), dtype=LD)[d.codes], np.arange(d.n)
-    factor = kernel_rounding(kernel, d.dense)
+    factor = kernel_rounding(kernel, d.dense, sp.issparse(d.X))
 
     def fits_of(train, test):
         fits, cond = minimum_norm(K, Y, train, test, alpha)
