@@ -147,7 +147,7 @@ def draw_own(rng, name, c=None, *, kernels=None, simple=False, loo_cut=True):
     return Model(name, kernel, alpha, options)
 
 
-def with_class_weight(rng, model, data, chance=0.2):
+def with_class_weight(rng, model, data, chance=0.3):
     """Sometimes a weight for some of the classes."""
     if model.classifies and rng.random() < chance:
         least = len(data.classes) if model.name == "RidgeClassifier" else 1  # which must name them all

@@ -20,17 +20,17 @@ def shuffled(rng_state, n, strata):
     return order
 
 
-def draw_case(rng, *, plain, most):
+def draw_case(rng, *, plain, most, c=None):
     """A model, of the library or of scikit-learn, and its data."""
     name = sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant", "Ridge", "RidgeClassifier", "KernelRidge")
-    c = None
+    c = c or sets.classes_of(rng)
     if name in models.OWN:
-        c = sets.classes_of(rng) if models.OWN[name] else None
+        c = c if models.OWN[name] else None
         kernels = ("rbf", "linear", "laplacian", "poly")
         model = models.draw_own(rng, name, c, kernels=kernels, simple=True, loo_cut=False)
     else:
         model = models.draw_their(rng, name)
-        c = sets.classes_of(rng) if model.classifies else None
+        c = c if model.classifies else None
     if plain:
         model.alpha = float(sets.pick(rng, 0.01, 0.1, 1.0, 10.0))
         if "gamma" in model.kernel:
@@ -129,22 +129,39 @@ def judge_pvalue(judge, found, table):
 
 def resplit(rng, s, judge):
     """Splits drawn for every permutation: scikit-learn's numbers, p-value included."""
-    model, d = draw_case(rng, plain=True, most=22)
+    model, d = draw_case(rng, plain=True, most=24, c=2 if rng.random() < 0.5 else None)
+    lattice = rng.random() < 0.3
+    if lattice:
+        X = rng.integers(0, 3, d.dense.shape).astype(float)
+        d = sets.replace(d, X=X, dense=X.astype(d.dense.dtype))
     judge.label = model.label
     s.let("X", d.X)
     s.let("y", d.y)
-    state, m, k = int(rng.integers(1000)), int(rng.integers(5, 25)), int(rng.integers(2, 4))
-    metric = "r2" if d.codes is None else sets.pick(rng, "accuracy", "roc_auc" if len(d.classes) == 2 else "accuracy")
-    if d.codes is not None and np.bincount(d.codes).min() < k:
+    state, m, k = int(rng.integers(1000)), int(rng.integers(4, 7) if lattice else rng.integers(5, 30)), 2
+    if rng.random() < 0.5:
+        k = int(rng.integers(2, 6))
+    metric = (
+        "r2" if d.codes is None else sets.pick(rng, "accuracy", *2 * ["roc_auc" if len(d.classes) == 2 else "accuracy"])
+    )
+    if d.n < 2 * k or (d.codes is not None and np.bincount(d.codes).min() < max(k, 2)):
         raise Skip
-    cv = f"StratifiedKFold({k})" if d.codes is not None else f"KFold({k})"
-    arguments = f"{model.text}, X, y, cv={cv}, scoring={metric!r}, n_permutations={m}, random_state={state}"
+    cv = s.run(f"StratifiedKFold({k})" if d.codes is not None else f"KFold({k})", "cv")
+    arguments = f"{model.text}, X, y, cv=cv, scoring={metric!r}, n_permutations={m}, random_state={state}"
     ours = s.run(f"permutation_test_score({arguments}, resplit=True)")
     theirs = s.run(f"theirs.permutation_test_score({arguments})")
-    tolerance = 1e-8 * (1 + np.abs(theirs[1]))
-    judge.values(f"resplit, score {metric}", ours[0], theirs[0], 1e-8 * (1 + abs(theirs[0])))
-    judge.values(f"resplit, permutation scores {metric}", ours[1], theirs[1], tolerance)
-    judge.values(f"resplit, p-value {metric}", ours[2], theirs[2], 1e-12)
+    if lattice and d.codes is not None:
+        draw = np.random.RandomState(state)
+        orders = [np.arange(d.n)] + [shuffled(draw, d.n, None) for _ in range(m)]
+        relabelled = [d.relabel(order) for order in orders]
+        table = np.array([mean_score(metric, model, each, list(cv.split(d.dense, each.y))) for each in relabelled])
+        judge.intervals(f"resplit, scores {metric}", np.concatenate([[ours[0]], ours[1]]), table)
+        if np.abs(ours[1] - theirs[1]).max() > 1e-9 or abs(ours[0] - theirs[0]) > 1e-9:
+            return judge.skip()
+    else:
+        judge.values(f"resplit, score {metric}", ours[0], theirs[0], 1e-8 * (1 + abs(theirs[0])))
+        tolerance = 1e-8 * (1 + np.abs(theirs[1]))
+        judge.values(f"resplit, permutation scores {metric}", ours[1], theirs[1], tolerance)
+    return judge.values(f"resplit, p-value {metric}", ours[2], theirs[2], 1e-12)
 
 
 AREAS = {"permutation": permutation, "permutation resplit": resplit}

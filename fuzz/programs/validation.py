@@ -55,7 +55,10 @@ def listed(rng, d, odd):
     order = rng.permutation(d.n)
     if not odd:
         parts = np.array_split(order, int(rng.integers(2, 5)))
-        return [(np.setdiff1d(order, part), part) for part in parts]
+        splits = [(np.setdiff1d(order, part), part) for part in parts]
+        if rng.random() < 0.5:  # training rows that repeat
+            splits[0] = (np.concatenate([splits[0][0], splits[0][0][:1]]), splits[0][1])
+        return splits
     half = d.n // 2
     return [
         (order[:half], order[half:]),
