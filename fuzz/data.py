@@ -101,7 +101,7 @@ def weights(rng, n, codes=None):
     if kind < 0.75:
         return 10.0 ** rng.uniform(-8, 8, n)
     if kind < 0.83:
-        return np.exp(-np.arange(n) * pick(rng, 0.2, 2.0))
+        return np.exp(-np.arange(n) * pick(rng, 0.2, 2.0, 4.0))
     if kind < 0.92 and codes is not None:
         w = np.full(n, pick(rng, 1.0, 1e-6))
         for k in range(int(rng.integers(1, codes.max() + 2))):
@@ -164,6 +164,8 @@ def draw(rng, classification, *, most=40, least=6, c=None, plain=False, boolean=
         y = y[:, 0] if m == 1 else y
     w = None if plain else weights(rng, n, codes)
     dtype = np.float32 if singles and not plain and rng.random() < 0.15 else np.float64
+    if w is not None and dtype == np.float32:
+        w = np.where(w > 0, np.maximum(w, 1e-30), 0.0)  # none that vanishes in single precision
     X = X.astype(dtype)
     dense = X.astype(LD)
     if sparse and not plain and rng.random() < 0.1:

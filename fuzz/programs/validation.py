@@ -165,7 +165,7 @@ def drop_in(rng, s, judge):
     """scikit-learn's estimators as they are, against the oracle and against scikit-learn's own functions."""
     model = models.draw_their(rng, sets.pick(rng, "Ridge", "RidgeClassifier", "KernelRidge"))
     plain = rng.random() < 0.4
-    d = sets.draw(rng, model.classifies, most=30, plain=plain)
+    d = sets.draw(rng, model.classifies, most=40 if rng.random() < 0.3 else 26, plain=plain)
     if plain and rng.random() < 0.5:
         d.weights = rng.uniform(0.2, 3.0, d.n)
     models.with_class_weight(rng, model, d)
