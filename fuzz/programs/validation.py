@@ -177,7 +177,8 @@ def drop_in(rng, s, judge):
     if d.weights is not None:
         s.let("w", d.weights)
         params = ', params={"sample_weight": w}'
-    splits, groups = draw_splits(rng, s, d, partition=True, repeats=True)
+    plain_labels = not model.option("class_weight")  # scikit-learn's own refits renumber labels, and then miss them
+    splits, groups = draw_splits(rng, s, d, partition=True, repeats=plain_labels)
     parts = held_out(model, model.problem(d), d, splits)
     found, fits = cross_predict(s, judge, model, d, parts, splits, groups, params)
     cross_score(rng, s, judge, model, d, parts, splits, groups, params)
