@@ -22,7 +22,7 @@ def target(case):
 def test_leave_one_out_equals_refits(case):
     whole = Holdout(case.problem(), target(case)).whole
     loo = whole.loo()
-    fits = loo.fits[:, 0] / whole.root
+    fits = loo.fits[:, 0]
     expected = [
         reference.heldout_fits(case.K, case.Y, np.delete(np.arange(len(case.K)), i), [i], case.alpha, **case.oracle)[0]
         for i in whole.rows
@@ -100,7 +100,7 @@ def test_leave_one_out_inside_a_training_part_equals_a_double_refit(case, way):
     expected = [
         reference.heldout_fits(case.K, case.Y, train[train != i], [i], case.alpha, **case.oracle)[0] for i in model.rows
     ]
-    assert_close(inner.fits[:, 0] / model.root, np.array(expected))
+    assert_close(inner.fits[:, 0], np.array(expected))
     N, U, *_ = inner.moments()
     i = 4
     rest = np.setdiff1d(model.rows, model.rows[i])
@@ -115,7 +115,7 @@ def test_pairs_left_out_together_equal_refits(case):
     whole = Holdout(case.problem(), target(case)).whole
     pairs = np.array([[0, 1], [5, 2], [7, 16]])
     batch = whole.batch(pairs)
-    fits = batch.fits / whole.root[pairs]
+    fits = batch.fits
     for k, pair in enumerate(whole.rows[pairs]):
         train = np.setdiff1d(np.arange(len(case.K)), pair)
         expected = reference.heldout_fits(case.K, case.Y, train, pair, case.alpha, **case.oracle)
@@ -263,7 +263,7 @@ def test_leave_one_out_inside_any_part_equals_refits(case, which):
         for i, row in enumerate(part.rows)
     ]
     rtol = 1e-6 if case.alpha == 1e-6 else None
-    assert_close(loo.fits[:, 0] / part.root, np.array(expected).astype(case.dtype), rtol=rtol)
+    assert_close(loo.fits[:, 0], np.array(expected).astype(case.dtype), rtol=rtol)
     # the blocks are those of the precision of the part
     P, sites = part.precision, np.arange(len(part.rows))[:, None]
     if case.penalty == "coef" and case.basis == "train":
@@ -297,7 +297,7 @@ def test_what_is_left_out_of_a_part_alone_equals_refits(case, which):
     P, _ = whitened_precision(case, kept)
     wide = {1e-6: 1e-5}.get(case.alpha, 1e-7) if case.dtype == "float64" else 5e-3
     assert_close(again.precision.P, P.astype(case.dtype), rtol=wide)
-    inner = again.loo().fits[:, 0] / again.root
+    inner = again.loo().fits[:, 0]
     assert_close(inner[1], refit(np.delete(kept, 1), kept[[1]])[0], scale=1.0 + np.abs(inner).max())
     third = Part(again.alone(), np.array([1]))
     assert_close(third.fits(kept), refit(np.delete(kept, 1), kept), rtol=rtol)
@@ -308,7 +308,7 @@ def test_what_is_left_out_of_a_part_alone_equals_refits(case, which):
     assert_close(U, (Yw.T @ (case.Y[kept] - F)).astype(case.dtype), scale=np.abs(N).max())
     batch = alone.batch(np.array([[0, 1], [3, 2]]))
     train = np.delete(part.rows, [2, 3])
-    assert_close(batch.fits[1] / alone.root[[3, 2]], refit(train, part.rows[[3, 2]]), rtol=rtol)
+    assert_close(batch.fits[1], refit(train, part.rows[[3, 2]]), rtol=rtol)
 
 
 @pytest.mark.parametrize("rows", [[3], [3, 4, 5], list(range(3, 12))])

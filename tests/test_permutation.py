@@ -566,9 +566,10 @@ def test_a_solver_serves_any_number_of_columns(kind):
     for solver in (Solver(problem, rows), Solver(blind, rows, known)):
         assert solver.choice == known.choice
         assert_close(solver.solve(Y).fits(everything), oracle(Y, rows))
-        model = Fitted(solver, Labelings.of(task, orders)).part(rows[5:])
+        labelings = Labelings.of(task, orders)
+        model = Fitted(solver, labelings).part(rows[5:])
         for order, own in zip(orders, np.split(model.fits(everything), 2, axis=1), strict=True):
-            shown = indicator(task.codes[order], 3, float)[:, problem.intercept :]
+            shown = indicator(task.codes[order], 3, float)[:, labelings.spared :]
             assert_close(own, oracle(shown, rows[5:]))
 
 

@@ -68,10 +68,12 @@ class Batch:
 
     @cached_property
     def fits(self):
-        """Held-out fits, shape (k, t, m), whitened; equal rows of a set have equal ones in the caller's units."""
+        """Held-out fits in the units of the targets, shape (k, t, m); equal rows of a set have equal ones."""
         model, t = self.model, self.Y.shape[1]
-        root = model.root[self.members]
-        F = (self.Y - self.E[:, :t]) / root
+        F = (self.Y - self.E[:, :t]) / model.root[self.members]
+        if model.problem.n_confounds:
+            confounds = model.problem.confounds
+            F -= model.problem.Q[model.rows[self.members], confounds] @ self._unpenalised(confounds)
         lost = few_digits(F, model.size).any(1)
         if t > 1:
             lost |= few_digits(np.ptp(F, axis=1), model.size)
@@ -82,10 +84,7 @@ class Batch:
             F[places] = np.where(lost[np.ix_(sets, columns)][:, None, :], found, F[places])
         for number, alone in self._alone.items():
             F[number] = alone.evaluated(model.rows[self.members[number]])
-        if model.problem.n_confounds:
-            confounds = model.problem.confounds
-            F -= model.problem.Q[model.rows[self.members], confounds] @ self._unpenalised(confounds)
-        return root * self._tied(F)
+        return self._tied(F)
 
     @cached_property
     def _alone(self):
@@ -115,8 +114,9 @@ class Batch:
             np.put_along_axis(T, np.broadcast_to(sites[:, None, :], (k, t, sites.shape[1])), 0.0, axis=2)
             C = model.precision.columns(sites.ravel()).T.reshape(k, -1, n_sites)
             F[batch] = T @ A - (T @ C.transpose(0, 2, 1)) @ self.E[sets[batch]][:, :, columns]
-        B = self._unpenalised(slice(None), sets)[:, :, columns]
-        return F + model.problem.Q[model.rows[self.members[sets]]] @ B
+        shown = slice(model.problem.Q.shape[1] - model.problem.n_confounds)
+        B = self._unpenalised(shown, sets)[:, :, columns]
+        return F + model.problem.Q[model.rows[self.members[sets]], shown] @ B
 
     def _unpenalised(self, columns, sets=slice(None)):
         """Coefficients of these columns of Q without each set, (k, q, m)."""

@@ -22,7 +22,7 @@ from foldless.holdout import Part, Solution
 from foldless.kernels import Linear
 from foldless.moments import Moments, nearly_gone
 from foldless.precision import LowRank
-from foldless.readout import OneAgainstAll
+from foldless.readout import OneAgainstAll, combine, settle
 from foldless.task import Task
 
 
@@ -137,10 +137,22 @@ class Fitted:
             return labelings.split
         mass = self.masses(model)
         if isinstance(task.readout, OneAgainstAll):
-            return lambda fits: _present(against_all(labelings.classes(fits)), mass)
+            return lambda fits: _present(self._against_all(fits), mass)
         slopes, offsets = task.readout.affine(self.moments(model))
         slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
-        return lambda fits: _present(_combined(slopes, labelings.classes(fits)) + offsets, mass)
+
+        def decisions(fits):
+            F = labelings.classes(fits)
+            if slopes.shape[1] == 1:
+                return combine(slopes[:, :, :1], F[:, :1], slopes[:, :, 1:], F[:, 1:], offsets)
+            return slopes @ F + offsets
+
+        return lambda fits: _present(decisions(fits), mass)
+
+    def _against_all(self, fits):
+        """Decisions (b, k, t) one against all."""
+        D = against_all(self.labelings.classes(fits))
+        return settle(D, 1.0) if D.shape[1] == 1 and self.labelings.task.readout.centred else D
 
     @cached_property
     def _mass(self):
@@ -217,11 +229,6 @@ def _with_spared(identity, spared):
 def against_all(F):
     """Decisions of targets +-1 from the fits of indicators: the fit of a column of ones is the sum of all of them."""
     return F[:, 1:] - F[:, :1] if F.shape[1] == 2 else 2.0 * F - F.sum(1, keepdims=True)
-
-
-def _combined(slopes, F):
-    """slopes F (b, k, t); two classes term by term, so that equal fits give equal decisions, as a product may not."""
-    return slopes @ F if slopes.shape[1] > 1 else slopes[:, :, :1] * F[:, :1] + slopes[:, :, 1:] * F[:, 1:]
 
 
 def _present(D, mass):

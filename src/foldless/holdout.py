@@ -69,20 +69,23 @@ class Model:
         if own.any():
             mine = place[at[own]]
             F[own] = (self.Y[mine] - self.problem.alpha * self.A[mine]) / self.root[mine]
+            self._leave_confounds_out(F, own, at)
         if not own.all():
             F[~own] = self._fits_elsewhere(at[~own])
         self._restore_digits(F, at)
-        if self.problem.n_confounds:
-            F -= self.problem.Q[at, self.problem.confounds] @ self.confound_B
         return self.problem.tied(at, F)
+
+    def _leave_confounds_out(self, F, places, at):
+        """Take the confounds' part out of the fits F of the rows ``at``, at these places."""
+        if self.problem.n_confounds:
+            F[places] -= self.problem.Q[at[places], self.problem.confounds] @ self.confound_B
 
     def _restore_digits(self, F, at):
         """Evaluate the model where the kernel's part of the fits F is tiny beside the targets they are differences of.
 
         What is left there below eps |Y| depends on Y: labels would be read off the rounding.
         """
-        part = F - (self.B if self.problem.Q.shape[1] == self.problem.intercept == 1 else self.problem.Q[at] @ self.B)
-        lost = few_digits(part, self.size)
+        lost = few_digits(F - self.problem.scored_part(at, self.B), self.size)
         if lost.any():
             columns, rows = np.flatnonzero(lost.any(0)), np.flatnonzero(lost.any(1))
             places = np.ix_(rows, columns)
@@ -92,11 +95,12 @@ class Model:
         return self.evaluated(at)
 
     def evaluated(self, at):
-        """Fits at the rows ``at`` of X from the coefficients of the model, the confounds' part included."""
+        """Fits at the rows ``at`` of X from the coefficients of the model, without the confounds' part."""
+        shown = self.problem.scored_part(at, self.B)
         if self.weights is not None:
-            return self.problem.features(at) @ self.weights + self.problem.Q[at] @ self.B
+            return self.problem.features(at) @ self.weights + shown
         basis, beta = self.expansion()
-        return self.problem.gram(at, basis) @ beta + self.problem.Q[at] @ self.B
+        return self.problem.gram(at, basis) @ beta + shown
 
     def functionals(self, at):
         """T (len(at), sites) with f(x) = T(x) A + q(x)' B for the coefficients A of all sites."""
@@ -435,6 +439,7 @@ class Part(Model):
         mine = place[at[out]]
         members = self.removed[mine]
         F[out] = (self.whole.Y[members] - self.E[mine]) / self.whole.root[members]
+        self._leave_confounds_out(F, out, at)
         if not out.all():
             F[~out] = super()._fits_elsewhere(at[~out])
         return F
@@ -475,14 +480,15 @@ class Part(Model):
         return Batch.solve(self, members, A, P.diagonal_blocks(sites) - taken)
 
 
-def loo_path(problem, rows, Y, alphas, path):
+def loo_path(problem, rows, Y, alphas, path=None):
     """Leave-one-out residuals for all alphas in the units of Y, shape (len(alphas), n, m), from one decomposition.
 
-    ``path`` is the decomposition, ``problem.path(rows)``.
+    ``path`` is ``problem.path(rows)`` where that is at hand.
 
     With J the 2 x 2 blocks of every row are needed. From P(alpha) = U D U' and H = K' U their entries are sums over the
     eigenvectors, (U*U) d, (U*H) d and (H*H) d - 1: one n^3 product more, then again O(n^2) for each alpha.
     """
+    path = problem.path(rows) if path is None else path
     root = problem.root_w[rows][:, None]
     Y = np.ascontiguousarray(problem.beyond_unpenalised(rows, root * Y)[0])
     if not problem.drops_basis:

@@ -151,6 +151,13 @@ class Problem:
         """The columns of Q whose part the scores leave out, as a slice."""
         return slice(self.Q.shape[1] - self.n_confounds, None)
 
+    def scored_part(self, at, B):
+        """The part of the unpenalised columns in the scores of the rows ``at``, q' B without that of confounds."""
+        shown = self.Q.shape[1] - self.n_confounds
+        if shown == self.intercept:  # the same for all rows
+            return B[:shown].sum(0)
+        return self.Q[at, :shown] @ B[:shown]
+
     def span(self, rows):
         """Orthonormal basis of the whitened columns of Q on ``rows``, which must determine all of them."""
         Q = self.root_w[rows][:, None] * self.Q[rows]

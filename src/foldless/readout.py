@@ -58,6 +58,15 @@ class Readout(Protocol):
         """(slopes (..., m, k), offsets (..., k)) of decisions that are affine in the fits; None where they are them."""
 
 
+def settle(decision, size):
+    """Decisions in place, 0 where rounding of what was added up, of this size in all, can have made them.
+
+    Rounding depends on the labels, which must not be read off it.
+    """
+    decision[np.abs(decision) <= 16 * np.finfo(decision.dtype).eps * size] = 0.0
+    return decision
+
+
 def indicator(codes, n_classes, dtype):
     """Y with a one in the column of each row's class."""
     Y = np.zeros((len(codes), n_classes), dtype)
@@ -86,6 +95,7 @@ class OneAgainstAll:
     """Targets +-1, one column a class (one column in all for two classes); decisions are the fits."""
 
     n_classes: int
+    centred: bool = True  # an intercept was fitted: decisions near 0 are differences
     needs_moments: ClassVar[bool] = False
     needs_axes: ClassVar[bool] = False
     cuts: ClassVar[bool] = False
@@ -98,7 +108,9 @@ class OneAgainstAll:
 
     def scores(self, fits, moments=None):
         """(..., n_classes), or (...,) for two classes."""
-        return fits[..., 0] if self.n_classes == 2 else fits
+        if self.n_classes > 2:
+            return fits
+        return settle(fits[..., 0].copy(), 1.0) if self.centred else fits[..., 0]
 
     def affine(self, moments=None):
         """None: decisions are the fits."""
@@ -134,8 +146,7 @@ class Discriminant:
         """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
         if self.n_classes == 2:
             slopes, offsets = self.affine(moments)
-            # Term by term, not by a matrix product: equal fits give equal decisions.
-            return fits[..., 0] * slopes[..., None, 0, 0] + fits[..., 1] * slopes[..., None, 1, 0] + offsets
+            return combine(slopes[..., None, 0, 0], fits[..., 0], slopes[..., None, 1, 0], fits[..., 1], offsets)
         mass = moments.mass
         scalings, centroids, _ = self.axes(moments)
         z = fits @ scalings
@@ -194,6 +205,15 @@ class Discriminant:
             centroids = scale[..., :, None] ** 2 * (moments.V @ scalings)
         k = self.n_components or rest.shape[-1]
         return scalings[..., :k], centroids[..., :k], a2[..., :k]
+
+
+def combine(slope_0, fits_0, slope_1, fits_1, offset):
+    """Decisions of two classes, affine in their fits.
+
+    Term by term, not by a matrix product: equal fits give equal decisions.
+    """
+    terms = slope_0 * fits_0, slope_1 * fits_1
+    return settle(terms[0] + terms[1] + offset, np.abs(terms[0]) + np.abs(terms[1]) + np.abs(offset))
 
 
 def _safe_inverse(values):

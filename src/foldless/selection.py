@@ -166,7 +166,7 @@ class Selection:
 def heldout_fits(model, folds):
     """Held-out fits in the units of the targets, (N, m), stacked as the residuals of ``foldless.gradient``."""
     if folds is None:
-        return model.loo().fits[:, 0] / model.root
+        return model.loo().fits[:, 0]
     return np.concatenate([model.without(te).fits(model.rows[te]) for te in folds])
 
 

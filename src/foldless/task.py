@@ -85,7 +85,7 @@ class Task:
         """Leave-one-out scores of the training rows of ``model``, before any cut."""
         loo = model.loo()
         moments = loo.moments() if self.readout.needs_moments else None
-        return self.readout.scores(loo.fits / model.root[:, :, None], moments)[:, 0]
+        return self.readout.scores(loo.fits, moments)[:, 0]
 
     def loo_outputs(self, holdout, rule, method):
         """``method`` ("decision" or "proba") of every row by the model without it; rows of weight 0 by ``rule``.

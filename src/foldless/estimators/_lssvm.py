@@ -99,7 +99,7 @@ class LSSVC(KernelClassifier):
         self.calibration = calibration
 
     def _readout(self, n_classes, factors):
-        return OneAgainstAll(n_classes)
+        return OneAgainstAll(n_classes, self.fit_intercept)
 
     def _set_attributes(self):
         self.dual_coef_ = self._dual

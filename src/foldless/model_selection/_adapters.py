@@ -77,7 +77,7 @@ def _ridge_classifier(estimator, X, y, sample_weight):
     if estimator.class_weight is not None:
         factors = compute_class_weight(estimator.class_weight, classes=classes, y=y).astype(X.dtype)
         weights = factors[codes] * (1 if weights is None else weights)
-    readout = OneAgainstAll(len(classes))
+    readout = OneAgainstAll(len(classes), estimator.fit_intercept)
     task = Task(_linear(estimator, X, weights), readout.targets(codes, X.dtype), readout, codes, len(classes))
     return task, classes, True
 

@@ -11,7 +11,8 @@ from sklearn.utils import gen_batches, indexable
 from foldless.model_selection._path import ONE_FIT, Path, build_task, route
 
 PAIRS_AT_ONCE = 2**16
-TIE = 8  # eps of their size by which scores of equal fits may differ
+TIE = 8 * np.finfo(float).eps  # relative difference of scores of equal fits
+TIE_SQUARES = 1e-10  # the same of decisions that are squared distances to centroids
 
 
 def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confounds_in_score=False):
@@ -92,9 +93,9 @@ def _share(task, whole, high, low, column):
         pairs = np.stack([high[chunk], low[chunk]], 1)
         batch = whole.batch(pairs)
         moments = batch.moments() if task.readout.needs_moments else None
-        scores = task.readout.scores(batch.fits / whole.root[pairs], moments)
+        scores = task.readout.scores(batch.fits, moments)
         scores = scores if scores.ndim == 2 else scores[..., 0 if column is None else column]
         difference = scores[:, 0] - scores[:, 1]
-        tied = np.abs(difference) <= TIE * np.finfo(scores.dtype).eps * np.abs(scores).max(1)
+        tied = np.abs(difference) <= (TIE if column is None else TIE_SQUARES) * np.abs(scores).max(1)
         wins += np.count_nonzero((difference > 0) & ~tied) + 0.5 * np.count_nonzero(tied)
     return float(wins / len(high))
