@@ -73,18 +73,8 @@ def roc_auc_in_trapezoids(D, codes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for j, decision in enumerate(D):
-            scores[j] = theirs.roc_auc_score(codes[j], joined(decision[0]))
+            scores[j] = theirs.roc_auc_score(codes[j], decision[0])
     return scores
-
-
-def joined(d):
-    """Decisions (t,) where those that differ by rounding only are equal: equal rows tie, as when each is predicted."""
-    order = np.argsort(d)
-    low = d[order]
-    steps = np.diff(low, prepend=low[:1]) > np.finfo(d.dtype).eps ** 0.7 * np.abs(d).max()
-    out = np.empty_like(d)
-    out[order] = low[np.maximum.accumulate(np.where(steps, np.arange(len(d)), 0))]
-    return out
 
 
 def _differences(A, B, size):

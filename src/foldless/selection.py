@@ -45,6 +45,11 @@ class Selection:
         if splits is not None:
             folds, scored = [], []
             for number, (trained, test) in enumerate(splits):
+                if len(np.unique(trained)) < len(trained):
+                    raise ValueError(
+                        f"cv: the training part of split {number} repeats rows; give rows that count more a larger"
+                        " sample_weight instead."
+                    )
                 inside = np.zeros(n, bool)
                 inside[trained] = True
                 if inside[test].any():
