@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from fuzz.oracles import LD
 
 TINY = LD(1e-280)  # what underflow leaves
-TIE = 1e-17  # scores that agree to this relative size are equal
 IMPORTS = """import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone

@@ -205,7 +205,8 @@ class Refit:
         fine = tolerance
         if not p.intercept and p.C is None:
             local = np.abs(k) @ np.abs(self.beta)
-            fine = np.minimum(tolerance, relative * reach * local)
+            lost = 1e3 * np.finfo(p.dtype).tiny * np.abs(self.beta).sum(0)  # kernel values that underflow
+            fine = np.minimum(tolerance, relative * reach * local + lost)
         return Fits(values, np.asarray(tolerance, float), np.asarray(fine, LD))
 
 

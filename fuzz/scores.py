@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fuzz.judge import TIE, TINY, choices
+from fuzz.judge import TINY, choices
 from fuzz.oracles import LD
 
 
@@ -35,9 +35,8 @@ def wins(difference, tolerance, size, same):
     """Lowest and highest wins of pairs (positive, negative) by the differences of their scores; ties are a half."""
     tolerance = np.maximum(np.asarray(tolerance, LD), TINY)
     with np.errstate(invalid="ignore"):
-        tie = same | ((np.abs(difference) <= TIE * size) & (size > TINY) & np.isfinite(tolerance))
-        sure = ~tie & (np.abs(difference) > tolerance)
-    return np.where(tie, 0.5, sure & (difference > 0)), np.where(tie, 0.5, ~sure | (difference > 0))
+        sure = ~same & (np.abs(difference) > tolerance)
+    return np.where(same, 0.5, sure & (difference > 0)), np.where(same, 0.5, ~sure | (difference > 0))
 
 
 def neg_mean_squared_error(fits, Y):

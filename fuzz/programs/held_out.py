@@ -21,8 +21,9 @@ def pairs(rng, s, judge):
     params = ', params={"sample_weight": w}' if given else ""
     if d.codes is None and np.ptp(d.Y[active]) == 0:
         raise Skip
-    found = s.run(f"leave_pair_out_auc({model.text}, X, y{params})")
     problem, same, cache = model.problem(d), d.same, {}
+    model.refit(problem, d, active)  # tells whether a refusal has good reason
+    found = s.run(f"leave_pair_out_auc({model.text}, X, y{params})")
 
     def fits_of(i, j):
         key = (min(i, j), max(i, j))
@@ -38,7 +39,9 @@ def pairs(rng, s, judge):
             values, fine = fits_of(i, j)
             values, fine = (values, fine) if values.ndim == 1 else (values[:, column], fine[:, column])
             size = np.abs(values).max()
-            merged = fine.sum() + LD(2e-10) * max(size, np.abs(problem.Y).max())
+            merged = (
+                fine.sum() + LD(2e-15 if d.classes is None or len(d.classes) < 3 else 2e-10) * size
+            )  # as close as ties may be
             table.append(scores.wins(values[0] - values[1], merged, size, same[i] == same[j]))
         return np.mean(np.array(table, float), 0)
 

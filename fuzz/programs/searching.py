@@ -161,6 +161,8 @@ def nested(rng, s, judge):
         raise Skip
     params = ', params={"sample_weight": w}' if given else ""
     scoring = "accuracy" if model.classifies else "neg_mean_squared_error"
+    # tells whether a refusal has good reason
+    model.refit(model.problem(d, alpha=min(grid["alpha"]), kernel=model.kernel), d, splits[0][0])
     s.run(
         f"nested_cross_validate(FoldlessSearchCV({model.text}, grid, criterion={name!r}), X, y, cv=cv,"
         f" scoring={scoring!r}{params})",

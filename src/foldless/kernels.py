@@ -20,7 +20,7 @@ To add a kernel write one such class and one entry in ``KERNELS``.
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,26 +76,32 @@ def _by_filling(X, Z):
     return [dense] if filled.all() else [dense, (~filled, (X[:, ~filled], Z[:, ~filled]))]
 
 
-def _minus_distances(X, Z):
-    """Minus the squared distances between the rows of X and Z; Z=None: those of X, zero on the diagonal."""
-    parts = [pair for _, pair in _by_filling(X, X if Z is None else Z)]
-    K = _part_of_minus_distances(*parts[0], alike=Z is None)
-    for pair in parts[1:]:
-        K += _part_of_minus_distances(*pair, alike=Z is None)
+def _centred(X, Z):
+    """Dense X and Z less a point among the rows: distances do not see it, and what follows rounds less."""
+    centre = np.median(Z[:: max(1, Z.shape[0] // 100)], axis=0)
+    return X - centre, None if Z is X else Z - centre
+
+
+def _minus_distances(X, Z, root):
+    """Minus the squared distances between the rows of X and Z, columns times root; Z=None: those of X."""
+    K: Any = None
+    for columns, (X_part, Z_part) in _by_filling(X, X if Z is None else Z):
+        factors = root[columns] if np.ndim(root) else root
+        part = _part_of_minus_distances(X_part, Z_part, factors, alike=Z is None)
+        K = part if K is None else np.add(K, part, out=K)
     if Z is None:
         np.fill_diagonal(K, 0)
     return K
 
 
-def _part_of_minus_distances(X, Z, *, alike):
+def _part_of_minus_distances(X, Z, root, *, alike):
+    if not sp.issparse(X) and not alike and len(X) <= FEW:
+        K = cdist(*(_scale(each.astype(np.float64, copy=False), root) for each in (X, Z)), "sqeuclidean")
+        return np.negative(K, out=K).astype(X.dtype, copy=False)
     if not sp.issparse(X):
-        if not alike and len(X) <= FEW:
-            K = cdist(X, Z, "sqeuclidean").astype(X.dtype, copy=False)
-            return np.negative(K, out=K)
-        # Distances do not see a shift, and |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows.
-        centre = np.median(Z[:: max(1, Z.shape[0] // 100)], axis=0)
-        X, Z = X - centre, None if alike else Z - centre
-    Z = X if alike else Z
+        X, Z = _centred(X, X if alike else Z)  # |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows
+    X = _scale(X, root)
+    Z = X if alike else _scale(Z, root)
     K = _dot(X, Z)
     K *= 2
     K -= row_norms(X, squared=True)[:, None]
@@ -170,10 +176,7 @@ class RBF:
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
-        root = np.sqrt(self.gamma)
-        Xs = _scale(X, root)
-        Zs = None if Z is None else _scale(Z, root)
-        K = _minus_distances(Xs, Zs)
+        K = _minus_distances(X, Z, np.sqrt(self.gamma))
         return np.exp(K, out=K)
 
     def diag(self, X):
@@ -200,6 +203,8 @@ class Laplacian:
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
+        if not sp.issparse(X) and not sp.issparse(Z):
+            X, Z = _centred(X, X if Z is None else Z)
         Xs = _scale(X, self.gamma)
         K = manhattan_distances(Xs, Xs if Z is None else _scale(Z, self.gamma)).astype(X.dtype, copy=False)
         np.negative(K, out=K)

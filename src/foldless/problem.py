@@ -207,7 +207,8 @@ class Problem:
         if not isinstance(self.kernel, Linear) or self.penalty != "rkhs" or r >= n_rows:
             return None
         # About 6 n r^2 flops against 2/3 n^3; a nearly absent penalty wants the features for accuracy.
-        return r if 3 * r <= n_rows or self.alpha < 1e-8 * self.size else None
+        least = {8: 1e-8, 4: 1e-3}[self.dtype.itemsize]
+        return r if 3 * r <= n_rows or self.alpha < least * self.size else None
 
     @cached_property
     def size(self):

@@ -178,6 +178,12 @@ def heldout_fits(model, folds):
 def least(losses, alphas):
     """Place of the least loss; counts of errors tie often, and of equal ones the largest alpha is taken."""
     losses, alphas = np.asarray(losses), np.asarray(alphas)
+    if np.isnan(losses).all():
+        raise ValueError(
+            "the criterion is no number for any candidate: alpha too small for this precision, or kernel values too"
+            " large. Rescale X (for instance with sklearn.preprocessing.StandardScaler) or raise alpha."
+        )
+    losses = np.where(np.isnan(losses), np.inf, losses)
     slack = 1e-12 * abs(losses.min())  # weighted sums tie up to rounding
     tied = np.flatnonzero(losses <= losses.min() + slack)
     return int(tied[np.argmax(alphas[tied])])
