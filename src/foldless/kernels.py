@@ -79,7 +79,8 @@ def _by_filling(X, Z):
 def _centred(X, Z):
     """Dense X and Z less a point among the rows: distances do not see it, and what follows rounds less."""
     centre = np.median(Z[:: max(1, Z.shape[0] // 100)], axis=0)
-    return X - centre, None if Z is X else Z - centre
+    shifted = X - centre
+    return shifted, shifted if Z is X else Z - centre
 
 
 def _minus_distances(X, Z, root):
@@ -206,7 +207,7 @@ class Laplacian:
         if not sp.issparse(X) and not sp.issparse(Z):
             X, Z = _centred(X, X if Z is None else Z)
         Xs = _scale(X, self.gamma)
-        K = manhattan_distances(Xs, Xs if Z is None else _scale(Z, self.gamma)).astype(X.dtype, copy=False)
+        K = manhattan_distances(Xs, Xs if Z is None or Z is X else _scale(Z, self.gamma)).astype(X.dtype, copy=False)
         np.negative(K, out=K)
         return np.exp(K, out=K)
 
