@@ -342,18 +342,18 @@ class Problem:
         """Whitened W^1/2 K, whose columns are the basis functions of ``penalty="coef"``."""
         return self.root_w[rows][:, None] * self.gram(rows, self.basis_rows(rows))
 
-    def system(self, rows):
+    def system(self, rows, unit=1.0):
         """The whitened M of ``rows``, of which the growing holder keeps the inverse.
 
         M = S + alpha I; for the coefficient penalty the matrix [alpha I, K; K', -I] of rows and basis functions, whose
-        inverse is J (``foldless.holdout``).
+        inverse is J (``foldless.holdout``), with its rows in this unit: [alpha unit^2 I, unit K; unit K', -I].
         """
         if self.penalty == "rkhs":
             M = self._whitened_gram(rows, self.root_w[rows][:, None])
             M.flat[:: len(M) + 1] += self.alpha
             return M
-        K, identity = self.root_w[rows][:, None] * self.gram(rows, rows), np.eye(len(rows), dtype=self.dtype)
-        return np.block([[self.alpha * identity, K], [K.T, -identity]])
+        K, identity = unit * self.root_w[rows][:, None] * self.gram(rows, rows), np.eye(len(rows), dtype=self.dtype)
+        return np.block([[self.alpha * unit**2 * identity, K], [K.T, -identity]])
 
     def condition(self, rows):
         """The condition number of S + alpha I."""
@@ -362,7 +362,7 @@ class Problem:
         sizes = np.abs(eigvalsh(S))
         return float(sizes.max() / max(sizes.min(), np.finfo(S.dtype).tiny))
 
-    def border(self, rows, new):
+    def border(self, rows, new, unit=1.0):
         """(columns, corner) by which M grows when the rows ``new`` are learnt; each brings a basis function, if any."""
         root, root_new = self.root_w[rows][:, None], self.root_w[new]
         both = self._gram(new, np.concatenate([rows, new]))
@@ -370,9 +370,9 @@ class Problem:
         identity = np.eye(len(new), dtype=self.dtype)
         if self.penalty == "rkhs":
             return root * K * root_new, root_new[:, None] * own * root_new + self.alpha * identity
-        none, own = np.zeros_like(K), root_new[:, None] * own
+        K, none, own = unit * K, np.zeros_like(K), unit * root_new[:, None] * own
         columns = np.block([[none, root * K], [K * root_new, none]])
-        return columns, np.block([[self.alpha * identity, own], [own.T, -identity]])
+        return columns, np.block([[self.alpha * unit**2 * identity, own], [own.T, -identity]])
 
     def linear(self, weights, basis, beta, B):
         """(coef, B) of f(x) = x' coef + q(x)' B for the linear kernel in the units of X, from whichever is known."""

@@ -6,8 +6,12 @@
 Kim, Drake & Park (algorithms 5 and 6) update a QR factorisation to the same end. The first update makes P explicit
 (2/3 n^3); each one then costs O(n^2) for a few rows, and leave-one-out, which needs the diagonal of P, O(n). Where a
 new factorisation is cheaper or more accurate it is taken: for about as many new rows as there are, for so few explicit
-features that n r^2 is below n^2, for a Schur complement lost in rounding, and when the drift of P (the residuals that
-updates met) passes a tolerance.
+features that n r^2 is below n^2, for a Schur complement lost in rounding, and where an update is less accurate than
+max(1e-9, 100 eps cond(M)) by what can be seen at its price:
+
+    fits             y - M A - Q B, the residual of the equations, relative to the largest target
+    leave-one-out    errors of P relative to its diagonal: what refinement put right in a column of P, P y - A, and
+                     eps times what a P_ii has been
 
 A solution that was updated is used up: its P has become that of the new one.
 """
@@ -19,6 +23,7 @@ from foldless.holdout import Solution
 from foldless.precision import Growing, LowRank, SingularBlockError
 
 WELL = 1e4  # |K| / alpha up to which updates need no refinement
+LEAST = 1e-9  # errors to bear whatever the condition
 
 
 def anew(problem, Y):
@@ -36,19 +41,20 @@ def learn(whole, problem, Y):
         return anew(problem, Y)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # a new factorisation tells what overflows
-            columns, corner = problem.border(whole.rows, new)
+            joint = growing(whole)
+            columns, corner = problem.border(whole.rows, new, joint.unit)
             q = problem.root_w[new][:, None] * problem.Q[new]
             order = None
             if problem.penalty == "coef":  # sites of rows come before those of basis functions
                 q = np.vstack([q, np.zeros_like(q)])
                 order = np.r_[:n, 2 * n : 2 * n + t, n : 2 * n, 2 * n + t : 2 * (n + t)]
-            border = growing(whole).border(columns, q, corner)
+            border = joint.border(columns, q, corner, _units(problem, joint.unit, t))
     except NotPositiveDefiniteError:
         return anew(problem, Y)
     if not same:
         return _solved(problem, Y, white, border.learn(order))
-    e = _padded(white[n:], len(q)) - columns.T @ whole.joint_A - q @ whole.B
-    A, B = border.solution(whole.joint_A, whole.B, e)
+    A = border.precision.inward(whole.joint_A)
+    A, B = border.solution(A, whole.B, _padded(white[n:], len(q)) - columns.T @ A - q @ whole.B)
     return _solved(problem, Y, white, border.learn(order), A if order is None else A[order], B)
 
 
@@ -72,7 +78,7 @@ def forget(whole, problem, Y, removed):
         return anew(problem, Y)
     if not same:
         return _solved(problem, Y, white, removal.forget())
-    A, B = removal.solution(whole.joint_A, whole.B)
+    A, B = removal.solution(removal.precision.inward(whole.joint_A), whole.B)
     return _solved(problem, Y, white, removal.forget(), A, B)
 
 
@@ -83,43 +89,84 @@ def growing(whole):
     problem, own = whole.problem, whole.own_precision
     if isinstance(own, LowRank):
         own = problem.dense(whole.rows)
-    n, M, Q = len(whole.rows), problem.system(whole.rows), whole.root * problem.Q[whole.rows]
-    size = float(np.linalg.norm(M[:n, len(M) - n :]))  # of K; M = [alpha I, K; K', -I] for J
+    n, Q, unit = len(whole.rows), whole.root * problem.Q[whole.rows], 1.0
+    if problem.penalty == "coef":  # J in a unit that makes P 1 at most; without rows to spare P is 0
+        largest = float(own.diagonal().max())
+        unit = np.sqrt(largest if largest * problem.alpha > np.finfo(Q.dtype).eps else 1.0 / problem.alpha)
+    M = problem.system(whole.rows, unit)
+    entry = float(np.linalg.norm(M[:n, len(M) - n :]) / unit) / n
     if problem.penalty == "coef":
-        joint = whole.joint.explicit()
-        return Growing.of(joint, own.Omega, M, np.vstack([Q, np.zeros_like(Q)]), entry=size / n, refines=True)
-    refines = M.dtype != np.float64 or size > WELL * problem.alpha
-    return Growing.of(own.explicit(), own.Omega, M, Q, entry=size / n, refines=refines)
+        joint, Q = whole.joint.explicit(), np.vstack([Q, np.zeros_like(Q)])
+        return Growing.of(joint, own.Omega, M, Q, entry=entry, refines=True, units=_units(problem, unit, n))
+    refines = M.dtype != np.float64 or entry * n > WELL * problem.alpha
+    return Growing.of(own.explicit(), own.Omega, M, Q, entry=entry, refines=refines)
+
+
+def _units(problem, unit, n):
+    """Units of n rows and their basis functions in J; None where P is held."""
+    return None if problem.penalty == "rkhs" else np.repeat(np.array([unit, 1.0], problem.dtype), n)
 
 
 def _solved(problem, Y, white, joint, A=None, B=None):
     """The solution by an updated P or J: with A and B, or from targets that are not what they were.
 
-    Where it has drifted too far, the one by a new factorisation.
+    Where it is not accurate enough, the one by a new factorisation.
     """
-    targets = _padded(white, joint.n)
+    targets, tolerance = _padded(white, joint.n), _tolerance(problem, joint)
     if A is None:
-        A, B = joint.apply(targets), joint.G @ targets
-    A, B = joint.refined(A, B, targets)
-    whole = Solution.known(problem, problem.active, white, joint, A, B)
-    shrinkage, (tolerance, most) = whole.own_precision.shrinkage(), _bounds(whole)
-    fine = joint.drift * shrinkage <= tolerance and shrinkage <= most
-    return whole if fine else anew(problem, Y)
+        A, B = joint.solve(targets, np.zeros((problem.Q.shape[1], white.shape[1]), white.dtype))
+    left = 0.0
+    if joint.refines:
+        A, B, left = _refined(problem, joint, A, B, targets, tolerance)
+    whole = Solution.known(problem, problem.active, white, joint, joint.outward(A), B)
+    return whole if left <= tolerance and _trusted(whole, tolerance) else anew(problem, Y)
 
 
-def _bounds(whole):
-    """Drift and shrinkage to bear: measured, so that errors stay below max(1e-8, 100 eps cond(S + alpha I)).
+def _refined(problem, joint, A, B, targets, tolerance):
+    """A and B after a step of refinement, and what they leave of the targets, relative to those.
 
-    The condition is taken as |K| max(P_ii). J never squares K as S = K K' does, and bears ten times as much.
+    A step can enlarge the residual r, where P is wrong in directions that K enlarges. It is computed again where
+    |r| + |Z| |step| does not exclude that.
     """
-    joint, eps = whole.joint, np.finfo(whole.Y.dtype).eps
-    if not joint.refines:
-        return 1e-10, 1e4
-    size, largest = joint.entry * len(whole.rows), float(whole.own_precision.diagonal().max())
-    bound = 1e2 * eps * size * largest if whole.problem.penalty == "rkhs" else 1e3 * eps * size**2 * largest
-    least = 2e-7 if eps < 1e-10 else 1e-2
-    tolerance = min(max(least, bound), 1e-2)
-    return tolerance, 1e4 * tolerance / least
+    root = problem.root_w[problem.active][:, None]
+    n, unit, least = len(root), joint.unit, np.finfo(A.dtype).tiny
+    size = max(np.abs(targets[:n] / root).max(initial=0.0), least)
+
+    def relative(r):  # a residual of basis functions counts by what it does to those of rows
+        functions = unit * problem.alpha**0.5 * np.abs(r[n:]).max(initial=0.0)
+        return float(max(np.abs(r[:n] / root).max(initial=0.0), functions) / size)
+
+    r, head = joint.residual_of(A, B, targets)
+    a, b = joint.solve(r, head)
+    A, B = A + a, B + b
+    norm = unit * joint.entry * n + max(problem.alpha * unit**2, float(joint.n > n))
+    step = norm * np.linalg.norm(a) / root.min() + np.abs(problem.Q[problem.active] @ b).max(initial=0.0)
+    left = relative(r) + float(step / size)
+    if left > tolerance:
+        left = relative(joint.residual_of(A, B, targets)[0])
+    if joint.is_to_be_probed(tolerance > LEAST):
+        joint.probe(A, B, targets)
+    return A, B, left
+
+
+def _tolerance(problem, joint):
+    """max(1e-9, 100 eps cond(M)), the condition being taken as |S + alpha I| max(P_ii)."""
+    n, eps = len(problem.active), np.finfo(problem.dtype).eps
+    size = (joint.entry * n) ** (1 if problem.penalty == "rkhs" else 2) + problem.alpha
+    largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
+    return max(LEAST, 100 * eps * max(1.0, size * largest))
+
+
+def _trusted(whole, tolerance):
+    """Whether P, hence leave-one-out, is accurate as far as updates can tell.
+
+    Without refinement every eighth of them tells, and what P has shrunk since the factorisation.
+    """
+    joint, P = whole.joint, whole.own_precision
+    if joint.refines:
+        return joint.drift <= 1e-2 and P.error() <= tolerance
+    shrinkage = P.shrinkage()
+    return joint.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
 
 
 def _pays(problem, n, t):

@@ -199,9 +199,9 @@ class OnlineMachine(KernelMachine):
     def drift_(self):
         """Largest relative residual that updates met since P was last factorised, 0.0 after a fit.
 
-        P is factorised anew when it passes 1e-10; with alpha below |K| / 1e4, where updates refine what they use and
-        coefficients are wrong by far less, when it passes 2e-7 or about 100 eps cond(M), 1e-2 at most (float32: 1e-2).
-        It counts by as much more as entries of the diagonal of P have shrunk since.
+        P is factorised anew when it passes 1e-10, counting by as much more as entries of the diagonal of P have shrunk
+        since. With alpha below |K| / 1e4 updates refine what they use, and coefficients are wrong by far less: it may
+        reach 1e-2 there, as long as fits and P itself are accurate to max(1e-9, 100 eps cond(M)).
         """
         check_is_fitted(self)
         whole = None if self._holdout is None else self._holdout.whole

@@ -26,8 +26,9 @@ class Square:
 
     def __init__(self, size, dtype, n_columns, entry, refines):
         self.entry, self.refines = entry, refines
-        self.q, self.version, self.drift = n_columns, 0, 0.0
-        self.array, self.free, self.peak = _blank(size, dtype), list(range(size)), np.zeros(size, dtype)
+        self.q, self.version, self.drift, self.ill = n_columns, 0, 0.0, False
+        self.array, self.free = _blank(size, dtype), list(range(size))
+        self.peak, self.error = np.zeros(size, dtype), np.zeros(size, dtype)  # of diagonal entries; of rows
 
     def __len__(self):
         return len(self.array)
@@ -50,7 +51,7 @@ class Square:
         more = max(room(size), t - len(self.free))
         grown = _blank(size + more, self.array.dtype)
         grown[:size, : size + 1] = self.array
-        self.peak = np.concatenate([self.peak, np.zeros(more, grown.dtype)])
+        self.peak, self.error = (np.pad(each, (0, more)) for each in (self.peak, self.error))
         self.array, self.free = grown, [*self.free, *range(size, size + more)]
 
     def compact(self, slots):
@@ -61,8 +62,8 @@ class Square:
         for new, slot in enumerate(kept):
             self.H[new:size, new] = old_H[kept[new:], slot]
             self.Z[: new + 1, new] = old_Z[kept[: new + 1], slot]
-        self.free, peak = list(range(size, len(self))), self.peak[kept]
-        self.peak = np.concatenate([peak, np.zeros(len(self.free), peak.dtype)])
+        self.free = list(range(size, len(self)))
+        self.peak, self.error = (np.pad(each[kept], (0, len(self.free))) for each in (self.peak, self.error))
         return np.searchsorted(kept, slots)
 
     def wipe(self, slot):
@@ -70,7 +71,7 @@ class Square:
         self.array[slot] = 0.0
         self.H[slot:, slot] = 0.0
         self.Z[: slot + 1, slot] = 0.0
-        self.peak[slot] = 0.0
+        self.peak[slot] = self.error[slot] = 0.0
         self.free.append(slot)
 
     def times_H(self, X):
@@ -94,4 +95,10 @@ class Square:
         r = b - self.times_Z(u)
         size = float(np.abs(r).max(initial=0.0) / np.abs(b).max(initial=np.finfo(b.dtype).tiny))
         self.drift = max(self.drift, size)
-        return (u + self.times_H(r), r.T @ u) if self.refines else (u, 0.0)
+        if not self.refines:
+            return u, 0.0
+        return u + self.times_H(r), r.T @ u
+
+    def note(self, wrong):
+        """Remember errors of H, row by row, that columns of ``wrong`` show."""
+        np.maximum(self.error, np.abs(wrong).max(1, initial=0.0), out=self.error)

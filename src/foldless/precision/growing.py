@@ -19,7 +19,12 @@ an update is made of is put back into the equations: with r = b - Z u, one step 
 
     s = mu - b' u - r' u       (the error of u enters squared)
 
-``drift`` is the largest relative residual |b - Z u| / |b| met since the factorisation, before refinement.
+``drift`` is the largest relative residual |b - Z u| / |b| met since the factorisation, before refinement. A refined u
+is not what H makes of b, and H and Z are torn apart by the difference; ``error`` keeps watch over that.
+
+**Units.** J may be held as diag(d)^-1 J diag(d)^-1, with d = ``unit`` for rows and 1 for basis functions, the inverse
+of [alpha unit^2 I, unit K; unit K', -I]: errors are eps times the largest entry, and alpha can make P as small beside
+the rest of J as it likes. Updates and solutions are those of the system that is held, the verbs of P show J.
 
 Well-conditioned systems do without refinement: H then stays the exact inverse of a slightly wrong Z, errors grow
 slowly, and only every eighth update is put to the test. (Refining some updates and not others would be worse than
@@ -36,7 +41,7 @@ from scipy.linalg import LinAlgError, eigh
 
 from foldless._array import NotPositiveDefiniteError, add_signed_, cholesky_, lower_solve, require_memory
 from foldless.precision._base import Explicit, Precision, SingularBlockError
-from foldless.precision._square import Square, room
+from foldless.precision._square import EVERY, Square, room
 
 
 class StaleError(RuntimeError):
@@ -46,29 +51,31 @@ class StaleError(RuntimeError):
 class Growing(Precision):
     """P, or J of rows and basis functions, whose sites come and go."""
 
-    def __init__(self, square, slots, alpha, *, definite=True):
-        self._held, self._slots, self.alpha, self.definite = square, slots, alpha, definite
+    def __init__(self, square, slots, alpha, *, definite=True, units=None):
+        self._held, self._slots, self.alpha, self.definite, self.units = square, slots, alpha, definite, units
         self.version, self.n = square.version, len(slots)
         self.choice = f"growing: explicit P of {self.n} rows, updated as rows come and go"
 
     @classmethod
-    def of(cls, P: Explicit, Omega, M, Q, *, entry, refines):
+    def of(cls, P: Explicit, Omega, M, Q, *, entry, refines, units=None):
         """The same P, ready to grow, with the M and Q it comes from.
 
-        ``entry`` is the mean size of entries of K; ``refines`` says whether updates are refined.
+        ``entry`` is the mean size of entries of K; ``refines`` says whether updates are refined. With ``units`` d, M
+        is that of the inverse diag(d)^-1 P diag(d)^-1.
         """
         q, n = P.G.shape
         square = Square(q + n + room(n), P.P.dtype, q, entry, refines)
         slots = np.arange(q, q + n)
-        square.H[:q, :q] = -np.tril(Omega)
-        square.H[slots, :q] = P.G.T
+        d = np.ones(n, P.P.dtype) if units is None else units
+        square.H[:q, :q] = -np.tril(Omega) * d[0] ** 2
+        square.H[slots, :q] = P.G.T * (d[0] / d)[:, None]
         square.Z[:q, slots] = Q.T
         for j, slot in enumerate(slots):  # column by column: the triangles share their array
-            square.H[slot : q + n, slot] = P.P[j, j:]
+            square.H[slot : q + n, slot] = P.P[j, j:] / (d[j] * d[j:])
             square.Z[q : slot + 1, slot] = M[j, : j + 1]
         del square.free[: q + n]
-        square.peak[slots] = np.abs(P.P.diagonal())
-        return cls(square, slots, P.alpha, definite=P.definite)
+        square.peak[slots] = np.abs(square.H.diagonal()[slots])
+        return cls(square, slots, P.alpha, definite=P.definite, units=units)
 
     @property
     def current(self):
@@ -101,24 +108,52 @@ class Growing(Precision):
 
         Errors are of the size that P had: forgetting a row whose twin stays can leave little else of P_ii.
         """
-        size, peak = np.abs(self.diagonal()), self._square.peak
+        size, peak = np.abs(self._square.H.diagonal()[self._slots]), self._held.peak
         peak[self._slots] = np.maximum(peak[self._slots], size)
         return float((peak[self._slots] / np.maximum(size, np.finfo(size.dtype).tiny)).max(initial=1.0))
 
+    def error(self):
+        """Largest error of a P_ii relative to it: rounding of what it has been, and errors of its row that were met."""
+        error, eps = self._square.error[self._slots], np.finfo(self._held.error.dtype).eps
+        size = np.maximum(np.abs(self._held.H.diagonal()[self._slots]), np.finfo(error.dtype).tiny)
+        return max(float((error / size).max(initial=0.0)), eps * self.shrinkage())
+
     def at_sites(self, rows):
         """The same matrix for some of its sites."""
-        return self._now(self._slots[rows])
+        return self._now(self._slots[rows], None if self.units is None else self.units[rows])
 
-    def _now(self, slots):
+    def _now(self, slots, units):
         """The square as it is now, at these slots."""
-        return Growing(self._held, slots, self.alpha, definite=self.definite)
+        return Growing(self._held, slots, self.alpha, definite=self.definite, units=units)
+
+    # -- units -----------------------------------------------------------------------------------------------------
+
+    @property
+    def unit(self):
+        """Unit of the rows, which come before basis functions."""
+        return 1.0 if self.units is None else float(self.units[0])
+
+    def inward(self, A):
+        """Coefficients of the system that is held from those of P, which are A = d_0 diag(d) A_held."""
+        return A if self.units is None else A / (self.units[0] * self.units)[:, None]
+
+    def outward(self, A):
+        """Coefficients of P from those of the system that is held."""
+        return A if self.units is None else A * (self.units[0] * self.units)[:, None]
+
+    def _shown(self, values, *rows):
+        """Values of H in the units of P: by d of the sites ``rows``, one or several index arrays that broadcast."""
+        for each in rows if self.units is not None else ():
+            values = values * self.units[each]
+        return values
 
     # -- the verbs of P --------------------------------------------------------------------------------------------
 
     @cached_property
     def G(self):
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
-        return np.ascontiguousarray(self._square.H[self._slots, : self._held.q].T)
+        G = np.ascontiguousarray(self._square.H[self._slots, : self._held.q].T)
+        return G if self.units is None else G * (self.units / self.units[0])
 
     def _scattered(self, Y, head=None):
         """Y at its slots, and ``head`` at those of the unpenalised columns."""
@@ -130,11 +165,13 @@ class Growing(Precision):
 
     def apply(self, Y):
         """P Y for Y of shape (n, m)."""
-        return self._square.times_H(self._scattered(Y))[self._slots]
+        every = np.arange(self.n)[:, None]
+        return self._shown(self._square.times_H(self._scattered(self._shown(Y, every)))[self._slots], every)
 
     @cached_property
     def _diagonal(self):
-        return self._square.H.diagonal()[self._slots]
+        every = slice(None)
+        return self._shown(self._square.H.diagonal()[self._slots], every, every)
 
     def diagonal(self):
         """diag P, shape (n,)."""
@@ -142,36 +179,50 @@ class Growing(Precision):
 
     def columns(self, rows):
         """P[:, rows]."""
-        return self._square.columns_of_H(self._slots[rows])[self._slots]
+        return self._shown(self._square.columns_of_H(self._slots[rows])[self._slots], np.arange(self.n)[:, None], rows)
 
     def block(self, rows):
         """P[rows, rows]."""
-        return self._square.entries_of_H(self._slots[rows][:, None], self._slots[rows])
+        rows = np.arange(self.n)[rows]
+        return self._shown(
+            self._square.entries_of_H(self._slots[rows][:, None], self._slots[rows]), rows[:, None], rows
+        )
 
     def diagonal_blocks(self, rows):
         """P[rows_i, rows_i] for each row_i of ``rows`` (k, t), shape (k, t, t)."""
-        slots = self._slots[rows]
-        return self._square.entries_of_H(slots[:, :, None], slots[:, None, :])
+        slots, i, j = self._slots[rows], rows[:, :, None], rows[:, None, :]
+        return self._shown(self._square.entries_of_H(slots[:, :, None], slots[:, None, :]), i, j)
 
     def explicit(self):
         """The same P as an n x n array."""
         require_memory((self.n, self.n), self._held.H.dtype, "the matrix P")
         return Explicit(self.block(np.arange(self.n)), self.G, self.alpha, definite=self.definite)
 
-    def refined(self, A, B, Y):
-        """A and B after a step of refinement towards the solution for targets Y of all sites; as they are without one.
+    def residual_of(self, A, B, Y):
+        """What a solution leaves of the targets Y of all sites, Y - Z x, at the sites and at the columns of Q."""
+        r = self._scattered(Y) - self._square.times_Z(self._scattered(A, B))
+        return r[self._slots], r[: len(B)]
 
-        A small error of A can be a large one of the fits, in directions that K enlarges; a step removes those.
-        """
-        if not self.refines:
-            return A, B
-        x = self._scattered(A, B)
-        x += self._square.times_H(self._scattered(Y) - self._square.times_Z(x))
-        return x[self._slots], x[: len(B)]
+    def solve(self, Y, head):
+        """A and B for targets Y of all sites and right sides ``head`` of the columns of Q: H [head; Y]."""
+        x = self._square.times_H(self._scattered(Y, head))
+        return x[self._slots], x[: len(head)]
+
+    def is_to_be_probed(self, ill):
+        """Whether H is: every eighth time, and always from an ``ill`` condition on."""
+        square = self._square
+        square.ill = square.ill or ill
+        return square.ill or square.version % EVERY == 0
+
+    def probe(self, A, B, Y):
+        """Note by how much H y misses a solution that was refined: the errors of H in a direction of no smoothness."""
+        wrong = self._square.times_H(self._scattered(Y)) - self._scattered(A, B)
+        size = np.linalg.norm(Y, axis=0)
+        self._held.note(wrong / np.maximum(size, np.finfo(size.dtype).tiny))
 
     # -- samples come and go ---------------------------------------------------------------------------------------
 
-    def border(self, m, q, corner):
+    def border(self, m, q, corner, units=None):
         """The update that learns t sites with columns m (n, t) of M, rows q (t, columns) of Q, and this corner of M."""
         square = self._square
         square.reserve(len(q))
@@ -184,7 +235,8 @@ class Growing(Precision):
             raise NotPositiveDefiniteError("Schur complement overflows")
         # What the subtraction leaves below its own rounding is no number.
         floor = 4 * np.finfo(s.dtype).eps * size.max()
-        return Border(self, b, corner, u, *_halved((s + s.T) / 2, self.definite, floor))
+        R, signs = _halved((s + s.T) / 2, self.definite, floor)
+        return Border(self, b, corner, u, R, signs, units)
 
     def removal(self, rows):
         """The update that forgets these sites."""
@@ -192,7 +244,8 @@ class Growing(Precision):
         h, unit = square.columns_of_H(slots), np.zeros((len(square), len(slots)), square.H.dtype, order="F")
         unit[slots, np.arange(len(slots))] = 1.0
         size, tiny = np.abs(square.Z.diagonal()[slots]), np.finfo(h.dtype).tiny
-        h, _ = square.refined(unit, h)
+        found, (h, _) = h, square.refined(unit, h)
+        square.note((h - found)[:, h[slots].diagonal() > 0])  # columns of P, not of basis functions
         floor = 16 * np.finfo(h.dtype).eps * max(1.0 / max(size.max(), tiny), np.abs(h[slots].diagonal()).max())
         try:
             return Removal(self, rows, h, *_halved((h[slots] + h[slots].T) / 2, self.definite, floor))
@@ -210,6 +263,7 @@ class Border:
     u: np.ndarray
     R: np.ndarray
     signs: np.ndarray
+    units: np.ndarray | None = None
 
     def solution(self, A, B, residual):
         """A of all sites, old ones first, and B, for new sites whose targets differ from their fits by ``residual``."""
@@ -228,8 +282,11 @@ class Border:
             square.Z[:slot, slot], square.Z[slot, slot:] = column[:slot], column[slot:]
         square.Z[np.minimum.outer(slots, slots), np.maximum.outer(slots, slots)] = self.corner
         del square.free[:t]
-        slots = np.concatenate([self.precision._slots, slots])
-        return self.precision._now(slots if order is None else slots[order])
+        slots, units = np.concatenate([self.precision._slots, slots]), self.precision.units
+        units = None if units is None else np.concatenate([units, self.units])
+        if order is not None:
+            slots, units = slots[order], None if units is None else units[order]
+        return self.precision._now(slots, units)
 
 
 @dataclass(frozen=True)
@@ -259,7 +316,8 @@ class Removal:
         slots = np.delete(slots, self.rows)
         if len(square.free) > room(len(square)) + len(square) // 2:
             slots = square.compact(slots)
-        return self.precision._now(slots)
+        units = self.precision.units
+        return self.precision._now(slots, None if units is None else np.delete(units, self.rows))
 
 
 def _halved(s, definite, floor):
