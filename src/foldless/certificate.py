@@ -1,8 +1,15 @@
 """Evidence that a model which has learnt and forgotten equals the one fitted from scratch on the rows it has now.
 
     residual          max_i |y_i - m_i' A - q_i' B| / max |y|        the equations of every row, kernel evaluated anew
-    difference        max |beta - beta_new| / max |beta_new|         coefficients and offsets of a new factorisation
-    loo_difference    max |E - E_new| / max |E_new|                  leave-one-out residuals of both
+    difference        max |beta - beta_new| / size of beta           coefficients and offsets of a new factorisation
+    loo_difference    max |E - E_new| / size of E                    leave-one-out residuals of both
+
+The size is the largest value of the new fit, or what such values are for targets of this size where they vanish (one
+class is left, y is constant, X tells nothing): then only rounding is there to compare. With |y| of the targets,
+
+    E, offsets, cuts    |y|                        class matrices           the largest mass
+    A                   |y| / |S + alpha I|        confounds' coefficients  |y| / |c|
+    beta                A times |W|^1/2 or |K|     weights of features      beta times |X|
 
 The residual needs no second fit: it is small only if the model solves the equations of the rows it has, to which
 forgotten rows contribute nothing. A new fit costs n^3/3 (and as much for its leave-one-out).
@@ -22,7 +29,7 @@ class Certificate:
     n_samples : int, rows of the model
     n_forgotten : int, rows forgotten since ``fit``
     residual : float, largest relative residual of the equations over all rows
-    difference : float, largest relative difference of the coefficients to those of a new fit
+    difference : float, largest difference of the coefficients to those of a new fit, by their size
     loo_difference : float, the same of the leave-one-out residuals; nan where a row cannot be left out
     limit : float, max(1e-8, 100 eps cond(M)): differences that rounding explains (1e-3 in place of 1e-8 for float32)
     inherited : tuple of str, parameters that were resolved from data when the model was first fitted (gamma="scale")
@@ -48,8 +55,8 @@ class Certificate:
         lines = [
             f"A model of {self.n_samples} rows, {self.n_forgotten} forgotten, {verdict} a new fit on its rows.",
             f"  largest residual of the equations       {self.residual:.1e} of the largest target",
-            f"  largest difference of the coefficients  {self.difference:.1e} of the largest one",
-            f"  of the leave-one-out residuals          {self.loo_difference:.1e} of the largest one",
+            f"  largest difference of the coefficients  {self.difference:.1e} of their size",
+            f"  of the leave-one-out residuals          {self.loo_difference:.1e} of their size",
             f"  rounding explains up to                 {self.limit:.1e}",
         ]
         if self.inherited and self.n_forgotten:
@@ -67,29 +74,49 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
     basis, beta = whole.expansion()
     fits = problem.gram(whole.rows, basis) @ beta + problem.Q[whole.rows] @ whole.B
     residual = np.abs(Y - problem.alpha * whole.A - whole.root * fits).max(initial=0.0)
+    smallest, largest = problem.extremes(whole.rows)
     try:
-        E_new = new.loo().E
+        E_new = new.loo().E[:, 0]
     except ValueError:  # one row, or one that alone determines an unpenalised column
         loo = float("nan")
     else:
-        loo = _relative(whole.loo().E, E_new)
-    eps, size = np.finfo(Y.dtype).eps, float(new.size.max(initial=0.0))
-    least = {"offset": size, "cut": size}  # these may be zero for good reason
-    differences = [_relative(stored[name], stored_new[name], least.get(name, 0.0)) for name in stored_new]
+        loo = _relative(whole.loo().E[:, 0], E_new, np.abs(Y).max(initial=0.0))
+    eps, sizes = np.finfo(Y.dtype).eps, _sizes(new, largest, stored_new)
+    differences = [_relative(stored[name], stored_new[name], sizes.get(name, 0.0)) for name in stored_new]
     return Certificate(
         n_samples=problem.n,
         n_forgotten=n_forgotten,
         residual=float(residual / max(np.abs(Y).max(initial=0.0), np.finfo(Y.dtype).tiny)),
         difference=max(differences),
         loo_difference=loo,
-        limit=max(1e-8 if eps < 1e-10 else 1e-3, 100 * eps * problem.condition(whole.rows)),
+        limit=max(1e-8 if eps < 1e-10 else 1e-3, 100 * eps * largest / smallest),
         inherited=inherited,
     )
 
 
+def _sizes(new, largest, stored):
+    """What the stored arrays are in size for targets of this size, even where they vanish; by name.
+
+    ``largest`` is the norm of S + alpha I.
+    """
+    problem, size = new.problem, float(new.size.max(initial=0.0))
+    A = float(np.abs(new.Y).max(initial=0.0)) / largest
+    dual = A * (float(new.root.max()) if problem.penalty == "rkhs" else np.sqrt(max(largest - problem.alpha, 0.0)))
+    sizes = {"offset": size, "cut": size, "dual": dual}
+    if "weights" in stored:
+        sizes["weights"] = dual * np.sqrt(problem.n * problem.size)
+    if problem.n_confounds:
+        C = np.abs(problem.Q[new.rows, problem.confounds]).max(0)
+        sizes["confounds"] = (size / np.maximum(C, np.finfo(C.dtype).tiny))[:, None]
+    return sizes | {name: np.abs(stored["N"]).max() for name in "NURV" if name in stored}
+
+
 def _relative(a, b, least=0.0):
-    """Largest difference relative to the largest value, or to ``least``; infinite where there are none to compare."""
+    """Largest difference relative to the largest value, or to ``least``; infinite where there are none to compare.
+
+    ``least`` is a number, or one for each row of the arrays.
+    """
     if a.shape != b.shape or not np.isfinite(a).all():
         return float("inf")
-    size, difference = np.abs(b).max(initial=least), float(np.abs(a - b).max(initial=0.0))
-    return difference / float(size) if size > 0 else difference
+    size = np.maximum(np.abs(b).max(initial=0.0), least)
+    return float((np.abs(a - b) / np.where(size > 0, size, 1.0)).max(initial=0.0))

@@ -355,12 +355,17 @@ class Problem:
         K, identity = unit * self.root_w[rows][:, None] * self.gram(rows, rows), np.eye(len(rows), dtype=self.dtype)
         return np.block([[self.alpha * unit**2 * identity, K], [K.T, -identity]])
 
-    def condition(self, rows):
-        """The condition number of S + alpha I."""
+    def extremes(self, rows):
+        """Smallest and largest size of the eigenvalues of S + alpha I."""
         S = self._whitened_gram(rows, self.root_w[rows][:, None])
         S.flat[:: len(S) + 1] += self.alpha
         sizes = np.abs(eigvalsh(S))
-        return float(sizes.max() / max(sizes.min(), np.finfo(S.dtype).tiny))
+        return max(float(sizes.min()), float(np.finfo(S.dtype).tiny)), float(sizes.max())
+
+    def condition(self, rows):
+        """The condition number of S + alpha I."""
+        smallest, largest = self.extremes(rows)
+        return largest / smallest
 
     def border(self, rows, new, unit=1.0):
         """(columns, corner) by which M grows when the rows ``new`` are learnt; each brings a basis function, if any."""
