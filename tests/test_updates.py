@@ -859,17 +859,32 @@ def test_the_tolerance_decides(penalty, basis, step, found, monkeypatch):
 @every_penalty
 @pytest.mark.parametrize("weights", ["none", "random"])
 def test_care_goes_by_the_condition(dtype, penalty, basis, weights):
-    """The tolerance is max(1e-9, 100 eps cond(M)), with |S + alpha I| max P_ii for the condition."""
+    """The tolerance is max(1e-9, 10 eps cond(M)), with |S + alpha I| max P_ii for the condition."""
     for alpha in (1e2, 0.1, 1e-3, 1e-7):
         case = Case(dtype=dtype, penalty=penalty, basis=basis, alpha=alpha, weights=weights, q=0, shape=(14, 20))
-        whole, _ = learn(case, begin(case, np.arange(12)), np.arange(12), np.array([12]))
-        root, eps = np.sqrt(case.w)[:, None], np.finfo(dtype).eps
+        joint = updates.growing(begin(case, np.arange(13)))
+        root, eps, k = np.sqrt(case.w)[:, None], np.finfo(dtype).eps, case.K.diagonal()[:13]
         K = case.K * root if penalty == "coef" else case.K * root * root.T + alpha * np.eye(14)
-        size, P = np.linalg.norm(K[:12, :12]), whole.own_precision.diagonal().max()
-        assert whole.joint.refines is bool(dtype == "float32" or penalty == "coef" or size > 1e4 * alpha)
-        size = (size * 13 / 12) ** (1 if penalty == "rkhs" else 2) + alpha  # of as many rows as there are now
-        expected = max(1e-9, 100 * eps * max(1.0, size * min(P, 1 / alpha)))
-        assert updates._tolerance(whole.problem, whole.joint) == pytest.approx(expected, rel=1e-3)
+        size, P = np.linalg.norm(K[:13, :13]), joint.diagonal()[:13].max()
+        assert joint.refines is bool(dtype == "float32" or penalty == "coef" or size > 1e4 * alpha)
+        size = min(size, case.w[:13] @ k) if penalty == "rkhs" else min(size**2, case.w[:13] @ k * k.sum())
+        expected = max(1e-9, 10 * eps * max(1.0, (size + alpha) * min(P, 1 / alpha)))
+        assert updates._tolerance(problem_of(case, np.arange(13)), joint) == pytest.approx(expected, rel=1e-3)
+
+
+@every_penalty
+def test_care_goes_by_the_rows_there_are(penalty, basis):
+    """A condition that a large row brought goes with it."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(12, 3)), np.ones(12)
+    w[2] = 1e10
+    options = {"alpha": 1e-3, "Q": np.ones((12, 1)), "penalty": penalty, "basis": basis}
+    joint = updates.growing(updates.anew(Problem(kernels.RBF(0.2), X, sample_weight=w, **options), X[:, :1]))
+    problem = Problem(kernels.RBF(0.2), X, sample_weight=w, **options)
+    assert updates._tolerance(problem, joint) > 1e-4
+    kept = np.delete(np.arange(12), 2)
+    joint = joint.removal(np.array([2] if penalty == "rkhs" else [2, 14])).forget()
+    assert updates._tolerance(problem.subset(kept), joint) < 1e-8
 
 
 def test_a_P_that_has_shrunk_too_far_is_factorised_anew(monkeypatch):

@@ -7,7 +7,7 @@ Kim, Drake & Park (algorithms 5 and 6) update a QR factorisation to the same end
 (2/3 n^3); each one then costs O(n^2) for a few rows, and leave-one-out, which needs the diagonal of P, O(n). Where a
 new factorisation is cheaper or more accurate it is taken: for about as many new rows as there are, for so few explicit
 features that n r^2 is below n^2, for a Schur complement lost in rounding, and where an update is less accurate than
-max(1e-9, 100 eps cond(M)) by what can be seen at its price:
+max(1e-9, 10 eps cond(M)) by what can be seen at its price:
 
     fits             y - M A - Q B, the residual of the equations, relative to the largest target
     leave-one-out    errors of P relative to its diagonal: what refinement put right in a column of P, P y - A, and
@@ -112,14 +112,19 @@ def _solved(problem, Y, white, joint, A=None, B=None):
 
     Where it is not accurate enough, the one by a new factorisation.
     """
-    targets, tolerance = _padded(white, joint.n), _tolerance(problem, joint)
+    targets = _padded(white, joint.n)
     if A is None:
         A, B = joint.solve(targets, np.zeros((problem.Q.shape[1], white.shape[1]), white.dtype))
-    left = 0.0
     if joint.refines:
+        tolerance = _tolerance(problem, joint)
         A, B, left = _refined(problem, joint, A, B, targets, tolerance)
-    whole = Solution.known(problem, problem.active, white, joint, joint.outward(A), B)
-    return whole if left <= tolerance and _trusted(whole, tolerance) else anew(problem, Y)
+        accurate = left <= tolerance and joint.drift <= 1e-2 and joint.at_sites(slice(len(white))).error() <= tolerance
+    else:  # every eighth update was tested
+        shrinkage = joint.shrinkage()
+        accurate = joint.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
+    if not accurate:
+        return anew(problem, Y)
+    return Solution.known(problem, problem.active, white, joint, joint.outward(A), B)
 
 
 def _refined(problem, joint, A, B, targets, tolerance):
@@ -150,23 +155,21 @@ def _refined(problem, joint, A, B, targets, tolerance):
 
 
 def _tolerance(problem, joint):
-    """max(1e-9, 100 eps cond(M)), the condition being taken as |S + alpha I| max(P_ii)."""
-    n, eps = len(problem.active), np.finfo(problem.dtype).eps
-    size = (joint.entry * n) ** (1 if problem.penalty == "rkhs" else 2) + problem.alpha
-    largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
-    return max(LEAST, 100 * eps * max(1.0, size * largest))
+    """max(1e-9, 10 eps cond(M)), the condition being taken as |S + alpha I| max(P_ii).
 
-
-def _trusted(whole, tolerance):
-    """Whether P, hence leave-one-out, is accurate as far as updates can tell.
-
-    Without refinement every eighth of them tells, and what P has shrunk since the factorisation.
+    |S| is that of the rows at the factorisation, or a bound from diag K where large rows have gone since: the trace of
+    S = K, or that of K K', for which K_ij^2 <= K_ii K_jj.
     """
-    joint, P = whole.joint, whole.own_precision
-    if joint.refines:
-        return joint.drift <= 1e-2 and P.error() <= tolerance
-    shrinkage = P.shrinkage()
-    return joint.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
+    n, eps = len(problem.active), np.finfo(problem.dtype).eps
+    rows, size = np.arange(n), joint.entry * n
+    own = joint.system_entries(rows, rows + joint.n - n)
+    if problem.penalty == "rkhs":
+        size = min(size, float(np.abs(own - problem.alpha).sum()))
+    else:
+        own, w = np.abs(own) / joint.unit, problem.root_w[problem.active]
+        size = min(size**2, float(own @ w) * float((own / w).sum()))
+    largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
+    return max(LEAST, 10 * eps * max(1.0, (size + problem.alpha) * largest))
 
 
 def _pays(problem, n, t):

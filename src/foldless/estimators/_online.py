@@ -201,7 +201,7 @@ class OnlineMachine(KernelMachine):
 
         P is factorised anew when it passes 1e-10, counting by as much more as entries of the diagonal of P have shrunk
         since. With alpha below |K| / 1e4 updates refine what they use, and coefficients are wrong by far less: it may
-        reach 1e-2 there, as long as fits and P itself are accurate to max(1e-9, 100 eps cond(M)).
+        reach 1e-2 there, as long as fits and P itself are accurate to max(1e-9, 10 eps cond(M)).
         """
         check_is_fitted(self)
         whole = None if self._holdout is None else self._holdout.whole

@@ -198,6 +198,11 @@ class Growing(Precision):
         require_memory((self.n, self.n), self._held.H.dtype, "the matrix P")
         return Explicit(self.block(np.arange(self.n)), self.G, self.alpha, definite=self.definite)
 
+    def system_entries(self, i, j):
+        """Entries of M, as it is held, at these pairs of sites."""
+        i, j = self._slots[i], self._slots[j]
+        return self._square.Z[np.minimum(i, j), np.maximum(i, j)]
+
     def residual_of(self, A, B, Y):
         """What a solution leaves of the targets Y of all sites, Y - Z x, at the sites and at the columns of Q."""
         r = self._scattered(Y) - self._square.times_Z(self._scattered(A, B))
