@@ -118,7 +118,8 @@ def _solved(problem, Y, white, joint, A=None, B=None):
     if joint.refines:
         tolerance = _tolerance(problem, joint)
         A, B, left = _refined(problem, joint, A, B, targets, tolerance)
-        accurate = left <= tolerance and joint.drift <= 1e-2 and joint.at_sites(slice(len(white))).error() <= tolerance
+        P = joint if joint.n == len(white) else joint.at_sites(slice(len(white)))
+        accurate = left <= tolerance and joint.drift <= 1e-2 and P.error() <= tolerance
     else:  # every eighth update was tested
         shrinkage = joint.shrinkage()
         accurate = joint.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
@@ -130,8 +131,8 @@ def _solved(problem, Y, white, joint, A=None, B=None):
 def _refined(problem, joint, A, B, targets, tolerance):
     """A and B after a step of refinement, and what they leave of the targets, relative to those.
 
-    A step can enlarge the residual r, where P is wrong in directions that K enlarges. It is computed again where
-    |r| + |Z| |step| does not exclude that.
+    A step can enlarge the residual, where a P of ill condition is wrong in directions that K enlarges: it is computed
+    again there.
     """
     root = problem.root_w[problem.active][:, None]
     n, unit, least = len(root), joint.unit, np.finfo(A.dtype).tiny
@@ -144,12 +145,10 @@ def _refined(problem, joint, A, B, targets, tolerance):
     r, head = joint.residual_of(A, B, targets)
     a, b = joint.solve(r, head)
     A, B = A + a, B + b
-    norm = unit * joint.entry * n + max(problem.alpha * unit**2, float(joint.n > n))
-    step = norm * np.linalg.norm(a) / root.min() + np.abs(problem.Q[problem.active] @ b).max(initial=0.0)
-    left = relative(r) + float(step / size)
-    if left > tolerance:
+    left, probed = relative(r), joint.is_to_be_probed(tolerance > LEAST)
+    if left > tolerance or joint.ill:
         left = relative(joint.residual_of(A, B, targets)[0])
-    if joint.is_to_be_probed(tolerance > LEAST):
+    if probed:
         joint.probe(A, B, targets)
     return A, B, left
 
@@ -157,19 +156,25 @@ def _refined(problem, joint, A, B, targets, tolerance):
 def _tolerance(problem, joint):
     """max(1e-9, 10 eps cond(M)), the condition being taken as |S + alpha I| max(P_ii).
 
-    |S| is that of the rows at the factorisation, or a bound from diag K where large rows have gone since: the trace of
-    S = K, or that of K K', for which K_ij^2 <= K_ii K_jj.
+    |S| is that of the rows at the factorisation, or the trace where large rows have gone since.
     """
     n, eps = len(problem.active), np.finfo(problem.dtype).eps
-    rows, size = np.arange(n), joint.entry * n
-    own = joint.system_entries(rows, rows + joint.n - n)
-    if problem.penalty == "rkhs":
-        size = min(size, float(np.abs(own - problem.alpha).sum()))
-    else:
-        own, w = np.abs(own) / joint.unit, problem.root_w[problem.active]
-        size = min(size**2, float(own @ w) * float((own / w).sum()))
     largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
+    size = (joint.entry * n) ** (1 if problem.penalty == "rkhs" else 2)
+    if 10 * eps * (size + problem.alpha) * largest > LEAST:
+        size = min(size, _trace(problem, joint))
     return max(LEAST, 10 * eps * max(1.0, (size + problem.alpha) * largest))
+
+
+def _trace(problem, joint):
+    """A bound of |S| from diag K: the trace of S = K, or that of K K', for which K_ij^2 <= K_ii K_jj."""
+    root = problem.root_w[problem.active]
+    rows = np.arange(len(root))
+    own = joint.system_entries(rows, rows + joint.n - len(root))
+    if problem.penalty == "rkhs":
+        return float(np.abs(own - problem.alpha).sum())
+    own = np.abs(own) / joint.unit
+    return float(own @ root) * float((own / root).sum())
 
 
 def _pays(problem, n, t):

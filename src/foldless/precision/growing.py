@@ -108,14 +108,14 @@ class Growing(Precision):
 
         Errors are of the size that P had: forgetting a row whose twin stays can leave little else of P_ii.
         """
-        size, peak = np.abs(self._square.H.diagonal()[self._slots]), self._held.peak
+        size, peak = np.abs(self._held_diagonal), self._square.peak
         peak[self._slots] = np.maximum(peak[self._slots], size)
         return float((peak[self._slots] / np.maximum(size, np.finfo(size.dtype).tiny)).max(initial=1.0))
 
     def error(self):
         """Largest error of a P_ii relative to it: rounding of what it has been, and errors of its row that were met."""
         error, eps = self._square.error[self._slots], np.finfo(self._held.error.dtype).eps
-        size = np.maximum(np.abs(self._held.H.diagonal()[self._slots]), np.finfo(error.dtype).tiny)
+        size = np.maximum(np.abs(self._held_diagonal), np.finfo(error.dtype).tiny)
         return max(float((error / size).max(initial=0.0)), eps * self.shrinkage())
 
     def at_sites(self, rows):
@@ -169,9 +169,13 @@ class Growing(Precision):
         return self._shown(self._square.times_H(self._scattered(self._shown(Y, every)))[self._slots], every)
 
     @cached_property
-    def _diagonal(self):
+    def _diagonal(self):  # read once: its entries are far apart in memory
         every = slice(None)
         return self._shown(self._square.H.diagonal()[self._slots], every, every)
+
+    @property
+    def _held_diagonal(self):
+        return self.diagonal() if self.units is None else self.diagonal() / np.square(self.units)
 
     def diagonal(self):
         """diag P, shape (n,)."""
@@ -212,6 +216,11 @@ class Growing(Precision):
         """A and B for targets Y of all sites and right sides ``head`` of the columns of Q: H [head; Y]."""
         x = self._square.times_H(self._scattered(Y, head))
         return x[self._slots], x[: len(head)]
+
+    @property
+    def ill(self):
+        """Whether the condition has been ill since the factorisation."""
+        return self._held.ill
 
     def is_to_be_probed(self, ill):
         """Whether H is: every eighth time, and always from an ``ill`` condition on."""
