@@ -92,6 +92,23 @@ def test_the_coefficient_penalty_at_any_alpha(alpha, basis):
         assert_close(model._holdout.whole.loo().E, new.loo().E, rtol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_nearly_determine_the_confounds_alone_may_go(seed):
+    """They leave next to nothing of their P_ii; what others have depends on it once they are forgotten."""
+    rng = np.random.default_rng(seed)
+    X, y, C, w = rng.normal(size=(14, 3)), rng.normal(size=14), rng.normal(size=(14, 2)), np.ones(14)
+    w[2:5] = 1e10
+    problem = Problem(kernels.RBF(0.3), X, alpha=1e7, Q=np.column_stack([np.ones(14), C]), sample_weight=w)
+    whole, Y = updates.anew(problem, y[:, None]), y[:, None]
+    for gone in (4, 3, 2):
+        kept = np.delete(np.arange(whole.problem.n), gone)
+        Y = Y[kept]
+        whole = updates.forget(whole, whole.problem.subset(kept), Y, np.array([gone]))
+    new = updates.anew(whole.problem, Y)
+    assert_close(whole.loo().E, new.loo().E, rtol=1e-9)
+    assert_close(whole.B, new.B, rtol=1e-9)
+
+
 # -- the holder ----------------------------------------------------------------------------------------------------
 
 

@@ -197,7 +197,7 @@ class OnlineMachine(KernelMachine):
 
     @property
     def drift_(self):
-        """Largest relative residual that updates met since P was last factorised, 0.0 after a fit.
+        """Largest relative residual, or loss in a pivot, that updates met since P was last factorised; 0.0 after a fit.
 
         P is factorised anew when it passes 1e-10, counting by as much more as entries of the diagonal of P have shrunk
         since. With alpha below |K| / 1e4 updates refine what they use, and coefficients are wrong by far less: it may

@@ -19,8 +19,9 @@ an update is made of is put back into the equations: with r = b - Z u, one step 
 
     s = mu - b' u - r' u       (the error of u enters squared)
 
-``drift`` is the largest relative residual |b - Z u| / |b| met since the factorisation, before refinement. A refined u
-is not what H makes of b, and H and Z are torn apart by the difference; ``error`` keeps watch over that.
+``drift`` is the largest relative residual |b - Z u| / |b| met since the factorisation, before refinement; or, where
+nothing is refined, eps max(P_ii) / P_te,te of a removal, if that is larger. A refined u is not what H makes of b, and
+H and Z are torn apart by the difference; ``error`` keeps watch over that.
 
 **Units.** J may be held as diag(d)^-1 J diag(d)^-1, with d = ``unit`` for rows and 1 for basis functions, the inverse
 of [alpha unit^2 I, unit K; unit K', -I]: errors are eps times the largest entry, and alpha can make P as small beside
@@ -259,12 +260,17 @@ class Growing(Precision):
         unit[slots, np.arange(len(slots))] = 1.0
         size, tiny = np.abs(square.Z.diagonal()[slots]), np.finfo(h.dtype).tiny
         found, (h, _) = h, square.refined(unit, h)
-        square.note((h - found)[:, h[slots].diagonal() > 0])  # columns of P, not of basis functions
+        if self.refines:
+            square.note((h - found)[:, h[slots].diagonal() > 0])  # columns of P, not of basis functions
         floor = 16 * np.finfo(h.dtype).eps * max(1.0 / max(size.max(), tiny), np.abs(h[slots].diagonal()).max())
         try:
-            return Removal(self, rows, h, *_halved((h[slots] + h[slots].T) / 2, self.definite, floor))
+            R, signs = _halved((h[slots] + h[slots].T) / 2, self.definite, floor)
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
+        if not self.refines:  # rounding of P, of which a small pivot leaves little else
+            lost = np.finfo(h.dtype).eps * float(self.diagonal().max()) * float(np.square(R).sum())
+            square.drift = max(square.drift, lost)
+        return Removal(self, rows, h, R, signs)
 
 
 @dataclass(frozen=True)
