@@ -208,7 +208,7 @@ def test_ill_conditioned_matrices_are_probed_always_others_now_and_then():
     holder, _, _ = wrong_holder(0.0)
     square = holder._held
     asked = []
-    for _ in range(16):
+    for _ in range(34):
         square.version += 1
         asked.append(holder._now(holder._slots, None).is_to_be_probed(False))
     assert sum(asked) == 2

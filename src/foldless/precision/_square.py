@@ -9,6 +9,7 @@ import numpy as np
 from foldless._array import require_memory, symmetric_times
 
 EVERY = 8  # how often an update is tested where none is refined
+PROBED = 17  # how often H is where they are; odd, as rows often come and go in turn
 
 
 def room(size):

@@ -42,7 +42,7 @@ from scipy.linalg import LinAlgError, eigh
 
 from foldless._array import NotPositiveDefiniteError, add_signed_, cholesky_, lower_solve, require_memory
 from foldless.precision._base import Explicit, Precision, SingularBlockError
-from foldless.precision._square import EVERY, Square, room
+from foldless.precision._square import PROBED, Square, room
 
 
 class StaleError(RuntimeError):
@@ -224,10 +224,10 @@ class Growing(Precision):
         return self._held.ill
 
     def is_to_be_probed(self, ill):
-        """Whether H is: every eighth time, and always from an ``ill`` condition on."""
+        """Whether H is: now and then, and always from an ``ill`` condition on."""
         square = self._square
         square.ill = square.ill or ill
-        return square.ill or square.version % EVERY == 0
+        return square.ill or square.version % PROBED == 0
 
     def probe(self, A, B, Y):
         """Note by how much H y misses a solution that was refined: the errors of H in a direction of no smoothness."""
