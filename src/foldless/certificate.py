@@ -2,12 +2,12 @@
 
     residual          max_i |y_i - m_i' A - q_i' B| / max |y|        the equations of every row, kernel evaluated anew
     difference        max |beta - beta_new| / size of beta           coefficients and offsets of a new factorisation
-    loo_difference    max |E - E_new| / size of E                    leave-one-out residuals of both
+    loo_difference    max |F - F_new| / size of y                    leave-one-out fits of both
 
 The size is the largest value of the new fit, or what such values are for targets of this size where they vanish (one
 class is left, y is constant, X tells nothing): then only rounding is there to compare. With |y| of the targets,
 
-    E, offsets, cuts    |y|                        class matrices           the largest mass
+    F, offsets, cuts    |y|                        class matrices           the largest mass
     A                   |y| / |S + alpha I|        confounds' coefficients  |y| / |c|
     beta                A times |W|^1/2 or |K|     weights of features      beta times |X|
 
@@ -30,7 +30,7 @@ class Certificate:
     n_forgotten : int, rows forgotten since ``fit``
     residual : float, largest relative residual of the equations over all rows
     difference : float, largest difference of the coefficients to those of a new fit, by their size
-    loo_difference : float, the same of the leave-one-out residuals; nan where a row cannot be left out
+    loo_difference : float, the same of the leave-one-out fits; nan where a row cannot be left out
     limit : float, max(1e-8, 100 eps cond(M)): differences that rounding explains (1e-3 in place of 1e-8 for float32)
     inherited : tuple of str, parameters that were resolved from data when the model was first fitted (gamma="scale")
         and may depend on rows forgotten since; give numbers to have none
@@ -56,7 +56,7 @@ class Certificate:
             f"A model of {self.n_samples} rows, {self.n_forgotten} forgotten, {verdict} a new fit on its rows.",
             f"  largest residual of the equations       {self.residual:.1e} of the largest target",
             f"  largest difference of the coefficients  {self.difference:.1e} of their size",
-            f"  of the leave-one-out residuals          {self.loo_difference:.1e} of their size",
+            f"  of the leave-one-out fits               {self.loo_difference:.1e} of their size",
             f"  rounding explains up to                 {self.limit:.1e}",
         ]
         if self.inherited and self.n_forgotten:
@@ -71,16 +71,15 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
     ``stored`` are the arrays a model predicts with, by name, ``stored_new`` those it would have after the new fit.
     """
     problem, Y = whole.problem, whole.Y
-    basis, beta = whole.expansion()
-    fits = problem.gram(whole.rows, basis) @ beta + problem.Q[whole.rows] @ whole.B
+    fits = whole.evaluated(whole.rows) + problem.Q[whole.rows, problem.confounds] @ whole.confound_B
     residual = np.abs(Y - problem.alpha * whole.A - whole.root * fits).max(initial=0.0)
     smallest, largest = problem.extremes(whole.rows)
     try:
-        E_new = new.loo().E[:, 0]
+        fits_new = new.loo().fits[:, 0]
     except ValueError:  # one row, or one that alone determines an unpenalised column
         loo = float("nan")
     else:
-        loo = _relative(whole.loo().E[:, 0], E_new, np.abs(Y).max(initial=0.0))
+        loo = _relative(whole.loo().fits[:, 0], fits_new, new.size.max(initial=0.0))
     eps, sizes = np.finfo(Y.dtype).eps, _sizes(new, largest, stored_new)
     differences = [_relative(stored[name], stored_new[name], sizes.get(name, 0.0)) for name in stored_new]
     return Certificate(
