@@ -27,9 +27,17 @@ ENTRIES = 2**22  # entries of an intermediate array
 SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a difference has few digits, by bytes of a number
 
 
+MODEST = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which terms may be added up without losing more than that
+
+
 def few_digits(values, size):
     """Whether differences of targets of this size (m,) that come out as ``values`` (..., m) have lost most digits."""
     return np.abs(values) < SMALL[values.dtype.itemsize] * size
+
+
+def adds_up(terms, size):
+    """Whether fits are had as sums: terms of this size in all (..., m) are modest beside the targets."""
+    return terms <= MODEST[terms.dtype.itemsize] * size
 
 
 def takes_nearly_all(model, members):
@@ -79,9 +87,10 @@ class Batch:
             lost |= few_digits(np.ptp(F, axis=1), model.size)
         if lost.any():
             sets, columns = np.flatnonzero(lost.any(1)), np.flatnonzero(lost.any(0))
-            found = self._from_coefficients(sets, columns)
+            found, terms = self._from_coefficients(sets, columns)
             places = np.ix_(sets, np.arange(t), columns)
-            F[places] = np.where(lost[np.ix_(sets, columns)][:, None, :], found, F[places])
+            taken = lost[np.ix_(sets, columns)][:, None, :] & adds_up(terms, model.size[columns])
+            F[places] = np.where(taken, found, F[places])
         for number, alone in self._alone.items():
             F[number] = alone.evaluated(model.rows[self.members[number]])
         return self._tied(F)
@@ -103,9 +112,12 @@ class Batch:
         return F
 
     def _from_coefficients(self, sets, columns):
-        """Held-out fits (k, t, m) of some sets and targets in the caller's units, without their own targets."""
+        """Held-out fits (k, t, m) of some sets and targets in their units, and the sizes of what adds up to them.
+
+        No target of theirs is subtracted.
+        """
         model, t = self.model, self.Y.shape[1]
-        F = np.empty((len(sets), t, len(columns)), self.Y.dtype)
+        F, terms = (np.empty((len(sets), t, len(columns)), self.Y.dtype) for _ in range(2))
         A, n_sites = model.site_A[:, columns], len(model.site_A)
         for batch in gen_batches(len(sets), max(1, ENTRIES // (n_sites * 2 * t))):
             members = self.members[sets[batch]]
@@ -113,10 +125,12 @@ class Batch:
             T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n_sites)
             np.put_along_axis(T, np.broadcast_to(sites[:, None, :], (k, t, sites.shape[1])), 0.0, axis=2)
             C = model.precision.columns(sites.ravel()).T.reshape(k, -1, n_sites)
-            F[batch] = T @ A - (T @ C.transpose(0, 2, 1)) @ self.E[sets[batch]][:, :, columns]
+            E = self.E[sets[batch]][:, :, columns]
+            F[batch] = T @ A - (T @ C.transpose(0, 2, 1)) @ E
+            terms[batch] = np.abs(T) @ np.abs(A) + (np.abs(T) @ np.abs(C).transpose(0, 2, 1)) @ np.abs(E)
         shown = slice(model.problem.Q.shape[1] - model.problem.n_confounds)
         B = self._unpenalised(shown, sets)[:, :, columns]
-        return F + model.problem.Q[model.rows[self.members[sets]], shown] @ B
+        return F + model.problem.Q[model.rows[self.members[sets]], shown] @ B, terms
 
     def _unpenalised(self, columns, sets=slice(None)):
         """Coefficients of these columns of Q without each set, (k, q, m)."""

@@ -31,7 +31,7 @@ from functools import cached_property
 import numpy as np
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory, right_solve
-from foldless.batch import Batch, few_digits, takes_nearly_all
+from foldless.batch import Batch, adds_up, few_digits, takes_nearly_all
 from foldless.moments import Moments, nearly_gone
 from foldless.precision import Explicit, Growing, LowRank, Precision, SingularBlockError
 from foldless.problem import Problem
@@ -88,8 +88,9 @@ class Model:
         lost = few_digits(F - self.problem.scored_part(at, self.B), self.size)
         if lost.any():
             columns, rows = np.flatnonzero(lost.any(0)), np.flatnonzero(lost.any(1))
-            places = np.ix_(rows, columns)
-            F[places] = np.where(lost[places], self.only(columns).evaluated(at[rows]), F[places])
+            places, model = np.ix_(rows, columns), self.only(columns)
+            taken = lost[places] & adds_up(model.terms(at[rows]), self.size[columns])
+            F[places] = np.where(taken, model.evaluated(at[rows]), F[places])
 
     def _fits_elsewhere(self, at):
         return self.evaluated(at)
@@ -101,6 +102,13 @@ class Model:
             return self.problem.features(at) @ self.weights + shown
         basis, beta = self.expansion()
         return self.problem.gram(at, basis) @ beta + shown
+
+    def terms(self, at):
+        """Sizes of what adds up to the kernel's part of the fits at the rows ``at``, (len(at), m)."""
+        if self.weights is not None:
+            return np.abs(self.problem.features(at)) @ np.abs(self.weights)
+        basis, beta = self.expansion()
+        return np.abs(self.problem.gram(at, basis)) @ np.abs(beta)
 
     def functionals(self, at):
         """T (len(at), sites) with f(x) = T(x) A + q(x)' B for the coefficients A of all sites."""
