@@ -31,7 +31,7 @@ class Certificate:
     residual : float, largest relative residual of the equations over all rows
     difference : float, largest difference of the coefficients to those of a new fit, by their size
     loo_difference : float, the same of the leave-one-out fits; nan where a row cannot be left out
-    limit : float, max(1e-8, 100 eps cond(M)): differences that rounding explains (1e-3 in place of 1e-8 for float32)
+    limit : float, max(1e-8, 1e3 eps cond(M)): differences that rounding explains (1e-3 in place of 1e-8 for float32)
     inherited : tuple of str, parameters that were resolved from data when the model was first fitted (gamma="scale")
         and may depend on rows forgotten since; give numbers to have none
     """
@@ -88,7 +88,7 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
         residual=float(residual / max(np.abs(Y).max(initial=0.0), np.finfo(Y.dtype).tiny)),
         difference=max(differences),
         loo_difference=loo,
-        limit=max(1e-8 if eps < 1e-10 else 1e-3, 100 * eps * largest / smallest),
+        limit=max(1e-8 if eps < 1e-10 else 1e-3, 1e3 * eps * largest / smallest),
         inherited=inherited,
     )
 
