@@ -19,14 +19,9 @@ from sklearn.utils import gen_batches
 
 from foldless.moments import KEPT, Moments, nearly_gone
 from foldless.precision import SingularBlockError
-from foldless.ties import first_equal
 
 ENTRIES = 2**22  # entries of an intermediate array
-
-
 SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a difference has few digits, by bytes of a number
-
-
 MODEST = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which terms may be added up without losing more than that
 
 
@@ -63,16 +58,17 @@ class Batch:
     A: np.ndarray
     D: np.ndarray
     E: np.ndarray
+    alone: np.ndarray | None = None  # sets (k,) whose blocks have no digits left
 
     @classmethod
-    def solve(cls, model, members, A, D):
+    def solve(cls, model, members, A, D, alone=None):
         """Residuals E = D^-1 A, set by set."""
         Y = model.Y[members]
         try:
             E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
         except np.linalg.LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
-        return cls(model, members, Y, A, D, E)
+        return cls(model, members, Y, A, D, E, alone)
 
     @cached_property
     def fits(self):
@@ -97,8 +93,9 @@ class Batch:
 
     @cached_property
     def _alone(self):
-        """Models of the sets without which nearly nothing of a target is left, by number of the set."""
-        sets = np.flatnonzero(takes_nearly_all(self.model, self.members))
+        """Models of the sets that P cannot leave out, by number of the set."""
+        sets = takes_nearly_all(self.model, self.members)
+        sets = np.flatnonzero(sets if self.alone is None else sets | self.alone)
         return {number: self.model.solved_without(self.members[number]) for number in sets}
 
     def _tied(self, F):
@@ -107,9 +104,8 @@ class Batch:
         if numbers is None:
             return F
         numbers = numbers[self.model.rows[self.members]]
-        for number in np.flatnonzero((np.diff(np.sort(numbers, axis=1), axis=1) == 0).any(1)):
-            F[number] = F[number, first_equal(numbers[number])]
-        return F
+        first = (numbers[:, :, None] == numbers[:, None, :]).argmax(2)  # (k, t)
+        return np.take_along_axis(F, first[:, :, None], 1)
 
     def _from_coefficients(self, sets, columns):
         """Held-out fits (k, t, m) of some sets and targets in their units, and the sizes of what adds up to them.
@@ -154,7 +150,7 @@ class Batch:
             )
             C = model.Y.T @ model.C - Yt @ model.C[self.members]
             found = Moments(N, U, R, N - U - C @ self._unpenalised(model.problem.confounds))
-        for number in np.flatnonzero(nearly_gone(found, whole, present)):
+        for number in {*np.flatnonzero(nearly_gone(found, whole, present)), *self._alone}:
             alone = self._alone.get(number) or model.solved_without(self.members[number])
             for mine, exact in zip(found, alone.moments(), strict=True):
                 if mine is not None:

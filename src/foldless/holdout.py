@@ -34,7 +34,7 @@ from foldless._array import NotPositiveDefiniteError, product, require_memory, r
 from foldless.batch import Batch, adds_up, few_digits, takes_nearly_all
 from foldless.moments import Moments, nearly_gone
 from foldless.precision import Explicit, Growing, LowRank, Precision, SingularBlockError
-from foldless.problem import Problem
+from foldless.problem import EachAlpha, Problem
 
 
 class Model:
@@ -300,7 +300,7 @@ class Solution(Model):
         sites = self.sites(members)
         P = self.precision if isinstance(self.precision, Growing) else self.precision.explicit()
         blocks = P.diagonal_blocks(sites)
-        return Batch.solve(self, members, self.site_A[sites], blocks)
+        return Batch.solve(self, members, self.site_A[sites], blocks, alone=self.own_precision.lost(blocks))
 
     def loo(self):
         """Leave-one-out: n sets of one row."""
@@ -497,6 +497,9 @@ def loo_path(problem, rows, Y, alphas, path=None):
     eigenvectors, (U*U) d, (U*H) d and (H*H) d - 1: one n^3 product more, then again O(n^2) for each alpha.
     """
     path = problem.path(rows) if path is None else path
+    if isinstance(path, EachAlpha):
+        solutions = (Solution(problem.at(alpha=alpha), rows, Y, path.at(alpha)) for alpha in alphas)
+        return np.stack([each.loo().E[:, 0] / each.root for each in solutions])
     root = problem.root_w[rows][:, None]
     Y = np.ascontiguousarray(problem.beyond_unpenalised(rows, root * Y)[0])
     if not problem.drops_basis:

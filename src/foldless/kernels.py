@@ -97,7 +97,10 @@ def _minus_distances(X, Z, root):
 
 def _part_of_minus_distances(X, Z, root, *, alike):
     if not sp.issparse(X) and not alike and len(X) <= FEW:
-        K = cdist(*(_scale(each.astype(np.float64, copy=False), root) for each in (X, Z)), "sqeuclidean")
+        K = cdist(X, Z, "sqeuclidean", w=root * root) if np.ndim(root) else cdist(X, Z, "sqeuclidean")
+        K *= 1.0 if np.ndim(root) else root * root
+        if not np.isfinite(K.sum()):  # squares that overflow before they are scaled
+            K = cdist(_scale(X, root), _scale(Z, root), "sqeuclidean")
         return np.negative(K, out=K).astype(X.dtype, copy=False)
     if not sp.issparse(X):
         X, Z = _centred(X, X if alike else Z)  # |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows

@@ -40,6 +40,19 @@ from foldless.precision import (
 )
 from foldless.ties import equal_rows, first_equal
 
+UNEVEN = 2.0**10  # ratio of roots of weights from which eigenvectors would lose the light rows
+
+
+class EachAlpha:
+    """P of every alpha by a Cholesky factor of its own, whose rows are as accurate as they are large."""
+
+    def __init__(self, problem, rows):
+        self._problem, self._rows = problem, rows
+
+    def at(self, alpha):
+        """P for this alpha."""
+        return self._problem.at(alpha=alpha).dense(self._rows)
+
 
 class Problem:
     """Everything that is known before the targets.
@@ -296,10 +309,14 @@ class Problem:
         return P
 
     def path(self, rows):
-        """What serves every alpha: features where they are few, else the eigendecomposition; ``at(alpha)`` is P."""
-        if self.n_features(len(rows)) is None:
-            return self.spectrum(rows)
-        return self.precision(rows)
+        """What serves every alpha: features where they are few, else the eigendecomposition; ``at(alpha)`` is P.
+
+        Eigenvectors are as accurate in the lightest row as in the heaviest: where that is not enough, factors.
+        """
+        if self.n_features(len(rows)) is not None:
+            return self.precision(rows)
+        root = self.root_w[rows]
+        return EachAlpha(self, rows) if root.max() > UNEVEN * root.min() else self.spectrum(rows)
 
     def spectrum(self, rows, K=None):
         """The eigendecomposition that serves every alpha."""

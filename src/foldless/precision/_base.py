@@ -113,6 +113,10 @@ class Precision(ABC):
             self._last = rows, block, cholesky_(np.array(block, order="C"))
         return self._last[2]
 
+    def lost(self, blocks):
+        """Which of the blocks (k, t, t) of P have no digits left, (k,)."""
+        return np.zeros(len(blocks), bool)
+
     def keeps_digits(self, rows):
         """Whether Schur complements of P[rows, rows] can be trusted; holders that know better say so."""
         return True

@@ -29,10 +29,11 @@ SQUARED = 1e-8  # alpha over the largest eigenvalue down to which it keeps 8 dig
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 
 
-def _decomposed(Phi, alpha, rest, graded):
+def _decomposed(Phi, Qo, alpha, rest, graded):
     """U, s, V' and the least alpha they serve; singular values up to ``rest`` are rounding.
 
-    With ``graded`` rows the rows of U are as accurate as they are large.
+    With ``graded`` rows the rows of U are as accurate as they are large, and its columns orthogonal to Qo, which Phi is
+    only up to its own size.
 
     Tall features go through their r x r Gram matrix in double precision, n r^2 instead of 6 n r^2 flops. Its small
     eigenvectors are wrong by eps s_max / s_j but enter P with weight s_j / (s_j + alpha): in all eps s_max / alpha.
@@ -52,7 +53,7 @@ def _decomposed(Phi, alpha, rest, graded):
     keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
     U, sigma, Vt = U[:, keep], sigma[keep], Vt[keep]
     if graded:
-        U = orthonormal((Phi @ Vt.T) / sigma)[0]
+        U = orthonormal(np.hstack([Qo, (Phi @ Vt.T) / sigma]))[0][:, Qo.shape[1] :]
     return U, sigma**2, Vt, 0.0
 
 
@@ -69,7 +70,7 @@ class LowRank(Precision):
         self.Phi, self.Q = Phi, Q
         rest = 8 * np.finfo(Phi.dtype).eps * np.linalg.norm(Phi)  # rounding left of columns that Q explains
         centred = Phi - self.Qo @ (self.Qo.T @ Phi)
-        self.U, self.s, self._Vt, self._least = _decomposed(centred, alpha, float(rest), graded)
+        self.U, self.s, self._Vt, self._least = _decomposed(centred, self.Qo, alpha, float(rest), graded)
         eps = np.finfo(self.U.dtype).eps
         # What is left of each unit vector outside Q and U: exactly zero where rounding is all there is.
         outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
@@ -182,6 +183,10 @@ class LowRank(Precision):
         except LinAlgError:
             pass
         return self._refit_residual(rows, Y)
+
+    def lost(self, blocks):
+        """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
+        return self.alpha * np.linalg.eigvalsh(blocks)[:, 0] <= FREE
 
     def keeps_digits(self, rows):
         """Whether P[rows, rows] has digits left: the rows do not carry a feature nearly alone."""
