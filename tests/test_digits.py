@@ -13,6 +13,8 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import r2_score, roc_auc_score
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless.columns import Fitted, Labelings, Solver
+from foldless.holdout import Solution
 from foldless.model_selection import (
     cross_val_predict,
     cross_val_score,
@@ -21,6 +23,7 @@ from foldless.model_selection import (
     nested_cross_validate,
     permutation_test_score,
 )
+from foldless.readout import Discriminant
 from foldless.ties import equal_rows, first_equal
 
 FISHER = KernelFisherDiscriminant
@@ -403,3 +406,106 @@ def test_constant_fits_tell_nothing_of_the_labels(estimator, dtype):
         search = FoldlessSearchCV(estimator, {"alpha": [1.0]}, cv=cv, criterion="auc").fit(X, y)
         pooled = cross_val_predict(LSSVC(gamma=1e6), X, y, cv=cv, method="decision_function")
         assert -search.best_score_ == pytest.approx(1 - roc_auc_score(y, pooled), abs=1e-12)
+
+
+# -- weak axes ---------------------------------------------------------------------------------------------------------
+
+
+def weak_decisions(K, y, w, alpha, train, test, *, intercept, coef=False):
+    """Decisions of a discriminant at a penalty far above the kernel, in extended precision.
+
+    A = (Y - g - mean) / alpha, g = S A, repeated, is the solution; a2 are eigenvalues of the class sums of g.
+    """
+    K, w = np.asarray(K, np.longdouble), np.asarray(w, np.longdouble)[train, None]
+    Y = np.eye(y.max() + 1, dtype=K.dtype)[y[train]]
+    S, s = K[np.ix_(train, train)], K[np.ix_(test, train)]
+    S, s = (S @ S.T, s @ S.T) if coef else (S, s)
+
+    def centred(values, own):
+        return values - (w * own).sum(0) / w.sum() if intercept else values
+
+    beta = np.zeros_like(Y)
+    for _ in range(8):
+        residual = Y - S @ beta
+        beta = w * centred(residual, residual) / alpha
+    g, new = S @ beta, s @ beta
+    g, new = centred(g, g), centred(new, g)
+    mass, V = (w * Y).sum(0), (w * Y).T @ g
+    root = np.sqrt(mass)
+    size = np.abs(V).max()
+    a2, vectors = np.linalg.eigh(np.asarray((V + V.T) / 2 / size / np.outer(root, root), float))
+    kept = slice(int(intercept), None)  # the constant comes out as the smallest, 0
+    a2 = a2[kept] * size
+    scalings = vectors[:, kept] / root[:, None] / np.sqrt(a2 * (1 - a2))
+    z, centroids = new @ scalings, V @ scalings / mass[:, None]
+    return np.asarray(-w.sum() / 2 * ((z[:, None] - centroids) ** 2).sum(-1), float)
+
+
+def far_rows(c=3, n=45, seed=0):
+    """Classes beside each other, the last five rows far from all others; weights."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % c
+    X = rng.normal(size=(n, 4)) + 2 * rng.normal(size=(c, 4))[y]
+    X[-5:] *= 1e3
+    return X, y, rng.uniform(0.5, 2, n)
+
+
+def worst(found, expected):
+    """Largest error relative to the size of its row."""
+    return (np.abs(found - expected).max(1) / np.abs(expected).max(1)).max()
+
+
+@pytest.mark.parametrize("options", [{}, {"penalty": "coef"}, {"fit_intercept": False}], ids=str)
+@pytest.mark.parametrize("c", [3, 4])
+def test_rows_far_from_a_discriminant_of_weak_axes(c, options):
+    X, y, w = far_rows(c)
+    coef, intercept = "penalty" in options, options.get("fit_intercept", True)
+    alpha = 1e15 if coef else 1e12
+    model = FISHER("linear", alpha=alpha, **options)
+
+    def expected(train, test):
+        return weak_decisions(X @ X.T, y, w, alpha, train, test, intercept=intercept, coef=coef)
+
+    near, far = np.arange(40), np.arange(40, 45)
+    found = clone(model).fit(X[near], y[near], sample_weight=w[near]).decision_function(X[far])
+    assert worst(found, expected(near, far)) < (1e-7 if intercept else 1e-12)
+
+    rows = np.arange(41)  # one of them, left out
+    loo = clone(model).fit(X[rows], y[rows], sample_weight=w[rows]).loo_decision_function()[40:]
+    assert worst(loo, expected(near, rows[40:])) < 1e-7
+
+    fold = clone(model).fit(X, y, sample_weight=w)._loo().part(near)
+    found = Discriminant(c, centred=intercept).scores(fold.fits(far), fold.moments())
+    assert worst(found, expected(near, far)) < 1e-7
+
+
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+def test_weak_axes_without_an_intercept_keep_all_digits(penalty):
+    X, y, w = far_rows(4)
+    X, y, w = X[:40], y[:40], w[:40]
+    K = np.exp(-0.1 * np.square(X[:, None] - X).sum(-1))
+    model = FISHER(gamma=0.1, alpha=1e10, penalty=penalty, fit_intercept=False).fit(X, y, sample_weight=w)
+    folds = skl.KFold(4)
+    found = cross_val_predict(model, X, y, cv=folds, method="decision_function", params={"sample_weight": w})
+    for splits, values in ((folds.split(X), found), (each_alone(len(y)), model.loo_decision_function())):
+        for train, test in splits:
+            expected = weak_decisions(K, y, w, 1e10, train, test, intercept=False, coef=penalty == "coef")
+            assert worst(values[test], expected) < 1e-12
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_class_sums_of_weak_axes_under_permutations(weighted, intercept):
+    X, y, w = far_rows(4)
+    model = FISHER("rbf", gamma=0.1, alpha=1e10, fit_intercept=intercept).fit(
+        X, y, sample_weight=w if weighted else None
+    )
+    task = model._fitted_task
+    orders = np.stack([np.random.default_rng(seed).permutation(len(y)) for seed in range(3)])
+    fitted = Fitted(Solver(task.problem), Labelings.of(task, orders))
+    train = np.arange(5, 45)
+    for part in (fitted.solution, fitted.part(train)):
+        found = fitted.moments(part).V
+        for order, V in zip(orders, found, strict=True):
+            alone = Solution(task.problem, part.rows, task.Y[order][part.rows]).moments().V
+            assert np.abs(V - alone).max() < 1e-11 * np.abs(alone).max()

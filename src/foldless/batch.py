@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.moments import KEPT, Moments, nearly_gone
+from foldless.moments import KEPT, SMALL, Moments, nearly_gone
 from foldless.precision import SingularBlockError
 
 ENTRIES = 2**22  # entries of an intermediate array
-SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a difference has few digits, by bytes of a number
 MODEST = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which terms may be added up without losing more than that
 
 
@@ -114,19 +113,39 @@ class Batch:
         """
         model, t = self.model, self.Y.shape[1]
         F, terms = (np.empty((len(sets), t, len(columns)), self.Y.dtype) for _ in range(2))
-        A, n_sites = model.site_A[:, columns], len(model.site_A)
-        for batch in gen_batches(len(sets), max(1, ENTRIES // (n_sites * 2 * t))):
-            members = self.members[sets[batch]]
-            sites, k = model.own_sites(members), len(members)
-            T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n_sites)
-            np.put_along_axis(T, np.broadcast_to(sites[:, None, :], (k, t, sites.shape[1])), 0.0, axis=2)
-            C = model.precision.columns(sites.ravel()).T.reshape(k, -1, n_sites)
-            E = self.E[sets[batch]][:, :, columns]
-            F[batch] = T @ A - (T @ C.transpose(0, 2, 1)) @ E
-            terms[batch] = np.abs(T) @ np.abs(A) + (np.abs(T) @ np.abs(C).transpose(0, 2, 1)) @ np.abs(E)
+        for batch, T, A in self._coefficients(sets, columns):
+            F[batch], terms[batch] = T @ A, np.abs(T) @ np.abs(A)
         shown = slice(model.problem.Q.shape[1] - model.problem.n_confounds)
         B = self._unpenalised(shown, sets)[:, :, columns]
         return F + model.problem.Q[model.rows[self.members[sets]], shown] @ B, terms
+
+    def _coefficients(self, sets, columns=slice(None)):
+        """Some sets at a time: a slice of them, T (k, t, sites) of their rows, A without each, 0 at its own sites."""
+        model, t = self.model, self.Y.shape[1]
+        whole, n_sites = model.site_A[:, columns], len(model.site_A)
+        for batch in gen_batches(len(sets), max(1, ENTRIES // (n_sites * (2 * t + whole.shape[1])))):
+            members = self.members[sets[batch]]
+            sites, k = model.own_sites(members), len(members)
+            T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n_sites)
+            C = model.precision.columns(sites.ravel()).T.reshape(k, -1, n_sites)
+            A = whole - C.transpose(0, 2, 1) @ self.E[sets[batch]][:, :, columns]
+            np.put_along_axis(A, np.broadcast_to(sites[:, :, None], (*sites.shape, A.shape[2])), 0.0, axis=1)
+            yield batch, T, A
+
+    def _with_sums(self, found):
+        """The class matrices with V of the sets without which all axes are weak."""
+        model, problem = self.model, self.model.problem
+        weak = found.weak(problem.intercept)
+        if problem.more_columns or not weak.any():
+            return found
+        V, size, sets = found.sums.copy(), np.zeros_like(found.U), np.flatnonzero(weak)
+        H, Yt = model.pulled(model.Y), (model.root[self.members] * self.Y).transpose(0, 2, 1)
+        for batch, T, A in self._coefficients(sets):
+            pulled = H - Yt[sets[batch]] @ T
+            V[sets[batch]], size[sets[batch]] = pulled @ A, np.abs(pulled) @ np.abs(A)
+        if problem.intercept:
+            V -= found.mass[:, :, None] * (V.sum(1) / found.mass.sum(1)[:, None])[:, None, :]
+        return found.with_sums(weak, V, size)
 
     def _unpenalised(self, columns, sets=slice(None)):
         """Coefficients of these columns of Q without each set, (k, q, m)."""
@@ -150,9 +169,11 @@ class Batch:
             )
             C = model.Y.T @ model.C - Yt @ model.C[self.members]
             found = Moments(N, U, R, N - U - C @ self._unpenalised(model.problem.confounds))
+        found = self._with_sums(found)
         for number in {*np.flatnonzero(nearly_gone(found, whole, present)), *self._alone}:
             alone = self._alone.get(number) or model.solved_without(self.members[number])
-            for mine, exact in zip(found, alone.moments(), strict=True):
+            exact = alone.moments()
+            for mine, theirs in zip(found, exact._replace(V=exact.sums), strict=True):
                 if mine is not None:
-                    mine[number] = exact
+                    mine[number] = theirs
         return found

@@ -207,6 +207,12 @@ class Fitted:
             if gone.any():
                 alone = model.solved_alone()
                 found.U[gone] = self._class_moments(alone, self._products(alone.Y, alone.A)).U[gone]
+        weak = found.weak(problem.intercept)
+        if weak.any() and not problem.more_columns:
+            H = model.pulled(problem.beyond_unpenalised(model.rows, model.Y)[0]).T
+            full = _with_spared(np.eye(found.mass.shape[1], dtype=H.dtype), labelings.spared)
+            V, size = self._products(H, model.site_A), self._products(np.abs(H), np.abs(model.site_A))
+            found = found.with_sums(weak, full @ V @ full.T, np.abs(full) @ size @ np.abs(full).T)
         if not problem.n_confounds:
             return found
         N, U = found.N, found.U

@@ -29,9 +29,10 @@ from copy import copy
 from functools import cached_property
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from foldless._array import NotPositiveDefiniteError, product, require_memory, right_solve
-from foldless.batch import Batch, adds_up, few_digits, takes_nearly_all
+from foldless.batch import ENTRIES, Batch, adds_up, few_digits, takes_nearly_all
 from foldless.moments import Moments, nearly_gone
 from foldless.precision import Explicit, Growing, LowRank, Precision, SingularBlockError
 from foldless.problem import EachAlpha, Problem
@@ -45,6 +46,7 @@ class Model:
     Y: np.ndarray
     A: np.ndarray
     B: np.ndarray
+    site_A: np.ndarray  # A at every site
     choice: str  # how P is held, and why
 
     @property
@@ -118,6 +120,13 @@ class Model:
             return K * self.root.T
         return np.hstack([np.zeros_like(K), K]) if problem.drops_basis else K @ problem.basis_functions(self.rows).T
 
+    def pulled(self, Z):
+        """Z' W^1/2 T of the training rows (m, sites) for whitened Z (n, m)."""
+        H = np.zeros((Z.shape[1], len(self.site_A)), Z.dtype)
+        for batch in gen_batches(len(Z), max(1, ENTRIES // len(self.site_A))):
+            H += (self.root[batch] * Z[batch]).T @ self.functionals(self.rows[batch])
+        return H
+
     def expansion(self):
         """(basis rows, beta): f(x) = k(x, basis)' beta + q(x)' B."""
         return self.problem.basis_rows(self.rows), self._beta
@@ -169,7 +178,19 @@ class Model:
 
     def moments(self):
         """N = Y' Y and U = alpha Y' A = N - Y' F, with confounds R and V, each (m, m)."""
+        return self._with_sums(self._differences())
+
+    def _differences(self):
+        """The class matrices with V as a difference, however few digits it has."""
         return self._moments(self.Y.T @ self.Y, self.problem.alpha * (self.Y.T @ self.A))
+
+    def _with_sums(self, found):
+        """The class matrices with V where all axes are weak."""
+        weak = found.weak(self.problem.intercept)
+        if self.problem.more_columns or not weak:
+            return found
+        H = self.pulled(self.problem.beyond_unpenalised(self.rows, self.Y)[0])
+        return found.with_sums(weak, H @ self.site_A, np.abs(H) @ np.abs(self.site_A))
 
     # -- confounds -------------------------------------------------------------------------------------------------
 
@@ -281,7 +302,7 @@ class Solution(Model):
         return self.precision.G[columns]
 
     @property
-    def site_A(self):
+    def site_A(self):  # type: ignore[override]
         """A at every site."""
         return self.joint_A if self.problem.drops_basis else self.A
 
@@ -375,7 +396,7 @@ class Part(Model):
         return self.whole.precision.columns(self.sites)
 
     @cached_property
-    def site_A(self):
+    def site_A(self):  # type: ignore[override]
         """Coefficients at every site of the training part: A - P_,te E_te."""
         if self.E.shape[1] < len(self.sites) and "_columns" not in vars(self):
             E = np.zeros_like(self.whole.site_A)
@@ -464,7 +485,8 @@ class Part(Model):
         PY = self.whole.precision.block_times(self.sites, padded)
         found = self._moments(N, self.problem.alpha * (inner - (A - PY).T @ self.E))
         # Without nearly all of a class these differences have no digits left.
-        return self.solved_alone().moments() if nearly_gone(found, self.whole.moments(), present) else found
+        gone = nearly_gone(found, self.whole._differences(), present)
+        return self.solved_alone().moments() if gone else self._with_sums(found)
 
     def solved_alone(self):
         """The training part as a solution by a factorisation of its own."""

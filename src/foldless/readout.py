@@ -12,11 +12,12 @@ diagonal of class masses and U = N - Y' W F. Kernel Fisher discriminants are opt
     z = F Theta D,   D = diag( 1 / sqrt(a2 (1 - a2)) ),   centroids = N^-1 V Theta D,   V = N - U
     decision_k = -nu/2 |z - centroid_k|^2 + log prior_k,   nu = sum of the masses
 
-The scores z equal those of the eigenproblem (S_b, S_w + alpha I) in feature space, scaled to W' (S_w + alpha I) W =
-I. (The paper prints D as the square root instead of its inverse and leaves the masses N out.) 1 - a2 is an
-eigenvalue, never a difference. Without an intercept the scatter is taken about the origin and no constant is removed.
-With confounds the scatters are those of what the confounds leave unexplained: R of ``foldless.moments`` takes the place
-of N in the eigenproblem, and the centroids are means of the scores without the confounds' part.
+The scores z equal those of the eigenproblem (S_b, S_w + alpha I) in feature space, scaled to W' (S_w + alpha I) W = I.
+(The paper prints D as the square root instead of its inverse and leaves the masses N out.) 1 - a2 is an eigenvalue,
+never a difference; where all axes are weak and V is given, a2 is one. Without an intercept the scatter is taken about
+the origin and no constant is removed. With confounds the scatters are those of what the confounds leave unexplained: R
+of ``foldless.moments`` takes the place of N in the eigenproblem, and the centroids are means of the scores without the
+confounds' part.
 
 Up to -nu/2 |z|^2, which all classes share, decisions are affine in the fits (``affine``); that is enough for labels.
 
@@ -34,6 +35,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
+
+from foldless.moments import SMALL
 
 THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
 
@@ -195,6 +198,8 @@ class Discriminant:
         rest, V = np.linalg.eigh(T)
         rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
         a2 = 1.0 - rest
+        if moments.R is None and moments.V is not None:
+            a2, V = self._weak_axes(a2, V, scale[..., :, None] * moments.V * scale[..., None, :], basis)
         D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
         Theta = scale[..., :, None] * (basis @ V)
         Theta = Theta * _signs(Theta)
@@ -205,6 +210,12 @@ class Discriminant:
             centroids = scale[..., :, None] ** 2 * (moments.V @ scalings)
         k = self.n_components or rest.shape[-1]
         return scalings[..., :k], centroids[..., :k], a2[..., :k]
+
+    def _weak_axes(self, a2, vectors, V, basis):
+        """a2 and the vectors, from V where all axes are weak: a2 is an eigenvalue there, not a difference."""
+        values, own = np.linalg.eigh(np.swapaxes(basis, -1, -2) @ (V + np.swapaxes(V, -1, -2)) / 2 @ basis)
+        weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
+        return np.where(weak, values[..., ::-1], a2), np.where(weak[..., None], own[..., ::-1], vectors)
 
 
 def combine(slope_0, fits_0, slope_1, fits_1, offset):

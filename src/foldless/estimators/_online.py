@@ -247,7 +247,7 @@ class OnlineMachine(KernelMachine):
         """The arrays that decisions are made of."""
         arrays = {"dual": self._dual, "offset": np.atleast_1d(self._offset), "confounds": self._confound_B}
         arrays |= {"cut": np.atleast_1d(self._rule.cut), "weights": self._weights}
-        arrays |= dict(zip("NURV", self._rule.moments or (), strict=False))
+        arrays |= dict(zip("NUR", self._rule.moments or (), strict=False))
         return {name: array for name, array in arrays.items() if array is not None}
 
 
