@@ -55,7 +55,8 @@ class Moments(NamedTuple):
     def with_sums(self, weak, V, size):
         """V put in where axes are weak, unless it rounds more than N - U does: it adds up terms of this size."""
         mass = self.mass
-        fine = (size <= np.sqrt(mass[..., :, None] * mass[..., None, :])).all((-1, -2))
+        limit = np.sqrt(mass[..., :, None] * mass[..., None, :])
+        fine = ((size <= limit) | (limit == 0)).all((-1, -2))
         return self._replace(V=np.where((weak & fine)[..., None, None], V, self.sums))
 
 
