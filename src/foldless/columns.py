@@ -22,7 +22,7 @@ from foldless.holdout import Part, Solution
 from foldless.kernels import Linear
 from foldless.moments import Moments, nearly_gone
 from foldless.precision import LowRank
-from foldless.readout import OneAgainstAll, combine, settle
+from foldless.readout import OneAgainstAll, combine, settle, tie_best
 from foldless.task import Task
 
 
@@ -152,7 +152,10 @@ class Fitted:
     def _against_all(self, fits):
         """Decisions (b, k, t) one against all."""
         D = against_all(self.labelings.classes(fits))
-        return settle(D, 1.0) if D.shape[1] == 1 and self.labelings.task.readout.centred else D
+        centred = self.labelings.task.readout.centred
+        if D.shape[1] > 1:
+            return tie_best(D, 1, float(centred))
+        return settle(D, 1.0) if centred else D
 
     @cached_property
     def _mass(self):

@@ -70,6 +70,13 @@ def settle(decision, size):
     return decision
 
 
+def tie_best(decisions, axis, size):
+    """Decisions with those that rounding alone tells from the largest of a row made equal to it."""
+    best = decisions.max(axis, keepdims=True)
+    close = best - decisions <= 16 * np.finfo(decisions.dtype).eps * np.maximum(np.abs(best), size)
+    return np.where(close, best, decisions)
+
+
 def indicator(codes, n_classes, dtype):
     """Y with a one in the column of each row's class."""
     Y = np.zeros((len(codes), n_classes), dtype)
@@ -112,7 +119,7 @@ class OneAgainstAll:
     def scores(self, fits, moments=None):
         """(..., n_classes), or (...,) for two classes."""
         if self.n_classes > 2:
-            return fits
+            return tie_best(fits, -1, float(self.centred))
         return settle(fits[..., 0].copy(), 1.0) if self.centred else fits[..., 0]
 
     def affine(self, moments=None):
