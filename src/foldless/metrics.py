@@ -21,12 +21,16 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 
 def chosen(D):
-    """Class numbers (b, t) of the decisions: by sign for two classes, else the first of the largest."""
+    """Class numbers (b, t) of the decisions: by sign for two classes, else the first of the largest.
+
+    Decisions that differ from the largest by rounding only are as large.
+    """
     if D.shape[1] == 1:
         return (D[:, 0] > 0).astype(np.intp)
     best, which = D[:, 0].copy(), np.zeros(D[:, 0].shape, np.intp)
+    rounding = 16 * np.finfo(D.dtype).eps * np.abs(D.max(1))
     for k in range(1, D.shape[1]):  # a few passes over contiguous rows; argmax along a short axis is slow
-        better = D[:, k] > best
+        better = D[:, k] > best + rounding
         np.copyto(best, D[:, k], where=better)
         which[better] = k
     return which
