@@ -115,6 +115,8 @@ def search(rng, s, judge):
         cv = ", cv=cv"
     repeats = any(len(np.unique(train)) < len(train) for train, _ in splits)
     judge.label += ", training rows repeat" if repeats else ""
+    if not repeats:  # tells whether a refusal has good reason
+        model.refit(model.problem(d, alpha=min(grid["alpha"]), kernel=model.kernel), d, splits[0][0])
     try:
         s.run(f"FoldlessSearchCV({model.text}, grid, criterion={name!r}{cv}).fit(X, y{given}{groups})", "search")
     except LibraryError as error:

@@ -81,20 +81,17 @@ def roc_auc_in_trapezoids(D, codes):
     return scores
 
 
-def _differences(A, B, size):
-    """A - B, and 0 where rounding of values of this size alone can have made the difference."""
+def _differences(A, B):
+    """A - B along the last axis, all 0 where rounding of values of the size of A can have made all of them."""
     gap = A - B
-    gap[np.abs(gap) <= 16 * np.finfo(gap.dtype).eps * size] = 0.0
+    rounding = 16 * np.finfo(gap.dtype).eps * np.abs(A).max(2)
+    gap[np.abs(gap).max(2) <= rounding] = 0.0
     return gap
-
-
-def _size(values):
-    return np.abs(values).max(2, keepdims=True)
 
 
 def r2(D, T):
     """Coefficient of determination, averaged over outputs; of constant values 1 if they are met, else 0."""
-    residual = np.square(_differences(T, D, _size(T))).sum(2)
+    residual = np.square(_differences(T, D)).sum(2)
     total = np.square(T - T.mean(2, keepdims=True)).sum(2)
     constant = total == 0
     ratio = np.divide(residual, total, out=(residual > 0).astype(residual.dtype), where=~constant)
@@ -103,12 +100,12 @@ def r2(D, T):
 
 def neg_mean_squared_error(D, T):
     """Minus the mean squared error, averaged over outputs."""
-    return -np.square(_differences(T, D, _size(T))).mean(2).mean(1)
+    return -np.square(_differences(T, D)).mean(2).mean(1)
 
 
 def correlation(D, T):
     """Pearson's correlation of predictions and values, averaged over outputs; 0 where one is constant."""
-    D, T = (_differences(each, each.mean(2, keepdims=True), _size(each)) for each in (D, T))
+    D, T = _differences(D, D.mean(2, keepdims=True)), T - T.mean(2, keepdims=True)
     size = np.sqrt(np.square(D).sum(2) * np.square(T).sum(2))
     return np.divide((D * T).sum(2), size, out=np.zeros_like(size), where=size > 0).mean(1)
 
