@@ -77,9 +77,11 @@ class Batch:
         if model.problem.n_confounds:
             confounds = model.problem.confounds
             F -= model.problem.Q[model.rows[self.members], confounds] @ self._unpenalised(confounds)
-        lost = few_digits(F, model.size).any(1)
-        if t > 1:
-            lost |= few_digits(np.ptp(F, axis=1), model.size)
+        lost, alike = few_digits(F[:, 0], model.size), t > 1
+        for row in range(1, t):  # sets are many and small
+            lost |= few_digits(F[:, row], model.size)
+            alike &= few_digits(F[:, row] - F[:, 0], model.size)
+        lost |= alike
         if lost.any():
             sets, columns = np.flatnonzero(lost.any(1)), np.flatnonzero(lost.any(0))
             found, terms = self._from_coefficients(sets, columns)

@@ -112,7 +112,7 @@ class Fitted:
     def only(self, chosen):
         """The same for some of the labelings."""
         other, width = copy(self), self.labelings.width
-        for name in ("_mass", "_form"):
+        for name in ("_mass", "_form", "_whole_moments"):
             vars(other).pop(name, None)
         other.labelings = self.labelings.only(chosen)
         columns = (np.arange(len(self.labelings))[chosen][:, None] * width + np.arange(width)).ravel()
@@ -192,13 +192,18 @@ class Fitted:
         full = _with_spared(identity, spared)
         return Moments(mass[:, :, None] * identity, self.solver.problem.alpha * (full @ products @ full.T))
 
+    @cached_property
+    def _whole_moments(self):
+        """N and U (b, c, c) of all rows."""
+        return self._class_moments(self.solution, self._form)
+
     def moments(self, model):
         """Class matrices (b, c, c) of the training part."""
         labelings, problem = self.labelings, self.solver.problem
         if not labelings.task.readout.needs_axes:
             N = self.masses(model)[:, :, None] * np.eye(labelings.task.n_classes, dtype=self.solution.Y.dtype)
             return Moments(N, np.zeros_like(N))  # masses are all that is asked for
-        whole = self._class_moments(self.solution, self._form)
+        whole = self._whole_moments
         if model is self.solution:
             found = whole
         elif not isinstance(model, Part):  # solved by itself

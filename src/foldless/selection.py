@@ -139,18 +139,21 @@ class Selection:
     def path(self, problem, alphas):
         """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the least."""
         path = problem.path(self.rows)
-        models = (Solution(problem.at(alpha=a), self.rows, self.Y, path.at(a)) for a in alphas)
+
+        def model(alpha):
+            return Solution(problem.at(alpha=alpha), self.rows, self.Y, path.at(alpha))
+
         if self.criterion.whole:
-            outputs = [self.scores(model) for model in models]
+            outputs = [self.scores(model(alpha)) for alpha in alphas]
             losses = np.array([self.errors(scores) for scores in outputs])
             return losses, outputs[least(losses.sum(1), alphas)]
         if self.folds is None:
             E = loo_path(problem, self.rows, self.T, alphas, path)
-            fits = self._restored(self.T - E, models)
+            fits = self._restored(self.T - E, alphas, model)
         elif self.criterion.ranks:
-            fits = [heldout_fits(model, self.folds) for model in models]
+            fits = [heldout_fits(model(alpha), self.folds) for alpha in alphas]
         else:
-            E = [residuals(model, self.folds) for model in models]
+            E = [residuals(model(alpha), self.folds) for alpha in alphas]
             fits = [self.targets - each for each in E]
         if self.criterion.ranks:
             losses = np.array([self.losses_of_fits(F) for F in fits])
@@ -158,13 +161,13 @@ class Selection:
             losses = np.array([self.losses(each)[0] for each in E])
         return losses, fits[least(losses.sum(1), alphas)]
 
-    def _restored(self, F, models):
+    def _restored(self, F, alphas, model):
         """Leave-one-out fits (n_alphas, n, m); of alphas at which some have lost their digits, those of the model."""
         if self.criterion.ranks:
             size = np.abs(self.T).max(0, initial=0.0)
-            for fits, model in zip(F, models, strict=True):
+            for fits, alpha in zip(F, alphas, strict=True):
                 if few_digits(fits, size).any():
-                    fits[:] = heldout_fits(model, None)
+                    fits[:] = heldout_fits(model(alpha), None)
         return F
 
 

@@ -40,6 +40,9 @@ def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
     Reflections would leave errors of the size eps in every row, and the rows of tiny weights are smaller than that:
     Qo is Q R^-1 instead, twice, as the first division leaves its columns not quite orthogonal.
     """
+    if Q.shape[1] == 1:
+        R = np.linalg.norm(Q, axis=0, keepdims=True)
+        return Q / R, R
     R = np.eye(Q.shape[1], dtype=Q.dtype)
     for _ in range(min(2, Q.shape[1])):
         step = np.asarray(np.linalg.qr(Q, mode="r"))
