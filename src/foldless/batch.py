@@ -115,14 +115,17 @@ class Batch:
         """
         model, t = self.model, self.Y.shape[1]
         F, terms = (np.empty((len(sets), t, len(columns)), self.Y.dtype) for _ in range(2))
-        for batch, T, A in self._coefficients(sets, columns):
-            F[batch], terms[batch] = T @ A, np.abs(T) @ np.abs(A)
+        for batch, T, A, size in self._coefficients(sets, columns):
+            F[batch], terms[batch] = T @ A, np.abs(T) @ size
         shown = slice(model.problem.Q.shape[1] - model.problem.n_confounds)
         B = self._unpenalised(shown, sets)[:, :, columns]
         return F + model.problem.Q[model.rows[self.members[sets]], shown] @ B, terms
 
     def _coefficients(self, sets, columns=slice(None)):
-        """Some sets at a time: a slice of them, T (k, t, sites) of their rows, A without each, 0 at its own sites."""
+        """Some sets at a time: a slice of them, T (k, t, sites) of their rows, A without each, and its terms in size.
+
+        Both are 0 at the sites of the set.
+        """
         model, t = self.model, self.Y.shape[1]
         whole, n_sites = model.site_A[:, columns], len(model.site_A)
         for batch in gen_batches(len(sets), max(1, ENTRIES // (n_sites * (2 * t + whole.shape[1])))):
@@ -130,9 +133,11 @@ class Batch:
             sites, k = model.own_sites(members), len(members)
             T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n_sites)
             C = model.precision.columns(sites.ravel()).T.reshape(k, -1, n_sites)
-            A = whole - C.transpose(0, 2, 1) @ self.E[sets[batch]][:, :, columns]
-            np.put_along_axis(A, np.broadcast_to(sites[:, :, None], (*sites.shape, A.shape[2])), 0.0, axis=1)
-            yield batch, T, A
+            C, E = C.transpose(0, 2, 1), self.E[sets[batch]][:, :, columns]
+            A, size = whole - C @ E, np.abs(whole) + np.abs(C) @ np.abs(E)
+            for each in (A, size):
+                np.put_along_axis(each, np.broadcast_to(sites[:, :, None], (*sites.shape, A.shape[2])), 0.0, axis=1)
+            yield batch, T, A, size
 
     def _with_sums(self, found):
         """The class matrices with V of the sets without which all axes are weak."""
@@ -142,7 +147,7 @@ class Batch:
             return found
         V, size, sets = found.sums.copy(), np.zeros_like(found.U), np.flatnonzero(weak)
         H, Yt = model.pulled(model.Y), (model.root[self.members] * self.Y).transpose(0, 2, 1)
-        for batch, T, A in self._coefficients(sets):
+        for batch, T, A, _ in self._coefficients(sets):
             pulled = H - Yt[sets[batch]] @ T
             V[sets[batch]], size[sets[batch]] = pulled @ A, np.abs(pulled) @ np.abs(A)
         if problem.intercept:

@@ -35,7 +35,14 @@ def residuals(solution, folds):
     """
     if folds is None:
         return solution.loo().E[:, 0] / solution.root
-    return np.concatenate([Part(solution, te).E[: len(te)] / solution.root[te] for te in folds])
+    return np.concatenate([_residual(solution, te) for te in folds])
+
+
+def _residual(solution, te):
+    part = solution.without(te)
+    if isinstance(part, Part):
+        return part.E[: len(te)] / solution.root[te]
+    return solution.Y[te] / solution.root[te] - part.fits(solution.rows[te])  # solved by itself
 
 
 def value_and_gradient(problem, rows, Y, folds, loss):

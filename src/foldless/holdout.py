@@ -107,10 +107,12 @@ class Model:
 
     def terms(self, at):
         """Sizes of what adds up to the kernel's part of the fits at the rows ``at``, (len(at), m)."""
-        if self.weights is not None:
-            return np.abs(self.problem.features(at)) @ np.abs(self.weights)
-        basis, beta = self.expansion()
-        return np.abs(self.problem.gram(at, basis)) @ np.abs(beta)
+        return np.abs(self.functionals(at)) @ self._site_sizes
+
+    @property
+    def _site_sizes(self):
+        """Sizes of what adds up to A at every site."""
+        return np.abs(self.site_A)
 
     def functionals(self, at):
         """T (len(at), sites) with f(x) = T(x) A + q(x)' B for the coefficients A of all sites."""
@@ -381,7 +383,7 @@ class Part(Model):
     def only(self, columns):
         """The same model of some of the targets."""
         other = copy(self)
-        for name in ("Y", "B", "site_A", "weights", "unexplained"):
+        for name in ("Y", "B", "site_A", "_taken", "weights", "unexplained"):
             vars(other).pop(name, None)
         other.whole, other.E = self.whole.only(columns), self.E[:, columns]
         return other
@@ -396,15 +398,24 @@ class Part(Model):
         return self.whole.precision.columns(self.sites)
 
     @cached_property
-    def site_A(self):  # type: ignore[override]
-        """Coefficients at every site of the training part: A - P_,te E_te."""
+    def _taken(self):
+        """P_,te E_te at every site of the training part."""
         if self.E.shape[1] < len(self.sites) and "_columns" not in vars(self):
             E = np.zeros_like(self.whole.site_A)
             E[self.sites] = self.E
             taken = self.whole.precision.apply(E)
         else:
             taken = product(self._columns, self.E)
-        return (self.whole.site_A - taken)[self.whole.sites(self.kept)]
+        return taken[self.whole.sites(self.kept)]
+
+    @cached_property
+    def site_A(self):  # type: ignore[override]
+        """Coefficients at every site of the training part: A - P_,te E_te."""
+        return self.whole.site_A[self.whole.sites(self.kept)] - self._taken
+
+    @property
+    def _site_sizes(self):
+        return np.abs(self.whole.site_A[self.whole.sites(self.kept)]) + np.abs(self._taken)
 
     @property
     def A(self):  # type: ignore[override]
