@@ -51,7 +51,7 @@ def r2(fits, Y):
     """Value and tolerance of the coefficient of determination; infinite for constant values."""
     gap, t = fits.values - Y, np.asarray(fits.tolerance, LD)
     total = ((Y - Y.mean(0)) ** 2).sum(0)
-    if np.any(total <= (1e-6 * np.abs(Y).max()) ** 2 * len(Y)):  # nothing but the spacing of the numbers in Y
+    if np.any(total <= (1e-14 * np.abs(Y).max()) ** 2 * len(Y)):
         return LD(0), np.inf
     values = 1 - (gap * gap).sum(0) / total
     lost = 8 * np.finfo(float).eps * np.abs(Y).max(0) * np.sqrt(len(Y) / total)  # of the spread of Y

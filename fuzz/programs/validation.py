@@ -115,7 +115,8 @@ def score_parts(name, parts, splits, d, same=None):
     result = []
     for part, (_, test) in zip(parts, splits, strict=True):
         if d.codes is None:
-            value, tolerance = getattr(scores, name)(Fits(*columns(part)), d.Y[test])
+            given = np.asarray(d.y, LD).reshape(d.n, -1)  # scores see y as it is, not in the type of X
+            value, tolerance = getattr(scores, name)(Fits(*columns(part)), given[test])
             result.append((value - tolerance, value + tolerance))
         elif name == "roc_auc":
             result.append(scores.roc_auc(part, d.codes[test], (d.same if same is None else same)[test]))
