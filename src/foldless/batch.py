@@ -93,6 +93,16 @@ class Batch:
         return self._tied(F)
 
     @cached_property
+    def residuals(self):
+        """What held-out fits, confounds included, leave of the targets, (k, t, m) in their units."""
+        model, rows = self.model, self.model.rows[self.members]
+        E = self.E[:, : self.Y.shape[1]] / model.root[self.members]
+        for number, alone in self._alone.items():
+            C = model.problem.Q[rows[number], model.problem.confounds] @ alone.confound_B
+            E[number] = self.Y[number] / model.root[self.members[number]] - alone.evaluated(rows[number]) - C
+        return E
+
+    @cached_property
     def _alone(self):
         """Models of the sets that P cannot leave out, by number of the set."""
         sets = takes_nearly_all(self.model, self.members)

@@ -34,7 +34,7 @@ def residuals(solution, folds):
     ``folds`` is a list of positions in ``solution.rows``, each left out together, or None: every row alone.
     """
     if folds is None:
-        return solution.loo().E[:, 0] / solution.root
+        return solution.loo().residuals[:, 0]
     return np.concatenate([_residual(solution, te) for te in folds])
 
 

@@ -532,7 +532,7 @@ def loo_path(problem, rows, Y, alphas, path=None):
     path = problem.path(rows) if path is None else path
     if isinstance(path, EachAlpha):
         solutions = (Solution(problem.at(alpha=alpha), rows, Y, path.at(alpha)) for alpha in alphas)
-        return np.stack([each.loo().E[:, 0] / each.root for each in solutions])
+        return np.stack([each.loo().residuals[:, 0] for each in solutions])
     root = problem.root_w[rows][:, None]
     Y = np.ascontiguousarray(problem.beyond_unpenalised(rows, root * Y)[0])
     if not problem.drops_basis:

@@ -136,7 +136,9 @@ def _refined(problem, joint, A, B, targets, tolerance):
     """
     root = problem.root_w[problem.active][:, None]
     n, unit, least = len(root), joint.unit, np.finfo(A.dtype).tiny
-    size = max(np.abs(targets[:n] / root).max(initial=0.0), least)
+    # Of targets far from zero, what their own spread is worth.
+    spread = np.abs(problem.beyond_unpenalised(problem.active, targets[:n])[0] / root).max(initial=0.0)
+    size = max(spread, 1e-6 * np.abs(targets[:n] / root).max(initial=0.0), least)
 
     def relative(r):  # a residual of basis functions counts by what it does to those of rows
         functions = unit * problem.alpha**0.5 * np.abs(r[n:]).max(initial=0.0)
