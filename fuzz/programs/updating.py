@@ -117,6 +117,7 @@ class Stream:
             return
         fits = refit.at(rows)
         size = np.maximum(np.abs(problem.Y - refit.middle).max(0), np.abs(fits.values - refit.middle))
+        size = np.maximum(size, 8 * np.finfo(problem.dtype).eps * np.abs(problem.Y).max(0))  # spacing of constant y
         tolerance = 10 * max(refit.relative, 1.0) * refit.reach(rows)[:, None] * size
         expected = fits.values if found.ndim == 2 else fits.values[:, 0]
         tolerance = tolerance if found.ndim == 2 else tolerance[:, 0]
