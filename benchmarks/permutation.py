@@ -202,7 +202,7 @@ def against_rlscore(n, repeats):
 
     def peer():
         learner = RLS(X, Y, regparam=ALPHA, kernel="GaussianKernel", gamma=GAMMA)
-        return [learner.holdout(test).reshape(len(test), -1, 5).argmax(2) for _, test in options["cv"]]
+        return [learner.training_parts(test).reshape(len(test), -1, 5).argmax(2) for _, test in options["cv"]]
 
     estimator = LSSVC(gamma=GAMMA, alpha=ALPHA)
     times = best_times(

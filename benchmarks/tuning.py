@@ -21,10 +21,10 @@ from threadpoolctl import threadpool_limits
 
 from common import at_least, at_most, best_time, best_times, markdown, parser, peak_arrays, report, summary, timed
 from foldless import LSSVC, FoldlessSearchCV
-from foldless.gradient import value_and_gradient
+from foldless.heldout.gradient import value_and_gradient
+from foldless.heldout.problem import Problem
 from foldless.kernels import RBF
 from foldless.model_selection import nested_cross_validate
-from foldless.problem import Problem
 
 THREADS = (1, 2)
 ALPHAS, GAMMAS = np.logspace(-4, 2, 20), np.logspace(-3, 0, 10)

@@ -72,7 +72,7 @@ def cross_validated(search, X, y):
 
 
 def official(X, y, X_test, y_test):
-    """Tuned and trained on the training part, scored on the test part; each part permutes its own labels."""
+    """BatchedGrid and trained on the training part, scored on the test part; each part permutes its own labels."""
     part = np.repeat([0, 1], [len(y), len(y_test)])
     split = [(np.flatnonzero(part == 0), np.flatnonzero(part == 1))]
     options = {"cv": split, "strata": part, "n_permutations": N_PERMUTATIONS}

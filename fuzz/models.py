@@ -9,7 +9,7 @@ from fuzz.data import Data, pick
 from fuzz.discriminants import Discriminant
 from fuzz.oracles import LD, Problem, Refit, kernel_matrix, kernel_rounding
 
-OWN = {"LSSVR": False, "LSSVC": True, "KernelFisherDiscriminant": True}
+FOLDLESS_ESTIMATORS = {"LSSVR": False, "LSSVC": True, "KernelFisherDiscriminant": True}
 THEIRS = {"Ridge": False, "RidgeClassifier": True, "KernelRidge": False}
 
 
@@ -25,7 +25,7 @@ class Model:
     @property
     def classifies(self):
         """Whether y holds labels."""
-        return {**OWN, **THEIRS}[self.name]
+        return {**FOLDLESS_ESTIMATORS, **THEIRS}[self.name]
 
     @property
     def text(self):

@@ -17,8 +17,11 @@ from sklearn.model_selection import (
 )
 
 from foldless import kernels
-from foldless.precision import Factored, Growing, LowRank, Spectrum
-from foldless.problem import Problem
+from foldless.heldout.problem import Problem
+from foldless.precision.factored import Factored
+from foldless.precision.growing import Growing
+from foldless.precision.lowrank import LowRank
+from foldless.precision.spectral import Spectrum
 
 RTOL = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 2e-3}
 
@@ -143,9 +146,9 @@ def holders(S, Q, alpha):
     factored = Factored(S.copy(), Q, alpha)
     return {
         "factored": factored,
-        "spectral": Spectrum(S.copy(), Q).at(alpha),
+        "spectral": Spectrum(S.copy(), Q).with_alpha(alpha),
         "low rank": LowRank(Phi, Q, alpha),
-        "low rank, alpha moved": LowRank(Phi, Q, alpha * 7).at(alpha),
+        "low rank, alpha moved": LowRank(Phi, Q, alpha * 7).with_alpha(alpha),
         "explicit": Factored(S.copy(), Q, alpha).explicit(),
         "growing": grown(S, Q, alpha),
     }

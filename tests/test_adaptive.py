@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from foldless import AdaptiveKDA, reference
 from foldless.estimators import _adaptive
 from foldless.kernels import resolve
-from foldless.minimum_norm import MinimumNorm, RankError, pseudo_solve
+from foldless.online.minimum_norm import MinimumNorm, RankError, pseudo_solve
 
 EPS = np.finfo(float).eps
 RNG = np.random.default_rng(3)

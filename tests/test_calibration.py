@@ -10,7 +10,7 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
 
 from foldless import LSSVC, KernelFisherDiscriminant
-from foldless.calibration import fit_calibration
+from foldless.readout.calibration import fit_calibration
 
 
 def scored(n, c, seed=0, noise=1.0):

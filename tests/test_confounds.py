@@ -24,14 +24,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-import foldless.task
+import foldless.readout.task
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, kernels, reference
 from foldless import model_selection as fl
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.holdout import Part
-from foldless.problem import Problem
-from foldless.readout import Discriminant, indicator
-from foldless.splits import Holdout
+from foldless.heldout.parts import TrainingParts
+from foldless.heldout.problem import Problem
+from foldless.heldout.solution import Part
+from foldless.readout.codings import indicator
+from foldless.readout.discriminant import Discriminant
 
 # -- the algebra, against the oracle -----------------------------------------------------------------------------------
 
@@ -90,7 +91,7 @@ def assert_matrices(moments, expected, k=slice(None)):
 @tables
 @both_ways
 def test_fits_and_class_matrices_of_any_training_part(case, way):
-    holdout = Holdout(problem_of(case), labels_of(case), way=way)
+    holdout = TrainingParts(problem_of(case), labels_of(case), way=way)
     everything = np.arange(case.shape[0])
     for train, test in odd_splits(case.shape[0]):
         model = holdout.part(train)
@@ -103,7 +104,7 @@ def test_fits_and_class_matrices_of_any_training_part(case, way):
 
 @tables
 def test_kept_in_the_score_they_are_columns_like_any_other(case):
-    holdout = Holdout(problem_of(case, in_score=True), labels_of(case), way="part")
+    holdout = TrainingParts(problem_of(case, in_score=True), labels_of(case), way="part")
     train, test = odd_splits(case.shape[0])[2]
     part = holdout.part(train)
     assert_close(part.fits(test), oracle(case, train, test, n_confounds=0))
@@ -113,7 +114,7 @@ def test_kept_in_the_score_they_are_columns_like_any_other(case):
 @tables
 @both_ways
 def test_leave_one_out_of_all_rows_and_inside_a_training_part(case, way):
-    holdout = Holdout(problem_of(case), labels_of(case), nested=True, way=way)
+    holdout = TrainingParts(problem_of(case), labels_of(case), nested=True, way=way)
     train = odd_splits(case.shape[0])[3][0]
     for model, rows in ((holdout.whole, np.arange(case.shape[0])), (holdout.part(train), train)):
         loo = model.loo()
@@ -125,7 +126,7 @@ def test_leave_one_out_of_all_rows_and_inside_a_training_part(case, way):
 
 @tables
 def test_pairs_left_out_together(case):
-    whole = Holdout(problem_of(case), labels_of(case)).whole
+    whole = TrainingParts(problem_of(case), labels_of(case)).whole
     pairs = np.array([[0, 1], [5, 2], [7, 13]])
     batch = whole.batch(pairs)
     fits = batch.fits
@@ -140,7 +141,7 @@ def test_leave_one_out_models_at_new_points(case):
     """Zeros in the place of the confounds leave their part out of all n models."""
     n = case.shape[0] - 5
     old, new = np.arange(n), np.arange(n, n + 5)
-    whole = Holdout(problem_of(case).subset(old), labels_of(case)[old]).whole
+    whole = TrainingParts(problem_of(case).subset(old), labels_of(case)[old]).whole
     Q = np.hstack([case.Q, columns(case)])
     w = case.w.copy()
     w[new] = 0.0  # part of the kernel matrix, not of the data
@@ -181,7 +182,7 @@ def test_discriminants_are_those_of_what_the_confounds_leave_unexplained(n_class
     if n_classes == 2:
         decision = decision[:, 1] - decision[:, 0]
     for way in ("part", "solve"):
-        part = Holdout(problem, indicator(codes, n_classes, float), way=way).part(train)
+        part = TrainingParts(problem, indicator(codes, n_classes, float), way=way).part(train)
         moments = part.moments()
         assert_close(readout.scores(part.fits(test), moments), decision)
         scalings, centroids, _ = readout.axes(moments)
@@ -222,7 +223,7 @@ VALUES = X[:, 1] ** 2 + C[:, 0] + RNG.normal(size=N)
 SEVERAL = np.column_stack([VALUES, X[:, 2] + RNG.normal(size=N)])
 
 PENALTIES = {"rkhs": {}, "coef": {"penalty": "coef"}, "no intercept": {"fit_intercept": False}}
-OWN = [
+FOLDLESS_ESTIMATORS = [
     *[pytest.param(LSSVC(gamma=0.1, alpha=0.3, **p), LABELS, id=f"LSSVC {k}") for k, p in PENALTIES.items()],
     *[
         pytest.param(KernelFisherDiscriminant(gamma=0.1, alpha=0.3, **p), LABELS, id=f"KFDA {k}")
@@ -239,14 +240,14 @@ OWN = [
     *[pytest.param(LSSVR(gamma=0.1, alpha=0.3, **p), VALUES, id=f"LSSVR {k}") for k, p in PENALTIES.items()],
     pytest.param(LSSVR("linear"), SEVERAL, id="LSSVR linear, two outputs"),
 ]
-own = pytest.mark.parametrize(("estimator", "y"), OWN)
+own = pytest.mark.parametrize(("estimator", "y"), FOLDLESS_ESTIMATORS)
 weighted = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 
 
 @pytest.fixture(params=["part", "solve"])
 def way(request, monkeypatch):
     """Both ways to the model of a training part, whichever would be cheaper."""
-    monkeypatch.setattr(foldless.task, "Holdout", functools.partial(Holdout, way=request.param))
+    monkeypatch.setattr(foldless.readout.task, "TrainingParts", functools.partial(TrainingParts, way=request.param))
     return request.param
 
 
@@ -577,7 +578,7 @@ def test_what_is_beyond_confounds_is_decoded():
     assert fl.cross_val_score(LSSVC("linear"), features, y, confounds=c).mean() > 0.65
 
 
-@pytest.mark.parametrize(("estimator", "y"), [each for each in OWN if each.values[0].fit_intercept])
+@pytest.mark.parametrize(("estimator", "y"), [each for each in FOLDLESS_ESTIMATORS if each.values[0].fit_intercept])
 def test_a_constant_added_to_a_confound_moves_scores_by_its_coefficient(estimator, y):
     """And not at all where centroids decide, which move along."""
     step = np.array([5.0, 0.0])
@@ -636,14 +637,14 @@ def test_odd_confounds(seed, n, k, kernel, penalty, intercept, shape):
     if np.linalg.matrix_rank(Q[kept] / np.maximum(np.abs(Q[kept]).max(0), 1e-300), tol=1e-9) < Q.shape[1]:
         for way in ("part", "solve"):
             with pytest.raises(ValueError, match=r"confounds: column \d is a linear combination"):
-                Holdout(problem, Y, way=way).part(train)
+                TrainingParts(problem, Y, way=way).part(train)
         return
     options = {"w": w, "Q": Q, "penalty": penalty, "n_confounds": k}
     expected = reference.heldout_fits(kernel.gram(X), Y, train, np.arange(n), 0.5, **options)
     full = reference.heldout_fits(kernel.gram(X), Y, train, np.arange(n), 0.5, **{**options, "n_confounds": 0})
     scale = np.abs(Y).max() + np.abs(expected).max() + np.abs(full).max()
     for way in ("part", "solve"):
-        model = Holdout(problem, Y, way=way).part(train)
+        model = TrainingParts(problem, Y, way=way).part(train)
         assert_close(model.fits(np.arange(n)), expected, scale=scale, rtol=1e-7)
 
 
@@ -784,7 +785,7 @@ def test_bad_confounds_of_new_rows(kind):
 @both_ways
 def test_a_training_part_without_rows_of_a_level(way, monkeypatch):
     """A site whose rows are all held out has no coefficient; rounding must not invent one."""
-    monkeypatch.setattr(foldless.task, "Holdout", functools.partial(Holdout, way=way))
+    monkeypatch.setattr(foldless.readout.task, "TrainingParts", functools.partial(TrainingParts, way=way))
     sites = np.arange(N) // 8
     levels = indicator(sites, 4, float)[:, 1:]
     for in_score in (False, True):

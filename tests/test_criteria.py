@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn import metrics
 
-from foldless import criteria
-from foldless.criteria import CRITERIA, halved, resolve, weights
+from foldless.tuning import criteria
+from foldless.tuning.criteria import CRITERIA, balanced_halves, resolve, weights
 
 COLUMNS = {name: each for name, each in CRITERIA.items() if not each.whole}
 SMOOTH = [name for name, each in COLUMNS.items() if each.smooth]
@@ -69,7 +69,7 @@ FORMULAS = {
 
 
 def loss(name, f, t, w, slope=10.0):
-    return COLUMNS[name].at(slope).function(f, t, w)
+    return COLUMNS[name].with_slope(slope).function(f, t, w)
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_steepness_is_ten_unless_told():
 
 def test_slopes_change_nothing_but_smooth_versions():
     for name in set(COLUMNS) - set(HARD):
-        assert COLUMNS[name].at(3.0) is COLUMNS[name]
+        assert COLUMNS[name].with_slope(3.0) is COLUMNS[name]
 
 
 @weighted_or_not
@@ -311,7 +311,7 @@ def test_auc_sees_only_the_order(drawn):
 @weighted_or_not
 def test_halved_weights_give_both_signs_one_half(weighted):
     _, t, w = problem(13, weighted, leading=(2, 4))
-    both = halved(t, w)
+    both = balanced_halves(t, w)
     assert_close(np.where(t > 0, both, 0).sum(-1), np.full((2, 4), 0.5))
     assert_close(np.where(t < 0, both, 0).sum(-1), np.full((2, 4), 0.5))
     for sign in (1, -1):  # within a class nothing changes
@@ -322,8 +322,8 @@ def test_halved_weights_give_both_signs_one_half(weighted):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_halved_weights_of_one_sign_leave_the_other_half_out(sign):
     w = np.array([0.1, 0.2, 0.7])
-    assert_close(halved(np.full(3, sign), w), w / 2)
-    assert not halved(np.array([1.0, 1.0, -1.0]), np.array([0.5, 0.5, 0.0]))[2]
+    assert_close(balanced_halves(np.full(3, sign), w), w / 2)
+    assert not balanced_halves(np.array([1.0, 1.0, -1.0]), np.array([0.5, 0.5, 0.0]))[2]
 
 
 def test_kinds_of_weights():
@@ -425,7 +425,7 @@ def test_functions_may_belong_to_regressions_and_gradients():
     assert chosen.smooth  # until it turns out otherwise
     assert not chosen.labels
     assert not chosen.whole
-    assert chosen.at(3.0) is chosen
+    assert chosen.with_slope(3.0) is chosen
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import r2_score, roc_auc_score
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.columns import Fitted, Labelings, Solver
-from foldless.holdout import Solution
+from foldless.heldout.solution import Solution
+from foldless.heldout.ties import equal_rows, first_equal
 from foldless.model_selection import (
     cross_val_predict,
     cross_val_score,
@@ -23,8 +23,8 @@ from foldless.model_selection import (
     nested_cross_validate,
     permutation_test_score,
 )
-from foldless.readout import Discriminant
-from foldless.ties import equal_rows, first_equal
+from foldless.permutation.labelings import Fitted, Labelings, Solver
+from foldless.readout.discriminant import Discriminant
 
 FISHER = KernelFisherDiscriminant
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-import foldless._array
+import foldless.linalg.memory
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import cross_val_predict, cross_val_score, cross_validate, leave_pair_out_auc
 from foldless.reference import heldout_fits
@@ -402,7 +402,7 @@ def test_the_alpha_that_the_error_of_an_indefinite_kernel_recommends_works(shape
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 def test_memory_that_will_not_suffice_is_told_before_it_is_asked_for(monkeypatch, kind, penalty, dtype):
     n = 100_000
-    monkeypatch.setattr(foldless._array, "available_memory", lambda: 16 * 2**30)
+    monkeypatch.setattr(foldless.linalg.memory, "available_memory", lambda: 16 * 2**30)
     X, y = np.arange(n, dtype=dtype)[:, None], np.arange(n) % 2
     with pytest.raises(MemoryError) as error:
         kind(gamma=1.0, penalty=penalty).fit(X, y)
@@ -417,20 +417,20 @@ def test_memory_that_will_not_suffice_is_told_before_it_is_asked_for(monkeypatch
 def test_linear_kernels_with_few_features_ask_for_little_memory(monkeypatch, kind):
     X, y = data(kind)
     expected = kind("linear").fit(X, y).loo_predict()
-    monkeypatch.setattr(foldless._array, "available_memory", lambda: N * N * 8 - 1)
+    monkeypatch.setattr(foldless.linalg.memory, "available_memory", lambda: N * N * 8 - 1)
     np.testing.assert_array_equal(kind("linear").fit(X, y).loo_predict(), expected)
 
 
 @EACH
 def test_a_system_that_does_not_tell_its_memory_is_not_asked(monkeypatch, kind):
-    monkeypatch.setattr(foldless._array, "available_memory", lambda: None)
+    monkeypatch.setattr(foldless.linalg.memory, "available_memory", lambda: None)
     kind().fit(*data(kind)).loo_predict()
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS, ids=lambda kind: kind.__name__)
 def test_pairs_of_a_linear_kernel_need_the_whole_of_p_and_say_so(monkeypatch, kind):
     X, y = data(kind)
-    monkeypatch.setattr(foldless._array, "available_memory", lambda: N * N * 8 - 1)
+    monkeypatch.setattr(foldless.linalg.memory, "available_memory", lambda: N * N * 8 - 1)
     with pytest.raises(MemoryError, match=r"GiB are available"):
         leave_pair_out_auc(kind("linear"), X, y)
 
@@ -439,7 +439,7 @@ def test_pairs_of_a_linear_kernel_need_the_whole_of_p_and_say_so(monkeypatch, ki
 def test_leaving_out_basis_functions_needs_four_times_the_memory_and_says_so(monkeypatch, kind):
     X, y = data(kind)
     model = kind(penalty="coef", basis="train").fit(X, y)
-    monkeypatch.setattr(foldless._array, "available_memory", lambda: 2 * N * N * 8)
+    monkeypatch.setattr(foldless.linalg.memory, "available_memory", lambda: 2 * N * N * 8)
     with pytest.raises(MemoryError, match=rf"{2 * N} x {2 * N}.*GiB are available"):
         model.loo_predict()
 
@@ -740,7 +740,7 @@ def too_few_to_calibrate(model, X, y):
 
 def no_memory(model, X, y):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(foldless._array, "available_memory", lambda: 0)
+        patch.setattr(foldless.linalg.memory, "available_memory", lambda: 0)
         target = np.column_stack([y, y]) if isinstance(model, LSSVR) else 1 - y
         model.fit(X[:, 1:], target)
 

@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from cases import assert_close
 
 from foldless import kernels, reference
-from foldless.criteria import CRITERIA
-from foldless.gradient import residuals, value_and_gradient
-from foldless.holdout import Solution
-from foldless.problem import Problem
+from foldless.heldout.gradient import residuals, value_and_gradient
+from foldless.heldout.problem import Problem
+from foldless.heldout.solution import Solution
+from foldless.tuning.criteria import CRITERIA
 
 N, D, M = 15, 3, 2
 STEP = 1e-4  # relative; of five points, which err by STEP^4 and leave the last digits to rounding
@@ -152,7 +152,7 @@ class Setup:
         """{parameter: held-out fits at four settings around each of its values}."""
         kernel, result = KERNELS[self.kernel], {}
         result["alpha"] = [[self.refits(self.alpha * (1 + h), kernel) for h in STEPS]]
-        for name in kernel.slopes:
+        for name in kernel.differentiable:
             value = np.asarray(getattr(kernel, name), float)
             units = np.eye(value.size).reshape(-1, *value.shape)
             result[name] = [
@@ -188,7 +188,7 @@ setup = cache(Setup)  # with everything it has refitted so far
 
 
 def in_logarithms(problem, value, gradient):
-    values = {"alpha": problem.alpha, **{name: getattr(problem.kernel, name) for name in problem.kernel.slopes}}
+    values = {"alpha": problem.alpha, **{name: getattr(problem.kernel, name) for name in problem.kernel.differentiable}}
     assert gradient.keys() == values.keys()
     for name, slope in gradient.items():
         assert np.shape(slope) == np.shape(values[name]), name

@@ -5,10 +5,10 @@ import pytest
 from cases import CASES, NAMES, Case, assert_close, odd_splits
 
 from foldless import kernels, reference
-from foldless._array import NotPositiveDefiniteError
-from foldless.holdout import Part, Solution, loo_path
-from foldless.problem import Problem
-from foldless.splits import Holdout
+from foldless.heldout.parts import TrainingParts
+from foldless.heldout.problem import Problem
+from foldless.heldout.solution import Part, Solution, loo_path
+from foldless.linalg.numpy import NotPositiveDefiniteError
 
 tables = pytest.mark.parametrize("case", CASES, ids=NAMES)
 ways = pytest.mark.parametrize("way", ["part", "solve", None])
@@ -20,7 +20,7 @@ def target(case):
 
 @tables
 def test_leave_one_out_equals_refits(case):
-    whole = Holdout(case.problem(), target(case)).whole
+    whole = TrainingParts(case.problem(), target(case)).whole
     loo = whole.loo()
     fits = loo.fits[:, 0]
     expected = [
@@ -35,7 +35,7 @@ def test_leave_one_out_equals_refits(case):
 @ways
 def test_any_split_at_any_rows_equals_refits(case, way):
     """Held-out rows, training rows, rows in neither part, rows of weight 0: all from one model."""
-    holdout = Holdout(case.problem(), target(case), way=way)
+    holdout = TrainingParts(case.problem(), target(case), way=way)
     everything = np.arange(len(case.K))
     for train, test in odd_splits(len(case.K)):
         model = holdout.part(train)
@@ -50,7 +50,7 @@ def test_the_model_without_a_set_has_the_coefficients_of_a_refit(case, way):
     if case.basis == "all":
         pytest.skip("the refit of the oracle keeps the training basis only; fits are compared elsewhere")
     train = odd_splits(len(case.K))[2][0]
-    model = Holdout(case.problem(), target(case), way=way).part(train)
+    model = TrainingParts(case.problem(), target(case), way=way).part(train)
     basis, beta = model.expansion()
     train = np.sort(train[case.w[train] > 0])
     expected, offset = reference.fit(
@@ -69,7 +69,7 @@ def test_the_model_without_a_set_has_the_coefficients_of_a_refit(case, way):
 
 @tables
 def test_the_schur_complement_is_the_P_of_the_training_part(case):
-    holdout = Holdout(case.problem(), target(case), way="part")
+    holdout = TrainingParts(case.problem(), target(case), way="part")
     train, _ = odd_splits(len(case.K))[2]
     part = holdout.part(train)
     expected = Solution(part.problem, part.rows, target(case)[part.rows]).precision.explicit()
@@ -80,7 +80,7 @@ def test_the_schur_complement_is_the_P_of_the_training_part(case):
 @tables
 @pytest.mark.parametrize("way", ["part", "solve"])
 def test_class_matrices_equal_those_of_the_refit(case, way):
-    holdout = Holdout(case.problem(), target(case), way=way)
+    holdout = TrainingParts(case.problem(), target(case), way=way)
     for train, _ in odd_splits(len(case.K)):
         N, U, *_ = holdout.part(train).moments()
         train = train[case.w[train] > 0]
@@ -93,7 +93,7 @@ def test_class_matrices_equal_those_of_the_refit(case, way):
 @tables
 @pytest.mark.parametrize("way", ["part", "solve"])
 def test_leave_one_out_inside_a_training_part_equals_a_double_refit(case, way):
-    holdout = Holdout(case.problem(), target(case), nested=True, way=way)
+    holdout = TrainingParts(case.problem(), target(case), nested=True, way=way)
     train = odd_splits(len(case.K))[3][0]
     model = holdout.part(train)
     inner = model.loo()
@@ -112,7 +112,7 @@ def test_leave_one_out_inside_a_training_part_equals_a_double_refit(case, way):
 
 @tables
 def test_pairs_left_out_together_equal_refits(case):
-    whole = Holdout(case.problem(), target(case)).whole
+    whole = TrainingParts(case.problem(), target(case)).whole
     pairs = np.array([[0, 1], [5, 2], [7, 16]])
     batch = whole.batch(pairs)
     fits = batch.fits
@@ -130,7 +130,7 @@ def test_leave_one_out_models_at_new_points_equal_refits(case):
     """The last five rows are the new points; the rest is the data."""
     n = len(case.K) - 5
     old, new = np.arange(n), np.arange(n, n + 5)
-    whole = Holdout(case.problem().subset(old), target(case)[old]).whole
+    whole = TrainingParts(case.problem().subset(old), target(case)[old]).whole
     F = whole.loo_at(case.X[new], case.Q[new].astype(case.dtype))
     w = case.w.copy()
     w[new] = 0.0  # part of the kernel matrix, not of the data: no basis functions there either
@@ -150,8 +150,8 @@ def test_changing_y_leaves_P_identical():
 def test_shuffling_rows_shuffles_results():
     case = Case(weights="random")
     order = np.random.default_rng(0).permutation(26)
-    one = Holdout(case.problem(), case.Y).whole.loo().fits[order]
-    two = Holdout(case.problem().subset(order), case.Y[order]).whole.loo().fits
+    one = TrainingParts(case.problem(), case.Y).whole.loo().fits[order]
+    two = TrainingParts(case.problem().subset(order), case.Y[order]).whole.loo().fits
     assert_close(two, one)
 
 
@@ -163,14 +163,14 @@ def test_a_row_of_weight_two_is_fitted_like_a_doubled_row(kernel):
     w[3] = 2
     problem.root_w = np.sqrt(w)
     doubled = np.r_[np.arange(26), 3]
-    one = Holdout(problem, case.Y).whole.fits(np.arange(26))
-    two = Holdout(case.problem().subset(doubled), case.Y[doubled]).whole.fits(np.arange(26))
+    one = TrainingParts(problem, case.Y).whole.fits(np.arange(26))
+    two = TrainingParts(case.problem().subset(doubled), case.Y[doubled]).whole.fits(np.arange(26))
     assert_close(one, two)
 
 
 def test_the_cheaper_way_is_taken():
     case = Case(shape=(40, 3))
-    holdout = Holdout(case.problem(), case.Y)
+    holdout = TrainingParts(case.problem(), case.Y)
     assert not holdout.plan([20, 20])  # two halves: two small fits
     assert isinstance(holdout.part(np.arange(20)), Solution)
     assert holdout.plan([36] * 10)  # ten folds: P of all rows
@@ -205,7 +205,7 @@ removals = pytest.mark.parametrize("which", REMOVED)
 
 
 def part_of(case, which):
-    whole = Holdout(case.problem(), target(case)).whole
+    whole = TrainingParts(case.problem(), target(case)).whole
     return Part(whole, np.array(REMOVED[which](len(whole.rows))))
 
 

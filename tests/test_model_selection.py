@@ -21,10 +21,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import foldless.model_selection as fl
-import foldless.task
+import foldless.readout.task
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.heldout.parts import TrainingParts
 from foldless.model_selection import RefitWarning
-from foldless.splits import Holdout
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -82,7 +82,7 @@ every_splitter = pytest.mark.parametrize("splitter", SPLITTERS)
 @pytest.fixture(params=["part", "solve"])
 def way(request, monkeypatch):
     """Both ways to the model of a training part, whichever would be cheaper."""
-    monkeypatch.setattr(foldless.task, "Holdout", functools.partial(Holdout, way=request.param))
+    monkeypatch.setattr(foldless.readout.task, "TrainingParts", functools.partial(TrainingParts, way=request.param))
     return request.param
 
 
@@ -145,7 +145,7 @@ PARTITIONS = ("KFold", "StratifiedKFold", "GroupKFold", "LeaveOneOut", "LeaveOne
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_equal_to_refits_for_every_splitter(estimator, y, splitter, weighted, monkeypatch):
     if weighted:  # small problems would mostly be solved alone: here every part comes from the P of all rows
-        monkeypatch.setattr(foldless.task, "Holdout", functools.partial(Holdout, way="part"))
+        monkeypatch.setattr(foldless.readout.task, "TrainingParts", functools.partial(TrainingParts, way="part"))
     cv = splitters(N, CODES)[splitter]
     params = weights_for(estimator, weighted)
     kind = "one fit"
@@ -193,7 +193,7 @@ def test_behind_a_scaler_steps_are_fitted_on_each_training_part(estimator, y, sp
 @everyone
 @pytest.mark.parametrize("container", ["csr", "csc", "pandas", "polars", "float32", "list"])
 def test_containers_give_the_same_numbers(estimator, y, container, monkeypatch):
-    monkeypatch.setattr(foldless.task, "Holdout", functools.partial(Holdout, way="part"))
+    monkeypatch.setattr(foldless.readout.task, "TrainingParts", functools.partial(TrainingParts, way="part"))
     sparse_solver = {"solver": "cholesky"} if "solver" in estimator.get_params() and container.startswith("cs") else {}
     if sparse_solver and estimator.fit_intercept:
         sparse_solver = {"solver": "sparse_cg", "tol": 1e-14}  # scikit-learn's only exact-enough one for sparse X

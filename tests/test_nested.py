@@ -212,7 +212,7 @@ def criterion_by_hand(search, y, w, rows, fits, decision):
 
 
 @dataclass
-class Verdict:
+class OuterSplitResult:
     """One outer split, by hand."""
 
     params: dict
@@ -254,7 +254,7 @@ def double_loop(search, y, outer, w=None, groups=None, data=X):
         decision = models[best].decision(train, test)
         fits = models[best].fits(train, test)
         verdicts.append(
-            Verdict(
+            OuterSplitResult(
                 params=listed[best],
                 losses=np.array(losses),
                 inner_criterion=losses[best],

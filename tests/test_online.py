@@ -29,11 +29,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-import foldless._array
+import foldless.linalg.memory
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.estimators import SlidingWindow
-from foldless.estimators._adaptive import AdaptiveKDA
+from foldless.estimators.adaptive import AdaptiveKDA
 from foldless.precision import growing
 
 RNG = np.random.default_rng(11)
@@ -961,7 +961,7 @@ def test_an_interrupt_while_the_array_is_replaced_changes_nothing(way):
     blocks, call = ROOM[way]
 
     def size(model):
-        return len(model._holdout.whole.joint._held)
+        return len(model._parts.whole.joint._held)
 
     model = big(*blocks)
     before = size(model)
@@ -983,7 +983,7 @@ def test_an_interrupt_while_the_array_is_replaced_changes_nothing(way):
 
 def half_way(T, V, signs):
     """An update of P that is interrupted when half of it is done."""
-    foldless._array.add_signed_(T[: len(T) // 2, : len(T) // 2], V[: len(T) // 2], signs)
+    foldless.linalg.numpy.add_signed_(T[: len(T) // 2, : len(T) // 2], V[: len(T) // 2], signs)
     T[: len(T) // 2] += 1.0
     raise KeyboardInterrupt
 
@@ -1013,7 +1013,7 @@ def assert_memory_may_run_out(make, call, monkeypatch):
         model, asked = make(), iter(range(100))
         with monkeypatch.context() as patch:
             patch.setattr(
-                foldless._array,
+                foldless.linalg.numpy,
                 "available_memory",
                 lambda asked=asked, n=failures: 0 if next(asked) >= n else None,
             )
@@ -1172,7 +1172,7 @@ def test_the_search_for_traces_sees_the_matrices():
 
 @WAYS
 def test_places_of_forgotten_rows_are_blank(penalty):
-    held = fitted(LSSVR, penalty=penalty).forget([2, 7])._holdout.whole.joint._held
+    held = fitted(LSSVR, penalty=penalty).forget([2, 7])._parts.whole.joint._held
     for triangle in (np.tril(held.H), np.triu(held.Z)):
         assert not triangle[held.free].any()
         assert not triangle[:, held.free].any()
@@ -1394,8 +1394,8 @@ def test_numbers_that_are_none_get_no_certificate(value):
 @WAYS
 def test_a_matrix_that_went_wrong_gets_no_certificate(penalty):
     model = fitted(LSSVR, penalty=penalty)
-    held = model._holdout.whole.joint._held
-    vars(model._holdout.whole.joint).pop("_diagonal", None)
+    held = model._parts.whole.joint._held
+    vars(model._parts.whole.joint).pop("_diagonal", None)
     held.array += 1e-3 * np.random.default_rng(0).normal(size=held.array.shape)
     certificate = model.unlearning_certificate()
     assert certificate.loo_difference > 1e-6
@@ -1452,7 +1452,7 @@ def test_drift_is_what_updates_met(kind, penalty):
     assert isinstance(model.drift_, float)
     assert model.drift_ < 1e-10
     assert pickle.loads(pickle.dumps(model)).drift_ == 0.0
-    held = model._holdout.whole.joint._held
+    held = model._parts.whole.joint._held
     held.array += 1e-3 * np.random.default_rng(0).normal(size=held.array.shape)
     for row in range(30, 40):  # what went wrong is noticed, though not at once, and mended
         model.partial_fit(X[[row]], targets(kind, [row])).forget(0)
@@ -1647,7 +1647,7 @@ def test_a_window_whose_second_half_fails_keeps_its_rows(forget, monkeypatch):
         window, twin, calls = sliding(forget), sliding(forget), iter(range(9))
 
         def broken(*args, calls=calls, when=when):
-            return half_way(*args) if next(calls) == when else foldless._array.add_signed_(*args)
+            return half_way(*args) if next(calls) == when else foldless.linalg.numpy.add_signed_(*args)
 
         with monkeypatch.context() as patch:
             patch.setattr(growing, "add_signed_", broken)

@@ -40,14 +40,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KernelCenterer, OneHotEncoder, StandardScaler
 from sklearn.utils import _safe_indexing
 
-from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, metrics, reference
-from foldless.columns import Fitted, Labelings, Solver, elsewhere
-from foldless.metrics import METRICS
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, reference
+from foldless.heldout.moments import Moments
 from foldless.model_selection import RefitWarning, _labelings, permutation_test_score
-from foldless.model_selection._labelings import Given
-from foldless.moments import Moments
-from foldless.permutation import PermutationTestResult, p_values, permutations
-from foldless.readout import Discriminant, indicator
+from foldless.model_selection._labelings import TestData
+from foldless.permutation.labelings import Fitted, Labelings, Solver, elsewhere
+from foldless.permutation.metrics import METRICS
+from foldless.permutation.nulls import metrics, p_values, permutations
+from foldless.permutation.result import PermutationTestResult
+from foldless.readout.codings import indicator
+from foldless.readout.discriminant import Discriminant
 
 KFDA = KernelFisherDiscriminant
 N = 40
@@ -444,7 +446,7 @@ PARTS = [
 
 
 def fitted_columns(estimator, X, y, orders, weight=None):
-    task, *_ = Given(X, y, weight).task(estimator)
+    task, *_ = TestData(X, y, weight).task(estimator)
     return Fitted(Solver(task.problem), Labelings.of(task, orders))
 
 
@@ -532,7 +534,7 @@ def test_some_of_the_labelings(estimator, y):
     fitted = fitted_columns(estimator, X, y, orders, WEIGHT)
     D = decisions(fitted, *PARTS[0])
     for chosen in ([3], [4, 0], slice(1, 3)):
-        some = fitted.only(chosen)
+        some = fitted.select(chosen)
         assert len(some.labelings) == len(orders[chosen])
         assert_close(decisions(some, *PARTS[0]), D[chosen])
 
@@ -550,7 +552,7 @@ def test_two_classes_are_one_column_and_every_other_class_one_more():
 @pytest.mark.parametrize("kind", ["LSSVC", "KFDA coef", "LSSVC linear", "RidgeClassifier", "LSSVC no intercept"])
 def test_a_solver_serves_any_number_of_columns(kind):
     """Also of some of the rows, with a P that is known already."""
-    task, *_ = Given(X, LABELS, WEIGHT).task(MANY[kind])
+    task, *_ = TestData(X, LABELS, WEIGHT).task(MANY[kind])
     problem, rows, everything = task.problem, np.flatnonzero(WEIGHT)[3:], np.arange(N)
     Y, orders = np.random.default_rng(0).normal(size=(N, 5)), orders_of(N, m=1)
     known = problem.precision(rows)
@@ -569,14 +571,14 @@ def test_a_solver_serves_any_number_of_columns(kind):
         labelings = Labelings.of(task, orders)
         model = Fitted(solver, labelings).part(rows[5:])
         for order, own in zip(orders, np.split(model.fits(everything), 2, axis=1), strict=True):
-            shown = indicator(task.codes[order], 3, float)[:, labelings.spared :]
+            shown = indicator(task.codes[order], 3, float)[:, labelings.n_implied :]
             assert_close(own, oracle(shown, rows[5:]))
 
 
 @pytest.mark.parametrize("confounds", [None, CONFOUNDS], ids=["", "confounds"])
 @pytest.mark.parametrize("kind", ["LSSVC", "LSSVC linear", "LSSVC coef", "LSSVC no intercept"])
 def test_fits_at_other_features_of_the_held_out_rows(kind, confounds):
-    task, *_ = Given(X, LABELS, WEIGHT, confounds).task(MANY[kind])
+    task, *_ = TestData(X, LABELS, WEIGHT, confounds).task(MANY[kind])
     others = np.random.default_rng(3).normal(size=X.shape)
     orders = orders_of(N, m=2)
     fitted = Fitted(Solver(task.problem), Labelings.of(task, orders))
@@ -615,7 +617,7 @@ def test_basis_functions_that_stay(estimator, y):
     orders = orders_of(N)
     K = kernels.resolve("rbf", X, gamma=0.1).gram(X)
     settings = {"w": np.ones(N), "penalty": "coef", "basis": "all"}
-    task, classes, _ = Given(X, y).task(estimator)
+    task, classes, _ = TestData(X, y).task(estimator)
     scores = []
     for order in orders:
         codes, own = task.codes[order], []

@@ -28,8 +28,6 @@ from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, reference
-from foldless.columns import Labelings
-from foldless.metrics import METRICS
 from foldless.model_selection import (
     PermutationTestResult,
     RefitWarning,
@@ -38,8 +36,10 @@ from foldless.model_selection import (
     permutation_test_pattern,
     permutation_test_score,
 )
-from foldless.model_selection._labelings import ByColumns
-from foldless.model_selection._permutation_search import Tuned
+from foldless.model_selection._labelings import Batched
+from foldless.model_selection._permutation_search import BatchedGrid
+from foldless.permutation.labelings import Labelings
+from foldless.permutation.metrics import METRICS
 
 KFDA = KernelFisherDiscriminant
 N, D = 36, 4
@@ -138,14 +138,14 @@ OUTER = list(skl.KFold(3, shuffle=True, random_state=1).split(X))
 @pytest.fixture
 def choices(monkeypatch):
     """The candidates that every labeling chose in every outer split, as they come."""
-    found, scores = [], Tuned.scores
+    found, scores = [], BatchedGrid.scores
 
-    def watched(way, *given):
+    def run_with_progress(way, *given):
         table = scores(way, *given)
         found.extend([[way.listed[int(place)] for place in row[1:]] for row in table])
         return table
 
-    monkeypatch.setattr(Tuned, "scores", watched)
+    monkeypatch.setattr(BatchedGrid, "scores", run_with_progress)
     return found
 
 
@@ -667,7 +667,7 @@ def test_members_without_a_score_are_no_members():
 
 
 def test_an_interrupted_family_keeps_the_members_that_are_done(monkeypatch):
-    scores, calls = ByColumns.scores, []
+    scores, calls = Batched.scores, []
 
     def tired(way, *given):
         calls.append(1)
@@ -676,7 +676,7 @@ def test_an_interrupted_family_keeps_the_members_that_are_done(monkeypatch):
         return scores(way, *given)
 
     whole = permutation_test_score(LSSVC("linear"), TIMES, THREE, cv=CV, n_permutations=9)
-    monkeypatch.setattr(ByColumns, "scores", tired)
+    monkeypatch.setattr(Batched, "scores", tired)
     with pytest.warns(UserWarning, match="interrupted: the result rests on 2 of 3 members of the family"):
         result = permutation_test_score(LSSVC("linear"), TIMES, THREE, cv=CV, n_permutations=9)
     np.testing.assert_array_equal(result.score, [*whole.score[:2], np.nan])
@@ -1018,11 +1018,11 @@ def test_weights_of_many_features_are_counted(monkeypatch):
     """Their memory, not that of the columns: 396 features of 36 rows leave few labelings at a time."""
     seen, of = [], Labelings.of.__func__
 
-    def watched(cls, task, orders):
+    def run_with_progress(cls, task, orders):
         seen.append(len(orders))
         return of(cls, task, orders)
 
-    monkeypatch.setattr(Labelings, "of", classmethod(watched))
+    monkeypatch.setattr(Labelings, "of", classmethod(run_with_progress))
     wide = np.hstack([WIDE] * 9)
     limits = {}
     for name, data in (("few", X), ("many", wide)):

@@ -5,8 +5,12 @@ import pytest
 from cases import HOLDERS, assert_close, holders
 
 from foldless import reference
-from foldless._array import add_outer_, lower_square, outer_square, product, right_solve
-from foldless.precision import Explicit, Factored, IndefiniteError, LowRank, SingularBlockError, Spectrum, lowrank
+from foldless.linalg.numpy import add_outer_, lower_square, outer_square, product, right_solve
+from foldless.precision import lowrank
+from foldless.precision.base import Explicit, SingularBlockError
+from foldless.precision.factored import Factored
+from foldless.precision.lowrank import LowRank
+from foldless.precision.spectral import IndefiniteError, Spectrum
 
 N = 23
 PROBLEMS = [(q, alpha) for q in (0, 1, 3) for alpha in (1e-4, 1.0, 1e4)]
@@ -98,7 +102,7 @@ def test_no_digits_are_lost_where_S_has_no_constant_part(alpha):
     S = X @ X.T
     P = basis @ np.linalg.inv(basis.T @ S @ basis + alpha * np.eye(11)) @ basis.T
     assert_close(Factored(S.copy(), Q, alpha).diagonal(), P.diagonal(), rtol=1e-10)
-    assert_close(Spectrum(S.copy(), Q).at(alpha).diagonal(), P.diagonal(), rtol=1e-10)
+    assert_close(Spectrum(S.copy(), Q).with_alpha(alpha).diagonal(), P.diagonal(), rtol=1e-10)
 
 
 @pytest.mark.parametrize("rows", [[3], [3, 4, 5], list(range(3, 20))])
@@ -265,7 +269,7 @@ def test_alphas_too_small_for_the_gram_matrix_go_back_to_the_features(kind):
     alphas = [1e-11 * unit, 1e-2 * unit, 1e-13 * unit]
     path = holder.loo_path(Y, alphas)
     for k, alpha in enumerate(alphas):
-        other = holder.at(alpha)
+        other = holder.with_alpha(alpha)
         assert (other._least == 0) == (alpha < holder._least)
         assert other.alpha == alpha
         loo = other.loo_residual(other.apply(Y), Y)
@@ -289,7 +293,7 @@ def test_paths_of_leave_one_out_equal_one_holder_for_each_alpha(holder):
     E = path.loo_path(Y, alphas)
     assert E.shape == (4, ROWS, 2)
     for k, alpha in enumerate(alphas):
-        single = path.at(alpha)
+        single = path.with_alpha(alpha)
         assert_close(E[k], single.loo_residual(single.apply(Y), Y))
         P, _ = reference.precision(Phi @ Phi.T, alpha, Q=Q)
         assert_close(E[k], P @ Y / P.diagonal()[:, None])
@@ -302,7 +306,7 @@ def test_another_alpha_takes_nothing_along_that_knew_the_old_one():
     holder.residual(rows, holder.apply(Y), Y)
     holder.factor(rows)
     for alpha in (5.0, 1e3):
-        other = holder.at(alpha)
+        other = holder.with_alpha(alpha)
         P, _ = reference.precision(Phi @ Phi.T, alpha, Q=Q)
         block = P[np.ix_(rows, rows)]
         assert_close(other.block(rows), block)
@@ -327,7 +331,7 @@ def test_rows_that_fit_themselves_are_refitted_along_a_path(r, batch, monkeypatc
     holder = LowRank(Phi, Q, 1e5)
     E = holder.loo_path(Y, alphas)
     for k, alpha in enumerate(alphas):
-        single = holder.at(alpha)
+        single = holder.with_alpha(alpha)
         assert alpha * single.diagonal()[3] < lowrank.FREE
         each = single.loo_residual(single.apply(Y), Y)
         for row in (3, 120, 119, 4):
@@ -401,7 +405,7 @@ def test_explicit_is_symmetric_and_equal_to_columns(n, q, dtype):
     Q = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])[:, :q].astype(dtype)
     P, _ = reference.precision(S.astype(float), 0.1, Q=Q.astype(float))
     rtol = 1e-9 if dtype == "float64" else 2e-3
-    for holder in (Factored(S.copy(), Q, 0.1), Spectrum(S.copy(), Q).at(0.1)):
+    for holder in (Factored(S.copy(), Q, 0.1), Spectrum(S.copy(), Q).with_alpha(0.1)):
         before = holder.apply(Q + 1) if q else holder.apply(S[:, :2])
         explicit = holder.explicit()
         assert explicit.P.dtype == dtype

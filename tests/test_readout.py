@@ -5,9 +5,11 @@ import pytest
 from cases import assert_close
 
 from foldless import kernels, reference
-from foldless.problem import Problem
-from foldless.readout import Discriminant, OneAgainstAll, best_cut, indicator
-from foldless.splits import Holdout
+from foldless.heldout.parts import TrainingParts
+from foldless.heldout.problem import Problem
+from foldless.readout.codings import OneAgainstAll, indicator
+from foldless.readout.cuts import best_cut
+from foldless.readout.discriminant import Discriminant
 
 N = 30
 X = np.random.default_rng(0).normal(size=(N, 4))
@@ -20,7 +22,7 @@ def make(c, weighted, centred, alpha=0.2):
     kernel = kernels.RBF(0.2)
     Q = np.ones((N, 1 if centred else 0))
     problem = Problem(kernel, X, alpha=alpha, Q=Q, sample_weight=w)
-    return codes, w, kernel.gram(X), Holdout(problem, indicator(codes, c, float))
+    return codes, w, kernel.gram(X), TrainingParts(problem, indicator(codes, c, float))
 
 
 FOLDS = [np.arange(4), np.arange(3, 20), np.array([29, 2, 15])]
@@ -116,7 +118,7 @@ def test_a_class_without_mass_never_wins_and_changes_nothing_else():
 def test_a_class_of_identical_rows_in_its_own_place_is_separated_without_overflow():
     S = np.kron(np.eye(2), np.ones((3, 3)))
     problem = Problem(kernels.Precomputed(), S, alpha=1e-9, Q=np.ones((6, 1)))
-    holdout = Holdout(problem, indicator(np.repeat([0, 1], 3), 2, float))
+    holdout = TrainingParts(problem, indicator(np.repeat([0, 1], 3), 2, float))
     scores = Discriminant(2, "centroid").scores(holdout.whole.fits(np.arange(6)), holdout.whole.moments())
     assert np.isfinite(scores).all()
     np.testing.assert_array_equal(scores > 0, [False] * 3 + [True] * 3)

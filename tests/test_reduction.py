@@ -285,7 +285,7 @@ def test_new_rows_have_the_same_features():
 
 def test_a_gram_matrix_that_cannot_be_held_is_refused_before_it_is_made(monkeypatch):
     X, y = data()
-    monkeypatch.setattr("foldless._array.available_memory", lambda: 1000)
+    monkeypatch.setattr("foldless.linalg.memory.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="the Gram matrix of the reduced instances"):
         reduce_instances(X, y, size=1)
 

@@ -28,12 +28,12 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, kernels, reference
-from foldless.calibration import fit_calibration
-from foldless.criteria import CRITERIA
+from foldless.bridge.adapters import TASKS
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.model_selection._adapters import TASKS
-from foldless.search import PRIORS, Objective, Space
-from foldless.selection import Selection
+from foldless.readout.calibration import fit_calibration
+from foldless.tuning.criteria import CRITERIA
+from foldless.tuning.search import PRIORS, Objective, Space
+from foldless.tuning.selection import Selection
 
 N, D = 30, 4
 RNG = np.random.default_rng(0)
@@ -249,7 +249,7 @@ def test_every_criterion_and_weighting_of_rows(criterion, weight):
     for params, found in zip(search.cv_results_["params"], losses(search), strict=True):
         _, fits = refitted(LSSVC(), params, LABELS, splits_of("leave-one-out"), w)
         fits = fits[np.arange(len(rows))]
-        expected = CRITERIA[criterion].at(3.0)(fits, T, W / W.sum(0))[0].sum()
+        expected = CRITERIA[criterion].with_slope(3.0)(fits, T, W / W.sum(0))[0].sum()
         assert found == pytest.approx(expected, rel=1e-8)
 
 
@@ -515,7 +515,7 @@ def recomputed(search, data, y, criterion="press", slope=10.0):
             scaled, own["gamma"] = data * np.sqrt(each["gamma"]), 1.0
         _, fits = refitted(search.estimator, own, y, splits, data=scaled)
         w = np.full((len(y), 1), 1 / len(y))
-        total += CRITERIA[criterion].at(slope)(fits[:, [k]], T[:, [k]], w)[0].item()
+        total += CRITERIA[criterion].with_slope(slope)(fits[:, [k]], T[:, [k]], w)[0].item()
     return total
 
 
@@ -594,7 +594,7 @@ def test_continuous_searches_judge_as_grids_do(method, weight, splitter):
         "balanced": np.where(T > 0, 1 / (T > 0).sum(0), 1 / (T < 0).sum(0)),
         "sample_weight": np.repeat(w[rows, None], 3, axis=1),
     }[weight]
-    expected = CRITERIA["smooth_error"].at(2.0)(fits, T, W / W.sum(0))[0].sum()
+    expected = CRITERIA["smooth_error"].with_slope(2.0)(fits, T, W / W.sum(0))[0].sum()
     assert -search.best_score_ == pytest.approx(expected, rel=1e-8)
 
 

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from cases import assert_close
 
-from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, updates
-from foldless.precision import Explicit, Growing
-from foldless.problem import Problem
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels
+from foldless.heldout.problem import Problem
+from foldless.online import updates
+from foldless.precision.base import Explicit
+from foldless.precision.growing import Growing
 
 EPS = np.finfo(float).eps
 
@@ -18,7 +20,7 @@ def beyond(model, X):
 
     That is max(1e-8, 1e3 eps cond(M)) of the size of the targets, or of the values where they are larger.
     """
-    task, whole = model._fitted_task, model._holdout.whole
+    task, whole = model._fitted_task, model._parts.whole
     new = updates.anew(task.problem, task.Y)
     allowed = max(1e-8, 1e3 * EPS * task.problem.condition(new.rows))
     basis, beta = new.expansion()
@@ -85,11 +87,11 @@ def test_the_coefficient_penalty_at_any_alpha(alpha, basis):
         model.partial_fit(X[i : i + 1], y[i : i + 1])
     for gone in ([1, 5, 7], [0], [2, 3]):
         model.forget(gone)
-    assert isinstance(model._holdout.whole.joint, Growing)
+    assert isinstance(model._parts.whole.joint, Growing)
     assert beyond(model, X) < 1
     if alpha >= 1:
         new = updates.anew(model._fitted_task.problem, model._fitted_task.Y)
-        assert_close(model._holdout.whole.loo().E, new.loo().E, rtol=1e-12)
+        assert_close(model._parts.whole.loo().E, new.loo().E, rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -9,12 +9,14 @@ from cases import CASES, Case, assert_close
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from foldless import _array, certificate, influence, kernels, reference, updates
-from foldless._array import NotPositiveDefiniteError
-from foldless.holdout import Part
-from foldless.precision import Explicit, Growing, SingularBlockError
-from foldless.precision.growing import StaleError
-from foldless.problem import Problem
+from foldless import kernels, reference
+from foldless.heldout.problem import Problem
+from foldless.heldout.solution import Part
+from foldless.linalg import numpy as _array
+from foldless.linalg.numpy import NotPositiveDefiniteError
+from foldless.online import certificate, influence, updates
+from foldless.precision.base import Explicit, SingularBlockError
+from foldless.precision.growing import Growing, StaleError
 
 EPS = np.finfo(float).eps
 every_dtype = pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -392,7 +394,7 @@ def targets(case, rows):
 
 
 def problem_of(case, rows):
-    return case.problem().at(shift=None).subset(rows)
+    return case.problem().replace(shift=None).subset(rows)
 
 
 def begin(case, rows):
@@ -556,7 +558,7 @@ def test_other_targets_than_before(penalty, basis, weights):
         now = updates.learn(updates.anew(whole.problem, case.Y[:20]), problem, Y)
         assert isinstance(now.joint, Growing)
         expected = updates.anew(problem, Y)
-        for found in (now, now.only(slice(None))):
+        for found in (now, now.select(slice(None))):
             assert_close(found.expansion()[1], expected.expansion()[1])
             assert_close(found.B, expected.B)
             assert_close(found.loo().E, expected.loo().E)
@@ -752,7 +754,7 @@ def test_too_few_rows_for_the_confounds_are_an_error(penalty, seed):
 def test_a_kernel_of_zeros_leaves_the_mean(penalty):
     X, Y = np.zeros((12, 30)), np.random.default_rng(0).normal(size=(12, 1))
     whole = updates.anew(Problem(kernels.Linear(), X[:10], alpha=0.1, Q=np.ones((10, 1)), penalty=penalty), Y[:10])
-    whole = updates.learn(whole, whole.problem.at(shift=None).extended(X[10:], np.ones((2, 1))), Y)
+    whole = updates.learn(whole, whole.problem.replace(shift=None).extended(X[10:], np.ones((2, 1))), Y)
     assert isinstance(whole.joint, Growing)
     assert_close(whole.B, Y.mean(keepdims=True))
     assert_close(whole.loo().fits[:, 0], (Y.sum() - Y) / 11)
@@ -1244,7 +1246,7 @@ def test_any_sequence_on_any_rows_equals_a_refit_or_is_a_clear_error(stream, ker
     rows, unseen = np.arange(n), list(range(n, 60))
     problem = Problem(kernel, X[rows], alpha=alpha, Q=Q[rows], sample_weight=w[rows], penalty=penalty, basis=basis)
     try:
-        whole = updates.anew(problem.at(shift=None), Y[rows])
+        whole = updates.anew(problem.replace(shift=None), Y[rows])
     except ValueError:
         return  # not determined from the start
     for grows, t, seed in steps:

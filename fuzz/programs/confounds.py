@@ -98,7 +98,7 @@ def confounds(rng, s, judge):
         compare(judge, "cross_val_predict", s.run(f"{call})"), fits, d.y.ndim == 1)
     metric = sets.pick(rng, *metrics_of(rng, d, splits))
     judge_scores(judge, s, metric, model, d, parts, splits, groups, params, False)
-    if model.name in models.OWN and definition() == "joint":
+    if model.name in models.FOLDLESS_ESTIMATORS and definition() == "joint":
         fitted(s, judge, model, d, problem, read)
 
 

@@ -12,7 +12,7 @@ from fuzz.oracles import LD, OFFSET, Refit, kernel_matrix, stack
 def started(rng, s, judge, *, most=30, name=None, loo_cut=True, **options):
     """A model and data, named in the script, and the words that hand the weights over."""
     name = name or sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant", "KernelFisherDiscriminant")
-    c = sets.classes_of(rng) if models.OWN[name] else None
+    c = sets.classes_of(rng) if models.FOLDLESS_ESTIMATORS[name] else None
     model = models.draw_own(rng, name, c, loo_cut=loo_cut)
     small = 14 if model.option("threshold") == "loo" else most
     d = sets.draw(rng, model.classifies, c=c, most=small, boolean=model.kernel["kernel"] == "boolean", **options)

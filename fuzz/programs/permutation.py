@@ -24,8 +24,8 @@ def draw_case(rng, *, plain, most, c=None):
     """A model, of the library or of scikit-learn, and its data."""
     name = sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant", "Ridge", "RidgeClassifier", "KernelRidge")
     c = c or sets.classes_of(rng)
-    if name in models.OWN:
-        c = c if models.OWN[name] else None
+    if name in models.FOLDLESS_ESTIMATORS:
+        c = c if models.FOLDLESS_ESTIMATORS[name] else None
         kernels = ("rbf", "linear", "laplacian", "poly")
         model = models.draw_own(rng, name, c, kernels=kernels, simple=True, loo_cut=False)
     else:

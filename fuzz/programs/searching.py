@@ -13,7 +13,7 @@ CRITERIA = ("press", "press", "error", "smooth_error", "ber", "hinge", "hinge2",
 SLOPE = 10.0
 
 
-def halved(t, counted):
+def balanced_halves(t, counted):
     """Weights with one half for each sign."""
     w = np.zeros(len(t), LD)
     for side in (t > 0, t <= 0):
@@ -24,7 +24,7 @@ def halved(t, counted):
 
 def loss_of_column(name, f, error, t, counted, same):
     """Lowest and highest value of one criterion for one column of held-out fits."""
-    w = counted.astype(LD) / counted.sum() if name != "ber" else halved(t, counted)
+    w = counted.astype(LD) / counted.sum() if name != "ber" else balanced_halves(t, counted)
     if name == "press":
         e = t - f
         value, spread = (w * e * e).sum(), (w * (2 * np.abs(e) * error + error * error)).sum()
@@ -72,9 +72,11 @@ def case(rng, s, judge, most):
     """A model without alpha and gamma, its data and grid."""
     name = sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant", "Ridge", "RidgeClassifier", "KernelRidge")
     c = sets.classes_of(rng)
-    if name in models.OWN:
+    if name in models.FOLDLESS_ESTIMATORS:
         kernels = ("rbf", "linear", "laplacian", "poly", "cosine")
-        model = models.draw_own(rng, name, c if models.OWN[name] else None, kernels=kernels, loo_cut=False)
+        model = models.draw_own(
+            rng, name, c if models.FOLDLESS_ESTIMATORS[name] else None, kernels=kernels, loo_cut=False
+        )
         model.options.pop("n_components", None)
     else:
         model = models.draw_their(rng, name)

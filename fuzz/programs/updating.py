@@ -14,7 +14,7 @@ class Stream:
 
     def __init__(self, rng, s, judge):
         name = sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant")
-        c = sets.classes_of(rng) if models.OWN[name] else None
+        c = sets.classes_of(rng) if models.FOLDLESS_ESTIMATORS[name] else None
         model = models.draw_own(rng, name, c, loo_cut=False)
         if rng.random() < 0.1:
             model.alpha = 1e10

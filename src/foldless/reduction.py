@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y, column_or_1d, gen_batches
 from sklearn.utils.multiclass import type_of_target
 
-from foldless._array import require_memory
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
+from foldless.linalg.memory import require_memory
 
 __all__ = ["Reduced", "partition", "reduce_instances"]
 

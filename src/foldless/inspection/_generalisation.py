@@ -2,16 +2,7 @@
 
 import numpy as np
 
-from foldless.inspection._canvas import (
-    DARK,
-    axes,
-    cell_edges,
-    check_times,
-    label_times,
-    score_label,
-    style,
-    unpack,
-)
+from foldless.inspection._canvas import DARK, axes, cell_edges, check_times, label_times, score_label, style, unpack
 
 
 class GeneralisationDisplay:

@@ -4,14 +4,14 @@ The signatures and results are those of ``sklearn.model_selection``; change the 
 ``explain`` tells which way a call would go and why.
 """
 
+from foldless.bridge.path import Path, RefitWarning
 from foldless.model_selection._nested import NestedResult, nested_cross_validate
 from foldless.model_selection._pairs import leave_pair_out_auc
-from foldless.model_selection._path import Path, RefitWarning
 from foldless.model_selection._patterns import PatternTestResult, permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
-from foldless.permutation import PermutationTestResult
+from foldless.permutation.result import PermutationTestResult
 
 __all__ = [
     "FoldlessSearchCV",

@@ -8,15 +8,15 @@ from joblib import delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from foldless import criteria
-from foldless.estimators._base import numbers
-from foldless.holdout import Solution
-from foldless.model_selection._adapters import OWN
-from foldless.model_selection._candidates import Outcome, candidates, solved
-from foldless.model_selection._progress import Progress, watched
-from foldless.search import Found, Space, default_limits, minimise
-from foldless.selection import Selection
-from foldless.task import Task
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.bridge.candidates import Outcome, candidates, solved
+from foldless.bridge.progress import Progress, run_with_progress
+from foldless.estimators.base import numbers
+from foldless.heldout.solution import Solution
+from foldless.readout.task import Task
+from foldless.tuning import criteria
+from foldless.tuning.search import Found, Space, default_limits, minimise
+from foldless.tuning.selection import Selection
 
 
 @dataclass
@@ -58,7 +58,7 @@ def descend(search, criterion, X, y, sample_weight, splits):
         descents = [_follow(each, search, criterion, options, progress) for each in descents]
     else:
         jobs = (delayed(_follow)(each, search, criterion, options) for each in descents)
-        descents = watched(jobs, search.n_jobs, Progress(len(descents), "starting points", search.verbose))
+        descents = run_with_progress(jobs, search.n_jobs, Progress(len(descents), "starting points", search.verbose))
     chosen = [
         min((number for number, each in enumerate(descents) if each.column == column), key=lambda k: descents[k].merit)
         for column in dict.fromkeys(each.column for each in descents)
@@ -82,7 +82,7 @@ def descend(search, criterion, X, y, sample_weight, splits):
 def _follow(descent, search, criterion, options, progress=None):
     """One starting point, followed down."""
     problem, space = descent.task.problem, descent.space
-    own = criterion if descent.slope is None else criterion.at(descent.slope)
+    own = criterion if descent.slope is None else criterion.with_slope(descent.slope)
     selection = Selection.of(descent.task, own, **options)
     selection = selection if descent.column is None else selection.column(descent.column)
     limits, history = {**default_limits(problem), **_checked_bounds(search.bounds)}, []
@@ -138,10 +138,10 @@ def _space(search, task, n_alphas):
     """The parameters to move: one alpha (or one a class), one gamma or one for each feature or group."""
     kernel, n_features = task.problem.kernel, task.problem.X.shape[1]
     if not search._scaled:
-        if "gamma" in kernel.slopes and np.ndim(kernel.gamma):
+        if "gamma" in kernel.differentiable and np.ndim(kernel.gamma):
             raise ValueError("gamma holds one value for each feature; use feature_scaling=True to tune them.")
         return Space(kernel, n_alphas)
-    if "gamma" not in kernel.slopes or not isinstance(search.estimator, OWN):
+    if "gamma" not in kernel.differentiable or not isinstance(search.estimator, FOLDLESS_ESTIMATORS):
         raise ValueError(
             "feature_scaling needs an estimator of foldless with kernel='rbf', 'poly' or 'laplacian';"
             f" {type(search.estimator).__name__} with {kernel!r} has no scale for each feature."
@@ -177,7 +177,7 @@ def _hard(criterion, selection, found):
         return 0.0
     hard = replace(selection, criterion=criteria.CRITERIA[criterion.hard])
     columns = [hard] if len(found.alphas) == 1 else [hard.column(k) for k in range(len(found.alphas))]
-    problems = (selection.task.problem.at(kernel=found.kernel, alpha=float(alpha)) for alpha in found.alphas)
+    problems = (selection.task.problem.replace(kernel=found.kernel, alpha=float(alpha)) for alpha in found.alphas)
     return sum(part.judge(Solution(at, part.rows, part.Y)).sum() for part, at in zip(columns, problems, strict=True))
 
 

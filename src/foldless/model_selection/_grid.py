@@ -3,9 +3,9 @@
 import numpy as np
 from joblib import delayed
 
-from foldless.model_selection._candidates import Outcome, candidates, settings
-from foldless.model_selection._progress import Progress, watched
-from foldless.selection import Selection, least
+from foldless.bridge.candidates import Outcome, candidates, settings
+from foldless.bridge.progress import Progress, run_with_progress
+from foldless.tuning.selection import Selection, least
 
 
 def grid(search, criterion, X, y, sample_weight, splits):
@@ -14,7 +14,7 @@ def grid(search, criterion, X, y, sample_weight, splits):
     tried = settings(search.estimator, listed, X, y, sample_weight)
     options = {"splits": splits, "weight": search.criterion_weight, "sample_weight": sample_weight}
     jobs = (delayed(_losses)(each, criterion, options) for each in tried)
-    found = watched(jobs, search.n_jobs, Progress(len(tried), "kernel settings", search.verbose))
+    found = run_with_progress(jobs, search.n_jobs, Progress(len(tried), "kernel settings", search.verbose))
     losses = np.empty((len(listed), found[0][0].shape[1]))
     for setting, (values, _) in zip(tried, found, strict=True):
         losses[setting.places] = values

@@ -1,8 +1,8 @@
 """Ways to the cross-validated scores of many labelings, from the quickest to the most general.
 
-    ByColumns   labelings are columns: one P for all of them (behind fitted steps of a pipeline one P for each split)
-    OneByOne    the same P, but scikit-learn's loop for every labeling: scorers that want probabilities or estimators
-    Anew        a cross-validation for every labeling: weights that follow the labels, and models without a closed form
+    Batched          labelings are columns: one P for all of them (behind fitted steps one P for each split)
+    SharedPrecision  the same P, but scikit-learn's loop for every labeling: scores of probabilities or estimators
+    RefitEach        a cross-validation for every labeling: weights that follow the labels, no closed form
 
 Each takes ``orders`` (b, n), labeling j giving row i the label of row orders[j, i], and their splits, and returns the b
 mean scores over the splits.
@@ -18,22 +18,22 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from foldless.columns import Fitted, Labelings, Solver, elsewhere
-from foldless.metrics import METRICS, Metric
-from foldless.model_selection._adapters import OWN
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.bridge.path import RefitWarning, build_task
+from foldless.bridge.standin import Run, StandIn
 from foldless.model_selection._outer import Labels, Values
-from foldless.model_selection._path import RefitWarning, build_task
-from foldless.model_selection._standin import Run, StandIn
 from foldless.model_selection._validation import _reads_estimators, _scoring_of_rows
-from foldless.readout import OneAgainstAll
-from foldless.task import Task
+from foldless.permutation.labelings import Fitted, Labelings, Solver, elsewhere
+from foldless.permutation.metrics import METRICS, Metric
+from foldless.readout.codings import OneAgainstAll
+from foldless.readout.task import Task
 
 ARRAYS = 10  # arrays of the size of the columns alive at a time
 ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are no quicker
 
 
 @dataclass
-class Given:
+class TestData:
     """The data of one test."""
 
     X: object
@@ -106,7 +106,7 @@ def _split_lists(orders, splits, resplit):
 
 
 @dataclass
-class ByColumns:
+class Batched:
     """Scores of columns: ``solver`` serves all splits, or ``behind`` makes one for each behind fitted steps."""
 
     task: Task
@@ -124,9 +124,9 @@ class ByColumns:
             return _mean(np.array([self._fold(fitted, train, test) for train, test in splits]).T)
         scores, true = np.empty(len(orders)), self._true_ones(labelings)
         # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
-        alone = Fitted(self.solver, labelings.only(true[:1])) if len(true) else fitted
+        alone = Fitted(self.solver, labelings.select(true[:1])) if len(true) else fitted
         for j, own in enumerate(splits):
-            one = alone if j in true else fitted.only([j])
+            one = alone if j in true else fitted.select([j])
             scores[j] = np.mean([self._fold(one, train, test)[0] for train, test in own])
         return scores
 
@@ -172,9 +172,9 @@ class StepSolver(Solver):
     def __init__(self, steps, last, given, train, test):
         self.steps, given = behind_steps(steps, given, train, test)
         problem = given.task(last)[0].problem
-        if isinstance(last, OWN):  # "scale" is resolved on the training part, as in a refit
+        if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
             weight = None if given.sample_weight is None else given.sample_weight[train]
-            problem = problem.at(kernel=last._kernel(problem.X[train], weight))
+            problem = problem.replace(kernel=last._kernel(problem.X[train], weight))
         super().__init__(problem.trained_on(train))
 
     def transform(self, X, rows):
@@ -183,12 +183,12 @@ class StepSolver(Solver):
 
 
 @dataclass
-class OneByOne:
+class SharedPrecision:
     """scikit-learn's loop over the splits for every labeling, all from one P."""
 
     estimator: object
     solved: object
-    given: Given
+    given: TestData
     task: Task
     classes: np.ndarray | None
     flat: bool
@@ -206,7 +206,7 @@ class OneByOne:
         if codes is not None:
             check_classes(codes, splits)
         task = replace(self.task, Y=self.task.Y[order], codes=codes)
-        holdout = task.holdout()
+        holdout = task.training_parts()
         holdout.way, holdout.whole = "part", self.solver.solve(task.Y)
         given, y = self.given, _safe_indexing(self.given.y, order)
         run = Run(self.estimator, self.solved, task, self.classes, self.flat, given.X, y, given.sample_weight, holdout)
@@ -226,11 +226,11 @@ class OneByOne:
 
 
 @dataclass
-class Anew:
+class RefitEach:
     """A cross-validation for every labeling: ``validate(given, splits)`` gives the scores of its splits."""
 
     validate: object
-    given: Given
+    given: TestData
     follow: bool = False  # whether sample weights go with the labels
     by_class: bool = False  # whether class weights do
 

@@ -16,11 +16,11 @@ from sklearn.utils import assert_all_finite, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from foldless.model_selection._candidates import row_numbers
+from foldless.bridge.candidates import row_numbers
+from foldless.bridge.path import REFIT, Path
 from foldless.model_selection._nested_grid import nested_grid
 from foldless.model_selection._nested_loop import nested_loop
 from foldless.model_selection._outer import Outer, wants_probabilities
-from foldless.model_selection._path import REFIT, Path
 from foldless.model_selection._search import FoldlessSearchCV
 
 
@@ -129,7 +129,7 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
         raise ValueError(f"scoring={scoring!r} names several metrics; nested_cross_validate takes one.")
     X, y, groups = indexable(X, y, groups)
-    criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
+    criterion = search._checked().with_slope(float(np.atleast_1d(search.slope)[0]))
     n_jobs, verbose = search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):

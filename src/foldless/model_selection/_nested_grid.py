@@ -11,16 +11,16 @@ Two exact ways for a grid, the cheaper by operations is taken (n rows, t of them
 import numpy as np
 from joblib import delayed
 
-from foldless.calibration import fit_calibration
-from foldless.holdout import Part, Solution
-from foldless.model_selection._adapters import OWN
-from foldless.model_selection._candidates import candidates, settings
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.bridge.candidates import candidates, settings
+from foldless.bridge.path import ONE_FIT, ONE_P_PER_FOLD, Path
+from foldless.bridge.progress import Progress, run_with_progress
+from foldless.heldout.parts import TrainingParts
+from foldless.heldout.solution import Part, Solution
 from foldless.model_selection._grid import choose
-from foldless.model_selection._outer import Verdict, given, outer_loss, signed
-from foldless.model_selection._path import ONE_FIT, ONE_P_PER_FOLD, Path
-from foldless.model_selection._progress import Progress, watched
-from foldless.selection import Selection
-from foldless.splits import Holdout
+from foldless.model_selection._outer import OuterSplitResult, given, outer_loss, signed
+from foldless.readout.calibration import fit_calibration
+from foldless.tuning.selection import Selection
 
 
 def nested_grid(data, criterion, outer, n_jobs, verbose):
@@ -33,7 +33,7 @@ def nested_grid(data, criterion, outer, n_jobs, verbose):
         delayed(_losses)(data, criterion, setting, share, outer, inner)
         for setting, share in zip(tried, shared, strict=True)
     )
-    found = watched(jobs, n_jobs, Progress(len(tried), "kernel settings", verbose))
+    found = run_with_progress(jobs, n_jobs, Progress(len(tried), "kernel settings", verbose))
     losses = np.empty((len(outer), len(listed), found[0].shape[-1]))
     for setting, values in zip(tried, found, strict=True):
         losses[:, setting.places] = values
@@ -79,7 +79,7 @@ def _from_one_p(setting, selections):
     removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
     path, losses = problem.path(rows), []
     for alpha in setting.alphas:
-        model = Solution(problem.at(alpha=alpha), rows, whole.Y, path.at(alpha).explicit())
+        model = Solution(problem.replace(alpha=alpha), rows, whole.Y, path.with_alpha(alpha).explicit())
         losses.append([each.judge(_part(model, out, each)) for each, out in zip(selections, removed, strict=True)])
     return np.array(losses).transpose(1, 0, 2)
 
@@ -124,7 +124,7 @@ def _described(shared):
 def _judge(data, criterion, setting, alpha, outer, inner):
     """Held-out outputs, inside and outside, of one candidate for the outer splits that chose it."""
     task, problem = setting.task, setting.problem(alpha)
-    holdout = Holdout(problem, task.Y, nested=True)
+    holdout = TrainingParts(problem, task.Y, nested=True)
     holdout.plan([len(train) for train, _ in outer])
     for (train, test), splits in zip(outer, inner, strict=True):
         model = holdout.part(train)
@@ -137,11 +137,13 @@ def _judge(data, criterion, setting, alpha, outer, inner):
         probabilities = None
         if data.probabilities and rule.calibrator is not None:
             probabilities = problem.tied(test, rule.proba(fits))
-        elif data.probabilities and not isinstance(setting.estimator, OWN):  # as the search's own predict_proba
+        elif data.probabilities and not isinstance(
+            setting.estimator, FOLDLESS_ESTIMATORS
+        ):  # as the search's own predict_proba
             counted = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
             sigmoid = fit_calibration("sigmoid", scores, task.codes[rows], task.n_classes, counted)
             probabilities = sigmoid.proba(decision)
-        yield Verdict(
+        yield OuterSplitResult(
             params=None,
             inner_loss=np.nan,
             outer_loss=outer_loss(data, criterion, setting, test, problem.tied(test, signed(task, fits)), decision),

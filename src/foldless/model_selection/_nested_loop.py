@@ -8,16 +8,16 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.bridge.candidates import draw_splits, heldout_scores, settings
+from foldless.bridge.progress import Progress, run_with_progress
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.model_selection._adapters import OWN
-from foldless.model_selection._candidates import draw_splits, heldout_scores, settings
-from foldless.model_selection._outer import Verdict, given, outer_loss, signed
-from foldless.model_selection._progress import Progress, watched
+from foldless.model_selection._outer import OuterSplitResult, given, outer_loss, signed
 
 
 def nested_loop(data, criterion, outer, n_jobs, verbose):
     jobs = (delayed(_searched)(data, criterion, train, test) for train, test in outer)
-    return watched(jobs, n_jobs, Progress(len(outer), "outer splits", verbose))
+    return run_with_progress(jobs, n_jobs, Progress(len(outer), "outer splits", verbose))
 
 
 def _searched(data, criterion, train, test):
@@ -41,10 +41,10 @@ def _searched(data, criterion, train, test):
     classifies = setting.classes is not None
     decision = search.decision_function(X_test) if classifies else search.predict(X_test).reshape(len(test), -1)
     fits = _fits(search.best_estimator_, X_test, setting.task)
-    return Verdict(
+    return OuterSplitResult(
         params=search.best_params_,
         inner_loss=-search.best_score_,
-        outer_loss=outer_loss(data, criterion.at(search.slope_), setting, test, fits, decision),
+        outer_loss=outer_loss(data, criterion.with_slope(search.slope_), setting, test, fits, decision),
         inner_rows=train[rows],
         inside=given(setting, scores - _cut(search.best_estimator_)),
         outside=given(setting, decision, search.predict_proba(X_test) if data.probabilities else None),
@@ -55,18 +55,18 @@ def _cut(estimator):
     """The cut of threshold="loo" in the decisions of a fitted estimator, for each class where each has its own."""
     if isinstance(estimator, OneAgainstAllClassifier):
         return np.array([_cut(each) for each in estimator.estimators_])
-    return estimator._rule.cut if isinstance(estimator, OWN) else 0.0
+    return estimator._rule.cut if isinstance(estimator, FOLDLESS_ESTIMATORS) else 0.0
 
 
 def _fits(estimator, X, task):
     """Fits (n, m) of the criterion's targets by a fitted estimator."""
     if isinstance(estimator, OneAgainstAllClassifier):
         pairs = [
-            each._fits(X) if isinstance(each, OWN) else each.decision_function(X)[:, None]
+            each._fits(X) if isinstance(each, FOLDLESS_ESTIMATORS) else each.decision_function(X)[:, None]
             for each in estimator.estimators_
         ]
         return np.column_stack([pair[:, -1] - (pair[:, 0] if pair.shape[1] == 2 else 0.0) for pair in pairs])
-    if isinstance(estimator, OWN):
+    if isinstance(estimator, FOLDLESS_ESTIMATORS):
         return signed(task, estimator._fits(X))
     output = estimator.decision_function(X) if is_classifier(estimator) else estimator.predict(X)
     return output.reshape(len(output), -1)

@@ -8,12 +8,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 
-from foldless.criteria import class_weights, weights
-from foldless.estimators._classifier import labels
-from foldless.model_selection._candidates import draw_splits
+from foldless.bridge.candidates import draw_splits
+from foldless.estimators.classifier import labels
 from foldless.model_selection._search import FoldlessSearchCV
-from foldless.readout import OneAgainstAll
-from foldless.selection import Selection
+from foldless.readout.codings import OneAgainstAll
+from foldless.tuning.criteria import class_weights, weights
+from foldless.tuning.selection import Selection
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Outer:
 
 
 @dataclass
-class Verdict:
+class OuterSplitResult:
     """One outer split: the choice, its held-out outputs inside and outside."""
 
     params: object

@@ -8,7 +8,7 @@ pairs are 2 x 2 systems in P, O(n^2) after one explicit P.
 import numpy as np
 from sklearn.utils import gen_batches, indexable
 
-from foldless.model_selection._path import ONE_FIT, Path, build_task, route
+from foldless.bridge.path import ONE_FIT, Path, build_task, route
 
 PAIRS_AT_ONCE = 2**16
 TIE = 8 * np.finfo(float).eps  # relative difference of scores of equal fits
@@ -66,7 +66,7 @@ def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confound
         raise ValueError(
             "leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class."
         )
-    whole = task.holdout().whole
+    whole = task.training_parts().whole
     whole.precision = whole.precision.explicit()
     if classes is None:
         y = task.Y[whole.rows, 0]

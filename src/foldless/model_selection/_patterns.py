@@ -19,11 +19,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils import _safe_indexing, gen_batches, indexable
 
-from foldless._array import require_memory
-from foldless.columns import Labelings, Solver
-from foldless.kernels import Linear
-from foldless.model_selection._labelings import Given, chunk
-from foldless.model_selection._path import Path, route
+from foldless.bridge.path import Path, route
+from foldless.bridge.progress import Progress
+from foldless.linalg.memory import require_memory
+from foldless.model_selection._labelings import TestData, chunk
 from foldless.model_selection._permutation_arguments import (
     check_arguments,
     check_exchangeable,
@@ -31,8 +30,8 @@ from foldless.model_selection._permutation_arguments import (
     warn_of_fixed,
 )
 from foldless.model_selection._permutation_way import frozen, weights_move
-from foldless.model_selection._progress import Progress
-from foldless.permutation import ROUNDING, permutations, with_truth
+from foldless.permutation.labelings import Labelings, Solver
+from foldless.permutation.nulls import ROUNDING, permutations, with_truth
 
 
 @dataclass(repr=False)
@@ -135,12 +134,12 @@ def permutation_test_pattern(
         raise ValueError("weights='permuted': patterns know sample weights that stay with their rows only.")
     params = params or {}
     path, solved = route(frozen(estimator, y) if weights == "fixed" else estimator, params)
-    given = Given(X, y, params.get("sample_weight"), confounds)
+    given = TestData(X, y, params.get("sample_weight"), confounds)
     built = path if solved is None else given.task(solved)
     if isinstance(built, Path):
         raise ValueError(f"patterns need a linear least-squares model: {built.reason}.")
     task, classes, _ = built
-    if not isinstance(task.problem.kernel, Linear):
+    if not task.problem.kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {task.problem.kernel!r}.")
     warn_of_fixed(estimator, weights)
     n = task.problem.n
@@ -181,7 +180,7 @@ def _weights(solver, labelings):
     problem, task = solver.problem, labelings.task
     W = labelings.split(solver.solve(labelings.columns()).linear()[0])  # (b, width, d)
     if task.codes is not None:
-        W = np.concatenate([-W.sum(1, keepdims=True), W], 1) if labelings.spared else W
+        W = np.concatenate([-W.sum(1, keepdims=True), W], 1) if labelings.n_implied else W
         W = W[:, 1:] - W[:, :1] if task.n_classes == 2 else 2.0 * W - W.sum(1, keepdims=True)
     weight = np.square(problem.root_w[solver.rows])[:, None]
     X = problem.features(solver.rows)

@@ -12,11 +12,10 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state, gen_batches, indexable
 from threadpoolctl import threadpool_limits
 
-from foldless._array import require_memory
-from foldless.kernels import Precomputed
-from foldless.metrics import METRICS
-from foldless.model_selection._labelings import ByColumns, Given
-from foldless.model_selection._path import REFIT, RefitWarning
+from foldless.bridge.path import REFIT, RefitWarning
+from foldless.bridge.progress import Progress
+from foldless.linalg.memory import require_memory
+from foldless.model_selection._labelings import Batched, TestData
 from foldless.model_selection._permutation_arguments import (
     check_arguments,
     check_exchangeable,
@@ -30,10 +29,11 @@ from foldless.model_selection._permutation_arguments import (
     warn_of_fixed,
     within_folds,
 )
-from foldless.model_selection._permutation_way import Wanted, choose_way, depends_on_labels
-from foldless.model_selection._progress import Progress
+from foldless.model_selection._permutation_way import TestSpec, choose_way, depends_on_labels
 from foldless.model_selection._validation import _routed
-from foldless.permutation import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, permutations, with_truth
+from foldless.permutation.metrics import METRICS
+from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, permutations, with_truth
+from foldless.permutation.result import PermutationTestResult
 
 SMALL = 2000  # rows up to which one thread is as quick as two
 
@@ -165,7 +165,7 @@ def permutation_test_score(
     check_exchangeable(y, orders)
 
     rest = {name: value for name, value in params.items() if name not in split_params}
-    wanted = Wanted(
+    wanted = TestSpec(
         estimator=estimator,
         scoring=scoring,
         asked=asked,
@@ -182,7 +182,7 @@ def permutation_test_score(
         memory_limit=memory_limit,
     )
     warn_of_fixed(estimator, weights)
-    given = Given(X, y, None, confounds, confounds_in_score)
+    given = TestData(X, y, None, confounds, confounds_in_score)
     greater = True if own is None else own.greater
     options = {"scoring": name_of(scoring), "greater_is_better": greater, "strata": strata}
     single = getattr(X, "dtype", None) == np.float32
@@ -248,9 +248,9 @@ def _member(wanted, given, orders, splits):
 def _generalised(wanted, given, everywhere, orders, splits):
     """Scores (m + 1, k) of the models of one member at the features (k, n, d) of all."""
     way, size, path = choose_way(wanted, given)
-    if not isinstance(way, ByColumns):
+    if not isinstance(way, Batched):
         raise ValueError(f"generalise=True needs permutations as columns, which is not possible here: {path.reason}.")
-    if isinstance(way.task.problem.kernel, Precomputed):
+    if not way.task.problem.kernel.takes_rows:
         raise ValueError(
             "generalise=True needs features: precomputed kernels say nothing of rows of one member against those of"
             " another."

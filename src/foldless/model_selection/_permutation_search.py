@@ -11,21 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless import criteria
-from foldless.columns import Fitted, Labelings, Solver, against_all
-from foldless.holdout import Part, Solution
-from foldless.model_selection._candidates import candidates, settings
+from foldless.bridge.candidates import candidates, settings
+from foldless.heldout.solution import Part, Solution
 from foldless.model_selection._grid import choose
 from foldless.model_selection._labelings import chunk
 from foldless.model_selection._outer import Outer
-from foldless.precision import Explicit
-from foldless.selection import Selection, heldout_fits
+from foldless.permutation.labelings import Fitted, Labelings, Solver, against_all
+from foldless.precision.base import Explicit
+from foldless.tuning import criteria
+from foldless.tuning.selection import Selection, heldout_fits
 
 TOGETHER = 256  # labelings that share the making of every candidate's P
 
 
 @dataclass
-class Tuned:
+class BatchedGrid:
     """Scores and choices of a grid search for any labelings; splits, outer and inner, are those of the true labels."""
 
     tried: list  # kernel settings
@@ -68,9 +68,9 @@ class Tuned:
             labelings = Labelings.of(setting.task, orders)
             path = setting.task.problem.path(setting.task.problem.active)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
-                solver = Solver(setting.problem(alpha), precision=path.at(alpha))
+                solver = Solver(setting.problem(alpha), precision=path.with_alpha(alpha))
                 for block in gen_batches(len(orders), chunk(setting.task, self.memory_limit)):
-                    fitted = Fitted(solver, labelings.only(block))
+                    fitted = Fitted(solver, labelings.select(block))
                     for s, (selection, (train, _)) in enumerate(zip(selections, splits, strict=True)):
                         losses[s, place, block] = self._losses(fitted, selection, train)
         # places[s, j]
@@ -88,7 +88,7 @@ class Tuned:
         b, m, N = F.shape
         F, T = F.reshape(-1, N), T.reshape(-1, N)
         W = np.broadcast_to(selection.W[:, 0].astype(F.dtype), F.shape)
-        W = criteria.halved(T, W) if self.weight == "balanced" else W
+        W = criteria.balanced_halves(T, W) if self.weight == "balanced" else W
         return self.criterion(F.T, T.T, W.T)[0].reshape(b, m).sum(1)
 
     def _outer(self, orders, splits, places):
@@ -102,11 +102,11 @@ class Tuned:
                     continue
                 solver = Solver(setting.problem(alpha))
                 for block in gen_batches(len(members), chunk(setting.task, self.memory_limit)):
-                    fitted = Fitted(solver, labelings.only(members[block]))
+                    fitted = Fitted(solver, labelings.select(members[block]))
                     for s, (train, test) in enumerate(splits):
                         mine = np.flatnonzero(places[s, members[block]] == place)
                         if len(mine):
-                            one = fitted.only(mine)
+                            one = fitted.select(mine)
                             model = one.part(train)
                             D = one.decisions(model, test)
                             scores[members[block][mine], s] = self.judges[number](D, one.labelings.truth[..., test])

@@ -18,14 +18,13 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from foldless.columns import Solver
-from foldless.metrics import METRICS
-from foldless.model_selection._adapters import OWN, TASKS
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
+from foldless.bridge.path import ONE_FIT, ONE_P_PER_FOLD, REFIT, Path, route
 from foldless.model_selection._labelings import (
-    Anew,
-    ByColumns,
+    Batched,
     Judge,
-    OneByOne,
+    RefitEach,
+    SharedPrecision,
     StepSolver,
     behind_steps,
     chunk,
@@ -33,17 +32,18 @@ from foldless.model_selection._labelings import (
 )
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._outer import wants_probabilities
-from foldless.model_selection._path import ONE_FIT, ONE_P_PER_FOLD, REFIT, Path, route
-from foldless.model_selection._permutation_search import TOGETHER, Tuned
+from foldless.model_selection._permutation_search import TOGETHER, BatchedGrid
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._validation import cross_validate
+from foldless.permutation.labelings import Solver
+from foldless.permutation.metrics import METRICS
 
 FEW = 8  # labelings of a chunk where each takes its own time
 FOLLOW = "weights follow the labels, so that every permutation has its own P"
 
 
 @dataclass
-class Wanted:
+class TestSpec:
     """What is asked of every labeling."""
 
     estimator: object
@@ -130,7 +130,7 @@ def _anew(wanted, validate, last, given, reason):
         )
     if wanted.score_params and wanted.weights == "permuted":
         raise ValueError("weights='permuted': the score's own parameters stay with the rows; leave one of them out.")
-    return Anew(partial(validate, wanted), given, wanted.weights == "permuted", by_class and type(last) in TASKS)
+    return RefitEach(partial(validate, wanted), given, wanted.weights == "permuted", by_class and type(last) in TASKS)
 
 
 def _columns(wanted, steps, last, given, moving):
@@ -148,15 +148,19 @@ def _columns(wanted, steps, last, given, moving):
         behind = partial(StepSolver, steps, last, given)
         names = ", ".join(type(step).__name__ for _, step in steps.steps)
         reason = f"{names} fitted on each training part; all permutations are columns of one P there"
-        return ByColumns(task, judge, behind=behind), size, Path(ONE_P_PER_FOLD, reason)
+        return Batched(task, judge, behind=behind), size, Path(ONE_P_PER_FOLD, reason)
     solver = Solver(task.problem)
     if judge is not None:
         reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
-        return ByColumns(task, judge, solver), size, Path(ONE_FIT, reason)
-    if has_class_weights(last) and not isinstance(last, OWN) and not isinstance(wanted.scorer, _BaseScorer):
+        return Batched(task, judge, solver), size, Path(ONE_FIT, reason)
+    if (
+        has_class_weights(last)
+        and not isinstance(last, FOLDLESS_ESTIMATORS)
+        and not isinstance(wanted.scorer, _BaseScorer)
+    ):
         raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
-    way = OneByOne(wanted.estimator, last, given, task, classes, flat, solver, wanted.asked, wanted.score_params)
+    way = SharedPrecision(wanted.estimator, last, given, task, classes, flat, solver, wanted.asked, wanted.score_params)
     return way, FEW, Path(ONE_FIT, reason)
 
 
@@ -165,11 +169,11 @@ def _search(wanted, search, steps, given, moving):
         raise ValueError("generalise=True: a search is not tested at other members; test an estimator.")
     if given.confounds is not None:
         raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
-    criterion = search._checked().at(float(np.atleast_1d(search.slope)[0]))
+    criterion = search._checked().with_slope(float(np.atleast_1d(search.slope)[0]))
     grid = search.method == "grid" and search.share == "all"
     blind = search.cv is None or not depends_on_labels(check_cv(search.cv, given.y, classifier=is_classifier(search)))
     if grid and blind and steps is None and not (wanted.own_splits or moving or wanted.score_params):
-        way = Tuned.of(wanted, search, criterion, given)
+        way = BatchedGrid.of(wanted, search, criterion, given)
         if way is not None:
             reason = f"one P for each of {len(way.listed)} candidates; every permutation chooses its own on each part"
             return way, TOGETHER, Path(ONE_FIT, reason)
@@ -215,7 +219,7 @@ def has_class_weights(last):
 
 def frozen(estimator, y):
     """scikit-learn's balanced class weights as those of the true labels; foldless' own are resolved so in any case."""
-    if isinstance(estimator, OWN) or getattr(estimator, "class_weight", None) != "balanced":
+    if isinstance(estimator, FOLDLESS_ESTIMATORS) or getattr(estimator, "class_weight", None) != "balanced":
         return estimator
     classes = np.unique(np.asarray(y))
     factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))

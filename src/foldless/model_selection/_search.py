@@ -13,15 +13,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from foldless import criteria
-from foldless.calibration import fit_calibration
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.bridge.candidates import check_known, draw_splits, heldout_scores
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.estimators._base import check_option, numbers
-from foldless.model_selection._adapters import OWN
-from foldless.model_selection._candidates import check_known, draw_splits, heldout_scores
+from foldless.estimators.base import check_option, numbers
 from foldless.model_selection._descent import descend
 from foldless.model_selection._grid import grid
-from foldless.search import PRIORS
+from foldless.readout.calibration import fit_calibration
+from foldless.tuning import criteria
+from foldless.tuning.search import PRIORS
 
 METHODS = ("grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")
@@ -40,7 +40,7 @@ def _best_has(method):
 def _gives_probabilities(search):
     if not is_classifier(search.estimator):
         raise AttributeError("predict_proba is for classifiers.")
-    return True if not isinstance(search.estimator, OWN) else _best_has("predict_proba")(search)
+    return True if not isinstance(search.estimator, FOLDLESS_ESTIMATORS) else _best_has("predict_proba")(search)
 
 
 class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
@@ -236,7 +236,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
                     f"slope={self.slope!r} lists several, for method='gradient' or 'simplex'; a grid can take the error"
                     " itself: criterion='error', 'ber' or 'auc'."
                 )
-            criterion = criterion.at(slopes[0])
+            criterion = criterion.with_slope(slopes[0])
         classifier = is_classifier(self.estimator)
         if criterion.whole and self.share != "all":
             raise ValueError(f"criterion={self.criterion!r} judges all classes together; it needs share='all'.")
@@ -318,7 +318,7 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
-        if is_classifier(self.estimator) and not isinstance(self.estimator, OWN):
+        if is_classifier(self.estimator) and not isinstance(self.estimator, FOLDLESS_ESTIMATORS):
             if held is None or self.share != "all":
                 held = heldout_scores(self._chosen(), X, y, sample_weight, splits)
             rows, scores = held

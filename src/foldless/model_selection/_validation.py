@@ -19,8 +19,8 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import _num_samples
 
-from foldless.model_selection._decoded import Decoded
-from foldless.model_selection._path import (
+from foldless.bridge.decoded import Decoded
+from foldless.bridge.path import (
     ONE_FIT,
     ONE_P_PER_FOLD,
     REFIT,
@@ -32,7 +32,7 @@ from foldless.model_selection._path import (
     confound_params,
     route,
 )
-from foldless.model_selection._standin import Run, StandIn, rows_for
+from foldless.bridge.standin import Run, StandIn, rows_for
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
@@ -328,7 +328,7 @@ def _plan(
             warnings.warn(f"{name} is refitted on every training part: {path.reason}.", RefitWarning, stacklevel=3)
         return Plan(path, refit=arguments)
 
-    holdout = task.holdout(probabilities=method.endswith("proba") or scoring is not None)
+    holdout = task.training_parts(probabilities=method.endswith("proba") or scoring is not None)
     if splits is not None and owner != "cross_validate" and _is_leave_one_out(splits, task.problem.n):
         splits = None
     if splits is None or holdout.plan([len(train) for train, _ in splits]):

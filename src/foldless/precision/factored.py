@@ -13,7 +13,8 @@ alpha.
 
 import numpy as np
 
-from foldless._array import (
+from foldless.linalg.memory import require_memory
+from foldless.linalg.numpy import (
     add_outer_,
     cholesky_,
     invert_lower_,
@@ -21,9 +22,8 @@ from foldless._array import (
     lower_square,
     lower_times,
     product,
-    require_memory,
 )
-from foldless.precision._base import Explicit, Precision
+from foldless.precision.base import Explicit, Precision
 
 
 class Factored(Precision):

@@ -40,9 +40,10 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
-from foldless._array import NotPositiveDefiniteError, add_signed_, cholesky_, lower_solve, require_memory
-from foldless.precision._base import Explicit, Precision, SingularBlockError
-from foldless.precision._square import PROBED, Square, room
+from foldless.linalg.memory import require_memory
+from foldless.linalg.numpy import NotPositiveDefiniteError, add_signed_, cholesky_, lower_solve
+from foldless.precision.base import Explicit, Precision, SingularBlockError
+from foldless.precision.square import PROBED, Square, room
 
 
 class StaleError(RuntimeError):
@@ -250,7 +251,7 @@ class Growing(Precision):
             raise NotPositiveDefiniteError("Schur complement overflows")
         # What the subtraction leaves below its own rounding is no number.
         floor = 4 * np.finfo(s.dtype).eps * size.max()
-        R, signs = _halved((s + s.T) / 2, self.definite, floor)
+        R, signs = _signed_root((s + s.T) / 2, self.definite, floor)
         return Border(self, b, corner, u, R, signs, units)
 
     def removal(self, rows):
@@ -264,7 +265,7 @@ class Growing(Precision):
             square.note((h - found)[:, h[slots].diagonal() > 0])  # columns of P, not of basis functions
         floor = 16 * np.finfo(h.dtype).eps * max(1.0 / max(size.max(), tiny), np.abs(h[slots].diagonal()).max())
         try:
-            R, signs = _halved((h[slots] + h[slots].T) / 2, self.definite, floor)
+            R, signs = _signed_root((h[slots] + h[slots].T) / 2, self.definite, floor)
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
         if not self.refines:  # rounding of P, of which a small pivot leaves little else
@@ -340,7 +341,7 @@ class Removal:
         return self.precision._now(slots, None if units is None else np.delete(units, self.rows))
 
 
-def _halved(s, definite, floor):
+def _signed_root(s, definite, floor):
     """R and D = diag(signs) with s^-1 = R' D R."""
     if len(s) == 1:
         value = s[0, 0]

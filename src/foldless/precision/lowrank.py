@@ -19,8 +19,8 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 from sklearn.utils import gen_batches
 
-from foldless._array import outer_square, product
-from foldless.precision._base import Precision, SingularBlockError, orthonormal, upper_solve
+from foldless.linalg.numpy import outer_square, product
+from foldless.precision.base import Precision, SingularBlockError, orthonormal, upper_solve
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 DOUBLED = 2**25  # entries of a part of the features that is held in double precision
@@ -58,7 +58,7 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
 
 
 class LowRank(Precision):
-    """P at one alpha from features Phi; ``at`` gives another alpha for O(r).
+    """P at one alpha from features Phi; ``with_alpha`` gives another alpha for O(r).
 
     ``graded`` says that rows differ in size by far, as those of very different weights do.
     """
@@ -86,7 +86,7 @@ class LowRank(Precision):
     def _Psi(self):
         return np.hstack([self.Qo, self.U * np.sqrt(self.s * self._weights)])
 
-    def at(self, alpha):
+    def with_alpha(self, alpha):
         """P of the same features for another alpha."""
         if alpha < self._least:
             return LowRank(self.Phi, self.Q, alpha, graded=self._graded)
@@ -113,7 +113,7 @@ class LowRank(Precision):
             E[:, rows] = (A / p[:, :, None]).transpose(1, 0, 2)
             for i, j in np.argwhere(alphas * p <= FREE):
                 row = rows.start + i
-                E[j, row] = self.at(alphas[j])._refit_residual(np.array([row]), Y)
+                E[j, row] = self.with_alpha(alphas[j])._refit_residual(np.array([row]), Y)
         return E
 
     def _complement(self, Y):

@@ -16,8 +16,9 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh
 
-from foldless._array import add_outer_, outer_square, product, require_memory
-from foldless.precision._base import Explicit, Precision, orthonormal, upper_solve
+from foldless.linalg.memory import require_memory
+from foldless.linalg.numpy import add_outer_, outer_square, product
+from foldless.precision.base import Explicit, Precision, orthonormal, upper_solve
 
 
 class IndefiniteError(ValueError):
@@ -43,7 +44,7 @@ class Spectrum:
             raise IndefiniteError(f"eigenvalues reach from {lowest:.3g} to {largest:.3g}")
         self.s = np.maximum(s, 0.0)
 
-    def at(self, alpha):
+    def with_alpha(self, alpha):
         """P for this alpha."""
         return Spectral(self, alpha)
 

@@ -1,0 +1,207 @@
+"""A stand-in that lets scikit-learn's own loop do the book-keeping of a closed-form cross-validation.
+
+scikit-learn's functions are handed row numbers in place of X and a :class:`StandIn` in place of the estimator.
+"Fitting" it on the numbers of a training part looks up the model without the other rows; "predicting" at numbers
+returns fits that follow from P. Scorers, multi-metric dictionaries, train scores, timings, error scores and column
+order are then scikit-learn's, not a copy of them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
+from sklearn.utils.metaestimators import available_if
+
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.estimators.classifier import labels
+from foldless.heldout.parts import TrainingParts
+from foldless.heldout.solution import Model
+from foldless.readout.task import Task
+
+
+@dataclass
+class Run:
+    """One estimator on one data set, ready to be asked for any training part."""
+
+    outer: BaseEstimator  # what the user gave: the estimator, or a pipeline that only passes X on to it
+    estimator: BaseEstimator
+    task: Task
+    classes: np.ndarray | None
+    flat: bool
+    X: object
+    y: object
+    sample_weight: object
+    holdout: TrainingParts
+
+    def outputs(self, raw, method):
+        """Decisions or probabilities as the estimator's ``method`` would return them."""
+        if method == "predict":
+            return labels(raw, self.classes) if self.classes is not None else (raw[:, 0] if self.flat else raw)
+        if method == "predict_log_proba":
+            with np.errstate(divide="ignore"):
+                return np.log(raw)
+        return raw
+
+    def loo(self, method):
+        """``method`` of all rows, each by the model without it."""
+        kind = "proba" if method.endswith("proba") else "decision"
+        idle = len(self.task.problem.active) < self.task.problem.n
+        rule = self.task.rule(self.holdout.whole, probabilities=kind == "proba") if idle else None
+        return self.outputs(self.task.loo_outputs(self.holdout, rule, kind), method)
+
+    def check_materialises(self, in_score):
+        """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
+        if in_score or not isinstance(self.estimator, FOLDLESS_ESTIMATORS):
+            raise ValueError(
+                "confounds: return_estimator=True and scorers that are functions need fitted estimators that leave the"
+                f" confounds' part out by themselves; {type(self.estimator).__name__} with"
+                f" confounds_in_score={in_score} does not. Use one of"
+                f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} with"
+                " confounds_in_score=False, or a scorer by name."
+            )
+
+    def materialise(self, train, model):
+        """What the user gave, fitted on a training part."""
+        fitted = self._fitted(train, model)
+        if self.outer is self.estimator:
+            return fitted
+        pipeline = clone(self.outer)
+        pipeline.steps[-1] = (pipeline.steps[-1][0], fitted)
+        return pipeline
+
+    def _fitted(self, train, model):
+        """The estimator of a training part: from P for foldless' own, refitted for scikit-learn's."""
+        fitted = clone(self.estimator)
+        if not isinstance(self.estimator, FOLDLESS_ESTIMATORS):
+            weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
+            rows = rows_for(self.estimator, self.X, train, train)
+            return fitted.fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
+        fitted._task(self.X, self.y, self.sample_weight)  # names and number of features, classes
+        task, rule = self.task, self.task.rule(model)
+        if task.problem.penalty == "coef" and task.problem.basis == "all":  # the other rows still carry the model
+            task = task.restricted(train)
+        else:
+            task = task.subset(train)
+            model = ReindexedModel(task.problem, model, train)
+        if fitted.kernel == "precomputed":
+            fitted.n_features_in_ = task.problem.n
+            if hasattr(fitted, "feature_names_in_") and task.problem.n == len(train):
+                fitted.feature_names_in_ = fitted.feature_names_in_[train]
+        fitted._remember(self._weights_of(task, train), None)
+        return fitted._accept(task, model, rule)
+
+    def _weights_of(self, task, train):
+        """The caller's weights of the rows of ``task``: 0 for those that only lend their basis functions."""
+        weights = np.ones(len(self.y)) if self.sample_weight is None else np.asarray(self.sample_weight)
+        if task.problem.n == len(train):
+            return None if self.sample_weight is None else weights[train].astype(task.problem.dtype)
+        shown = np.zeros(task.problem.n, task.problem.dtype)
+        shown[train] = weights[train]
+        return shown
+
+
+def rows_for(estimator, X, rows, train):
+    """These rows of X as an estimator fitted on ``train`` takes them: of a precomputed kernel the columns of train."""
+    if getattr(estimator, "kernel", None) != "precomputed":
+        return _safe_indexing(X, rows)
+    K = X if hasattr(X, "shape") else np.asarray(X)
+    return _safe_indexing(_safe_indexing(K, rows), train, axis=1)
+
+
+class ReindexedModel(Model):
+    """A model whose rows are counted within its own training part, in the order of the split."""
+
+    def __init__(self, problem, model, train):
+        order = np.searchsorted(model.rows, train[problem.active])
+        self.problem, self.rows, self.Y, self.A = problem, problem.active, model.Y[order], model.A[order]
+        self.B, self._weights, self.choice = model.B, model.weights, model.choice
+
+    @property
+    def weights(self):
+        """Weights of the explicit features where P is held through them, else None."""
+        return self._weights
+
+
+def _classifies(standin):
+    return standin.run.classes is not None
+
+
+def _calibrated(standin):
+    return standin.run.task.calibration is not None
+
+
+class StandIn(BaseEstimator):
+    """An estimator of row numbers."""
+
+    def __init__(self, run):
+        self.run = run
+
+    def __sklearn_clone__(self):
+        return StandIn(self.run)
+
+    def __sklearn_tags__(self):
+        tags = self.run.estimator.__sklearn_tags__()
+        tags.input_tags.pairwise = False
+        return tags
+
+    def get_metadata_routing(self):
+        """Metadata of ``fit`` has been used already; what remains is for the estimator's own ``score``."""
+        request = MetadataRequest(owner=self)
+        for name, alias in get_routing_for_object(self.run.outer).score.requests.items():
+            if alias is not None:  # what is left unset has been complained about before
+                request.score.add_request(param=name, alias=alias)
+        return request
+
+    @property
+    def _metadata_request(self):
+        """Where scikit-learn 1.7 looks for the requests of ``score``."""
+        return self.get_metadata_routing()
+
+    def fit(self, rows, y=None, **fit_params):
+        """Look up the model of these rows."""
+        self.train_ = rows[:, 0]
+        self.model_ = self.run.holdout.part(self.train_)
+        self.rule_ = self.run.task.rule(self.model_, probabilities=False)
+        self.classes_ = self.run.classes
+        self.calibrated_ = None
+        return self
+
+    def _decision(self, rows):
+        return self._tied(rows, self.rule_.decision(self.model_.fits(rows[:, 0])))
+
+    def _tied(self, rows, values):
+        """Values of these rows, those of equal rows made equal."""
+        return self.run.task.problem.tied(rows[:, 0], values)
+
+    def predict(self, rows):
+        """Held-out (or training) predictions of these rows."""
+        return self.run.outputs(self._decision(rows), "predict")
+
+    @available_if(_classifies)
+    def decision_function(self, rows):
+        """Held-out (or training) decisions of these rows."""
+        return self._decision(rows)
+
+    @available_if(_calibrated)
+    def predict_proba(self, rows):
+        """Probabilities, calibrated on leave-one-out scores within the training part."""
+        if self.calibrated_ is None:
+            self.calibrated_ = self.run.task.rule(self.model_)
+        return self._tied(rows, self.calibrated_.proba(self.model_.fits(rows[:, 0])))
+
+    @available_if(_calibrated)
+    def predict_log_proba(self, rows):
+        """Logarithms of the probabilities."""
+        return self.run.outputs(self.predict_proba(rows), "predict_log_proba")
+
+    def score(self, rows, y, sample_weight=None):
+        """Accuracy or R2, as the estimators' own ``score``."""
+        score = accuracy_score if self.run.classes is not None else r2_score
+        return score(y, self.predict(rows), sample_weight=sample_weight)
+
+    def materialise(self):
+        """The estimator itself, fitted on the training part."""
+        return self.run.materialise(self.train_, self.model_)

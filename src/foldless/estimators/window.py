@@ -1,0 +1,253 @@
+"""Streams without end: learn what comes, forget what is oldest or matters least, exactly."""
+
+from functools import reduce
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from foldless.estimators.base import check_option
+from foldless.estimators.classifier import join_labels
+from foldless.estimators.state import all_or_nothing, check_unchanged
+
+
+def _has(method):
+    def check(window):
+        getattr(window.estimator_ if hasattr(window, "estimator_") else window.estimator, method)
+        return True
+
+    return check
+
+
+class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
+    """An estimator that holds a limited number of rows: it learns new ones and forgets others in their place.
+
+    After every call the model equals one fitted on the rows it holds.
+
+    Parameters
+    ----------
+    estimator : KernelFisherDiscriminant, LSSVC, LSSVR or AdaptiveKDA
+        It is cloned; give numbers for ``gamma``, which the first rows would otherwise decide for good.
+    max_samples : int, default=1000
+        Rows to hold at most.
+    drop : {"oldest", "least"}, default="oldest"
+        Which rows go when there are too many: those learnt first, or one by one the row whose absence changes the
+        squared leave-one-out residuals of the others least (O(n^2) for each row; not with AdaptiveKDA). The latter
+        suits steady streams with clean labels: rows of influence stay, wrong and outdated ones among them.
+
+    Attributes
+    ----------
+    estimator_ : the fitted estimator, with ``ids_``, ``loo_score_`` and all it has
+    classes_ : classes seen so far; they stay when the window holds none of their rows
+    n_samples_ : int, rows held
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from foldless import LSSVC, SlidingWindow
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> model = SlidingWindow(LSSVC(gamma=0.03), max_samples=200)
+    >>> for start in range(0, 500, 50):
+    ...     model = model.partial_fit(X[start : start + 50], y[start : start + 50])
+    >>> model.n_samples_
+    200
+    >>> round(model.score(X[500:], y[500:]), 2)
+    0.97
+    """
+
+    def __init__(self, estimator, max_samples=1000, *, drop="oldest"):
+        self.estimator = estimator
+        self.max_samples = max_samples
+        self.drop = drop
+
+    def fit(self, X, y, **options):
+        """Start anew with these rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        **options : further arguments of ``partial_fit`` of the estimator
+
+        Returns
+        -------
+        self : object
+        """
+        return self._learn(clone(self.estimator), X, y, options)
+
+    def partial_fit(self, X, y, **options):
+        """Learn rows, then forget as many as are too many.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        **options : further arguments of ``partial_fit`` of the estimator, such as ``classes`` and ``sample_weight``
+
+        Returns
+        -------
+        self : object
+        """
+        if not hasattr(self, "estimator_"):
+            return self._learn(clone(self.estimator), X, y, options)
+        check_unchanged(self.estimator, self.estimator_.get_params(deep=False))
+        return self._learn(self.estimator_, X, y, options)
+
+    def _learn(self, model, X, y, options):
+        check_option("drop", self.drop, ("oldest", "least"))
+        if not isinstance(self.max_samples, Integral) or self.max_samples < 2:
+            raise ValueError(f"max_samples={self.max_samples!r} must be an integer of at least 2.")
+        if not (hasattr(model, "partial_fit") and hasattr(model, "forget")):
+            raise ValueError(
+                f"estimator={model!r} cannot learn and forget rows; use one of LSSVC, LSSVR, KernelFisherDiscriminant,"
+                " AdaptiveKDA, and scale X before."
+            )
+        if self.drop == "least" and not hasattr(model, "forgetting_effects"):
+            raise ValueError(f"drop='least' needs forgetting_effects, which {type(model).__name__} does not have.")
+        with all_or_nothing(model):
+            if is_classifier(model) and y is not None:
+                given = [np.ravel(np.asarray(each)) for each in (y, options.pop("classes", None)) if each is not None]
+                known, labels = getattr(model, "classes_", given[0][:0]), reduce(join_labels, given)
+                if not np.isin(labels, known).all():  # once named, classes stay
+                    options["classes"] = np.unique(join_labels(known, labels))
+            model.partial_fit(X, y, **options)
+            surplus = model.X_fit_.shape[0] - self.max_samples
+            if surplus > 0 and self.drop == "oldest":
+                model.forget(np.arange(surplus))
+            while surplus > 0 and self.drop == "least":
+                model.forget([int(np.argmin(model.forgetting_effects()))])
+                surplus -= 1
+        self.estimator_ = model
+        return self
+
+    def forget(self, indices=None, *, ids=None):
+        """Forget rows on request, whatever the window would do.
+
+        Parameters
+        ----------
+        indices : array-like of int, or of bool with one entry per row, default=None
+            Positions of the rows in the order of insertion, from 0.
+        ids : array-like, default=None
+            In place of positions, ids given to ``fit`` and ``partial_fit``.
+
+        Returns
+        -------
+        self : object
+        """
+        check_is_fitted(self)
+        self.estimator_.forget(indices, ids=ids)
+        return self
+
+    @available_if(_has("unlearning_certificate"))
+    def unlearning_certificate(self):
+        """Evidence that the model equals one fitted from scratch on the rows it has now.
+
+        Returns
+        -------
+        Certificate
+        """
+        check_is_fitted(self)
+        return self.estimator_.unlearning_certificate()
+
+    @property
+    def n_samples_(self):
+        """Rows held."""
+        check_is_fitted(self)
+        return self.estimator_.X_fit_.shape[0]
+
+    @property
+    def classes_(self):
+        """Classes seen so far."""
+        return self.estimator_.classes_
+
+    @property
+    def n_features_in_(self):
+        """Number of features."""
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        """Names of the features, where the rows had any."""
+        return self.estimator_.feature_names_in_
+
+    def predict(self, X, **options):
+        """Predictions of the estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        **options : further arguments of the estimator's method, such as ``confounds``
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict(X, **options)
+
+    def score(self, X, y, sample_weight=None):
+        """Score of the estimator: accuracy or R2.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        return self.estimator_.score(X, y, sample_weight)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X, **options):
+        """Decision values of the estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        **options : further arguments of the estimator's method, such as ``confounds``
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X, **options)
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X, **options):
+        """Class probabilities of the estimator.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        **options : further arguments of the estimator's method, such as ``confounds``
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X, **options)
+
+    @property
+    def loo_score_(self):
+        """Exact leave-one-out score of the rows held."""
+        check_is_fitted(self)
+        return self.estimator_.loo_score_
+
+    def __sklearn_tags__(self):
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        tags.input_tags.sparse, tags.input_tags.pairwise = inner.input_tags.sparse, inner.input_tags.pairwise
+        return tags

@@ -1,0 +1,196 @@
+"""Many held-out sets of one model, each left out alone and all solved at once. Leave-one-out is n sets of one row.
+
+    residuals         E_te = D^-1 A_te,   D = P_te,te           held-out fits  Y_te - E_te
+    class matrices    N - Y_te' Y_te,   U - alpha ( Y_te' A_te + (A_te - D Y_te)' E_te )
+
+Both are differences and lose digits in two cases, which are looked for and computed without them:
+
+- fits that are tiny beside the targets, or differ by next to nothing within a set: they follow from the coefficients of
+  the model without the set, f(x) = T(x) (A - P_,te E_te) + q(x)' B_(-te), T(x) being the kernel between x and the rows.
+- a set that carries nearly all of the weight of a class, or of what is unexplained of it: the rest is solved by itself.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from foldless.heldout.moments import KEPT, SMALL, Moments, nearly_gone
+from foldless.precision.base import SingularBlockError
+
+ENTRIES = 2**22  # entries of an intermediate array
+MODEST = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which terms may be added up without losing more than that
+
+
+def few_digits(values, size):
+    """Whether differences of targets of this size (m,) that come out as ``values`` (..., m) have lost most digits."""
+    return np.abs(values) < SMALL[values.dtype.itemsize] * size
+
+
+def adds_up(terms, size):
+    """Whether fits are had as sums: terms of this size in all (..., m) are modest beside the targets."""
+    return terms <= MODEST[terms.dtype.itemsize] * size
+
+
+def takes_nearly_all(model, members):
+    """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,)."""
+    if not model.problem.weighted:
+        return np.zeros(members.shape[:-1], bool)
+    squares = np.square(model.Y)
+    kept = squares.sum(0) - squares[members].sum(-2)
+    return (kept < KEPT * squares.sum(0)).any(-1)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """k held-out sets of t rows of one model each.
+
+    members (k, t) positions, Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or
+    2 t sites of each set, E (k, s, m) residuals; whitened. ``model`` is a ``heldout.solution.Solution`` or ``Part``.
+    """
+
+    model: Any
+    members: np.ndarray
+    Y: np.ndarray
+    A: np.ndarray
+    D: np.ndarray
+    E: np.ndarray
+    alone: np.ndarray | None = None  # sets (k,) whose blocks have no digits left
+
+    @classmethod
+    def solve(cls, model, members, A, D, alone=None):
+        """Residuals E = D^-1 A, set by set."""
+        Y = model.Y[members]
+        try:
+            E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
+        except np.linalg.LinAlgError:
+            raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
+        return cls(model, members, Y, A, D, E, alone)
+
+    @cached_property
+    def fits(self):
+        """Held-out fits in the units of the targets, shape (k, t, m); equal rows of a set have equal ones."""
+        model, t = self.model, self.Y.shape[1]
+        F = (self.Y - self.E[:, :t]) / model.root[self.members]
+        if model.problem.n_confounds:
+            confounds = model.problem.confounds
+            F -= model.problem.Q[model.rows[self.members], confounds] @ self._unpenalised(confounds)
+        lost, alike = few_digits(F[:, 0], model.size), t > 1
+        for row in range(1, t):  # sets are many and small
+            lost |= few_digits(F[:, row], model.size)
+            alike &= few_digits(F[:, row] - F[:, 0], model.size)
+        lost |= alike
+        if lost.any():
+            sets, columns = np.flatnonzero(lost.any(1)), np.flatnonzero(lost.any(0))
+            found, terms = self._from_coefficients(sets, columns)
+            places = np.ix_(sets, np.arange(t), columns)
+            taken = lost[np.ix_(sets, columns)][:, None, :] & adds_up(terms, model.size[columns])
+            F[places] = np.where(taken, found, F[places])
+        for number, alone in self._alone.items():
+            F[number] = alone.evaluated(model.rows[self.members[number]])
+        return self._tied(F)
+
+    @cached_property
+    def residuals(self):
+        """What held-out fits, confounds included, leave of the targets, (k, t, m) in their units."""
+        model, rows = self.model, self.model.rows[self.members]
+        E = self.E[:, : self.Y.shape[1]] / model.root[self.members]
+        for number, alone in self._alone.items():
+            C = model.problem.Q[rows[number], model.problem.confounds] @ alone.confound_B
+            E[number] = self.Y[number] / model.root[self.members[number]] - alone.evaluated(rows[number]) - C
+        return E
+
+    @cached_property
+    def _alone(self):
+        """Models of the sets that P cannot leave out, by number of the set."""
+        sets = takes_nearly_all(self.model, self.members)
+        sets = np.flatnonzero(sets if self.alone is None else sets | self.alone)
+        return {number: self.model.solved_without(self.members[number]) for number in sets}
+
+    def _tied(self, F):
+        """Fits (k, t, m) with those of equal rows of a set made equal."""
+        numbers = self.model.problem.equal_rows if F.shape[1] > 1 else None
+        if numbers is None:
+            return F
+        numbers = numbers[self.model.rows[self.members]]
+        first = (numbers[:, :, None] == numbers[:, None, :]).argmax(2)  # (k, t)
+        return np.take_along_axis(F, first[:, :, None], 1)
+
+    def _from_coefficients(self, sets, columns):
+        """Held-out fits (k, t, m) of some sets and targets in their units, and the sizes of what adds up to them.
+
+        No target of theirs is subtracted.
+        """
+        model, t = self.model, self.Y.shape[1]
+        F, terms = (np.empty((len(sets), t, len(columns)), self.Y.dtype) for _ in range(2))
+        for batch, T, A, size in self._coefficients(sets, columns):
+            F[batch], terms[batch] = T @ A, np.abs(T) @ size
+        shown = slice(model.problem.Q.shape[1] - model.problem.n_confounds)
+        B = self._unpenalised(shown, sets)[:, :, columns]
+        return F + model.problem.Q[model.rows[self.members[sets]], shown] @ B, terms
+
+    def _coefficients(self, sets, columns=slice(None)):
+        """Some sets at a time: a slice of them, T (k, t, sites) of their rows, A without each, and its terms in size.
+
+        Both are 0 at the sites of the set.
+        """
+        model, t = self.model, self.Y.shape[1]
+        whole, n_sites = model.site_A[:, columns], len(model.site_A)
+        for batch in gen_batches(len(sets), max(1, ENTRIES // (n_sites * (2 * t + whole.shape[1])))):
+            members = self.members[sets[batch]]
+            sites, k = model.own_sites(members), len(members)
+            T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n_sites)
+            C = model.precision.columns(sites.ravel()).T.reshape(k, -1, n_sites)
+            C, E = C.transpose(0, 2, 1), self.E[sets[batch]][:, :, columns]
+            A, size = whole - C @ E, np.abs(whole) + np.abs(C) @ np.abs(E)
+            for each in (A, size):
+                np.put_along_axis(each, np.broadcast_to(sites[:, :, None], (*sites.shape, A.shape[2])), 0.0, axis=1)
+            yield batch, T, A, size
+
+    def _with_sums(self, found):
+        """The class matrices with V of the sets without which all axes are weak."""
+        model, problem = self.model, self.model.problem
+        weak = found.weak(problem.intercept)
+        if problem.more_columns or not weak.any():
+            return found
+        V, size, sets = found.sums.copy(), np.zeros_like(found.U), np.flatnonzero(weak)
+        H, Yt = model.pulled(model.Y), (model.root[self.members] * self.Y).transpose(0, 2, 1)
+        for batch, T, A, _ in self._coefficients(sets):
+            pulled = H - Yt[sets[batch]] @ T
+            V[sets[batch]], size[sets[batch]] = pulled @ A, np.abs(pulled) @ np.abs(A)
+        if problem.intercept:
+            V -= found.mass[:, :, None] * (V.sum(1) / found.mass.sum(1)[:, None])[:, None, :]
+        return found.with_sums(weak, V, size)
+
+    def _unpenalised(self, columns, sets=slice(None)):
+        """Coefficients of these columns of Q without each set, (k, q, m)."""
+        G = self.model.G(columns)[:, self.model.own_sites(self.members[sets])]
+        return self.model.B[columns] - G.transpose(1, 0, 2) @ self.E[sets]
+
+    def moments(self):
+        """N and U, with confounds R and V, each (k, m, m), of the training part of every set."""
+        model, t = self.model, self.Y.shape[1]
+        whole = model.moments()
+        Yt = self.Y.transpose(0, 2, 1)
+        taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
+        present = np.count_nonzero(model.Y, axis=0) > np.count_nonzero(self.Y, axis=1)  # (k, m)
+        N = np.where(present[:, :, None], whole.N - Yt @ self.Y, 0.0)
+        U = whole.U - model.problem.alpha * taken
+        found = Moments(N, U)
+        if whole.R is not None:
+            Qo, Z = model.span[self.members], model.unexplained[self.members]
+            R = whole.R - Z.transpose(0, 2, 1) @ np.linalg.solve(
+                np.eye(t, dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1), Z
+            )
+            C = model.Y.T @ model.C - Yt @ model.C[self.members]
+            found = Moments(N, U, R, N - U - C @ self._unpenalised(model.problem.confounds))
+        found = self._with_sums(found)
+        for number in {*np.flatnonzero(nearly_gone(found, whole, present)), *self._alone}:
+            alone = self._alone.get(number) or model.solved_without(self.members[number])
+            exact = alone.moments()
+            for mine, theirs in zip(found, exact._replace(V=exact.sums), strict=True):
+                if mine is not None:
+                    mine[number] = theirs
+        return found

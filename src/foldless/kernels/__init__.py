@@ -1,0 +1,22 @@
+"""Kernels: the Gram matrix, its diagonal, and the way back from dL/dK to the parameters (``base`` is the contract)."""
+
+from foldless.kernels.base import Kernel
+from foldless.kernels.distance import RBF, Laplacian
+from foldless.kernels.given import Custom, Precomputed, check_symmetric
+from foldless.kernels.inner import Boolean, Cosine, Linear, Poly
+from foldless.kernels.registry import KERNELS, resolve
+
+__all__ = [
+    "KERNELS",
+    "RBF",
+    "Boolean",
+    "Cosine",
+    "Custom",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Poly",
+    "Precomputed",
+    "check_symmetric",
+    "resolve",
+]

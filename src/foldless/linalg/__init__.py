@@ -1,0 +1,1 @@
+"""Verbs on matrices, memory and threads: the only room that speaks to LAPACK."""

@@ -1,0 +1,122 @@
+"""Dense linear algebra in place: the only file that speaks to LAPACK about triangles.
+
+``cholesky_`` and ``invert_lower_`` work inside the memory of their argument, so that a fit holds one n x n array
+from the kernel matrix to the inverse of its factor. Everything goes through SciPy's BLAS: NumPy's and SciPy's
+wheels carry separate OpenBLAS copies whose thread pools disturb each other when calls alternate.
+
+Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more.
+"""
+
+import numpy as np
+from scipy.linalg import get_blas_funcs, get_lapack_funcs
+
+FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
+
+
+class NotPositiveDefiniteError(np.linalg.LinAlgError):
+    """The matrix given to :func:`cholesky_` has no Cholesky factor in this precision."""
+
+
+def cholesky_(M):
+    """Lower factor L of the symmetric M = L L', in the memory of M (C-ordered in, Fortran-ordered out)."""
+    (potrf,) = get_lapack_funcs(("potrf",), (M,))
+    L, info = potrf(M.T, lower=1, overwrite_a=1, clean=1)  # M is symmetric: its transpose is a Fortran view
+    if info != 0:
+        raise NotPositiveDefiniteError(f"leading minor {info} is not positive")
+    return L
+
+
+def invert_lower_(L):
+    """L^-1 in the memory of L."""
+    (trtri,) = get_lapack_funcs(("trtri",), (L,))
+    Linv, info = trtri(L, lower=1, overwrite_c=1)
+    if info != 0:
+        raise NotPositiveDefiniteError(f"zero pivot {info}")
+    return Linv
+
+
+def lower_solve(L, Y, *, transpose=False):
+    """L^-1 Y, or L'^-1 Y with ``transpose``."""
+    if Y.shape[1] == 0:
+        return Y.copy()
+    (trtrs,) = get_lapack_funcs(("trtrs",), (L, Y))
+    return trtrs(L, Y, lower=1, trans=int(transpose))[0]
+
+
+def lower_times(L, Y, *, transpose=False):
+    """L Y, or L' Y with ``transpose``."""
+    if Y.shape[1] == 0:
+        return Y.copy()
+    (trmm,) = get_blas_funcs(("trmm",), (L, Y))
+    return trmm(1.0, L, Y, lower=1, trans_a=int(transpose))
+
+
+def right_solve(B, L):
+    """B L'^-1: for a Fortran-ordered B, whose columns are many and long, nothing is rearranged."""
+    (trsm,) = get_blas_funcs(("trsm",), (L, B))
+    return trsm(1.0, L, B, side=1, lower=1, trans_a=1)
+
+
+def lower_square(L):
+    """L' L for a lower triangle L, C-ordered, n^3/3 flops."""
+    (lauum,) = get_lapack_funcs(("lauum",), (L,))
+    return _mirrored(lauum(L, lower=1)[0]).T
+
+
+def outer_square(V):
+    """V V', C-ordered, half the flops of a product."""
+    if 0 in V.shape:
+        return V @ V.T
+    (syrk,) = get_blas_funcs(("syrk",), (V,))
+    a, trans = (V, 0) if V.flags.f_contiguous else (V.T, 1)
+    return _mirrored(syrk(1.0, a, trans=trans, lower=1)).T
+
+
+def _mirrored(S, block=256):
+    """The symmetric matrix of which the lower triangle is given, in its memory."""
+    above = np.triu(np.ones((block, block), bool), 1)
+    for start in range(0, len(S), block):
+        stop = start + block
+        corner = S[start:stop, start:stop]
+        np.copyto(corner, corner.T.copy(), where=above[: len(corner), : len(corner)])
+        S[start:stop, stop:] = S[stop:, start:stop].T
+    return S
+
+
+def add_outer_(S, Q, R, tau):
+    """S + tau Q R' in the memory of S; S is C-ordered, and both it and Q R' are symmetric."""
+    (gemm,) = get_blas_funcs(("gemm",), (S, Q))
+    return gemm(tau, Q, R, trans_b=1, beta=1.0, c=S.T, overwrite_c=1).T
+
+
+def symmetric_times(T, Y, *, lower):
+    """T Y for the symmetric T of which one triangle is given, Fortran-ordered like Y: half of T is read."""
+    if Y.shape[1] > FEW:
+        (symm,) = get_blas_funcs(("symm",), (T, Y))
+        return symm(1.0, T, Y, lower=int(lower))
+    (symv,) = get_blas_funcs(("symv",), (T, Y))
+    columns = [symv(1.0, T, y, lower=int(lower)) for y in Y.T]
+    return columns[0][:, None] if len(columns) == 1 else np.array(columns, Y.dtype).reshape(-1, len(Y)).T
+
+
+def add_signed_(T, V, signs):
+    """T + V diag(signs) V' in the lower triangle of the Fortran-ordered T; signs are +-1."""
+    syr, syrk = get_blas_funcs(("syr", "syrk"), (T, V))
+    for sign in (1.0, -1.0):
+        mine = V if (signs == sign).all() else V[:, signs == sign]
+        if mine.shape[1] == 1:
+            T = syr(sign, mine[:, 0], a=T, lower=1, overwrite_a=1)
+        elif mine.shape[1]:
+            T = syrk(sign, np.asfortranarray(mine), beta=1.0, c=T, lower=1, overwrite_c=1)
+    return T
+
+
+def product(A, B, *, transpose_a=False):
+    """A B, or A' B, by SciPy's matrix product."""
+    if 0 in (*A.shape, *B.shape):
+        return (A.T if transpose_a else A) @ B
+    (gemm,) = get_blas_funcs(("gemm",), (A, B))
+    # A C-ordered operand is passed as the transpose of its Fortran view: no copy is made.
+    a, ta = (A, transpose_a) if A.flags.f_contiguous else (A.T, not transpose_a)
+    b, tb = (B, False) if B.flags.f_contiguous else (B.T, True)
+    return gemm(1.0, a, b, trans_a=int(ta), trans_b=int(tb))

@@ -1,0 +1,1 @@
+"""Learning and forgetting rows exactly, and evidence that it is so."""

@@ -1,0 +1,55 @@
+"""What forgetting each row would do to the leave-one-out criterion of the others: every pair of rows, O(n^2) in all.
+
+Without row i the P of the others is the Schur complement, and their leave-one-out residuals follow from its diagonal:
+
+    A_j(-i) = A_j - P_ji E_i,    P_jj(-i) = P_jj - P_ji^2 / P_ii,    E_j(-i) = A_j(-i) / P_jj(-i),    E_i = A_i / P_ii
+    effect_i = | sum_{j != i} E_j(-i)^2 - sum_{j != i} E_j^2 |
+
+(sums also run over targets; E is whitened, so rows count by their weights). With the coefficient penalty a row that is
+forgotten takes its basis function along: two sites of J (``heldout.solution``), and blocks in the place of P_ii.
+"""
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from foldless.precision.base import SingularBlockError
+
+ENTRIES = 2**20  # entries of an intermediate array
+
+
+def effects(whole):
+    """Absolute change of the sum of squared leave-one-out residuals of the other rows, for every row, shape (n,)."""
+    n, J = len(whole.rows), whole.joint
+    if n - 2 < whole.problem.Q.shape[1]:
+        raise SingularBlockError.of(range(2), n)
+    own = whole.own_sites(np.arange(n)[:, None])  # left out by leave-one-out
+    gone = np.arange(len(whole.joint_A)).reshape(-1, n).T  # forgotten
+    A, D = whole.joint_A[own], J.diagonal_blocks(own)
+    press = np.square(np.linalg.solve(D, A)[:, 0]).sum(-1)
+    D_gone = J.diagonal_blocks(gone)
+    E_gone = np.linalg.solve(D_gone, whole.joint_A[gone])
+    effect = np.empty(n, A.dtype)
+    for batch in gen_batches(n, max(1, ENTRIES // (n * gone.shape[1] ** 2))):
+        mine = np.arange(n)[batch]
+        C = J.columns(gone[mine].ravel())[own].reshape(*own.shape, len(mine), -1)
+        A_left = A[:, None] - np.einsum("jaib,ibm->jiam", C, E_gone[mine])
+        taken = np.einsum("jaib,ibc,jdic->jiad", C, np.linalg.inv(D_gone[mine]), C, optimize=True)
+        loss = _squared(A_left, D[:, None] - taken, mine, 64 * np.finfo(D.dtype).eps * D[:, None])
+        if not np.isfinite(loss).all():
+            raise SingularBlockError.of(range(2), n)
+        effect[batch] = np.abs(loss.sum(0) - (press.sum() - press[batch]))
+    return effect
+
+
+def _squared(A, D, mine, lost):
+    """Squared leave-one-out residuals (n, k) for A (n, k, s, m) and D (n, k, s, s); 0 for a row without itself.
+
+    Numbers of D up to ``lost`` are rounding: without both rows an unpenalised column is undetermined.
+    """
+    self = mine, np.arange(len(mine))
+    D[self], A[self] = np.eye(D.shape[-1], dtype=D.dtype), 0.0
+    if D.shape[-1] > 1:
+        return np.square(np.linalg.solve(D, A)[:, :, 0]).sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        E = A / np.where(lost < D, D, 0.0)
+    return np.square(E[:, :, 0]).sum(-1)

@@ -1,0 +1,1 @@
+"""Permutation tests: labelings as columns of one product, metrics, null distributions, results."""

@@ -1,0 +1,266 @@
+"""Held-out decisions of many labelings at once (Treder 2019, section 2.5 and "Permutation tests").
+
+P never sees Y, so labelings are columns: one product P Y for all of them, then for every held-out set te
+
+    E_te = P_te,te^-1 A_te,    F_te = Y_te - E_te,    U = alpha (Y' A - E_te' A_te),    A = P Y
+
+and for a discriminant one c x c problem a labeling. U is the form of ``heldout.solution`` with A_te = P_te,te E_te put
+in. With an intercept the fits of all indicators add up to one (P 1 = 0), so one class needs no column: two classes
+are one column a labeling. Decisions are those of the estimator refitted on the training part, up to a constant a row
+that all classes share. A class that a training part lacks never wins there; a training part of one class votes for it.
+
+Cost: 2 n^2 flops a column, and t^2 for every held-out set.
+"""
+
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from foldless.heldout.moments import Moments, nearly_gone
+from foldless.heldout.solution import Part, Solution
+from foldless.precision.lowrank import LowRank
+from foldless.readout.codings import OneAgainstAll, drop_rounding_noise, tie_best
+from foldless.readout.discriminant import combine
+from foldless.readout.task import Task
+
+
+class Solver:
+    """P of one problem, ready for any number of columns; J as well where rows take their basis functions along."""
+
+    def __init__(self, problem, rows=None, precision=None):
+        self.problem = problem
+        self.rows = problem.active if rows is None else rows
+        P = problem.precision(self.rows) if precision is None else precision
+        self.choice = P.choice
+        self.P = P if isinstance(P, LowRank) else P.explicit()
+        self.P.choice = self.choice
+        self.sites = self.solve(np.zeros((problem.n, 1), problem.dtype)).precision
+
+    def solve(self, Y):
+        """The fit of the columns Y (n, m), all rows of X."""
+        Y = Y if len(self.rows) == len(Y) else Y[self.rows]
+        solution = Solution(self.problem, self.rows, Y, self.P)
+        if hasattr(self, "sites"):
+            solution.precision = self.sites
+        return solution
+
+
+@dataclass
+class Labelings:
+    """b labelings of one task. ``truth``: (b, n) class numbers, or (b, m, n) values for a regression."""
+
+    task: Task
+    truth: np.ndarray
+
+    @classmethod
+    def of(cls, task, orders):
+        """The labelings that give row i the label of row ``orders[j, i]``."""
+        if task.codes is not None:
+            return cls(task, task.codes[orders])
+        return cls(task, np.ascontiguousarray(task.Y[orders].transpose(0, 2, 1)))
+
+    def __len__(self):
+        return len(self.truth)
+
+    @property
+    def n_implied(self):
+        """Classes without a column: their fits follow from the others'.
+
+        Not so where class matrices of weighted rows are wanted: of a class of little weight a difference keeps nothing.
+        """
+        task = self.task
+        if task.codes is None or not task.problem.intercept:
+            return 0
+        return int(not (task.readout.needs_axes and task.problem.weighted))
+
+    @property
+    def width(self):
+        """Columns of each labeling."""
+        return self.task.Y.shape[1] if self.task.codes is None else self.task.n_classes - self.n_implied
+
+    def columns(self):
+        """Targets (n, b * width): values, or indicators of the classes that have a column."""
+        n, dtype = self.task.problem.n, self.task.Y.dtype
+        if self.task.codes is None:
+            return self.truth.reshape(-1, n).T
+        classes = np.arange(self.n_implied, self.task.n_classes)
+        return (self.truth[:, None, :] == classes[:, None]).reshape(-1, n).T.astype(dtype)
+
+    def split(self, columns):
+        """Columns (t, b * width) as (b, width, t), contiguous."""
+        return np.ascontiguousarray(columns.T).reshape(len(self), self.width, -1)
+
+    def classes(self, fits):
+        """Fits (t, b * width) of indicators as those of all classes, (b, c, t)."""
+        F = self.split(fits)
+        return np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1) if self.n_implied else F
+
+    def select(self, chosen):
+        """Some of the labelings."""
+        return replace(self, truth=self.truth[chosen])
+
+
+class Fitted:
+    """Labelings with P applied: decisions of all of them for any training part."""
+
+    def __init__(self, solver, labelings):
+        self.solver, self.labelings = solver, labelings
+        self.solution = solver.solve(labelings.columns())
+
+    def select(self, chosen):
+        """The same for some of the labelings."""
+        other, width = copy(self), self.labelings.width
+        for name in ("_mass", "_form", "_whole_moments"):
+            vars(other).pop(name, None)
+        other.labelings = self.labelings.select(chosen)
+        columns = (np.arange(len(self.labelings))[chosen][:, None] * width + np.arange(width)).ravel()
+        other.solution = self.solution.select(columns)
+        return other
+
+    def part(self, train):
+        """The model of the rows ``train``."""
+        removed = np.flatnonzero(~np.isin(self.solution.rows, train))
+        return self.solution.without(removed)
+
+    def decisions(self, model, rows):
+        """Decisions (b, k, t) of a model of all columns at rows of X; equal rows have equal ones."""
+        D = self.reader(model)(model.fits(rows))
+        first = self.solver.problem.first_equal(rows)
+        return D if first is None else D[..., first]
+
+    def reader(self, model):
+        """A function from fits (t, b * width) of a model of all columns to decisions (b, k, t)."""
+        labelings, task = self.labelings, self.labelings.task
+        if task.codes is None:
+            return labelings.split
+        mass = self.masses(model)
+        if isinstance(task.readout, OneAgainstAll):
+            return lambda fits: _present(self._against_all(fits), mass)
+        slopes, offsets = task.readout.affine(self.moments(model))
+        slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
+
+        def decisions(fits):
+            F = labelings.classes(fits)
+            if slopes.shape[1] == 1:
+                return combine(slopes[:, :, :1], F[:, :1], slopes[:, :, 1:], F[:, 1:], offsets)
+            return slopes @ F + offsets
+
+        return lambda fits: _present(decisions(fits), mass)
+
+    def _against_all(self, fits):
+        """Decisions (b, k, t) one against all."""
+        D = against_all(self.labelings.classes(fits))
+        centred = self.labelings.task.readout.centred
+        if D.shape[1] > 1:
+            return tie_best(D, 1, float(centred))
+        return drop_rounding_noise(D, 1.0) if centred else D
+
+    @cached_property
+    def _mass(self):
+        """Masses (b, width) of the classes with a column among all rows."""
+        return (self.solution.root.T @ self.solution.Y).reshape(len(self.labelings), -1)
+
+    @cached_property
+    def _form(self):
+        """Y' A (b, width, width) of all rows."""
+        return self._products(self.solution.Y, self.solution.A)
+
+    def _products(self, Y, A):
+        """Y' A (b, width, width), labeling by labeling."""
+        return self.labelings.split(Y) @ self.labelings.split(A).transpose(0, 2, 1)
+
+    def masses(self, model):
+        """Masses (b, c) of the classes in the training part."""
+        if self.solver.problem.weighted:  # a difference would lose the digits of a class that is nearly gone
+            truth, weights = self.labelings.truth[:, model.rows], np.square(model.root[:, 0])
+            classes = range(self.labelings.task.n_classes)
+            return np.stack([(truth == k).astype(weights.dtype) @ weights for k in classes], 1)
+        mass = self._mass  # counts: differences are exact
+        if isinstance(model, Part):
+            mass = mass - self.solution.Y[model.removed].sum(0).reshape(mass.shape)
+        if not self.labelings.n_implied:
+            return mass
+        return np.concatenate([len(model.rows) - mass.sum(1, keepdims=True), mass], 1)
+
+    def _class_moments(self, model, products):
+        """N and U (b, c, c) from Y' A of the classes with a column."""
+        mass = self.masses(model)
+        identity = np.eye(mass.shape[1], dtype=mass.dtype)
+        # From the classes with a column to all: the indicators add up to one, their A to zero.
+        full = _with_implied(identity, self.labelings.n_implied)
+        return Moments(mass[:, :, None] * identity, self.solver.problem.alpha * (full @ products @ full.T))
+
+    @cached_property
+    def _whole_moments(self):
+        """N and U (b, c, c) of all rows."""
+        return self._class_moments(self.solution, self._form)
+
+    def moments(self, model):
+        """Class matrices (b, c, c) of the training part."""
+        labelings, problem = self.labelings, self.solver.problem
+        if not labelings.task.readout.needs_axes:
+            N = self.masses(model)[:, :, None] * np.eye(labelings.task.n_classes, dtype=self.solution.Y.dtype)
+            return Moments(N, np.zeros_like(N))  # masses are all that is asked for
+        whole = self._whole_moments
+        if model is self.solution:
+            found = whole
+        elif not isinstance(model, Part):  # solved by itself
+            found = self._class_moments(model, self._products(model.Y, model.A))
+        else:
+            taken = self._products(model.E, self.solution.site_A[model.sites])
+            found = self._class_moments(model, self._form - taken)
+            gone = nearly_gone(found, whole, found.mass > 0)
+            if gone.any():
+                alone = model.solved_alone()
+                found.U[gone] = self._class_moments(alone, self._products(alone.Y, alone.A)).U[gone]
+        weak = found.weak(problem.intercept)
+        if weak.any() and not problem.more_columns:
+            H = model.pulled(problem.beyond_unpenalised(model.rows, model.Y)[0]).T
+            full = _with_implied(np.eye(found.mass.shape[1], dtype=H.dtype), labelings.n_implied)
+            V, size = self._products(H, model.site_A), self._products(np.abs(H), np.abs(model.site_A))
+            found = found.with_sums(weak, full @ V @ full.T, np.abs(full) @ size @ np.abs(full).T)
+        if not problem.n_confounds:
+            return found
+        N, U = found.N, found.U
+        full = _with_implied(np.eye(N.shape[1], dtype=N.dtype), labelings.n_implied)
+        rest = labelings.split(model.unexplained)
+        B = full @ labelings.split(model.confound_B)  # (b, c, q)
+        sums = full @ labelings.split(model.C.T @ model.Y)
+        if labelings.n_implied:
+            sums[:, 0] += (model.C.T @ model.root)[:, 0]
+        return Moments(N, U, full @ (rest @ rest.transpose(0, 2, 1)) @ full.T, N - U - sums @ B.transpose(0, 2, 1))
+
+
+def _with_implied(identity, n_implied):
+    """The matrix (c, width) by which quantities that add up to zero follow from those of the classes with a column."""
+    full = identity[:, n_implied:].copy()
+    full[:n_implied] = -1.0
+    return full
+
+
+def against_all(F):
+    """Decisions of targets +-1 from the fits of indicators: the fit of a column of ones is the sum of all of them."""
+    return F[:, 1:] - F[:, :1] if F.shape[1] == 2 else 2.0 * F - F.sum(1, keepdims=True)
+
+
+def _present(D, mass):
+    """Decisions by which no class wins that the training part lacks."""
+    lacks = mass == 0
+    if not lacks.any():
+        return D
+    if D.shape[1] == 1:
+        return np.where(lacks[:, :1, None], 1.0, np.where(lacks[:, 1:, None], -1.0, D)).astype(D.dtype)
+    return np.where(lacks[:, :, None], np.finfo(D.dtype).min, D)
+
+
+def elsewhere(model, rows):
+    """A function from other features X of the rows ``rows`` to fits (t, m): what generalisation asks for."""
+    problem = model.problem
+    linear = problem.kernel.is_linear
+    coef, B = model.linear() if linear else (model.expansion()[1], model.B)
+    Q = problem.Q[rows].copy()
+    Q[:, problem.confounds] = 0.0
+    offset = Q @ B
+    return lambda X: (X if linear else problem.gram_new(X, model.rows)) @ coef + offset

@@ -1,0 +1,109 @@
+"""A symmetric matrix Z and its inverse H in the two triangles of one array, with slots that come and go.
+
+Samples own slots, unpenalised columns the first ones. A forgotten sample's slot is wiped and used again; the array
+grows and shrinks by copies that are rare enough to cost O(n) per sample. Products read one triangle, half the memory.
+"""
+
+import numpy as np
+
+from foldless.linalg.memory import require_memory
+from foldless.linalg.numpy import symmetric_times
+
+EVERY = 8  # how often an update is tested where none is refined
+PROBED = 17  # how often H is where they are; odd, as rows often come and go in turn
+
+
+def room(size):
+    """Slots to spare: every one costs a pass over its zeros in each product, too few a copy too often."""
+    return max(16, size // 32)
+
+
+def _blank(size, dtype):
+    require_memory((size, size + 1), dtype, "the matrix P with room to grow")
+    return np.zeros((size, size + 1), dtype, order="F")
+
+
+class Square:
+    """H in the lower triangle of a (size, size + 1) array, Z in the upper one of its last ``size`` columns."""
+
+    def __init__(self, size, dtype, n_columns, entry, refines):
+        self.entry, self.refines = entry, refines
+        self.q, self.version, self.drift, self.ill = n_columns, 0, 0.0, False
+        self.array, self.free = _blank(size, dtype), list(range(size))
+        self.peak, self.error = np.zeros(size, dtype), np.zeros(size, dtype)  # of diagonal entries; of rows
+
+    def __len__(self):
+        return len(self.array)
+
+    @property
+    def H(self):
+        """The inverse, its lower triangle."""
+        return self.array[:, :-1]
+
+    @property
+    def Z(self):
+        """The system, its upper triangle."""
+        return self.array[:, 1:]
+
+    def reserve(self, t):
+        """Room for t slots more: the square grows by a part of its size, so that growth costs O(n) per sample."""
+        if len(self.free) >= t:
+            return
+        size = len(self)
+        more = max(room(size), t - len(self.free))
+        grown = _blank(size + more, self.array.dtype)
+        grown[:size, : size + 1] = self.array
+        self.peak, self.error = (np.pad(each, (0, more)) for each in (self.peak, self.error))
+        self.array, self.free = grown, [*self.free, *range(size, size + more)]
+
+    def compact(self, slots):
+        """Only these slots and those of the unpenalised columns, in a smaller array; their new numbers."""
+        kept = np.sort(np.concatenate([np.arange(self.q), slots]))
+        old_H, old_Z, size = self.H, self.Z, len(kept)
+        self.array = _blank(size + room(size), old_H.dtype)
+        for new, slot in enumerate(kept):
+            self.H[new:size, new] = old_H[kept[new:], slot]
+            self.Z[: new + 1, new] = old_Z[kept[: new + 1], slot]
+        self.free = list(range(size, len(self)))
+        self.peak, self.error = (np.pad(each[kept], (0, len(self.free))) for each in (self.peak, self.error))
+        return np.searchsorted(kept, slots)
+
+    def wipe(self, slot):
+        """Zeros in the place of a slot."""
+        self.array[slot] = 0.0
+        self.H[slot:, slot] = 0.0
+        self.Z[: slot + 1, slot] = 0.0
+        self.peak[slot] = self.error[slot] = 0.0
+        self.free.append(slot)
+
+    def times_H(self, X):
+        """H X."""
+        return symmetric_times(self.H, X, lower=True)
+
+    def times_Z(self, X):
+        """Z X."""
+        return symmetric_times(self.Z, X, lower=False)
+
+    def columns_of_H(self, slots):
+        """H[:, slots] from its lower triangle."""
+        below = np.arange(len(self))[:, None] >= slots
+        return np.asfortranarray(np.where(below, self.H[:, slots], self.H[slots].T))
+
+    def entries_of_H(self, i, j):
+        """H at these pairs of slots."""
+        return self.H[np.maximum(i, j), np.minimum(i, j)]
+
+    def refined(self, b, u):
+        """(u + H r, r' u) with the residual r = b - Z u, the size of which is noted; (u, 0) without refinement."""
+        if not self.refines and self.version % EVERY:
+            return u, 0.0
+        r = b - self.times_Z(u)
+        size = float(np.abs(r).max(initial=0.0) / np.abs(b).max(initial=np.finfo(b.dtype).tiny))
+        self.drift = max(self.drift, size)
+        if not self.refines:
+            return u, 0.0
+        return u + self.times_H(r), r.T @ u
+
+    def note(self, wrong):
+        """Remember errors of H, row by row, that columns of ``wrong`` show."""
+        np.maximum(self.error, np.abs(wrong).max(1, initial=0.0), out=self.error)

@@ -1,0 +1,97 @@
+"""Codings: the targets of a regression for labels, and decisions from its fits.
+
+A readout names the targets Y of the regression and turns fits at any rows, with the class matrices N and U of the
+training part that made them, into decisions. It never asks how the fits arose, so the same few lines serve the fitted
+model, a fold, n leave-one-out models at once, or thousands of permutations: all arguments may carry leading batch
+axes.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+
+class Readout(Protocol):
+    """What ``readout.task`` asks of a readout."""
+
+    needs_moments: ClassVar[bool]
+
+    @property
+    def needs_axes(self) -> bool:
+        """Whether decisions take more of the class matrices than the masses."""
+
+    @property
+    def cuts(self) -> bool:
+        """Whether the decision is shifted to the best leave-one-out cut."""
+
+    def scores(self, fits, moments):
+        """Decisions of fits (..., t, m) by the class matrices of their training part, before any cut."""
+
+    def affine(self, moments):
+        """(slopes (..., m, k), offsets (..., k)) of decisions that are affine in the fits; None where they are them."""
+
+
+def drop_rounding_noise(decision, size):
+    """Decisions in place, 0 where rounding of what was added up, of this size in all, can have made them.
+
+    Rounding depends on the labels, which must not be read off it.
+    """
+    decision[np.abs(decision) <= 16 * np.finfo(decision.dtype).eps * size] = 0.0
+    return decision
+
+
+def tie_best(decisions, axis, size):
+    """Decisions with those that rounding alone tells from the largest of a row made equal to it."""
+    best = decisions.max(axis, keepdims=True)
+    close = best - decisions <= 16 * np.finfo(decisions.dtype).eps * np.maximum(np.abs(best), size)
+    return np.where(close, best, decisions)
+
+
+def indicator(codes, n_classes, dtype):
+    """Y with a one in the column of each row's class."""
+    Y = np.zeros((len(codes), n_classes), dtype)
+    Y[np.arange(len(codes)), codes] = 1.0
+    return Y
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Targets are values; decisions are the fits."""
+
+    needs_moments: ClassVar[bool] = False
+    needs_axes: ClassVar[bool] = False
+    cuts: ClassVar[bool] = False
+
+    def scores(self, fits, moments=None):
+        """The fits themselves."""
+        return fits
+
+    def affine(self, moments=None):
+        """None: decisions are the fits."""
+
+
+@dataclass(frozen=True)
+class OneAgainstAll:
+    """Targets +-1, one column a class (one column in all for two classes); decisions are the fits."""
+
+    n_classes: int
+    centred: bool = True  # an intercept was fitted: decisions near 0 are differences
+    needs_moments: ClassVar[bool] = False
+    needs_axes: ClassVar[bool] = False
+    cuts: ClassVar[bool] = False
+
+    def targets(self, codes, dtype):
+        """+1 in the column of the own class, -1 elsewhere."""
+        if self.n_classes == 2:
+            return (2 * codes[:, None] - 1).astype(dtype)
+        return 2 * indicator(codes, self.n_classes, dtype) - 1
+
+    def scores(self, fits, moments=None):
+        """(..., n_classes), or (...,) for two classes."""
+        if self.n_classes > 2:
+            return tie_best(fits, -1, float(self.centred))
+        return drop_rounding_noise(fits[..., 0].copy(), 1.0) if self.centred else fits[..., 0]
+
+    def affine(self, moments=None):
+        """None: decisions are the fits."""

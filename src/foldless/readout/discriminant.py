@@ -1,0 +1,173 @@
+"""Kernel Fisher discriminants as optimal scoring: axes, centroids, thresholds, priors.
+
+**Discriminant** (Treder 2019, section 2.2, with the corrections below). Y is the indicator matrix, F its fits, N the
+diagonal of class masses and U = N - Y' W F. Kernel Fisher discriminants are optimal scores:
+
+    U theta = (1 - a2) N theta,   theta' N theta = 1,   the constant score removed exactly
+    z = F Theta D,   D = diag( 1 / sqrt(a2 (1 - a2)) ),   centroids = N^-1 V Theta D,   V = N - U
+    decision_k = -nu/2 |z - centroid_k|^2 + log prior_k,   nu = sum of the masses
+
+The scores z equal those of the eigenproblem (S_b, S_w + alpha I) in feature space, scaled to W' (S_w + alpha I) W = I.
+(The paper prints D as the square root instead of its inverse and leaves the masses N out.) 1 - a2 is an eigenvalue,
+never a difference; where all axes are weak and V is given, a2 is one. Without an intercept the scatter is taken about
+the origin and no constant is removed. With confounds the scatters are those of what the confounds leave unexplained: R
+of ``heldout.moments`` takes the place of N in the eigenproblem, and the centroids are means of the scores without the
+confounds' part.
+
+Up to -nu/2 |z|^2, which all classes share, decisions are affine in the fits (``affine``); that is enough for labels.
+
+**Two classes** have one score and four thresholds; each is affine in the fits f0, f1 of the two indicators:
+
+    "pm1"       f1 - f0                    targets +-1, cut at 0 (LS-SVM; Cawley 2006; Bo et al. 2006)
+    "fisher"    f1 l/l1 - f0 l/l0          targets +l/l1, -l/l0, masses of the training part (Cawley & Talbot 2003)
+    "centroid"  decision_1 - decision_0    midpoint of the centroids, moved by priors (Treder 2019)
+    "loo"       f1 - f0, cut where the leave-one-out error is least (Cawley 2006, "altering the bias")
+
+Classes without mass in a training part never win there.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from foldless.heldout.moments import SMALL
+from foldless.readout.codings import drop_rounding_noise, indicator
+
+THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
+
+
+@dataclass(frozen=True)
+class Discriminant:
+    """Optimal scoring of the indicator matrix."""
+
+    n_classes: int
+    threshold: str = "pm1"
+    priors: tuple | None = None
+    n_components: int | None = None
+    centred: bool = True  # an intercept was fitted: the constant score is trivial
+
+    needs_moments: ClassVar[bool] = True
+
+    @property
+    def cuts(self):
+        """Whether the decision is shifted to the best leave-one-out cut."""
+        return self.n_classes == 2 and self.threshold == "loo"
+
+    @property
+    def needs_axes(self):
+        """Whether decisions take more of the class matrices than the masses."""
+        return self.n_classes > 2 or self.threshold == "centroid"
+
+    def targets(self, codes, dtype):
+        """The indicator matrix."""
+        return indicator(codes, self.n_classes, dtype)
+
+    def scores(self, fits, moments):
+        """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
+        if self.n_classes == 2:
+            slopes, offsets = self.affine(moments)
+            return combine(slopes[..., None, 0, 0], fits[..., 0], slopes[..., None, 1, 0], fits[..., 1], offsets)
+        mass = moments.mass
+        scalings, centroids, _ = self.axes(moments)
+        z = fits @ scalings
+        squares = np.square(z[..., :, None, :] - centroids[..., None, :, :]).sum(-1)
+        decision = -0.5 * mass.sum(-1)[..., None, None] * squares
+        if self.priors is not None:
+            decision = decision + np.log(self.priors).astype(fits.dtype)
+        return np.where(mass[..., None, :] > 0, decision, np.finfo(fits.dtype).min)
+
+    def affine(self, moments):
+        """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.
+        Two classes have k = 1. Several classes lack -nu/2 |z|^2, which is the same for all of them.
+        """
+        mass = moments.mass
+        nu = mass.sum(-1, keepdims=True)
+        if not self.needs_axes:
+            share = _safe_inverse(mass / nu) if self.threshold == "fisher" else np.ones_like(mass)
+            return (share * np.array([-1, 1], mass.dtype))[..., None], np.zeros_like(nu)
+        scalings, centroids, _ = self.axes(moments)
+        slopes = nu[..., None] * (scalings @ np.swapaxes(centroids, -1, -2))
+        offsets = -0.5 * nu * np.square(centroids).sum(-1)
+        if self.priors is not None:
+            offsets = offsets + np.log(self.priors).astype(mass.dtype)
+        here = mass > 0
+        slopes = np.where(here[..., None, :], slopes, 0.0)
+        offsets = np.where(here, offsets, np.finfo(mass.dtype).min)
+        if self.n_classes == 2:
+            return slopes[..., 1:] - slopes[..., :1], offsets[..., 1:] - offsets[..., :1]
+        return slopes, offsets
+
+    def axes(self, moments):
+        """Theta D (c, k), the centroids (c, k) and a2 (k,), k = c - 1 with an intercept, best axis first."""
+        mass, U = moments.mass, moments.U
+        empty = mass <= 0
+        root = np.sqrt(np.maximum(mass, 0))
+        scale = _safe_inverse(root)
+        T = scale[..., :, None] * U * scale[..., None, :]
+        # A class without mass has no score: eigenvalue 1 - a2 = 1 puts it among the axes that carry nothing.
+        T = T + empty[..., None].astype(T.dtype) * np.eye(self.n_classes, dtype=T.dtype)
+        basis = _complement(root) if self.centred else np.broadcast_to(np.eye(self.n_classes, dtype=T.dtype), T.shape)
+        floor = 8 * self.n_classes * np.finfo(T.dtype).eps
+        lost = np.zeros((), T.dtype)
+        if moments.R is not None:
+            basis, lost = _whitened(basis, scale[..., :, None] * moments.R * scale[..., None, :], floor)
+        T = np.swapaxes(basis, -1, -2) @ (T + np.swapaxes(T, -1, -2)) / 2 @ basis + lost
+        rest, V = np.linalg.eigh(T)
+        rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
+        a2 = 1.0 - rest
+        if moments.R is None and moments.V is not None:
+            a2, V = self._weak_axes(a2, V, scale[..., :, None] * moments.V * scale[..., None, :], basis)
+        D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
+        Theta = scale[..., :, None] * (basis @ V)
+        Theta = Theta * _signs(Theta)
+        scalings = Theta * D[..., None, :]
+        if moments.V is None:
+            centroids = scalings - scale[..., :, None] ** 2 * (U @ scalings)
+        else:
+            centroids = scale[..., :, None] ** 2 * (moments.V @ scalings)
+        k = self.n_components or rest.shape[-1]
+        return scalings[..., :k], centroids[..., :k], a2[..., :k]
+
+    def _weak_axes(self, a2, vectors, V, basis):
+        """a2 and the vectors, from V where all axes are weak: a2 is an eigenvalue there, not a difference."""
+        values, own = np.linalg.eigh(np.swapaxes(basis, -1, -2) @ (V + np.swapaxes(V, -1, -2)) / 2 @ basis)
+        weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
+        return np.where(weak, values[..., ::-1], a2), np.where(weak[..., None], own[..., ::-1], vectors)
+
+
+def combine(slope_0, fits_0, slope_1, fits_1, offset):
+    """Decisions of two classes, affine in their fits.
+
+    Term by term, not by a matrix product: equal fits give equal decisions.
+    """
+    terms = slope_0 * fits_0, slope_1 * fits_1
+    return drop_rounding_noise(terms[0] + terms[1] + offset, np.abs(terms[0]) + np.abs(terms[1]) + np.abs(offset))
+
+
+def _safe_inverse(values):
+    """1 / values, and 0 where a value is 0."""
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+
+
+def _complement(root):
+    """Orthonormal basis (c, c - 1) of the complement of a positive vector, from its Householder matrix."""
+    u = root / np.linalg.norm(root, axis=-1, keepdims=True)
+    v = u.copy()
+    v[..., 0] += 1.0  # u >= 0, so nothing cancels here
+    H = np.eye(u.shape[-1], dtype=u.dtype) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
+    return H[..., :, 1:]
+
+
+def _whitened(basis, R, floor):
+    """A basis in which R is the identity, and a diagonal of ones for directions that have no R, which come out as 0."""
+    e, Z = np.linalg.eigh(np.swapaxes(basis, -1, -2) @ R @ basis)
+    lost = e <= floor
+    basis = basis @ (Z * np.where(lost, 0.0, 1.0 / np.sqrt(np.where(lost, 1.0, e)))[..., None, :])
+    return basis, lost[..., None].astype(R.dtype) * np.eye(e.shape[-1], dtype=R.dtype)
+
+
+def _signs(Theta):
+    """Signs that make the largest entry of every score vector positive: axes are then reproducible."""
+    largest = np.take_along_axis(Theta, np.abs(Theta).argmax(-2)[..., None, :], -2)
+    return np.where(largest < 0, -1.0, 1.0).astype(Theta.dtype)

@@ -1,0 +1,111 @@
+"""A problem with its targets and readout: what an estimator learns, ready to be left out of.
+
+:class:`Task` is the meeting point of the estimators (which build it), ``holdout`` (which gives fits of any training
+part) and ``model_selection`` (which asks for decisions and probabilities of any training part). A trained
+:class:`Rule` turns fits into them. What a rule needs besides fits comes from its own training part alone: class
+matrices, and for the "loo" threshold and for calibration the leave-one-out scores *within* that training part, so
+that cross-validation of a calibrated classifier stays exact.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from foldless.heldout.parts import TrainingParts
+from foldless.heldout.problem import Problem
+from foldless.readout.calibration import Calibrator, fit_calibration
+from foldless.readout.codings import Readout
+from foldless.readout.cuts import best_cut
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Decisions and probabilities from fits."""
+
+    readout: Readout
+    moments: tuple | None
+    cut: float = 0.0
+    calibrator: Calibrator | None = None
+
+    def decision(self, fits):
+        """Decision values: (t,) for two classes, else (t, c)."""
+        return self.readout.scores(fits, self.moments) - self.cut
+
+    def proba(self, fits):
+        """Class probabilities (t, c)."""
+        assert self.calibrator is not None
+        return self.calibrator.proba(self.readout.scores(fits, self.moments))
+
+
+@dataclass
+class Task:
+    """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration."""
+
+    problem: Problem
+    Y: np.ndarray
+    readout: Readout
+    codes: np.ndarray | None = None
+    n_classes: int = 0
+    calibration: str | None = None
+
+    def with_confounds(self, C, *, in_score=False):
+        """The task with the columns C (n, k) fitted beside the intercept."""
+        return replace(self, problem=self.problem.with_confounds(C, in_score=in_score))
+
+    def training_parts(self, *, probabilities=True):
+        """Models of any training part; ``probabilities=False`` when no calibration will be asked for."""
+        return TrainingParts(
+            self.problem, self.Y, nested=self.readout.cuts or (probabilities and self.calibration is not None)
+        )
+
+    def subset(self, rows):
+        """The task of these rows alone."""
+        codes = None if self.codes is None else self.codes[rows]
+        return Task(self.problem.subset(rows), self.Y[rows], self.readout, codes, self.n_classes, self.calibration)
+
+    def restricted(self, rows):
+        """The task with the weight of all other rows set to 0; their basis functions stay."""
+        return replace(self, problem=self.problem.restricted(rows))
+
+    def rule(self, model, *, probabilities=True):
+        """The trained readout of one model."""
+        moments = model.moments() if self.readout.needs_moments else None
+        calibrate = probabilities and self.calibration is not None
+        if not (self.readout.cuts or calibrate):
+            return Rule(self.readout, moments)
+        assert self.codes is not None
+        scores, codes = self.loo_scores(model), self.codes[model.rows]
+        weights = np.square(model.root[:, 0])
+        cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
+        calibrator = (
+            fit_calibration(str(self.calibration), scores, codes, self.n_classes, weights) if calibrate else None
+        )
+        return Rule(self.readout, moments, cut, calibrator)
+
+    def loo_scores(self, model):
+        """Leave-one-out scores of the training rows of ``model``, before any cut."""
+        loo = model.loo()
+        moments = loo.moments() if self.readout.needs_moments else None
+        return self.readout.scores(loo.fits, moments)[:, 0]
+
+    def loo_outputs(self, holdout, rule, method):
+        """``method`` ("decision" or "proba") of every row by the model without it; rows of weight 0 by ``rule``.
+
+        All at once where a rule needs no leave-one-out scores of its own, row by row otherwise.
+        """
+        whole = holdout.whole
+        idle = np.setdiff1d(np.arange(self.problem.n), whole.rows)
+        if method == "decision" and not self.readout.cuts:
+            own = self.loo_scores(whole)
+        else:
+            own = []
+            for row in whole.rows:
+                part = holdout.part(whole.rows[whole.rows != row])
+                part_rule = self.rule(part, probabilities=method == "proba")
+                own.append(getattr(part_rule, method)(part.fits(np.array([row]))))
+            own = np.concatenate(own)
+        out = np.empty((self.problem.n, *own.shape[1:]), own.dtype)
+        out[whole.rows] = own
+        if len(idle):
+            out[idle] = getattr(rule, method)(whole.fits(idle))
+        return out

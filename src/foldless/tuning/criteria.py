@@ -1,0 +1,236 @@
+"""Selection criteria: one function each, from held-out fits to a loss and its derivative.
+
+A criterion takes the held-out fits f, the targets t and the weights w of one problem, rows along the last axis, w with
+sum 1, and returns the loss and its derivative by f (None where it has none). For labels t is +-1; several classes are
+that many problems, one against all, and their losses are added up: the sum bounds the multi-class error (Bo, Wang &
+Jiao 2006, theorem 1).
+
+    press         sum w (t - f)^2                            Allen's statistic; Cawley 2006, section II-G
+    error         sum w [t f <= 0]
+    smooth_error  sum w (1 - t tanh(slope f)) / 2            Bo et al. 2006, eq. 3.4
+    ber           error, both classes with half the weight   Cawley 2006, section I-A
+    smooth_ber    smooth_error with these weights
+    hinge         sum w [1 - t f]+                           Cawley 2006, section II-G
+    hinge2        sum w [1 - t f]+^2
+    auc           share of pairs (+, -) in the wrong order, ties count half: 1 - AUC (Wilcoxon, Mann & Whitney)
+    smooth_auc    mean over pairs of (1 - tanh(slope (f+ - f-))) / 2
+
+``multiclass_error`` is the error of the classifier's own decision, whatever its readout; it looks at no single column.
+
+To add a criterion write one function and one entry in ``CRITERIA``. A user's callable is called in the same way, one
+problem at a time, and returns the loss or (loss, derivative).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+BLOCK = 2**22  # pairs of a smooth AUC looked at together
+
+
+def press(f, t, w):
+    """Squared residuals."""
+    e = t - f
+    return (w * e * e).sum(-1), -2 * w * e
+
+
+def error(f, t, w):
+    """Share of wrong signs; a fit of exactly 0 is wrong."""
+    return (w * (t * f <= 0)).sum(-1), None
+
+
+def smooth_error(f, t, w, slope=10.0):
+    """Error with tanh in the place of the sign."""
+    bent = np.tanh(slope * f)
+    return (w * (1 - t * bent)).sum(-1) / 2, -slope / 2 * w * t * (1 - bent * bent)
+
+
+def balanced_halves(t, w):
+    """The weights with a total of one half for each sign of t; a sign that is missing leaves its half out."""
+    sides = [np.where(side, w, 0.0) for side in (t > 0, t <= 0)]
+    masses = [side.sum(-1, keepdims=True) for side in sides]
+    return sum(side / np.where(mass > 0, 2 * mass, 1.0) for side, mass in zip(sides, masses, strict=True))
+
+
+def ber(f, t, w):
+    """Balanced error rate: the mean of the errors of both classes."""
+    return error(f, t, balanced_halves(t, w))
+
+
+def smooth_ber(f, t, w, slope=10.0):
+    """Balanced error rate with tanh in the place of the sign."""
+    return smooth_error(f, t, balanced_halves(t, w), slope)
+
+
+def hinge(f, t, w):
+    """Hinge loss, an upper bound of the error."""
+    gap = np.maximum(1 - t * f, 0)
+    return (w * gap).sum(-1), -w * t * (gap > 0)
+
+
+def hinge2(f, t, w):
+    """Squared hinge loss."""
+    gap = np.maximum(1 - t * f, 0)
+    return (w * gap * gap).sum(-1), -2 * w * t * gap
+
+
+def auc(f, t, w):
+    """1 - AUC; one half where a class is missing."""
+    f, t, w = np.broadcast_arrays(f, t, w)
+    problems = zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)
+    flat = [_auc(fits, targets, weights) for fits, targets, weights in problems]
+    return np.reshape(flat, f.shape[:-1])[()], None
+
+
+def _auc(f, t, w):
+    _, rank = np.unique(f, return_inverse=True)
+    above = np.bincount(rank, np.where(t > 0, w, 0.0))
+    below = np.bincount(rank, np.where(t > 0, 0.0, w))
+    pairs = above.sum() * below.sum()
+    if pairs == 0:
+        return 0.5
+    higher = np.cumsum(below[::-1])[::-1]  # from the top, so that a perfect order sums nothing but zeros
+    return above @ (higher - below / 2) / pairs
+
+
+def smooth_auc(f, t, w, slope=10.0):
+    """1 - AUC with tanh in the place of the order of a pair."""
+    f, t, w = np.broadcast_arrays(f, t, w)
+    problems = zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)
+    flat = [_smooth_auc(fits, targets, weights, slope) for fits, targets, weights in problems]
+    value, slopes = zip(*flat, strict=True)
+    return np.reshape(value, f.shape[:-1])[()], np.reshape(slopes, f.shape)
+
+
+def _smooth_auc(f, t, w, slope):
+    up, down = np.flatnonzero(t > 0), np.flatnonzero(t <= 0)
+    pairs = w[up].sum() * w[down].sum()
+    derivative = np.zeros_like(f)
+    if pairs == 0:
+        return 0.5, derivative
+    value = 0.0
+    size = max(1, BLOCK // len(down))
+    for start in range(0, len(up), size):
+        rows = up[start : start + size]
+        bent = np.tanh(slope * (f[rows, None] - f[down]))
+        value += w[rows] @ (1 - bent) @ w[down] / (2 * pairs)
+        steep = slope / (2 * pairs) * (1 - bent * bent)
+        derivative[rows] = -w[rows] * (steep @ w[down])
+        derivative[down] += w[down] * (w[rows] @ steep)
+    return value, derivative
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A loss with what a search must know about it."""
+
+    function: Callable
+    smooth: bool  # whether there is a derivative to follow
+    labels: bool = True  # whether it wants targets of +-1
+    hard: str | None = None  # the criterion that a slope approximates
+    whole: bool = False  # a loss of decisions, not of single columns
+    user: bool = False
+
+    @property
+    def ranks(self):
+        """Whether the order or the sign of the fits may decide, so that their last digits matter."""
+        return self.user or not self.smooth
+
+    def __call__(self, F, T, W):
+        """Loss of every column (m,) and derivatives (n, m) or None, for fits F, targets T and weights W of (n, m)."""
+        if self.user:
+            return self._ask(F, T, W)
+        values, slopes = self.function(F.T, T.T, W.T)
+        return values, None if slopes is None else slopes.T
+
+    def _ask(self, F, T, W):
+        """The same of a user's function, column by column."""
+        pairs = []
+        for f, t, w in zip(F.T, T.T, W.T, strict=True):
+            try:
+                answer: Any = self.function(f, t, w)
+            except Exception as error:
+                raise ValueError(
+                    f"criterion={self.function!r} failed; it must be a function f(f, t, w) of held-out fits, targets"
+                    f" and weights, all of shape (n,). It said: {error}"
+                ) from error
+            value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+            if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):  # type: ignore
+                raise ValueError(
+                    f"criterion={self.function!r} returned the loss {_short(value)}; it must return one finite loss, or"
+                    " (loss, derivative by the fits)."
+                )
+            if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
+                raise ValueError(
+                    f"criterion={self.function!r} returned a derivative of shape {np.shape(slopes)}; it must hold one"
+                    f" finite number for each of the {len(f)} fits."
+                )
+            pairs.append((value, slopes))
+        values = np.array([value for value, _ in pairs], float)
+        if any(slopes is None for _, slopes in pairs):
+            return values, None
+        return values, np.stack([np.asarray(slopes, F.dtype) for _, slopes in pairs], 1)
+
+    def with_slope(self, slope):
+        """The same criterion with another steepness."""
+        return self if self.hard is None else replace(self, function=partial(self.function, slope=slope))
+
+
+CRITERIA = {
+    "press": Criterion(press, True, labels=False),
+    "error": Criterion(error, False),
+    "smooth_error": Criterion(smooth_error, True, hard="error"),
+    "ber": Criterion(ber, False),
+    "smooth_ber": Criterion(smooth_ber, True, hard="ber"),
+    "hinge": Criterion(hinge, True),
+    "hinge2": Criterion(hinge2, True),
+    "auc": Criterion(auc, False),
+    "smooth_auc": Criterion(smooth_auc, True, hard="auc"),
+    "multiclass_error": Criterion(error, False, whole=True),
+}
+
+
+THEIRS = {  # scikit-learn's scores, whose counterparts here are losses
+    "accuracy": "error",
+    "balanced_accuracy": "ber",
+    "roc_auc": "auc",
+    "neg_mean_squared_error": "press",
+    "r2": "press",
+}
+
+
+def _short(value):
+    return f"of shape {np.shape(value)}" if isinstance(value, np.ndarray) else repr(value)
+
+
+def resolve(criterion):
+    """The :class:`Criterion` of a name or of a user's function."""
+    if callable(criterion):
+        return Criterion(criterion, True, labels=False, user=True)
+    if not isinstance(criterion, str) or criterion not in CRITERIA:
+        hint = f" scikit-learn's {criterion!r} is {THEIRS[criterion]!r} here." if str(criterion) in THEIRS else ""
+        raise ValueError(
+            f"criterion={criterion!r} is unknown; use one of {sorted(CRITERIA)} or a callable f(f, t, w).{hint}"
+        )
+    return CRITERIA[criterion]
+
+
+WEIGHTS = (None, "balanced", "sample_weight")
+
+
+def class_weights(kind, codes, counted):
+    """Weights (n,) of sum 1 for a criterion of decisions; "balanced": every class that occurs has the same share."""
+    if kind == "balanced":
+        mass = np.bincount(codes, counted)
+        counted = counted / np.where(mass > 0, mass, 1.0)[codes]
+    return counted / counted.sum()
+
+
+def weights(kind, T, counted):
+    """Weights (n, m), columns of sum 1, in proportion to ``counted`` (n,); "balanced" halves them by the sign of T."""
+    W = np.broadcast_to((counted / counted.sum())[:, None], T.shape)
+    return balanced_halves(T.T, W.T).T if kind == "balanced" else W

@@ -1,0 +1,192 @@
+"""What a search minimises: a criterion of the held-out fits of one task.
+
+A :class:`Selection` fixes the targets, the rows that are left out together (each alone: leave-one-out), the criterion
+and its weights. It then judges any model, or all alphas of a kernel along one decomposition (``path``).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from foldless.heldout.batch import few_digits
+from foldless.heldout.gradient import residuals
+from foldless.heldout.solution import Solution, loo_path
+from foldless.readout.codings import OneAgainstAll
+from foldless.readout.task import Task
+from foldless.tuning import criteria
+
+
+@dataclass
+class Selection:
+    """A criterion of the held-out fits of one task.
+
+    ``rows`` are the rows of positive weight, ``T`` their targets (+-1 one against all, or the values of a regression),
+    ``folds`` positions in ``rows`` that are left out together (None: each alone), ``where`` the positions of the
+    stacked held-out fits, ``W`` their weights in the criterion.
+    """
+
+    task: Task
+    rows: np.ndarray
+    T: np.ndarray
+    folds: list | None
+    where: np.ndarray
+    W: np.ndarray
+    criterion: criteria.Criterion
+
+    @classmethod
+    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, train=None):
+        """The selection of a task, or of its rows ``train``; ``splits`` as (train, test) row numbers, None for LOO."""
+        n = task.problem.n
+        rows = task.problem.active if train is None else np.intersect1d(train, task.problem.active)
+        T = (task.Y if task.codes is None else OneAgainstAll(task.n_classes).targets(task.codes, task.Y.dtype))[rows]
+        place = np.full(n, -1)
+        place[rows] = np.arange(len(rows))
+        folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
+        if splits is not None:
+            folds, scored = [], []
+            for number, (trained, test) in enumerate(splits):
+                if len(np.unique(trained)) < len(trained):
+                    raise ValueError(
+                        f"cv: the training part of split {number} repeats rows; give rows that count more a larger"
+                        " sample_weight instead."
+                    )
+                inside = np.zeros(n, bool)
+                inside[trained] = True
+                if inside[test].any():
+                    raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
+                out = rows[~inside[rows]]
+                if len(out) and len(out) < len(rows):
+                    folds.append(place[out])
+                    scored.append(np.isin(out, test).astype(float))
+            if not folds or not any(map(np.any, scored)):
+                raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
+            where, counted = np.concatenate(folds), np.concatenate(scored)
+        if weight == "sample_weight" and sample_weight is not None:
+            counted = counted * np.broadcast_to(sample_weight, n)[rows][where]
+        if criterion.whole:
+            if task.readout.cuts:
+                raise ValueError(
+                    "criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'."
+                )
+            W = criteria.class_weights(weight, task.codes[rows[where]], counted)[:, None]
+        else:
+            W = criteria.weights(weight, T[where], counted)
+        return cls(task, rows, T, folds, where, W, criterion)
+
+    def column(self, k):
+        """The selection of one target alone."""
+        return replace(self, T=self.T[:, [k]], W=self.W[:, [k]])
+
+    @property
+    def tested(self):
+        """Which of the stacked held-out fits count; rows that are left out and not tested do not."""
+        return self.W.any(1)
+
+    @property
+    def tested_rows(self):
+        """Row numbers of those."""
+        return self.rows[self.where][self.tested]
+
+    @property
+    def targets(self):
+        """Targets of the stacked held-out fits."""
+        return self.T[self.where]
+
+    @property
+    def Y(self):
+        """What the models regress on: the targets of the criterion, or those of the task's own readout."""
+        return self.task.Y[self.rows] if self.criterion.whole else self.T
+
+    def losses(self, E):
+        """Loss of every column and its derivatives by the residuals E, stacked."""
+        T = self.targets
+        if not self.criterion.labels and not self.criterion.user:  # of residuals alone: nothing is added to them
+            T = np.zeros_like(T)
+        values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
+        return values, None if slopes is None else -slopes
+
+    def losses_of_fits(self, F):
+        """Loss of every column of held-out fits F, stacked."""
+        if not self.criterion.ranks:
+            return self.losses(self.targets - F)[0]
+        return self.criterion(F, self.targets, self.W.astype(F.dtype))[0]
+
+    def judge(self, model):
+        """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
+        if self.criterion.whole:
+            return self.errors(self.scores(model))
+        if self.criterion.ranks:
+            return self.losses_of_fits(heldout_fits(model, self.folds))
+        return self.losses(residuals(model, self.folds))[0]
+
+    def errors(self, scores):
+        """Weighted error of decisions, (1,)."""
+        assert self.task.codes is not None
+        chosen = scores > 0 if scores.ndim == 1 else scores.argmax(1)
+        return np.array([self.W[:, 0] @ (chosen != self.task.codes[self.rows[self.where]])])
+
+    def scores(self, model):
+        """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
+        if self.folds is None:
+            return self.task.loo_scores(model)
+        readout, scores = self.task.readout, []
+        for te in self.folds:
+            part, rows = model.without(te), self.rows[te]
+            moments = part.moments() if readout.needs_moments else None
+            scores.append(self.task.problem.tied(rows, readout.scores(part.fits(rows), moments)))
+        return np.concatenate(scores)
+
+    def path(self, problem, alphas):
+        """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the least."""
+        path = problem.path(self.rows)
+
+        def model(alpha):
+            return Solution(problem.replace(alpha=alpha), self.rows, self.Y, path.with_alpha(alpha))
+
+        if self.criterion.whole:
+            outputs = [self.scores(model(alpha)) for alpha in alphas]
+            losses = np.array([self.errors(scores) for scores in outputs])
+            return losses, outputs[least(losses.sum(1), alphas)]
+        if self.folds is None:
+            E = loo_path(problem, self.rows, self.T, alphas, path)
+            fits = self._restored(self.T - E, alphas, model)
+        elif self.criterion.ranks:
+            fits = [heldout_fits(model(alpha), self.folds) for alpha in alphas]
+        else:
+            E = [residuals(model(alpha), self.folds) for alpha in alphas]
+            fits = [self.targets - each for each in E]
+        if self.criterion.ranks:
+            losses = np.array([self.losses_of_fits(F) for F in fits])
+        else:
+            losses = np.array([self.losses(each)[0] for each in E])
+        return losses, fits[least(losses.sum(1), alphas)]
+
+    def _restored(self, F, alphas, model):
+        """Leave-one-out fits (n_alphas, n, m); of alphas at which some have lost their digits, those of the model."""
+        if self.criterion.ranks:
+            size = np.abs(self.T).max(0, initial=0.0)
+            for fits, alpha in zip(F, alphas, strict=True):
+                if few_digits(fits, size).any():
+                    fits[:] = heldout_fits(model(alpha), None)
+        return F
+
+
+def heldout_fits(model, folds):
+    """Held-out fits in the units of the targets, (N, m), stacked as the residuals of ``heldout.gradient``."""
+    if folds is None:
+        return model.loo().fits[:, 0]
+    return np.concatenate([model.without(te).fits(model.rows[te]) for te in folds])
+
+
+def least(losses, alphas):
+    """Place of the least loss; counts of errors tie often, and of equal ones the largest alpha is taken."""
+    losses, alphas = np.asarray(losses), np.asarray(alphas)
+    if np.isnan(losses).all():
+        raise ValueError(
+            "the criterion is no number for any candidate: alpha too small for this precision, or kernel values too"
+            " large. Rescale X (for instance with sklearn.preprocessing.StandardScaler) or raise alpha."
+        )
+    losses = np.where(np.isnan(losses), np.inf, losses)
+    slack = 1e-12 * abs(losses.min())  # weighted sums tie up to rounding
+    tied = np.flatnonzero(losses <= losses.min() + slack)
+    return int(tied[np.argmax(alphas[tied])])
