@@ -9,7 +9,6 @@ refit.
 from numbers import Real
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -18,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_X_y
 
 from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.estimators.access import task_of
 from foldless.estimators.base import check_square, check_weights
 from foldless.heldout.problem import Problem
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
@@ -29,12 +29,6 @@ POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of sc
 
 class Unsuited(Exception):
     """The estimator as configured has no closed form here; the message says why."""
-
-
-def _own(estimator, X, y, sample_weight):
-    probe = clone(estimator)
-    task = probe._task(X, y, sample_weight)
-    return task, getattr(probe, "classes_", None), getattr(probe, "_flat", True)
 
 
 def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
@@ -133,9 +127,9 @@ class _PairwiseKernel:
 
 
 TASKS = {
-    LSSVC: _own,
-    LSSVR: _own,
-    KernelFisherDiscriminant: _own,
+    LSSVC: task_of,
+    LSSVR: task_of,
+    KernelFisherDiscriminant: task_of,
     Ridge: _ridge,
     RidgeClassifier: _ridge_classifier,
     KernelRidge: _kernel_ridge,

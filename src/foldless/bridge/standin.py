@@ -16,9 +16,9 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 from sklearn.utils.metaestimators import available_if
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.estimators.access import fitted_on_part
 from foldless.estimators.classifier import labels
 from foldless.heldout.parts import TrainingParts
-from foldless.heldout.solution import Model
 from foldless.readout.task import Task
 
 
@@ -74,33 +74,11 @@ class Run:
 
     def _fitted(self, train, model):
         """The estimator of a training part: from P for foldless' own, refitted for scikit-learn's."""
-        fitted = clone(self.estimator)
-        if not isinstance(self.estimator, FOLDLESS_ESTIMATORS):
-            weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
-            rows = rows_for(self.estimator, self.X, train, train)
-            return fitted.fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
-        fitted._task(self.X, self.y, self.sample_weight)  # names and number of features, classes
-        task, rule = self.task, self.task.rule(model)
-        if task.problem.penalty == "coef" and task.problem.basis == "all":  # the other rows still carry the model
-            task = task.restricted(train)
-        else:
-            task = task.subset(train)
-            model = ReindexedModel(task.problem, model, train)
-        if fitted.kernel == "precomputed":
-            fitted.n_features_in_ = task.problem.n
-            if hasattr(fitted, "feature_names_in_") and task.problem.n == len(train):
-                fitted.feature_names_in_ = fitted.feature_names_in_[train]
-        fitted._remember(self._weights_of(task, train), None)
-        return fitted._accept(task, model, rule)
-
-    def _weights_of(self, task, train):
-        """The caller's weights of the rows of ``task``: 0 for those that only lend their basis functions."""
-        weights = np.ones(len(self.y)) if self.sample_weight is None else np.asarray(self.sample_weight)
-        if task.problem.n == len(train):
-            return None if self.sample_weight is None else weights[train].astype(task.problem.dtype)
-        shown = np.zeros(task.problem.n, task.problem.dtype)
-        shown[train] = weights[train]
-        return shown
+        if isinstance(self.estimator, FOLDLESS_ESTIMATORS):
+            return fitted_on_part(self.estimator, self.task, model, train, self.X, self.y, self.sample_weight)
+        weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
+        rows = rows_for(self.estimator, self.X, train, train)
+        return clone(self.estimator).fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
 
 
 def rows_for(estimator, X, rows, train):
@@ -109,20 +87,6 @@ def rows_for(estimator, X, rows, train):
         return _safe_indexing(X, rows)
     K = X if hasattr(X, "shape") else np.asarray(X)
     return _safe_indexing(_safe_indexing(K, rows), train, axis=1)
-
-
-class ReindexedModel(Model):
-    """A model whose rows are counted within its own training part, in the order of the split."""
-
-    def __init__(self, problem, model, train):
-        order = np.searchsorted(model.rows, train[problem.active])
-        self.problem, self.rows, self.Y, self.A = problem, problem.active, model.Y[order], model.A[order]
-        self.B, self._weights, self.choice = model.B, model.weights, model.choice
-
-    @property
-    def weights(self):
-        """Weights of the explicit features where P is held through them, else None."""
-        return self._weights
 
 
 def _classifies(standin):

@@ -21,6 +21,7 @@ from sklearn.utils import _safe_indexing
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.path import RefitWarning, build_task
 from foldless.bridge.standin import Run, StandIn
+from foldless.estimators.access import kernel_of
 from foldless.model_selection._outer import Labels, Values
 from foldless.model_selection._validation import _reads_estimators, _scoring_of_rows
 from foldless.permutation.labelings import Fitted, Labelings, Solver, elsewhere
@@ -174,7 +175,7 @@ class StepSolver(Solver):
         problem = given.task(last)[0].problem
         if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
             weight = None if given.sample_weight is None else given.sample_weight[train]
-            problem = problem.replace(kernel=last._kernel(problem.X[train], weight))
+            problem = problem.replace(kernel=kernel_of(last, problem.X[train], weight))
         super().__init__(problem.trained_on(train))
 
     def transform(self, X, rows):

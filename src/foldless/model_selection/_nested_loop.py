@@ -12,6 +12,7 @@ from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.candidates import draw_splits, heldout_scores, settings
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.estimators import OneAgainstAllClassifier
+from foldless.estimators.access import cut_of, fits_of
 from foldless.model_selection._outer import OuterSplitResult, given, outer_loss, signed
 
 
@@ -55,18 +56,18 @@ def _cut(estimator):
     """The cut of threshold="loo" in the decisions of a fitted estimator, for each class where each has its own."""
     if isinstance(estimator, OneAgainstAllClassifier):
         return np.array([_cut(each) for each in estimator.estimators_])
-    return estimator._rule.cut if isinstance(estimator, FOLDLESS_ESTIMATORS) else 0.0
+    return cut_of(estimator) if isinstance(estimator, FOLDLESS_ESTIMATORS) else 0.0
 
 
 def _fits(estimator, X, task):
     """Fits (n, m) of the criterion's targets by a fitted estimator."""
     if isinstance(estimator, OneAgainstAllClassifier):
         pairs = [
-            each._fits(X) if isinstance(each, FOLDLESS_ESTIMATORS) else each.decision_function(X)[:, None]
+            fits_of(each, X) if isinstance(each, FOLDLESS_ESTIMATORS) else each.decision_function(X)[:, None]
             for each in estimator.estimators_
         ]
         return np.column_stack([pair[:, -1] - (pair[:, 0] if pair.shape[1] == 2 else 0.0) for pair in pairs])
     if isinstance(estimator, FOLDLESS_ESTIMATORS):
-        return signed(task, estimator._fits(X))
+        return signed(task, fits_of(estimator, X))
     output = estimator.decision_function(X) if is_classifier(estimator) else estimator.predict(X)
     return output.reshape(len(output), -1)

@@ -1,0 +1,87 @@
+"""What the rooms above ask of foldless' estimators: their task, their kernel, fits, and a model of a training part.
+
+Nobody else reads an estimator's private attributes.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+
+from foldless.heldout.solution import Model
+from foldless.readout.task import Task
+
+
+class EstimatorTask(NamedTuple):
+    """What an estimator would solve: the task, the labels (None for regression), and whether y is one column."""
+
+    task: Task
+    classes: np.ndarray | None
+    flat: bool
+
+
+def task_of(estimator, X, y, sample_weight=None):
+    """The task an estimator would solve in ``fit``; the estimator itself stays as it is."""
+    probe = clone(estimator)
+    task = probe._task(X, y, sample_weight)
+    return EstimatorTask(task, getattr(probe, "classes_", None), getattr(probe, "_flat", True))
+
+
+def kernel_of(estimator, X, sample_weight=None):
+    """The kernel an estimator would use for validated X and the caller's weights: "scale" is resolved from both."""
+    return estimator._kernel(X, sample_weight)
+
+
+def fits_of(estimator, X):
+    """Fits (n, m) of the regression behind a fitted estimator at X, before they are read out."""
+    return estimator._fits(X)
+
+
+def cut_of(estimator):
+    """What a fitted estimator subtracts from its scores: the cut of ``threshold="loo"``, else 0."""
+    return estimator._rule.cut
+
+
+def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
+    """A copy of the estimator, fitted on the rows ``train`` of X, from the model of that training part.
+
+    ``task`` is the task of all rows, as ``task_of`` built it from X, y and sample_weight.
+    """
+    fitted = clone(estimator)
+    fitted._task(X, y, sample_weight)  # names and number of features, classes
+    rule = task.rule(model)
+    if task.problem.penalty == "coef" and task.problem.basis == "all":  # the other rows still carry the model
+        task = task.restricted(train)
+    else:
+        task = task.subset(train)
+        model = ReindexedModel(task.problem, model, train)
+    if fitted.kernel == "precomputed":
+        fitted.n_features_in_ = task.problem.n
+        if hasattr(fitted, "feature_names_in_") and task.problem.n == len(train):
+            fitted.feature_names_in_ = fitted.feature_names_in_[train]
+    fitted._remember(_weights_of(task.problem, train, len(y), sample_weight), None)
+    return fitted._accept(task, model, rule)
+
+
+def _weights_of(problem, train, n, sample_weight):
+    """The caller's weights of the rows of ``problem``: 0 for those that only lend their basis functions."""
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
+    if problem.n == len(train):
+        return None if sample_weight is None else weights[train].astype(problem.dtype)
+    shown = np.zeros(problem.n, problem.dtype)
+    shown[train] = weights[train]
+    return shown
+
+
+class ReindexedModel(Model):
+    """A model whose rows are counted within its own training part, in the order of the split."""
+
+    def __init__(self, problem, model, train):
+        order = np.searchsorted(model.rows, train[problem.active])
+        self.problem, self.rows, self.Y, self.A = problem, problem.active, model.Y[order], model.A[order]
+        self.B, self._weights, self.choice = model.B, model.weights, model.choice
+
+    @property
+    def weights(self):
+        """Weights of the explicit features where P is held through them, else None."""
+        return self._weights
