@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from foldless import AdaptiveKDA, reference
-from foldless.estimators import _adaptive
+from foldless.estimators import adaptive as _adaptive
 from foldless.kernels import resolve
 from foldless.online.minimum_norm import MinimumNorm, RankError, pseudo_solve
 

@@ -44,9 +44,10 @@ from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, reference
 from foldless.heldout.moments import Moments
 from foldless.model_selection import RefitWarning, _labelings, permutation_test_score
 from foldless.model_selection._labelings import TestData
+from foldless.permutation import metrics
 from foldless.permutation.labelings import Fitted, Labelings, Solver, elsewhere
 from foldless.permutation.metrics import METRICS
-from foldless.permutation.nulls import metrics, p_values, permutations
+from foldless.permutation.nulls import p_values, permutations
 from foldless.permutation.result import PermutationTestResult
 from foldless.readout.codings import indicator
 from foldless.readout.discriminant import Discriminant
@@ -317,7 +318,7 @@ def values(b=12, k=2, t=15, seed=0):
 def test_chosen_classes_are_the_estimators(n_classes):
     D, _ = tied_decisions(n_classes)
     expected = (D[:, 0] > 0).astype(int) if n_classes == 2 else D.argmax(1)
-    assert_array_equal(metrics.chosen(D), expected)
+    assert_array_equal(metrics.chosen_among_close(D), expected)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 6])
@@ -1428,7 +1429,9 @@ def test_rows_that_are_equal_tie_when_splits_are_drawn_anew():
 def test_balanced_accuracy_is_scikit_learns_to_the_last_bit(n_classes):
     rng = np.random.default_rng(n_classes)
     D, codes = rng.normal(size=(30, n_classes if n_classes > 2 else 1, 25)), rng.integers(0, n_classes, (30, 25))
-    expected = [theirs.balanced_accuracy_score(*pair) for pair in zip(codes, metrics.chosen(D), strict=True)]
+    expected = [
+        theirs.balanced_accuracy_score(*pair) for pair in zip(codes, metrics.chosen_among_close(D), strict=True)
+    ]
     assert_array_equal(metrics.balanced_accuracy(D, codes), expected)
 
 
@@ -2016,7 +2019,7 @@ def test_decisions_of_odd_data(data, kernel, penalty, intercept):
         codes = np.unique(y, return_inverse=True)[1]
         for order, own in zip(orders, decisions(fitted, train, test), strict=True):
             here = np.unique(codes[order][train])
-            assert np.isin(metrics.chosen(own[None])[0], here).all()
+            assert np.isin(metrics.chosen_among_close(own[None])[0], here).all()
             if len(here) == 1 or len(train) < 2:
                 continue
             expected = as_columns(clone(estimator).fit(X[train], codes[order][train]), X[test])

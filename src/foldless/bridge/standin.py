@@ -17,8 +17,8 @@ from sklearn.utils.metaestimators import available_if
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.estimators.access import fitted_on_part
-from foldless.estimators.classifier import labels
 from foldless.heldout.parts import TrainingParts
+from foldless.readout.codings import chosen_labels
 from foldless.readout.task import Task
 
 
@@ -39,7 +39,7 @@ class Run:
     def outputs(self, raw, method):
         """Decisions or probabilities as the estimator's ``method`` would return them."""
         if method == "predict":
-            return labels(raw, self.classes) if self.classes is not None else (raw[:, 0] if self.flat else raw)
+            return chosen_labels(raw, self.classes) if self.classes is not None else (raw[:, 0] if self.flat else raw)
         if method == "predict_log_proba":
             with np.errstate(divide="ignore"):
                 return np.log(raw)

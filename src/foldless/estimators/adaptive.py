@@ -10,11 +10,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foldless.estimators.base import CHUNK, check_option
-from foldless.estimators.classifier import join_labels, labels, named_classes
+from foldless.estimators.classifier import join_labels, named_classes
 from foldless.estimators.rows import check_ids, positions
 from foldless.estimators.state import all_or_nothing, check_unchanged, warn_of_few_rows
 from foldless.kernels import check_symmetric, resolve
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
+from foldless.readout.codings import against_all, chosen_labels
 
 REFRESH = 1000  # updates after which the factors are made anew: their backward error is then some 50 eps
 MANY = 24  # rows that leave one by one as slowly as new factors are made, at n from 500 to 2000
@@ -274,7 +275,7 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         decision = self.decision_function(X)
-        return labels(decision, self.classes_)
+        return chosen_labels(decision, self.classes_)
 
     # -- leave-one-out ---------------------------------------------------------------------------------------------
 
@@ -319,7 +320,7 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         decision = self.loo_decision_function()
-        return labels(decision, self.classes_)
+        return chosen_labels(decision, self.classes_)
 
     @property
     def loo_score_(self):
@@ -373,14 +374,13 @@ def _coded(fits, counts, coding):
 
     Solutions are linear in the targets: coefficients, held-out fits and the indicators themselves all pass here.
     """
-    rest = fits.sum(-1, keepdims=True) - fits
-    if coding == "fisher":
-        total = counts.sum(-1, keepdims=True)
-        fits, rest = (
-            part * np.divide(total, size, out=np.zeros(np.shape(counts)), where=size > 0)
-            for part, size in ((fits, counts), (rest, total - counts))
-        )
-    columns = fits - rest
+    if coding == "pm1":
+        return against_all(fits)
+    total = counts.sum(-1, keepdims=True)
+    own, other = (
+        np.divide(total, size, out=np.zeros(np.shape(counts)), where=size > 0) for size in (counts, total - counts)
+    )
+    columns = fits * own - (fits.sum(-1, keepdims=True) - fits) * other
     return columns[..., 1:] if columns.shape[-1] == 2 else columns
 
 

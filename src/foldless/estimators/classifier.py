@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from foldless.estimators.base import check_option, numbers
 from foldless.estimators.online import OnlineMachine
 from foldless.readout.calibration import CALIBRATIONS
+from foldless.readout.codings import chosen_labels
 from foldless.readout.task import Task
 
 
@@ -155,7 +156,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         -------
         ndarray of shape (n_samples,)
         """
-        return labels(self.decision_function(X, confounds), self.classes_)
+        return chosen_labels(self.decision_function(X, confounds), self.classes_)
 
     @available_if(_has_calibration)
     def predict_proba(self, X, confounds=None):
@@ -226,7 +227,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         -------
         ndarray of shape (n_samples,)
         """
-        return labels(self._loo_decisions(), self.classes_)
+        return chosen_labels(self._loo_decisions(), self.classes_)
 
     @property
     def loo_score_(self):
@@ -259,8 +260,3 @@ def join_labels(old, new):
     if (old.dtype.kind in "OUST") != (new.dtype.kind in "OUST"):
         raise ValueError(f"labels of different kinds: {old[0]!r} and {new[0]!r}; use one kind of labels throughout.")
     return np.concatenate([old, new])
-
-
-def labels(decision, classes):
-    """Labels for decision values of shape (n,) or (n, c)."""
-    return classes[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(1)]

@@ -6,6 +6,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from foldless.readout.codings import chosen_labels
+
 
 def _all_have(method):
     def check(machine):
@@ -81,7 +83,7 @@ class OneAgainstAllClassifier(ClassifierMixin, BaseEstimator):
     def predict(self, X):
         """Label of the largest decision."""
         decision = self.decision_function(X)
-        return self.classes_[decision.argmax(1)]
+        return chosen_labels(decision, self.classes_)
 
     @available_if(_all_have("predict_proba"))
     def predict_proba(self, X):
@@ -101,7 +103,7 @@ class OneAgainstAllClassifier(ClassifierMixin, BaseEstimator):
     def loo_predict(self):
         """Label of every training row by the classifiers fitted without it."""
         decision = self.loo_decision_function()
-        return self.classes_[decision.argmax(1)]
+        return chosen_labels(decision, self.classes_)
 
     @property
     def loo_score_(self):

@@ -18,7 +18,7 @@ from foldless.bridge.progress import Progress, run_with_progress
 from foldless.heldout.parts import TrainingParts
 from foldless.heldout.solution import Part, Solution
 from foldless.model_selection._grid import choose
-from foldless.model_selection._outer import OuterSplitResult, given, outer_loss, signed
+from foldless.model_selection._outer import OuterSplitResult, given, outer_loss
 from foldless.readout.calibration import fit_calibration
 from foldless.tuning.selection import Selection
 
@@ -130,6 +130,7 @@ def _judge(data, criterion, setting, alpha, outer, inner):
         model = holdout.part(train)
         rule = task.rule(model, probabilities=data.probabilities)
         fits = model.fits(test)
+        judged = problem.tied(test, task.plus_minus_fits(fits))
         decision = problem.tied(test, rule.decision(fits))
         selection = _selection(data, criterion, setting, (train, test), splits)
         own = model if splits is None else Solution(problem, model.rows, task.Y[model.rows])
@@ -146,7 +147,7 @@ def _judge(data, criterion, setting, alpha, outer, inner):
         yield OuterSplitResult(
             params=None,
             inner_loss=np.nan,
-            outer_loss=outer_loss(data, criterion, setting, test, problem.tied(test, signed(task, fits)), decision),
+            outer_loss=outer_loss(data, criterion, setting, test, judged, decision),
             inner_rows=rows,
             inside=given(setting, scores - rule.cut),
             outside=given(setting, decision, probabilities),

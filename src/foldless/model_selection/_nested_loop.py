@@ -13,7 +13,7 @@ from foldless.bridge.candidates import draw_splits, heldout_scores, settings
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.access import cut_of, fits_of
-from foldless.model_selection._outer import OuterSplitResult, given, outer_loss, signed
+from foldless.model_selection._outer import OuterSplitResult, given, outer_loss
 
 
 def nested_loop(data, criterion, outer, n_jobs, verbose):
@@ -68,6 +68,6 @@ def _fits(estimator, X, task):
         ]
         return np.column_stack([pair[:, -1] - (pair[:, 0] if pair.shape[1] == 2 else 0.0) for pair in pairs])
     if isinstance(estimator, FOLDLESS_ESTIMATORS):
-        return signed(task, fits_of(estimator, X))
+        return task.plus_minus_fits(fits_of(estimator, X))
     output = estimator.decision_function(X) if is_classifier(estimator) else estimator.predict(X)
     return output.reshape(len(output), -1)

@@ -9,9 +9,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 
 from foldless.bridge.candidates import draw_splits
-from foldless.estimators.classifier import labels
 from foldless.model_selection._search import FoldlessSearchCV
-from foldless.readout.codings import OneAgainstAll
+from foldless.readout.codings import chosen_labels
 from foldless.tuning.criteria import class_weights, weights
 from foldless.tuning.selection import Selection
 
@@ -108,7 +107,7 @@ class Labels(ClassifierMixin, BaseEstimator):
 
     def predict(self, rows):
         """Labels of the decisions."""
-        return labels(self.decision, self.classes)
+        return chosen_labels(self.decision, self.classes)
 
     def decision_function(self, rows):
         """The decisions."""
@@ -127,20 +126,10 @@ def given(setting, decision, probabilities=None):
     return Labels(setting.classes, decision, probabilities)
 
 
-def signs(task, dtype):
-    """Targets of the criterion for each class, (c, m)."""
-    return OneAgainstAll(task.n_classes).targets(np.arange(task.n_classes), dtype)
-
-
-def signed(task, fits):
-    """Fits of the criterion's targets: those of the indicators combined in the way the targets are."""
-    return fits @ signs(task, fits.dtype) if task.readout.needs_moments else fits
-
-
 def outer_loss(data, criterion, setting, test, fits, decision):
     """The criterion of outer held-out fits."""
     task = setting.task
-    T = task.Y[test] if task.codes is None else signs(task, fits.dtype)[task.codes[test]]
+    T = task.plus_minus_targets(test)
     counted, kind = np.ones(len(test)), data.search.criterion_weight
     if kind == "sample_weight" and data.sample_weight is not None:
         counted = data.sample_weight[test]

@@ -32,6 +32,7 @@ from foldless.model_selection._permutation_arguments import (
 from foldless.model_selection._permutation_way import frozen, weights_move
 from foldless.permutation.labelings import Labelings, Solver
 from foldless.permutation.nulls import ROUNDING, permutations, with_truth
+from foldless.readout.codings import against_all
 
 
 @dataclass(repr=False)
@@ -181,7 +182,7 @@ def _weights(solver, labelings):
     W = labelings.split(solver.solve(labelings.columns()).linear()[0])  # (b, width, d)
     if task.codes is not None:
         W = np.concatenate([-W.sum(1, keepdims=True), W], 1) if labelings.n_implied else W
-        W = W[:, 1:] - W[:, :1] if task.n_classes == 2 else 2.0 * W - W.sum(1, keepdims=True)
+        W = against_all(W, axis=1)
     weight = np.square(problem.root_w[solver.rows])[:, None]
     X = problem.features(solver.rows)
     X = X - (weight * X).sum(0) / weight.sum()  # about the weighted means

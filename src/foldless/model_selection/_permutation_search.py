@@ -16,8 +16,9 @@ from foldless.heldout.solution import Part, Solution
 from foldless.model_selection._grid import choose
 from foldless.model_selection._labelings import chunk
 from foldless.model_selection._outer import Outer
-from foldless.permutation.labelings import Fitted, Labelings, Solver, against_all
+from foldless.permutation.labelings import Fitted, Labelings, Solver
 from foldless.precision.base import Explicit
+from foldless.readout.codings import against_all
 from foldless.tuning import criteria
 from foldless.tuning.selection import Selection, heldout_fits
 
@@ -117,6 +118,6 @@ def _targets(labelings, fits, rows):
     """Fits and targets of the criterion, (b, m, N): +-1 one against all, or the values of a regression."""
     if labelings.task.codes is None:
         return labelings.split(fits), labelings.truth[:, :, rows]
-    F, codes = against_all(labelings.classes(fits)), labelings.truth[:, rows]
+    F, codes = against_all(labelings.classes(fits), axis=1), labelings.truth[:, rows]
     classes = np.arange(labelings.task.n_classes)[1:] if F.shape[1] == 1 else np.arange(labelings.task.n_classes)
     return F, np.where(codes[:, None] == classes[:, None], 1.0, -1.0).astype(F.dtype)

@@ -21,7 +21,7 @@ import numpy as np
 from foldless.heldout.moments import Moments, nearly_gone
 from foldless.heldout.solution import Part, Solution
 from foldless.precision.lowrank import LowRank
-from foldless.readout.codings import OneAgainstAll, drop_rounding_noise, tie_best
+from foldless.readout.codings import OneAgainstAll, against_all, drop_rounding_noise, tie_best
 from foldless.readout.discriminant import combine
 from foldless.readout.task import Task
 
@@ -151,7 +151,7 @@ class Fitted:
 
     def _against_all(self, fits):
         """Decisions (b, k, t) one against all."""
-        D = against_all(self.labelings.classes(fits))
+        D = against_all(self.labelings.classes(fits), axis=1)
         centred = self.labelings.task.readout.centred
         if D.shape[1] > 1:
             return tie_best(D, 1, float(centred))
@@ -238,11 +238,6 @@ def _with_implied(identity, n_implied):
     full = identity[:, n_implied:].copy()
     full[:n_implied] = -1.0
     return full
-
-
-def against_all(F):
-    """Decisions of targets +-1 from the fits of indicators: the fit of a column of ones is the sum of all of them."""
-    return F[:, 1:] - F[:, :1] if F.shape[1] == 2 else 2.0 * F - F.sum(1, keepdims=True)
 
 
 def _present(D, mass):

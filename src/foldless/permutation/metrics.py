@@ -19,31 +19,17 @@ from scipy.stats import rankdata
 from sklearn import metrics as theirs
 from sklearn.exceptions import UndefinedMetricWarning
 
-
-def chosen(D):
-    """Class numbers (b, t) of the decisions: by sign for two classes, else the first of the largest.
-
-    Decisions that differ from the largest by rounding only are as large.
-    """
-    if D.shape[1] == 1:
-        return (D[:, 0] > 0).astype(np.intp)
-    best, which = D[:, 0].copy(), np.zeros(D[:, 0].shape, np.intp)
-    rounding = 16 * np.finfo(D.dtype).eps * np.abs(D.max(1))
-    for k in range(1, D.shape[1]):  # a few passes over contiguous rows; argmax along a short axis is slow
-        better = D[:, k] > best + rounding
-        np.copyto(best, D[:, k], where=better)
-        which[better] = k
-    return which
+from foldless.readout.codings import chosen_among_close
 
 
 def accuracy(D, codes):
     """Share of rows that get their own label."""
-    return np.count_nonzero(chosen(D) == codes, axis=1) / codes.shape[1]
+    return np.count_nonzero(chosen_among_close(D) == codes, axis=1) / codes.shape[1]
 
 
 def balanced_accuracy(D, codes):
     """Mean over the classes present of the share of their rows that get their own label."""
-    right = chosen(D) == codes
+    right = chosen_among_close(D) == codes
     shape = len(D), max(2, D.shape[1])
     share, size = np.empty(shape), np.empty(shape, np.intp)
     for k in range(shape[1]):

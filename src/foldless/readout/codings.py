@@ -1,15 +1,94 @@
-"""Codings: the targets of a regression for labels, and decisions from its fits.
+"""Codings: the targets of a regression for labels, decisions from its fits, and labels from decisions.
 
 A readout names the targets Y of the regression and turns fits at any rows, with the class matrices N and U of the
 training part that made them, into decisions. It never asks how the fits arose, so the same few lines serve the fitted
 model, a fold, n leave-one-out models at once, or thousands of permutations: all arguments may carry leading batch
 axes.
+
+Labels are coded in two ways: indicators (one column a class, 1 for its rows) and +-1 one against all (one column a
+class, 1 for its rows and -1 for the others; one column in all, that of the second class, for two classes). Fits are
+linear in the targets, so fits of the indicators give those of the others (``against_all``).
 """
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
+
+# -- targets -----------------------------------------------------------------------------------------------------------
+
+
+def indicator(codes, n_classes, dtype):
+    """Y with a one in the column of each row's class."""
+    Y = np.zeros((len(codes), n_classes), dtype)
+    Y[np.arange(len(codes)), codes] = 1.0
+    return Y
+
+
+def plus_minus(codes, n_classes, dtype):
+    """Targets one against all: +1 in the column of the own class, -1 elsewhere; two classes have one column."""
+    if n_classes == 2:
+        return (2 * codes[:, None] - 1).astype(dtype)
+    return 2 * indicator(codes, n_classes, dtype) - 1
+
+
+def against_all(fits, axis=-1):
+    """Fits of the targets +-1 from those of the indicators: the fit of a column of ones is the sum of all of them."""
+    if fits.shape[axis] > 2:
+        return 2.0 * fits - fits.sum(axis, keepdims=True)
+    first, second = np.split(fits, 2, axis)
+    return second - first
+
+
+# -- ties: rounding must not decide ------------------------------------------------------------------------------------
+
+
+def drop_rounding_noise(decision, size):
+    """Decisions in place, 0 where rounding of what was added up, of this size in all, can have made them.
+
+    Rounding depends on the labels, which must not be read off it.
+    """
+    decision[np.abs(decision) <= 16 * np.finfo(decision.dtype).eps * size] = 0.0
+    return decision
+
+
+def tie_best(decisions, axis, size):
+    """Decisions with those that rounding alone tells from the largest of a row made equal to it."""
+    best = decisions.max(axis, keepdims=True)
+    close = best - decisions <= 16 * np.finfo(decisions.dtype).eps * np.maximum(np.abs(best), size)
+    return np.where(close, best, decisions)
+
+
+# -- labels ------------------------------------------------------------------------------------------------------------
+
+
+def chosen_codes(decision):
+    """Class numbers (n,) of decisions: by sign for two classes, (n,), else the first of the largest of (n, c)."""
+    return (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(1)
+
+
+def chosen_labels(decision, classes):
+    """Labels of decisions of shape (n,) or (n, c)."""
+    return classes[chosen_codes(decision)]
+
+
+def chosen_among_close(D):
+    """Class numbers (b, t) of decisions (b, k, t), k = 1 for two classes, else one column a class.
+
+    Decisions that differ from the largest by rounding only are as large; the first of these is taken.
+    """
+    if D.shape[1] == 1:
+        return (D[:, 0] > 0).astype(np.intp)
+    best, which = D[:, 0].copy(), np.zeros(D[:, 0].shape, np.intp)
+    rounding = 16 * np.finfo(D.dtype).eps * np.abs(D.max(1))
+    for k in range(1, D.shape[1]):  # a few passes over contiguous rows; argmax along a short axis is slow
+        better = D[:, k] > best + rounding
+        np.copyto(best, D[:, k], where=better)
+        which[better] = k
+    return which
+
+
+# -- readouts of the fits ----------------------------------------------------------------------------------------------
 
 
 class Readout(Protocol):
@@ -30,29 +109,6 @@ class Readout(Protocol):
 
     def affine(self, moments):
         """(slopes (..., m, k), offsets (..., k)) of decisions that are affine in the fits; None where they are them."""
-
-
-def drop_rounding_noise(decision, size):
-    """Decisions in place, 0 where rounding of what was added up, of this size in all, can have made them.
-
-    Rounding depends on the labels, which must not be read off it.
-    """
-    decision[np.abs(decision) <= 16 * np.finfo(decision.dtype).eps * size] = 0.0
-    return decision
-
-
-def tie_best(decisions, axis, size):
-    """Decisions with those that rounding alone tells from the largest of a row made equal to it."""
-    best = decisions.max(axis, keepdims=True)
-    close = best - decisions <= 16 * np.finfo(decisions.dtype).eps * np.maximum(np.abs(best), size)
-    return np.where(close, best, decisions)
-
-
-def indicator(codes, n_classes, dtype):
-    """Y with a one in the column of each row's class."""
-    Y = np.zeros((len(codes), n_classes), dtype)
-    Y[np.arange(len(codes)), codes] = 1.0
-    return Y
 
 
 @dataclass(frozen=True)
@@ -83,9 +139,7 @@ class OneAgainstAll:
 
     def targets(self, codes, dtype):
         """+1 in the column of the own class, -1 elsewhere."""
-        if self.n_classes == 2:
-            return (2 * codes[:, None] - 1).astype(dtype)
-        return 2 * indicator(codes, self.n_classes, dtype) - 1
+        return plus_minus(codes, self.n_classes, dtype)
 
     def scores(self, fits, moments=None):
         """(..., n_classes), or (...,) for two classes."""

@@ -14,7 +14,7 @@ import numpy as np
 from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
 from foldless.readout.calibration import Calibrator, fit_calibration
-from foldless.readout.codings import Readout
+from foldless.readout.codings import Readout, against_all, plus_minus
 from foldless.readout.cuts import best_cut
 
 
@@ -66,6 +66,16 @@ class Task:
     def restricted(self, rows):
         """The task with the weight of all other rows set to 0; their basis functions stay."""
         return replace(self, problem=self.problem.restricted(rows))
+
+    def plus_minus_targets(self, rows):
+        """What a criterion judges at these rows: values of a regression, or targets +-1 one against all."""
+        if self.codes is None:
+            return self.Y[rows]
+        return plus_minus(self.codes[rows], self.n_classes, self.Y.dtype)
+
+    def plus_minus_fits(self, fits):
+        """Fits (n, m) of those targets from fits of the task's own."""
+        return against_all(fits) if self.readout.needs_moments else fits
 
     def rule(self, model, *, probabilities=True):
         """The trained readout of one model."""

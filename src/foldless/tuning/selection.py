@@ -11,7 +11,7 @@ import numpy as np
 from foldless.heldout.batch import few_digits
 from foldless.heldout.gradient import residuals
 from foldless.heldout.solution import Solution, loo_path
-from foldless.readout.codings import OneAgainstAll
+from foldless.readout.codings import chosen_codes
 from foldless.readout.task import Task
 from foldless.tuning import criteria
 
@@ -38,7 +38,7 @@ class Selection:
         """The selection of a task, or of its rows ``train``; ``splits`` as (train, test) row numbers, None for LOO."""
         n = task.problem.n
         rows = task.problem.active if train is None else np.intersect1d(train, task.problem.active)
-        T = (task.Y if task.codes is None else OneAgainstAll(task.n_classes).targets(task.codes, task.Y.dtype))[rows]
+        T = task.plus_minus_targets(rows)
         place = np.full(n, -1)
         place[rows] = np.arange(len(rows))
         folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
@@ -122,8 +122,7 @@ class Selection:
     def errors(self, scores):
         """Weighted error of decisions, (1,)."""
         assert self.task.codes is not None
-        chosen = scores > 0 if scores.ndim == 1 else scores.argmax(1)
-        return np.array([self.W[:, 0] @ (chosen != self.task.codes[self.rows[self.where]])])
+        return np.array([self.W[:, 0] @ (chosen_codes(scores) != self.task.codes[self.rows[self.where]])])
 
     def scores(self, model):
         """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
