@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # Small matrices are faster on one thread each; the tests use one process per core instead.
 ONE    := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test fuzz lint bench clean
+.PHONY: demo test test-all fuzz lint bench clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,8 +24,13 @@ $(VENV)/.lint: $(VENV)/.base
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 
+# Minutes: everything but tests/slow. test-all adds the statistics and long runs there.
+PYTEST := $(ONE) $(BIN)/python -m pytest -n 2 --dist worksteal
 test: $(VENV)/.test
-	$(ONE) $(BIN)/python -m pytest -n 2
+	$(PYTEST) --ignore tests/slow
+
+test-all: test
+	$(PYTEST) tests/slow
 
 # Random programs against plain refits in extended precision: make fuzz SECONDS=600 SEED=7
 SECONDS ?= 120

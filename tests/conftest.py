@@ -1,6 +1,15 @@
-"""Makes ``cases`` importable from every test file."""
+"""Fixtures that several folders use."""
 
-import sys
-from pathlib import Path
+import functools
 
-sys.path.insert(0, str(Path(__file__).parent))
+import pytest
+
+import foldless.readout.task as tasks
+from foldless.heldout.parts import TrainingParts
+
+
+@pytest.fixture(params=["part", "solve"])
+def way(request, monkeypatch):
+    """Both ways to the model of a training part, whichever would be cheaper."""
+    monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, way=request.param))
+    return request.param

@@ -29,7 +29,7 @@ def problem(X, Y, kernel, **options):
     return Problem(kernel_matrix(kernel, X, X), Y, options.pop("w", np.ones(len(X), LD)), **options)
 
 
-def test_elimination_and_rotations(rng):
+def test_elimination_and_jacobi_rotations_solve_systems_and_eigenproblems(rng):
     A = rng.normal(size=(7, 7))
     assert np.abs(A @ solve(A, np.eye(7)) - np.eye(7)).max() < 1e-13
     values, vectors = jacobi(A + A.T)
@@ -37,7 +37,7 @@ def test_elimination_and_rotations(rng):
     assert np.abs(values - np.linalg.eigvalsh(A + A.T)).max() < 1e-13
 
 
-def test_a_fit_by_hand():
+def test_fit_of_the_fuzz_equals_a_fit_by_hand():
     # rows 0 and 2, values 0 and 2: slope 2 / (2 + alpha), mean 1
     p = problem(np.array([[0.0], [2.0]]), [0.0, 2.0], {"kernel": "linear"}, alpha=2.0)
     fits = Refit(p, [0, 1]).at([0, 1])
@@ -77,7 +77,7 @@ def test_discriminants_without_penalty_are_linear_ones(rng):
     assert np.abs(differences[0] - differences[1]).max() < 1e-6
 
 
-def test_least_solutions(rng):
+def test_least_solutions_of_the_fuzz_have_least_norm(rng):
     X, Y = rng.normal(size=(8, 2)), rng.normal(size=(8, 1))
     K = kernel_matrix({"kernel": "rbf", "gamma": 0.5}, X, X)
     G = np.hstack([np.ones((6, 1)), np.asarray(K[:6, :6], float) + 0.1 * np.eye(6)])
@@ -99,7 +99,7 @@ def test_intervals_of_scores(rng):
     assert low == high == np.mean((values > 0) == codes)
 
 
-def test_judgement():
+def test_judge_accepts_equal_and_finds_different_values():
     judge = Judge()
     judge.start("area", 0)
     judge.values("near", np.array([1.0]), [1.0 + 1e-9], 1e-8)
@@ -142,7 +142,7 @@ def test_an_exception_is_found(monkeypatch, capsys):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_programs_repeat(capsys):
+def test_programs_repeat_with_their_seed(capsys):
     figures = []
     for _ in range(2):
         command.main(["--only", "0", "1", "2", "3", "--json"])

@@ -6,15 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from cases import assert_close
 from scipy.linalg import block_diag
 from sklearn import model_selection as skl
 from sklearn.metrics import pairwise
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
+import foldless.linalg.numpy as linalg
 from foldless import LSSVC, KernelFisherDiscriminant, reduction, reference
 from foldless.model_selection import cross_val_predict
 from foldless.reduction import Reduced, partition, reduce_instances
+from support.tolerances import assert_close
 
 GAMMA = 0.3
 KERNELS = {
@@ -176,7 +177,7 @@ def test_values_of_a_regression_can_be_subsampled():
     np.testing.assert_array_equal(both.y, np.column_stack([few.y, -few.y]))
 
 
-def test_defaults_leave_a_fifth():
+def test_default_reduction_leaves_a_fifth_of_the_rows():
     X, y = data(100)
     assert len(reduce_instances(X, y, random_state=0).y) == 20
     assert len(reduce_instances(X, y, method="subsample", random_state=0).y) == 20
@@ -257,7 +258,7 @@ def test_a_discriminant_of_averages_predicts_new_rows_and_new_averages_as_the_re
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(value),
 )
-def test_what_cannot_be_reduced_is_said(change, message):
+def test_data_that_cannot_be_reduced_are_refused(change, message):
     X, y = data()
     with pytest.raises(ValueError, match=message):
         reduce_instances(**{"X": X, "y": y, "random_state": 0, **change})
@@ -285,7 +286,7 @@ def test_new_rows_have_the_same_features():
 
 def test_a_gram_matrix_that_cannot_be_held_is_refused_before_it_is_made(monkeypatch):
     X, y = data()
-    monkeypatch.setattr("foldless.linalg.memory.available_memory", lambda: 1000)
+    monkeypatch.setattr(linalg, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="the Gram matrix of the reduced instances"):
         reduce_instances(X, y, size=1)
 

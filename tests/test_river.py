@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from cases import assert_close
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant
 from foldless.estimators import SlidingWindow
+from support.tolerances import assert_close
 
 pytest.importorskip("river", minversion="0.26", reason="river 0.26 or later is not installed")
 
@@ -181,7 +181,7 @@ def test_mini_batches_equal_single_rows_and_columns_go_by_name():
     assert_close(many.model.decision_function(X), refit.decision_function(X))
 
 
-def test_polars_comes_back_as_polars():
+def test_predictions_of_polars_frames_are_polars():
     table = pl.DataFrame(X, schema=["a", "b", "c"])
     model = RiverClassifier(KernelFisherDiscriminant(gamma=0.3, calibration="sigmoid"))
     model.learn_many(table, pl.Series(LABELS))
@@ -214,7 +214,7 @@ def test_rows_that_do_not_match_are_refused_and_change_nothing(x, message, rows)
     assert pickle.dumps(model) == before
 
 
-def test_what_cannot_be_learnt_is_refused_and_changes_nothing():
+def test_bad_labels_and_weights_are_refused_and_change_nothing():
     model = RiverClassifier(AdaptiveKDA(gamma=0.3))
     model.learn_one(named(X[0]), "ash")
     before = pickle.dumps(model)
@@ -235,7 +235,7 @@ def test_what_cannot_be_learnt_is_refused_and_changes_nothing():
     assert first.model.n_features_in_ == 1
 
 
-def test_the_kind_of_the_estimator_is_checked():
+def test_estimator_of_the_wrong_kind_is_refused():
     with pytest.raises(ValueError, match=r"LSSVR\(\) is no classifier with partial_fit"):
         RiverClassifier(LSSVR())
     with pytest.raises(ValueError, match=r"is no regressor with partial_fit"):

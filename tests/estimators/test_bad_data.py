@@ -1,0 +1,148 @@
+"""X, y and weights that cannot be fitted are refused with an error that names the argument."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from foldless import LSSVR
+from foldless.model_selection import cross_val_predict
+from support.bad_input import D, N, data, every_classifier, every_kind, with_value
+
+# -- X and y -----------------------------------------------------------------------------------------------------------
+
+
+@every_kind
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize(("value", "found"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+def test_x_that_is_not_finite_is_refused_in_fit_and_predict(kind, form, value, found):
+    X, y = data(kind)
+    with pytest.raises(ValueError, match=f"X contains {found}"):
+        kind().fit(form(with_value(X, value)), y)
+    with pytest.raises(ValueError, match=f"X contains {found}"):
+        kind().fit(X, y).predict(form(with_value(X, value)))
+
+
+@every_kind
+@pytest.mark.parametrize(("value", "found"), [(np.nan, "NaN"), (np.inf, "infinity")])
+def test_y_that_is_not_finite_is_refused(kind, value, found):
+    X, y = data(kind)
+    with pytest.raises(ValueError, match=f"y contains {found}"):
+        kind().fit(X, with_value(y, value))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_targets_that_are_not_finite_are_refused_as_python_objects_too(value):
+    X, y = data(LSSVR)
+    with pytest.raises(ValueError, match=r"\by\b.*(infinity|finite)"):
+        LSSVR().fit(X, np.array(list(with_value(y, value)), dtype=object))
+
+
+def test_targets_that_are_words_are_refused_by_name():
+    X, _ = data(LSSVR)
+    with pytest.raises(ValueError, match=r"\by\b"):
+        LSSVR().fit(X, np.array(["low", "high"] * (N // 2)))
+
+
+def test_targets_too_large_for_the_precision_of_x_are_refused_by_name():
+    X, y = data(LSSVR)
+    with pytest.raises(ValueError, match=r"\by\b.*float32"), np.errstate(over="ignore"):
+        LSSVR().fit(X.astype(np.float32), y * 1e39)
+
+
+@every_classifier
+def test_continuous_labels_are_refused(kind):
+    X, _ = data(kind)
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        kind().fit(X, X[:, 0])
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [((N,), "Expected 2D array, got 1D"), ((N, D, 1), "dim 3"), ((0, D), "0 sample"), ((N, 0), "0 feature")],
+)
+def test_x_of_wrong_shape_is_refused(kind, shape, message):
+    with pytest.raises(ValueError, match=message):
+        kind().fit(np.zeros(shape), data(kind)[1][: shape[0]])
+
+
+@every_kind
+def test_y_of_wrong_length_is_refused(kind):
+    X, y = data(kind)
+    with pytest.raises(ValueError, match=rf"inconsistent numbers of samples: \[{N}, {N - 1}\]"):
+        kind().fit(X, y[:-1])
+
+
+@every_kind
+def test_missing_y_is_refused(kind):
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        kind().fit(data(kind)[0], None)
+
+
+@every_classifier
+def test_labels_in_two_columns_are_refused(kind):
+    X, y = data(kind)
+    with pytest.raises(ValueError, match=rf"y should be a 1d array, got an array of shape \({N}, 2\)"):
+        kind().fit(X, np.column_stack([y, y]))
+
+
+def test_targets_in_three_dimensions_are_refused():
+    with pytest.raises(ValueError, match="dim 3"):
+        LSSVR().fit(data(LSSVR)[0], np.zeros((N, 2, 2)))
+
+
+@every_classifier
+@pytest.mark.parametrize("label", [0, "cat"])
+def test_one_class_is_named_and_two_are_asked_for(kind, label):
+    with pytest.raises(ValueError, match=f"one class only .*{label}.*needs at least two classes"):
+        kind().fit(data(kind)[0], [label] * N)
+
+
+@every_kind
+def test_one_sample_is_too_few(kind):
+    X, y = data(kind)
+    with pytest.raises(ValueError, match="n_samples=1: at least two samples are needed"):
+        kind().fit(X[:1], y[:1])
+
+
+@every_kind
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_predict_with_another_number_of_features_is_refused(kind, kernel):
+    X, y = data(kind)
+    model = kind(kernel).fit(X, y)
+    for method in ("predict", "decision_function", "transform", "predict_interval"):
+        if hasattr(model, method):
+            with pytest.raises(ValueError, match=f"X has {D - 1} features, but {kind.__name__} is expecting {D}"):
+                getattr(model, method)(X[:, 1:])
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (with_value(np.ones(N), -1.0), "Negative values in data passed to `sample_weight`"),
+        (with_value(np.ones(N), np.nan), "sample_weight contains NaN"),
+        (with_value(np.ones(N), np.inf), "sample_weight contains infinity"),
+        (np.ones(N - 1), rf"sample_weight.shape == \({N - 1},\), expected \({N},\)"),
+        (np.ones((N, 2)), "Sample weights must be 1D"),
+        (np.zeros(N), "Sample weights must contain at least one non-zero|sample_weight leaves fewer than two rows"),
+        (with_value(np.zeros(N), 1.0), "sample_weight leaves fewer than two rows with a positive weight"),
+    ],
+    ids=["negative", "nan", "inf", "short", "2d", "zero", "one row"],
+)
+def test_bad_sample_weights_are_refused(kind, weights, message):
+    X, y = data(kind)
+    with pytest.raises(ValueError, match=message):
+        kind().fit(X, y, sample_weight=weights)
+    with pytest.raises(ValueError, match=message):
+        cross_val_predict(kind(), X, y, params={"sample_weight": weights})
+
+
+@every_classifier
+def test_sample_weights_that_leave_one_class_are_refused(kind):
+    X, y = data(kind)
+    with pytest.raises(ValueError, match=r"sample_weight leaves one class only; at least two classes need rows"):
+        kind().fit(X, y, sample_weight=(y == 1).astype(float))

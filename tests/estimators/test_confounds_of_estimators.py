@@ -1,0 +1,179 @@
+"""Confounds of the estimators: predictions, containers, what they mean."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn import model_selection as skl
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, Ridge
+
+import foldless.model_selection as fl
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels
+from support.confounds import (
+    BINARY,
+    C_NEW,
+    ESTIMATORS,
+    LABELS,
+    NEW,
+    VALUES,
+    WEIGHT,
+    C,
+    N,
+    X,
+    every_estimator,
+    method_of,
+    refit_with_confounds,
+)
+from support.tolerances import assert_close
+
+
+@pytest.mark.parametrize("threshold", ["pm1", "fisher"])
+def test_confounds_in_the_score_are_those_given_to_predict(threshold):
+    """Two-class cuts at 0 do not depend on what is left out: the part of the training part's B is simply added."""
+    for estimator in (KernelFisherDiscriminant(gamma=0.1, threshold=threshold), LSSVC(gamma=0.1)):
+        cv = skl.StratifiedKFold(4)
+        options = {"cv": cv, "method": "decision_function", "confounds": C, "confounds_in_score": True}
+        ours = fl.cross_val_predict(estimator, X, BINARY, **options)
+        for tr, te in cv.split(X, BINARY):
+            model = refit_with_confounds(estimator, BINARY, tr)
+            assert_close(ours[te], model.decision_function(X[te], confounds=C[te]))
+
+
+def test_confounds_kept_in_the_score_are_features_without_penalty():
+    """As the penalty on them goes to nothing, linear features of huge scale become confounds kept in the score."""
+    huge = np.hstack([X, 1e5 * C])
+    cv = skl.StratifiedKFold(4)
+    for estimator in (
+        KernelFisherDiscriminant("linear"),
+        LSSVC("linear"),
+        KernelFisherDiscriminant("linear", priors=[0.2, 0.3, 0.5]),
+    ):
+        options = {"cv": cv, "method": "decision_function"}
+        ours = fl.cross_val_predict(estimator, X, LABELS, confounds=C, confounds_in_score=True, **options)
+        assert_close(ours, fl.cross_val_predict(estimator, huge, LABELS, **options), rtol=1e-6)
+
+
+@every_estimator
+def test_predict_with_confounds_adds_their_fitted_part(estimator, y):
+    model = refit_with_confounds(estimator, y, np.arange(N))
+    method = getattr(model, method_of(estimator))
+    without, with_them = method(NEW), method(NEW, confounds=C_NEW)
+    added = C_NEW @ model.confound_coef_.T
+    if y is LABELS and isinstance(estimator, KernelFisherDiscriminant):  # up to a constant a row, as with coef_
+        without, with_them, added = (each - each[:, :1] for each in (without, with_them, added))
+    assert_close(with_them - without, added.reshape(without.shape), scale=np.abs(with_them).max())
+    if hasattr(model, "coef_"):
+        linear = (NEW @ model.coef_.T + model.intercept_).reshape(without.shape)
+        linear = linear - linear[:, :1] if linear.ndim == 2 and y is LABELS else linear
+        assert_close(linear, without)
+    if hasattr(model, "transform"):
+        z = model.transform(NEW, confounds=C_NEW) - model.transform(NEW)
+        assert_close(z, C_NEW @ (model._confound_B @ model._scalings))
+        assert model.fit_transform(X, y, confounds=C).shape == (N, z.shape[1])
+
+
+def test_labels_and_probabilities_with_confounds():
+    model = KernelFisherDiscriminant(gamma=0.1, calibration="sigmoid").fit(X, BINARY, confounds=C)
+    decision = model.decision_function(NEW, confounds=C_NEW)
+    np.testing.assert_array_equal(model.predict(NEW, confounds=C_NEW), model.classes_[(decision > 0).astype(int)])
+    proba = model.predict_proba(NEW, confounds=C_NEW)
+    np.testing.assert_array_equal(np.argsort(proba[:, 1]), np.argsort(decision))
+    assert np.abs(proba - model.predict_proba(NEW)).max() > 1e-3
+    assert_close(np.exp(model.predict_log_proba(NEW, confounds=C_NEW)), proba)
+
+
+def test_linear_model_with_confounds_equals_ridge_of_residuals():
+    """Frisch, Waugh and Lovell: residuals of y on residuals of X, and B from what the features leave."""
+    rest = [v - LinearRegression().fit(C, v).predict(C) for v in (X, VALUES)]
+    ridge = Ridge(alpha=0.7, fit_intercept=False).fit(*rest)
+    model = LSSVR("linear", alpha=0.7).fit(X, VALUES, confounds=C)
+    assert_close(model.coef_, ridge.coef_)
+    unexplained = LinearRegression().fit(C, VALUES - X @ model.coef_)
+    assert_close(model.confound_coef_, unexplained.coef_)
+    assert_close(model.intercept_, unexplained.intercept_)
+
+
+# -- input of every kind -----------------------------------------------------------------------------------------------
+
+
+def test_confounds_in_any_container_or_of_one_dimension():
+    one = C[:, 0]
+    expected = LSSVC(gamma=0.1).fit(X, BINARY, confounds=one[:, None])
+    forms = [one, list(one), pd.Series(one), pl.Series(one), pd.DataFrame({"age": one}), pl.DataFrame({"age": one})]
+    for form in forms:
+        model = LSSVC(gamma=0.1).fit(X, BINARY, confounds=form)
+        assert_close(model.decision_function(NEW), expected.decision_function(NEW))
+        ours = fl.cross_val_predict(LSSVC(gamma=0.1), X, BINARY, confounds=form, method="decision_function")
+        theirs = fl.cross_val_predict(LSSVC(gamma=0.1), X, BINARY, confounds=one, method="decision_function")
+        np.testing.assert_array_equal(ours, theirs)
+    assert_close(expected.confound_coef_, LSSVC(gamma=0.1).fit(X, BINARY, confounds=one).confound_coef_)
+
+
+@pytest.mark.parametrize("form", ["float32", "sparse", "precomputed"])
+def test_confounds_with_float32_sparse_and_precomputed_features(form):
+    kernel = kernels.RBF(0.1)
+    dense = LSSVC(gamma=0.1).fit(X, BINARY, confounds=C)
+    cv = skl.StratifiedKFold(4)
+    expected = fl.cross_val_predict(LSSVC(gamma=0.1), X, BINARY, cv=cv, method="decision_function", confounds=C)
+    estimator, given, new, rtol = {
+        "float32": (LSSVC(gamma=0.1), X.astype("float32"), NEW.astype("float32"), 2e-3),
+        "sparse": (LSSVC(gamma=0.1), sp.csr_array(X), sp.csr_array(NEW), None),
+        "precomputed": (LSSVC("precomputed"), kernel.gram(X), kernel.gram(NEW, X), None),
+    }[form]
+    model = estimator.fit(given, BINARY, confounds=C)
+    assert_close(
+        model.decision_function(new, confounds=C_NEW), dense.decision_function(NEW, confounds=C_NEW), rtol=rtol
+    )
+    assert_close(model.loo_decision_function(), dense.loo_decision_function(), rtol=rtol)
+    ours = fl.cross_val_predict(estimator, given, BINARY, cv=cv, method="decision_function", confounds=C)
+    assert_close(ours, expected, rtol=rtol)
+    if form == "float32":
+        assert ours.dtype == model.decision_function(new, confounds=C_NEW).dtype == np.float32
+
+
+@pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])
+def test_confounds_of_rows_of_weight_zero_do_not_count(kind):
+    weight = WEIGHT.copy()
+    weight[[2, 9, 30]] = 0.0
+    kept = np.flatnonzero(weight)
+    model = kind(gamma=0.1).fit(X, LABELS, sample_weight=weight, confounds=C)
+    without = kind(gamma=0.1).fit(X[kept], LABELS[kept], sample_weight=weight[kept], confounds=C[kept])
+    assert_close(model.decision_function(NEW), without.decision_function(NEW))
+    assert_close(model.loo_decision_function()[kept], without.loo_decision_function())
+    idle = np.flatnonzero(weight == 0)
+    assert_close(model.loo_decision_function()[idle], without.decision_function(X[idle]))
+
+
+def test_a_refit_without_confounds_forgets_them():
+    model = LSSVC(gamma=0.1).fit(X, BINARY, confounds=C).fit(X, BINARY)
+    assert not hasattr(model, "confound_coef_")
+    assert_close(model.decision_function(NEW), LSSVC(gamma=0.1).fit(X, BINARY).decision_function(NEW))
+    assert not hasattr(clone(LSSVC(gamma=0.1).fit(X, BINARY, confounds=C)), "_confound_B")
+
+
+@pytest.mark.parametrize(("estimator", "y"), [each for each in ESTIMATORS if each.values[0].fit_intercept])
+def test_a_constant_added_to_a_confound_moves_scores_by_its_coefficient(estimator, y):
+    """And not at all where centroids decide, which move along."""
+    step = np.array([5.0, 0.0])
+    one, two = (clone(estimator).fit(X, y, confounds=q) for q in (C, C + step))
+    method = method_of(estimator)
+    a, b = getattr(one, method)(NEW), getattr(two, method)(NEW)
+    if isinstance(estimator, KernelFisherDiscriminant) and (y is LABELS or estimator.threshold == "centroid"):
+        assert_close(b, a)
+        return
+    if not isinstance(estimator, LSSVR):  # the cut of threshold="loo" is chosen anew
+        a, b = a + one._rule.cut, b + two._rule.cut
+    shift = np.squeeze(one.confound_coef_ @ step)
+    assert np.abs(shift).max() > 1e-3
+    assert_close(b, a - shift)
+    if getattr(estimator, "threshold", None) != "loo":
+        assert_close(getattr(two, method)(NEW, C_NEW + step), getattr(one, method)(NEW, C_NEW))
+
+
+@every_estimator
+def test_decisions_depend_on_the_span_of_the_confounds_only(estimator, y):
+    mixed = C @ [[2.0, -1.0], [0.5, 3.0]]
+    one, two = (fl.cross_val_predict(estimator, X, y, method=method_of(estimator), confounds=q) for q in (C, mixed))
+    assert_close(one, two)

@@ -1,0 +1,112 @@
+"""Rows that are equal have equal held-out scores, and tie."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import model_selection as skl
+from sklearn.linear_model import RidgeClassifier
+from sklearn.metrics import roc_auc_score
+
+from foldless import LSSVC, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless.heldout.ties import equal_rows, first_equal
+from foldless.model_selection import cross_val_predict, cross_val_score, leave_pair_out_auc, permutation_test_score
+from support.refits import labelings, refit, share_of_pairs_in_order
+
+# -- equal rows ------------------------------------------------------------------------------------------------------
+
+
+def lattice(seed, n=120, wide=3):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, wide, (n, 2)) * 1.0, np.arange(n) % 2
+
+
+CLASSIFIERS = {
+    "rbf": LSSVC(gamma=0.5, alpha=0.01),
+    "coefficients": LSSVC(gamma=0.5, alpha=0.01, penalty="coef"),
+    "all functions": LSSVC(gamma=0.5, alpha=0.01, penalty="coef", basis="all"),
+    "linear": LSSVC("linear"),
+    "fisher": KernelFisherDiscriminant(gamma=0.5, alpha=1e-4, threshold="fisher"),
+    "centroid": KernelFisherDiscriminant(gamma=0.5, alpha=1e-4, threshold="centroid"),
+    "RidgeClassifier": RidgeClassifier(),
+    "calibrated": LSSVC(gamma=0.5, alpha=0.01, calibration="sigmoid"),
+}
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_equal_rows_of_a_test_set_have_equal_scores(name, form):
+    X, y = lattice(0)
+    cv = skl.StratifiedKFold(10, shuffle=True, random_state=0)
+    method = "predict_proba" if name == "calibrated" else "decision_function"
+    values = cross_val_predict(CLASSIFIERS[name], form(X), y, cv=cv, method=method)
+    for _, test in cv.split(X, y):
+        for row in np.unique(X[test], axis=0):
+            same = values[test[(X[test] == row).all(1)]]
+            assert (same == same[0]).all()
+
+
+@pytest.mark.parametrize("name", ["rbf", "coefficients", "linear", "centroid", "RidgeClassifier"])
+@pytest.mark.parametrize("seed", range(4))
+def test_auc_of_equal_rows_is_that_of_refits(name, seed):
+    estimator, (X, y) = CLASSIFIERS[name], lattice(seed)
+    cv = skl.StratifiedKFold(10, shuffle=True, random_state=0)
+    actual = cross_val_score(estimator, X, y, cv=cv, scoring="roc_auc")
+    expected = []
+    for train, test in cv.split(X, y):
+        rows, places = np.unique(X[test], axis=0, return_inverse=True)  # scores of different rows only: no rounding
+        scores = refit(estimator, X, y, train).decision_function(rows)[places.ravel()]
+        expected.append(roc_auc_score(y[test], scores))
+    np.testing.assert_allclose(actual, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [1e-4, 1.0])
+def test_permutation_auc_of_equal_rows_equals_refits(alpha):
+    X, y = lattice(5, n=60)
+    cv, estimator = list(skl.KFold(5, shuffle=True, random_state=0).split(X)), LSSVC(gamma=0.5, alpha=alpha)
+    result = permutation_test_score(estimator, X, y, cv=cv, n_permutations=15, scoring="roc_auc", random_state=1)
+    for score, order in zip(result.permutation_scores, labelings(60, 15, seed=1)[1:], strict=True):
+        labels, aucs = y[order], []
+        for train, test in cv:
+            rows, places = np.unique(X[test], axis=0, return_inverse=True)
+            scores = refit(estimator, X, labels, train).decision_function(rows)[places.ravel()]
+            aucs.append(roc_auc_score(labels[test], scores))
+        assert score == pytest.approx(np.mean(aucs), abs=1e-12)
+
+
+def test_equal_rows_tie_in_pairs_and_in_the_criterion_of_a_search():
+    X, y = lattice(2, n=40, wide=2)
+    estimator = LSSVC(gamma=0.5, alpha=1e-3)
+    expected = share_of_pairs_in_order(estimator, X, y, digits=10)
+    assert leave_pair_out_auc(estimator, X, y) == pytest.approx(expected, abs=1e-12)
+    splits = list(skl.StratifiedKFold(4, shuffle=True, random_state=0).split(X, y))
+    search = FoldlessSearchCV(estimator, {"alpha": [1e-3, 1.0]}, cv=splits, criterion="auc").fit(X, y)
+    for alpha, score in zip([1e-3, 1.0], search.cv_results_["mean_test_score"], strict=True):
+        pooled = np.empty(40)
+        for train, test in splits:
+            rows, places = np.unique(X[test], axis=0, return_inverse=True)
+            model = refit(LSSVC(gamma=0.5, alpha=alpha), X, y, train)
+            pooled[test] = model.decision_function(rows)[places.ravel()]
+        assert -score == pytest.approx(1 - roc_auc_score(y, pooled), abs=1e-12)
+
+
+def test_equal_rows_with_different_confounds_tie_unless_the_confounds_stay_in_the_score():
+    X, y = lattice(1, n=60)
+    C = np.random.default_rng(0).normal(size=60)
+    for in_score in (False, True):
+        values = cross_val_predict(
+            LSSVC(gamma=0.5), X, y, cv=5, method="decision_function", confounds=C, confounds_in_score=in_score
+        )
+        test = next(iter(skl.StratifiedKFold(5).split(X, y)))[1]
+        same = values[test[(X[test] == X[test][0]).all(1)]]
+        assert len(same) > 1
+        assert (len(np.unique(same)) == 1) != in_score
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_equal_rows_are_found(form):
+    X = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0], [0.0, 0.0], [-0.0, 0.0], [3.0, 0.0]])
+    assert equal_rows(form(X)).tolist() == [0, 1, 0, 3, 3, 5]
+    assert equal_rows(form(X[[0, 1, 3, 5]])) is None
+    assert equal_rows(form(X), np.arange(6.0)[:, None]) is None
+    assert first_equal(np.array([7, 4, 7, 4, 5])).tolist() == [0, 1, 0, 1, 4]
+    assert first_equal(np.array([7, 4])) is None

@@ -1,0 +1,143 @@
+"""Rows of nearly all or nearly no weight are left out as by a refit."""
+
+import numpy as np
+import pytest
+from sklearn import model_selection as skl
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless.model_selection import (
+    cross_val_predict,
+    cross_validate,
+    leave_pair_out_auc,
+    nested_cross_validate,
+    permutation_test_score,
+)
+from support.refits import held_out_rows, labelings, leave_one_out, refit, share_of_pairs_in_order
+from support.tolerances import assert_close
+
+# -- one row carries nearly all the weight of its class ---------------------------------------------------------------
+
+READOUTS = {
+    "three classes": (KernelFisherDiscriminant(gamma=0.3), 3),
+    "three classes, coefficients": (KernelFisherDiscriminant(gamma=0.3, penalty="coef"), 3),
+    "three classes, no intercept": (KernelFisherDiscriminant(gamma=0.3, fit_intercept=False), 3),
+    "three classes, linear": (KernelFisherDiscriminant("linear"), 3),
+    "fisher": (KernelFisherDiscriminant(gamma=0.3, threshold="fisher"), 2),
+    "centroid": (KernelFisherDiscriminant(gamma=0.3, threshold="centroid"), 2),
+    "one against all": (LSSVC(gamma=0.3), 3),
+}
+
+
+def one_heavy_row(n_classes, small, large, n=30):
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    y = np.arange(n) % n_classes
+    w = np.where(y == 0, small, 1.0)
+    w[0] = large
+    return X, y, w
+
+
+@pytest.mark.parametrize("name", READOUTS)
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
+def test_loo_of_a_row_with_nearly_all_weight_of_its_class_equals_refit(name, size):
+    estimator, n_classes = READOUTS[name]
+    X, y, w = one_heavy_row(n_classes, 1 / size, size)
+    expected = held_out_rows(estimator, X, y, leave_one_out(30), "decision_function", sample_weight=w)
+    actual = clone(estimator).fit(X, y, sample_weight=w).loo_decision_function()
+    for row, other in zip(actual, expected, strict=True):
+        assert_close(row, other, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", READOUTS)
+def test_loo_of_a_row_with_nearly_all_weight_equals_refit_in_single_precision(name):
+    estimator, n_classes = READOUTS[name]
+    X, y, w = one_heavy_row(n_classes, 1e-4, 1e4)
+    X = X.astype(np.float32)
+    expected = held_out_rows(estimator, X, y, leave_one_out(30), "decision_function", sample_weight=w)
+    actual = clone(estimator).fit(X, y, sample_weight=w).loo_decision_function()
+    for row, other in zip(actual, expected, strict=True):
+        assert_close(row, other, rtol=2e-3)
+
+
+@pytest.mark.parametrize("name", READOUTS)
+def test_folds_with_a_heavy_row_equal_refits(name):
+    estimator, n_classes = READOUTS[name]
+    X, y, w = one_heavy_row(n_classes, 1e-6, 1e6, n=60)
+    splits = list(skl.StratifiedKFold(20, shuffle=True, random_state=1).split(X, y))
+    result = cross_validate(estimator, X, y, cv=splits, params={"sample_weight": w}, scoring="accuracy")
+    assert result["path"].kind == "one fit"
+    actual = cross_val_predict(estimator, X, y, cv=splits, method="decision_function", params={"sample_weight": w})
+    expected = held_out_rows(estimator, X, y, splits, "decision_function", sample_weight=w)
+    for row, other in zip(actual, expected, strict=True):
+        assert_close(row, other, rtol=1e-8)
+
+
+@pytest.mark.parametrize("threshold", ["fisher", "centroid"])
+def test_pairs_with_a_heavy_row_equal_refits(threshold):
+    estimator = KernelFisherDiscriminant(gamma=0.3, threshold=threshold)
+    X, y, w = one_heavy_row(2, 1e-6, 1e6, n=16)
+    expected = share_of_pairs_in_order(estimator, X, y, sample_weight=w)
+    assert leave_pair_out_auc(estimator, X, y, params={"sample_weight": w}) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["three classes", "three classes, coefficients", "centroid", "fisher"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_permutation_scores_with_a_heavy_row_equal_refits(name, dtype):
+    estimator, n_classes = READOUTS[name]
+    X, y, w = one_heavy_row(n_classes, 1e-4, 1e4, n=36)
+    X = X.astype(dtype)
+    splits = list(skl.KFold(12).split(X))
+    result = permutation_test_score(
+        estimator, X, y, cv=splits, n_permutations=12, params={"sample_weight": w}, random_state=3
+    )
+    assert result.path.kind == "one fit"
+    for score, order in zip(result.permutation_scores, labelings(36, 12, seed=3)[1:], strict=True):
+        labels = y[order]
+        predicted = held_out_rows(estimator, X, labels, splits, "predict", sample_weight=w)
+        assert score == pytest.approx(np.mean(predicted == labels), abs=1e-12)
+
+
+@pytest.mark.parametrize("threshold", ["centroid", "loo"])
+def test_nested_search_with_a_heavy_row_equals_refits(threshold):
+    X, y, w = one_heavy_row(2, 1e-5, 1e5, n=24)
+    search = FoldlessSearchCV(
+        KernelFisherDiscriminant(gamma=0.3, threshold=threshold), {"alpha": [0.1, 1.0, 10.0]}, criterion="press"
+    )
+    splits = list(skl.StratifiedKFold(4).split(X, y))
+    result = nested_cross_validate(search, X, y, cv=splits, params={"sample_weight": w})
+    for (train, test), params, score in zip(splits, result.best_params, result.test_score, strict=True):
+        alone = refit(search, X, y, train, sample_weight=w)
+        assert params == alone.best_params_
+        assert score == pytest.approx(np.mean(alone.predict(X[test]) == y[test]), abs=1e-12)
+
+
+# -- rows of tiny weight ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("n_features", [3, 70])
+@pytest.mark.parametrize("make", [Ridge, lambda **options: LSSVR("linear", **options)], ids=["Ridge", "LSSVR"])
+@pytest.mark.parametrize("order", ["light first", "heavy first"])
+def test_rows_of_tiny_weight_are_predicted_as_by_refits(make, n_features, intercept, order):
+    rng, n = np.random.default_rng(0), 400
+    X = rng.normal(size=(n, n_features))
+    y = X[:, 0] + 0.3 * rng.normal(size=n) + 5
+    w = np.exp(-(n - 1 - np.arange(n)) / 5)
+    w = w if order == "light first" else w[::-1].copy()
+    cv, estimator = skl.KFold(40, shuffle=True, random_state=0), make(fit_intercept=intercept)
+    params = {"sample_weight": w}
+    actual = cross_val_predict(estimator, X, y, cv=cv, params=params)
+    assert_close(actual, skl.cross_val_predict(estimator, X, y, cv=cv, params=params), rtol=1e-8)
+    one = cross_val_predict(estimator, X, y, cv=skl.LeaveOneOut(), params=params)
+    assert_close(one, skl.cross_val_predict(estimator, X, y, cv=skl.LeaveOneOut(), params=params), rtol=1e-8)
+
+
+def test_rows_of_tiny_weight_with_confounds_equal_refits():
+    rng, n = np.random.default_rng(0), 90
+    X, C = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
+    y, w = X[:, 0] + C[:, 1] + 0.1 * rng.normal(size=n) + 5, np.exp(-np.arange(n) / 2.0)
+    splits = list(skl.KFold(30).split(X))
+    actual = cross_val_predict(LSSVR("linear"), X, y, cv=splits, params={"sample_weight": w}, confounds=C)
+    expected = held_out_rows(LSSVR("linear"), X, y, splits, "predict", sample_weight=w, confounds=C)
+    assert_close(actual, expected, rtol=1e-8)

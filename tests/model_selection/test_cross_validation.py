@@ -1,0 +1,381 @@
+"""foldless.model_selection against sklearn.model_selection on the same estimator: the same numbers, from one fit."""
+
+import functools
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn import model_selection as skl
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import foldless.model_selection as fl
+import foldless.readout.task as tasks
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.heldout.parts import TrainingParts
+from support.cases import SPLITTERS, odd_splits, splitters
+from support.cross_validation import (
+    BINARY_CLASSIFIERS,
+    CODES,
+    LABELS,
+    VALUES,
+    WEIGHT,
+    N,
+    X,
+    compare_validate,
+    weights_for,
+)
+from support.tolerances import assert_close
+
+GROUPS = np.arange(N) % 6
+
+BINARY = np.array(["no", "yes"])[(CODES > 0).astype(int)]
+
+CLASSIFIERS = {
+    "LSSVC": LSSVC(gamma=0.1, alpha=0.3),
+    "LSSVC coef": LSSVC(gamma=0.1, penalty="coef"),
+    "LSSVC linear, no intercept": LSSVC("linear", fit_intercept=False),
+    "KFDA": KernelFisherDiscriminant(gamma=0.1, alpha=0.3),
+    "KFDA coef": KernelFisherDiscriminant(gamma=0.1, penalty="coef"),
+    "KFDA linear, priors": KernelFisherDiscriminant("linear", priors=[0.2, 0.3, 0.5], n_components=1),
+    "RidgeClassifier": RidgeClassifier(alpha=0.5),
+}
+
+
+# scikit-learn's cross_val_predict turns labels into integers on the way, so weights by label need integers
+WEIGHTED_CLASSIFIERS = {
+    "LSSVC class weights": LSSVC(gamma=0.1, class_weight={0: 3.0, 1: 0.5}),
+    "KFDA class weights": KernelFisherDiscriminant(gamma=0.1, class_weight={0: 3.0, 1: 0.5}),
+    "RidgeClassifier class weights": RidgeClassifier(class_weight={0: 3.0, 1: 1, 2: 1}, fit_intercept=False),
+}
+
+REGRESSORS = {
+    "LSSVR": LSSVR(gamma=0.1, alpha=0.3),
+    "LSSVR coef": LSSVR(gamma=0.1, penalty="coef"),
+    "Ridge": Ridge(alpha=0.5),
+    "Ridge no intercept": Ridge(alpha=0.5, fit_intercept=False),
+    "KernelRidge": KernelRidge(kernel="rbf", gamma=0.1),
+    "KernelRidge poly": KernelRidge(kernel="poly", degree=2, gamma=0.1),
+    "KernelRidge linear": KernelRidge(kernel="linear"),
+    "KernelRidge callable": KernelRidge(kernel=lambda a, b: np.exp(-0.1 * np.sum((a - b) ** 2))),
+}
+ALL = (
+    [pytest.param(e, LABELS, id=f"{k}-3 classes") for k, e in CLASSIFIERS.items()]
+    + [pytest.param(e, CODES, id=f"{k}-3 classes") for k, e in WEIGHTED_CLASSIFIERS.items()]
+    + [pytest.param(e, BINARY, id=f"{k}-2 classes") for k, e in BINARY_CLASSIFIERS.items()]
+    + [pytest.param(e, VALUES, id=k) for k, e in REGRESSORS.items()]
+)
+everyone = pytest.mark.parametrize(("estimator", "y"), ALL)
+every_splitter = pytest.mark.parametrize("splitter", SPLITTERS)
+
+
+def scores(estimator, y):
+    return ["accuracy", "f1_macro"] if y.dtype.kind in "iUO" else ["r2", "neg_mean_absolute_error"]
+
+
+def methods(estimator):
+    return [m for m in ("predict", "decision_function", "predict_proba", "predict_log_proba") if hasattr(estimator, m)]
+
+
+def compare_predict(estimator, X, y, **options):
+    if not isinstance(options.get("cv"), skl.GroupKFold | skl.LeaveOneGroupOut):
+        options.pop("groups", None)
+    for method in methods(estimator):
+        theirs = skl.cross_val_predict(estimator, X, y, method=method, **options)
+        ours = fl.cross_val_predict(estimator, X, y, method=method, **options)
+        assert ours.dtype == theirs.dtype
+        if ours.dtype.kind == "f":
+            finite = np.isfinite(theirs)  # log-probabilities may be -inf
+            np.testing.assert_array_equal(np.isfinite(ours), finite)
+            assert_close(ours[finite], theirs[finite])
+        else:
+            np.testing.assert_array_equal(ours, theirs)
+
+
+PARTITIONS = ("KFold", "StratifiedKFold", "GroupKFold", "LeaveOneOut", "LeaveOneGroupOut")
+
+
+@everyone
+@every_splitter
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_cross_validation_equals_refits_for_every_splitter(estimator, y, splitter, weighted, monkeypatch):
+    if weighted:  # small problems would mostly be solved alone: here every part comes from the P of all rows
+        monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, way="part"))
+    cv = splitters(N, CODES)[splitter]
+    params = weights_for(estimator, weighted)
+    kind = "one fit"
+    if splitter == "RepeatedStratifiedKFold" and y.dtype.kind == "f":
+        pytest.skip("stratified by labels, and these are values")
+    if splitter == "StratifiedKFold" and y.dtype.kind == "f":
+        pytest.skip("stratified by labels, and these are values")
+    rows = np.arange(12 if splitter == "LeavePOut(2)" else N)  # 435 refits are no better evidence than 66
+    if weighted:
+        params = {"sample_weight": WEIGHT[rows]}
+    compare_validate(
+        estimator, X[rows], y[rows], kind, cv=cv, groups=GROUPS[rows], params=params, scoring=scores(estimator, y)
+    )
+    if splitter in PARTITIONS:
+        compare_predict(estimator, X, y, cv=cv, groups=GROUPS, params=params)
+
+
+@everyone
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_cross_validation_equals_refits_for_odd_splits(estimator, y, weighted, way):
+    """Test rows inside the training part, rows in neither, the training part as the small side."""
+    compare_validate(
+        estimator,
+        X,
+        y,
+        "one fit",
+        cv=odd_splits(N)[:4] + odd_splits(N)[5:],
+        params=weights_for(estimator, weighted),
+        scoring=scores(estimator, y),
+    )
+
+
+@everyone
+@pytest.mark.parametrize("splitter", ["KFold", "ShuffleSplit with a gap", "TimeSeriesSplit"])
+def test_steps_of_a_pipeline_are_fitted_on_each_training_part(estimator, y, splitter):
+    pipeline = make_pipeline(StandardScaler(), PCA(3), clone(estimator))
+    cv = splitters(N, CODES)[splitter]
+    params = weights_for(pipeline, True)
+    path = compare_validate(pipeline, X, y, "one P per fold", cv=cv, params=params, scoring=scores(estimator, y))
+    assert "StandardScaler, PCA fitted on each training part" in str(path)
+    if splitter in PARTITIONS:
+        compare_predict(pipeline, X, y, cv=cv, params=params)
+
+
+@everyone
+@pytest.mark.parametrize("container", ["csr", "csc", "pandas", "polars", "float32", "list"])
+def test_containers_give_the_same_numbers(estimator, y, container, monkeypatch):
+    monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, way="part"))
+    sparse_solver = {"solver": "cholesky"} if "solver" in estimator.get_params() and container.startswith("cs") else {}
+    if sparse_solver and estimator.fit_intercept:
+        sparse_solver = {"solver": "sparse_cg", "tol": 1e-14}  # scikit-learn's only exact-enough one for sparse X
+    estimator = clone(estimator).set_params(**sparse_solver)
+    data = {
+        "csr": sp.csr_array(X),
+        "csc": sp.csc_array(X),
+        "pandas": pd.DataFrame(X, columns=list("abcde")),
+        "polars": pl.DataFrame(X, schema=list("abcde")),
+        "float32": X.astype(np.float32),
+        "list": X.tolist(),
+    }[container]
+    if callable(getattr(estimator, "kernel", None)) and container.startswith("cs"):
+        pytest.skip("a function of two rows of numbers")
+    y = y.tolist() if container == "list" else y
+    cv = skl.KFold(4, shuffle=True, random_state=0)
+    theirs = skl.cross_val_predict(estimator, data, y, cv=cv)
+    ours = fl.cross_val_predict(estimator, data, y, cv=cv)
+    assert fl.explain(estimator, data, y, cv=cv).kind != "refit"
+    if ours.dtype.kind == "f":
+        assert_close(ours, theirs, rtol=1e-3 if container == "float32" else None)
+    else:
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LSSVC("precomputed"),
+        LSSVC("precomputed", penalty="coef"),
+        KernelFisherDiscriminant("precomputed"),
+        LSSVR("precomputed"),
+        KernelRidge(kernel="precomputed"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("sparse", [False, True])
+@every_splitter
+def test_precomputed_kernels_are_sliced_on_both_sides(estimator, sparse, splitter):
+    K = np.exp(-0.1 * np.square(X[:, None] - X).sum(-1))
+    if sparse and isinstance(estimator, KernelRidge):
+        pytest.skip("scikit-learn does not take a sparse precomputed kernel here")
+    K = sp.csr_array(K) if sparse else K
+    y = VALUES if sklearn.base.is_regressor(estimator) else LABELS
+    if splitter in ("StratifiedKFold", "RepeatedStratifiedKFold") and y is VALUES:
+        pytest.skip("stratified by labels, and these are values")
+    cv = splitters(N, CODES)[splitter]
+    if splitter == "LeavePOut(2)":
+        cv = [(train, test) for train, test in cv.split(X) if test.max() < 8]
+    compare_validate(estimator, K, y, "one fit", cv=cv, groups=GROUPS, scoring=scores(estimator, y))
+
+
+@pytest.mark.parametrize("estimator", list(REGRESSORS.values())[:5], ids=list(REGRESSORS)[:5])
+@pytest.mark.parametrize("columns", [1, 2])
+def test_several_outputs_equal_refits(estimator, columns, way):
+    Y = np.column_stack([VALUES, X[:, 1]])[:, :columns]
+    for cv in (skl.LeaveOneOut(), skl.KFold(5)):
+        assert_close(fl.cross_val_predict(estimator, X, Y, cv=cv), skl.cross_val_predict(estimator, X, Y, cv=cv))
+
+
+@everyone
+def test_rows_of_weight_zero_are_predicted_and_never_trained_on(estimator, y):
+    w = WEIGHT.copy()
+    w[[0, 7, 8]] = 0.0
+    cv = skl.KFold(5, shuffle=True, random_state=1)
+    for each in (cv, skl.LeaveOneOut()):
+        compare_predict(estimator, X, y, cv=each, params={"sample_weight": w})
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("y", [BINARY, LABELS], ids=["2 classes", "3 classes"])
+@pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_probabilities_inside_cross_validation_use_each_training_part_alone(calibration, y, kind, penalty, weighted):
+    estimator = kind(gamma=0.1, calibration=calibration, penalty=penalty)
+    params = weights_for(estimator, weighted)
+    for splitter in ("KFold", "LeaveOneOut", "LeaveOneGroupOut"):
+        cv = splitters(N, CODES)[splitter]
+        compare_predict(estimator, X, y, cv=cv, groups=GROUPS, params=params)
+    compare_validate(
+        estimator,
+        X,
+        y,
+        "one fit",
+        cv=skl.KFold(3, shuffle=True, random_state=1),
+        scoring={"log": "neg_log_loss"},
+        params=params,
+    )
+
+
+def test_scorers_of_every_kind_equal_refits():
+    estimator, y = LSSVC(gamma=0.1), (CODES > 0).astype(int)
+
+    def reads_everything(estimator, X, y):
+        assert X.shape[1] == 5
+        return float(np.mean(estimator.predict(X) == y)) + estimator.dual_coef_[0, 0]
+
+    for scoring in (
+        None,
+        "roc_auc",
+        make_scorer(accuracy_score),
+        ("accuracy", "roc_auc", "average_precision"),
+        {"a": "accuracy", "mine": reads_everything},
+        reads_everything,
+        lambda e, X, y: {"one": e.score(X, y), "two": e.decision_function(X).mean()},
+    ):
+        compare_validate(estimator, X, y, "one fit", cv=5, scoring=scoring)
+    assert_close(
+        fl.cross_val_score(estimator, X, y, scoring="roc_auc", cv=4),
+        skl.cross_val_score(estimator, X, y, scoring="roc_auc", cv=4),
+    )
+
+
+@everyone
+def test_returned_estimators_are_those_of_the_training_parts(estimator, y, way):
+    cv = skl.ShuffleSplit(3, test_size=0.25, random_state=0)  # training parts in no order
+    ours = fl.cross_validate(estimator, X, y, cv=cv, return_estimator=True, params={"sample_weight": WEIGHT})
+    theirs = skl.cross_validate(estimator, X, y, cv=cv, return_estimator=True, params={"sample_weight": WEIGHT})
+    for one, two in zip(ours["estimator"], theirs["estimator"], strict=True):
+        assert type(one) is type(two)
+        assert one.n_features_in_ == two.n_features_in_
+        assert_close(one.dual_coef_, two.dual_coef_) if hasattr(two, "dual_coef_") else None
+        if hasattr(two, "coef_"):
+            assert_close(one.coef_, two.coef_)
+        new = X[:7] + 0.1
+        for method in methods(two):
+            actual, expected = getattr(one, method)(new), getattr(two, method)(new)
+            if expected.dtype.kind == "f":
+                assert_close(actual, expected)
+            else:
+                np.testing.assert_array_equal(actual, expected)
+        if hasattr(two, "loo_score_"):
+            assert one.loo_score_ == pytest.approx(two.loo_score_, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "estimator", [LSSVR("precomputed"), LSSVC("precomputed"), KernelRidge(kernel="precomputed")], ids=repr
+)
+def test_precomputed_columns_are_in_the_order_of_the_split(estimator, way):
+    K = np.exp(-0.1 * np.square(X[:, None] - X).sum(-1))
+    y = VALUES if sklearn.base.is_regressor(estimator) else BINARY
+    cv = skl.ShuffleSplit(3, test_size=0.3, random_state=0)
+
+    def scorer(estimator, K, y):
+        return estimator.score(K, y) + estimator.dual_coef_.ravel()[0]
+
+    expected = skl.cross_val_score(estimator, K, y, cv=cv, scoring=scorer)
+    assert_close(fl.cross_val_score(estimator, K, y, cv=cv, scoring=scorer), expected)
+    result = fl.cross_validate(estimator, K, y, cv=cv, return_estimator=True, return_indices=True)
+    for one, train in zip(result["estimator"], result["indices"]["train"], strict=True):
+        refit = clone(estimator).fit(K[np.ix_(train, train)], y[train])
+        np.testing.assert_array_equal(one.predict(K[:, train]) == y, refit.predict(K[:, train]) == y)
+        assert_close(one.dual_coef_, refit.dual_coef_)
+
+
+def test_masks_and_negative_indices_are_splits_too():
+    estimator = LSSVR(gamma=0.1)
+    mask = np.arange(N) % 3 == 0
+    splits = [(~mask, mask), (np.arange(-20, 0), np.arange(5))]
+    assert_close(
+        fl.cross_val_score(estimator, X, VALUES, cv=splits), skl.cross_val_score(estimator, X, VALUES, cv=splits)
+    )
+    assert fl.explain(estimator, X, VALUES, cv=splits).kind != "refit"
+
+
+def test_returned_estimators_with_all_basis_functions_keep_their_rows():
+    estimator = LSSVR(gamma=0.1, penalty="coef", basis="all")
+    cv = skl.KFold(4)
+    result = fl.cross_validate(estimator, X, VALUES, cv=cv, return_estimator=True)
+    held_out = fl.cross_val_predict(estimator, X, VALUES, cv=cv)
+    for fitted, (_, test) in zip(result["estimator"], cv.split(X), strict=True):
+        assert_close(fitted.predict(X[test]), held_out[test])
+        assert_close(fitted.loo_predict()[test], held_out[test])  # rows of weight 0 there
+
+
+def test_generators_and_iterables_are_splits_too():
+    splits = list(skl.KFold(4).split(X))
+    expected = skl.cross_val_score(LSSVR(gamma=0.1), X, VALUES, cv=splits)
+    assert_close(fl.cross_val_score(LSSVR(gamma=0.1), X, VALUES, cv=iter(splits)), expected)
+    assert_close(fl.cross_val_score(Ridge(), X, VALUES), skl.cross_val_score(Ridge(), X, VALUES))
+
+
+def test_random_splitters_are_drawn_once():
+    """A refit after a look at the splits must not draw others."""
+    y = np.r_[np.zeros(15), np.ones(14), 2].astype(int)
+    ours_state, their_state = np.random.RandomState(0), np.random.RandomState(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = fl.cross_val_score(LSSVC(gamma=0.1), X, y, cv=skl.ShuffleSplit(3, random_state=ours_state))
+        theirs = skl.cross_val_score(LSSVC(gamma=0.1), X, y, cv=skl.ShuffleSplit(3, random_state=their_state))
+    assert_close(ours, theirs)
+
+
+def test_metadata_routing_equals_scikit_learn():
+    y = BINARY
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = LSSVC(gamma=0.1).set_fit_request(sample_weight=True)
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        options = {
+            "cv": skl.GroupKFold(3),
+            "params": {"sample_weight": WEIGHT, "groups": GROUPS},
+            "scoring": {
+                "weighted": scorer,
+                "plain": make_scorer(accuracy_score).set_score_request(sample_weight=False),
+            },
+        }
+        compare_validate(estimator, X, y, "one fit", **options)
+        only_fit = {**options, "scoring": options["scoring"]["plain"]}
+        compare_validate(estimator, X, y, "one fit", **only_fit)
+        ours = fl.cross_val_predict(estimator, X, y, cv=options["cv"], params=options["params"])
+        theirs = skl.cross_val_predict(estimator, X, y, cv=options["cv"], params=options["params"])
+        np.testing.assert_array_equal(ours, theirs)
+        weighs = LSSVC(gamma=0.1).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        params = {"sample_weight": WEIGHT}
+        expected = skl.cross_val_score(weighs, X, y, cv=10, params=params)
+        assert_close(fl.cross_val_score(weighs, X, y, cv=10, params=params), expected)
+        with pytest.raises(ValueError, match="groups"):
+            fl.cross_val_predict(estimator, X, y, groups=GROUPS)
+        with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
+            fl.cross_val_predict(LSSVC(), X, y, params={"sample_weight": WEIGHT})

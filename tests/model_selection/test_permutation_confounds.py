@@ -1,0 +1,149 @@
+"""Confounds in permutation tests."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.feature_selection import SelectKBest
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import (
+    StratifiedKFold,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from foldless import LSSVC, LSSVR
+from foldless.model_selection import RefitWarning, permutation_test_score
+from support.permutation import (
+    BINARY,
+    CONFOUNDS,
+    EVERYONE,
+    FOLDS,
+    KFDA,
+    LABELS,
+    OUTPUTS,
+    VALUES,
+    WEIGHT,
+    M,
+    N,
+    X,
+    assert_scores,
+    check_scores,
+    orders_of,
+    plain_score,
+)
+from support.refits import scores_of_labelings
+from support.tolerances import assert_close
+
+# -- confounds ---------------------------------------------------------------------------------------------------------
+
+
+class WithConfoundsInX(ClassifierMixin, BaseEstimator):
+    """An estimator whose X carries its confounds behind the features, to show them in predictions."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def fit(self, X, y, sample_weight=None):
+        self.model_ = clone(self.estimator).fit(X[:, :-2], y, sample_weight, confounds=X[:, -2:])
+        self.classes_ = getattr(self.model_, "classes_", None)
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X[:, :-2], confounds=X[:, -2:])
+
+
+X_AND_CONFOUNDS = np.hstack([X, CONFOUNDS])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [each for each in EVERYONE if not each.id.startswith(("Ridge", "KernelRidge", "LSSVC poly", "KFDA linear"))],
+)
+def test_confounds_are_left_out_of_the_scores(estimator, y):
+    check_scores(estimator, X, y, confounds=CONFOUNDS, oracle={"confounds": CONFOUNDS})
+
+
+def test_confounds_with_weights_equal_refits():
+    for estimator in (LSSVC(gamma=0.1), KFDA(gamma=0.1), KFDA(gamma=0.1, penalty="coef", fit_intercept=False)):
+        options = {"confounds": CONFOUNDS, "params": {"sample_weight": WEIGHT}}
+        check_scores(estimator, X, LABELS, oracle={"weight": lambda order: WEIGHT, "confounds": CONFOUNDS}, **options)
+        oracle = {"weight": lambda order: WEIGHT[order], "confounds": CONFOUNDS}
+        check_scores(estimator, X, LABELS, weights="permuted", kind="one P per fold", oracle=oracle, m=2, **options)
+
+
+@pytest.mark.parametrize("kind", ["Ridge", "RidgeClassifier", "KernelRidge"])
+def test_confounds_of_scikit_learns_estimators_equal_refits(kind):
+    """Their fit takes none: foldless' equivalent stands in for them."""
+    estimator, twin, y = {
+        "Ridge": (Ridge(alpha=2.0), LSSVR("linear", alpha=2.0), OUTPUTS),
+        "RidgeClassifier": (RidgeClassifier(alpha=2.0), LSSVC("linear", alpha=2.0), LABELS),
+        "KernelRidge": (KernelRidge(kernel="rbf", gamma=0.1), LSSVR(gamma=0.1, fit_intercept=False), VALUES),
+    }[kind]
+    check_scores(estimator, X, y, confounds=CONFOUNDS, oracle={"estimator": twin, "confounds": CONFOUNDS})
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [(LSSVC(gamma=0.1), LABELS), (LSSVC("linear", fit_intercept=False), BINARY), (KFDA(gamma=0.1), BINARY)],
+    ids=["LSSVC", "no intercept", "KFDA"],
+)
+def test_confounds_kept_in_the_score_equal_refits(estimator, y):
+    result = permutation_test_score(
+        estimator, X, y, cv=FOLDS, n_permutations=M, random_state=7, confounds=CONFOUNDS, confounds_in_score=True
+    )
+    scores = scores_of_labelings(
+        WithConfoundsInX(estimator), X_AND_CONFOUNDS, y, orders_of(N), splits=FOLDS, scoring="accuracy"
+    )
+    assert_scores(result, scores)
+    assert not np.array_equal(
+        scores, scores_of_labelings(estimator, X, y, orders_of(N), splits=FOLDS, confounds=CONFOUNDS)
+    )
+
+
+def test_confounds_kept_in_the_score_with_permuted_weights_equal_refits():
+    options = {"confounds": CONFOUNDS, "confounds_in_score": True, "weights": "permuted", "cv": FOLDS}
+    options |= {"params": {"sample_weight": WEIGHT}, "n_permutations": M, "random_state": 7}
+    result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, **options)
+    shown = {"scoring": "accuracy", "weight": lambda order: WEIGHT[order]}
+    assert_scores(
+        result,
+        scores_of_labelings(
+            WithConfoundsInX(LSSVC(gamma=0.1)), X_AND_CONFOUNDS, LABELS, orders_of(N), splits=FOLDS, **shown
+        ),
+    )
+
+
+def test_confounds_behind_steps_equal_refits():
+    for last in (LSSVC(gamma=0.1), KFDA(gamma=0.1)):
+        name = f"{type(last).__name__.lower()}__confounds"
+        options = {"confounds": CONFOUNDS, "oracle": {name: CONFOUNDS}}
+        check_scores(make_pipeline(StandardScaler(), last), X, LABELS, kind="one P per fold", **options)
+        with pytest.warns(RefitWarning):
+            check_scores(make_pipeline(SelectKBest(k=3), last), X, LABELS, m=2, kind="refit", **options)
+
+
+def test_confounds_with_scorers_of_the_estimator_equal_refits():
+    oracle = {"confounds": CONFOUNDS}
+    for estimator in (LSSVC(gamma=0.1), KFDA(gamma=0.1)):
+        check_scores(estimator, X, LABELS, confounds=CONFOUNDS, scoring=plain_score, m=2, oracle=oracle)
+    for estimator, in_score in ((LSSVC(gamma=0.1), True), (RidgeClassifier(), False)):
+        options = {"confounds": CONFOUNDS, "confounds_in_score": in_score, "scoring": plain_score}
+        with pytest.raises(ValueError, match="confounds"):
+            permutation_test_score(estimator, X, LABELS, n_permutations=2, **options)
+
+
+def test_confounds_of_a_refit_are_refused():
+    with pytest.raises(ValueError, match="confounds: LogisticRegression"), pytest.warns(RefitWarning):
+        permutation_test_score(LogisticRegression(), X, LABELS, n_permutations=2, confounds=CONFOUNDS)
+
+
+def test_confounds_stay_with_the_rows_when_splits_are_drawn_anew():
+    options = {"n_permutations": 3, "random_state": 7, "confounds": CONFOUNDS, "resplit": True}
+    result = permutation_test_score(KFDA(gamma=0.1), X, LABELS, cv=4, **options)
+    cv = StratifiedKFold(4)
+    for score, order in zip(np.r_[result.score, result.permutation_scores], orders_of(N, m=3), strict=True):
+        splits = list(cv.split(X, LABELS[order]))
+        assert_close(
+            score, scores_of_labelings(KFDA(gamma=0.1), X, LABELS, [order], splits=splits, confounds=CONFOUNDS)[0]
+        )

@@ -1,0 +1,128 @@
+"""Bad arguments and data of permutation tests are named."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.model_selection import (
+    LeaveOneOut,
+)
+
+from foldless import LSSVC, LSSVR
+from foldless.model_selection import permutation_test_score
+from support.permutation import (
+    BINARY,
+    CODES,
+    CONFOUNDS,
+    FOLDS,
+    GROUPS,
+    LABELS,
+    MISSING,
+    STRATA,
+    VALUES,
+    WEIGHT,
+    N,
+    X,
+    check_scores,
+)
+
+# -- bad arguments -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_permutations": 0}, "n_permutations=0 must be a positive integer"),
+        ({"n_permutations": 2.5}, "n_permutations=2.5 must be"),
+        ({"n_permutations": True}, "n_permutations=True must be"),
+        ({"scoring": ["accuracy", "f1"]}, "scoring=.* takes one"),
+        ({"scoring": {"a": "accuracy"}}, "scoring=.* takes one"),
+        ({"scoring": "nonsense"}, "scoring"),
+        ({"scoring": "correlation"}, "scoring='correlation' is for values"),
+        ({"scoring": "neg_log_loss"}, "scoring='neg_log_loss' needs probabilities"),
+        ({"weights": "free"}, "weights='free' is unknown; use one of None, 'fixed', 'permuted'"),
+        ({"memory_limit": 0}, "memory_limit=0 must be a positive number of bytes"),
+        ({"memory_limit": 1e9}, "memory_limit=1000000000.0 must be"),
+        ({"confounds": CONFOUNDS[1:]}, "confounds has 39 rows and X has 40"),
+        ({"confounds": np.full((N, 1), np.nan)}, "confounds: .*NaN"),
+        ({"confounds": np.ones((N, 1))}, "confounds: column 0 is a linear combination of the intercept"),
+        ({"confounds_in_score": True}, "confounds_in_score=True: there are no confounds"),
+        ({"cv": []}, "cv holds no split"),
+        ({"cv": [(np.arange(30), [])]}, "cv: split 0 trains on 30 rows and tests 0"),
+        ({"cv": [FOLDS[0], ([], np.arange(30))]}, "cv: split 1 trains on 0 rows and tests 30"),
+        ({"cv": [(np.arange(30), np.arange(30, 50))]}, "cv: .* out of bounds"),
+        ({"cv": 1}, "cross-validation"),
+        ({"cv": "five"}, "cv"),
+        ({"params": {"sample_weight": WEIGHT[1:]}}, "sample_weight"),
+        ({"params": {"sample_weight": -WEIGHT}}, "sample_weight"),
+        ({"params": {"confounds": CONFOUNDS}}, "params: give confounds as confounds="),
+        ({"params": {"sample_weight": np.where(WEIGHT, WEIGHT, np.nan)}}, "sample_weight"),
+        ({"generalise": True}, "generalise=True needs a family"),
+        ({"random_state": "seed"}, "seed"),
+        ({"groups": GROUPS[1:]}, "inconsistent numbers of samples"),
+        ({"strata": STRATA[1:]}, "strata"),
+        ({"strata": np.column_stack([GROUPS, GROUPS])}, "strata"),
+        ({"strata": np.where(GROUPS > 3, np.nan, 1.0)}, "strata.* NaN"),
+        ({"n_jobs": 0}, "n_jobs"),
+    ],
+    ids=lambda value: ",".join(value) if isinstance(value, dict) else "",
+)
+def test_bad_arguments_are_named(options, message):
+    with pytest.raises((ValueError, AttributeError), match=message):
+        permutation_test_score(LSSVC(), X, LABELS, **{"n_permutations": 2, **options})
+
+
+@pytest.mark.parametrize(
+    ("estimator", "features", "y", "message"),
+    [
+        (LSSVC(), X, None, "y=None: there are no labels to permute"),
+        (LSSVC(), X[1:], LABELS, "inconsistent numbers of samples"),
+        (LSSVC(), X[None, None], LABELS, "X has 4 axes"),
+        (LSSVC(), X, np.zeros(N), "y holds one class only"),
+        (LSSVC(), X, np.column_stack([CODES, CODES]), "y should be a 1d array"),
+        (LSSVC(), MISSING, LABELS, "X contains NaN"),
+        (LSSVR(), X, np.where(CODES, VALUES, np.nan), "y contains NaN"),
+        (LSSVR(), X, LABELS, "y must hold numbers"),
+        (LSSVC(alpha=-1.0), X, LABELS, "alpha=-1.0 must be"),
+        (LSSVC("spline"), X, LABELS, "kernel='spline' is unknown"),
+    ],
+    ids=["no y", "rows", "axes", "one class", "two columns", "missing", "missing y", "strings", "alpha", "kernel"],
+)
+def test_bad_data_are_named(estimator, features, y, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # labels that do not change are pointed out first
+        with pytest.raises(ValueError, match=message):
+            permutation_test_score(estimator, features, y, n_permutations=2)
+
+
+class Epochs:
+    """Looks like those of MNE."""
+
+    def get_data(self):
+        return X[:, :, None]
+
+
+def test_epochs_objects_are_refused_with_a_hint_to_their_array():
+    with pytest.raises(ValueError, match=r"X is Epochs; give its array, X.get_data\(\)"):
+        permutation_test_score(LSSVC(), Epochs(), LABELS)
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "r2", "correlation", None])
+def test_scores_of_a_single_test_row_are_refused(scoring):
+    labels = scoring == "roc_auc"
+    with pytest.raises(ValueError, match="needs at least 2 held-out rows and cv leaves out 1"):
+        permutation_test_score(
+            LSSVC() if labels else LSSVR(), X, BINARY if labels else VALUES, cv=LeaveOneOut(), scoring=scoring
+        )
+
+
+def test_r2_of_two_test_rows_equals_refits():
+    splits = [(np.arange(2, N), np.arange(2)), (np.arange(N - 2), np.arange(N - 2, N))]
+    check_scores(LSSVR(gamma=0.1), X, VALUES, cv=splits, scoring="r2")
+
+
+def test_metrics_of_the_wrong_kind_of_target_are_refused():
+    with pytest.raises(ValueError, match="scoring='ber' is for class labels"):
+        permutation_test_score(LSSVR(), X, VALUES, scoring="ber")
+    with pytest.raises(ValueError, match="multi_class"):
+        permutation_test_score(LSSVC(), X, LABELS, scoring="roc_auc")

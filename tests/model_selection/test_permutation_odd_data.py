@@ -1,0 +1,52 @@
+"""Permutation tests of odd data drawn by hypothesis."""
+
+import warnings
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from foldless import LSSVC, LSSVR
+from foldless.model_selection import permutation_test_score
+from support.permutation import KFDA, few_examples, odd_data, orders_of
+from support.refits import p_value, scores_of_labelings
+
+
+@few_examples
+@given(odd_data(), st.sampled_from(["rbf", "linear"]), st.sampled_from(["rkhs", "coef"]), st.booleans())
+def test_regressions_of_odd_data_equal_refits(data, kernel, penalty, intercept):
+    X, y, train = data
+    if train.sum() < 2:
+        train = ~train
+    estimator = LSSVR(kernel, gamma=0.5, penalty=penalty, fit_intercept=intercept)
+    splits = [(np.flatnonzero(train), np.flatnonzero(~train))]
+    options = {"cv": splits, "n_permutations": 3, "random_state": 7, "scoring": "neg_mean_squared_error"}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the permutations do not change the labels")
+        result = permutation_test_score(estimator, X, y.astype(float), **options)
+    orders = orders_of(len(y), m=3)
+    scores = scores_of_labelings(estimator, X, y.astype(float), orders, splits=splits, scoring="neg_mean_squared_error")
+    assert_allclose(np.r_[result.score, result.permutation_scores], scores, rtol=1e-8, atol=1e-8)
+    assert result.pvalue == p_value(scores[0], scores[1:])
+
+
+@few_examples
+@given(odd_data(), st.sampled_from(["accuracy", "balanced_accuracy", "ber"]), st.booleans())
+def test_results_of_odd_data_do_not_depend_on_batches(data, scoring, resplit):
+    X, y, train = data
+    splits = [(np.flatnonzero(part), np.flatnonzero(~part)) for part in (train, ~train)]
+    options = {"cv": splits, "n_permutations": 5, "scoring": scoring, "resplit": resplit}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the permutations do not change the labels")
+        for estimator in (LSSVC(), KFDA()):
+            result = permutation_test_score(estimator, X, y, **options)
+            assert 0 < result.pvalue <= 1
+            assert result.permutation_scores.shape == (5,)
+            assert ((result.permutation_scores >= 0) & (result.permutation_scores <= 1)).all()
+            # Decisions of a lattice can tie, and rounding depends on the batch: without ties nothing does.
+            apart = X + 0.1 * np.random.default_rng(0).normal(size=X.shape)
+            one, other = (
+                permutation_test_score(estimator, apart, y, memory_limit=limit, **options) for limit in (1, 2**29)
+            )
+            assert_allclose(one.permutation_scores, other.permutation_scores, rtol=0, atol=1e-12)

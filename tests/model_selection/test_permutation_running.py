@@ -1,0 +1,159 @@
+"""Batches, jobs, progress and interrupts of permutation tests."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import metrics as theirs
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
+from sklearn.pipeline import make_pipeline
+
+import foldless.model_selection._labelings as _labelings
+from foldless import LSSVC, LSSVR
+from foldless.model_selection import permutation_test_score
+from foldless.permutation.labelings import Fitted
+from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
+from support.refits import p_value
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+WAYS = {
+    "columns": (LSSVR(gamma=0.1), VALUES, None),
+    "columns, labels": (KFDA(gamma=0.1), LABELS, None),
+    "steps": (make_pipeline(PCA(3), LSSVC(gamma=0.1)), LABELS, margin),
+    "one by one": (KFDA(gamma=0.1), LABELS, margin),
+    "a P each": (LSSVC(gamma=0.1, class_weight="balanced"), LABELS, margin),
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "resplit"), [(way, False) for way in WAYS] + [(way, True) for way in WAYS if way != "steps"]
+)
+def test_the_batch_size_makes_no_difference(way, resplit):
+    estimator, y, scoring = WAYS[way]
+    options = {"cv": 3, "n_permutations": 9, "scoring": scoring, "resplit": resplit}
+    expected = permutation_test_score(estimator, X, y, **options)
+    for memory_limit in (1, 3 * 8 * 8 * N * 2):
+        result = permutation_test_score(estimator, X, y, memory_limit=memory_limit, **options)
+        assert_allclose(result.permutation_scores, expected.permutation_scores, rtol=1e-12, atol=1e-14)
+        assert (result.score, result.pvalue) == pytest.approx((expected.score, expected.pvalue), rel=1e-12)
+
+
+def test_batches_fit_the_memory_they_are_given(monkeypatch):
+    widths = []
+
+    class Watched(Fitted):
+        def __init__(self, solver, labelings):
+            widths.append(len(labelings))
+            super().__init__(solver, labelings)
+
+    monkeypatch.setattr(_labelings, "Fitted", Watched)
+    column = N * 8 * _labelings.ARRAYS
+    for estimator, columns in ((LSSVC(), 2), (LSSVC(fit_intercept=False), 3)):
+        for per_batch in (1, 2, 5):
+            widths.clear()
+            permutation_test_score(
+                estimator, X, LABELS, cv=3, n_permutations=8, memory_limit=columns * column * per_batch + 1
+            )
+            assert max(widths) == per_batch
+            assert sum(widths) == 9
+    widths.clear()
+    permutation_test_score(LSSVC(), X, LABELS, cv=3, n_permutations=8)
+    assert widths == [9]
+
+
+def process(model, X, y):
+    """The process that scores, as a score."""
+    return float(os.getpid())
+
+
+def test_the_number_of_jobs_makes_no_difference():
+    for way in ("columns", "one by one"):
+        estimator, y, scoring = WAYS[way]
+        options = {"cv": FOLDS, "n_permutations": 12, "scoring": scoring, "memory_limit": 1}
+        expected = permutation_test_score(estimator, X, y, **options)
+        result = permutation_test_score(estimator, X, y, n_jobs=2, **options)
+        assert_allclose(result.permutation_scores, expected.permutation_scores, rtol=1e-12, atol=1e-14)
+        assert result.pvalue == expected.pvalue
+    elsewhere = permutation_test_score(LSSVC(), X, LABELS, n_permutations=2, n_jobs=2, scoring=process)
+    assert os.getpid() not in [elsewhere.score, *elsewhere.permutation_scores]
+
+
+def test_progress_goes_to_standard_error(capsys):
+    permutation_test_score(LSSVC(), X, LABELS, n_permutations=3, memory_limit=1)
+    assert capsys.readouterr() == ("", "")
+    permutation_test_score(LSSVC(), X, LABELS, n_permutations=3, memory_limit=1, verbose=1)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"(permutations: 3/3, \d+ s\n)+", err)
+
+
+def interrupted(calls):
+    """Accuracy, interrupted from the keyboard after so many calls."""
+    left = iter(range(calls))
+
+    def accuracy(truth, labels):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return theirs.accuracy_score(truth, labels)
+
+    return make_scorer(accuracy)
+
+
+def test_an_interrupt_returns_what_is_done():
+    options = {"cv": FOLDS, "n_permutations": 9, "random_state": 7, "memory_limit": 1}
+    expected = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, **options)
+    scoring = interrupted(4 * (1 + 4) + 2)  # the true labels and four permutations, four folds each
+    with pytest.warns(UserWarning, match="interrupted: the result rests on 4 of 9 permutations"):
+        result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, scoring=scoring, **options)
+    assert result.n_permutations == 4
+    assert_array_equal(result.permutation_scores, expected.permutation_scores[:4])
+    assert result.pvalue == p_value(expected.score, expected.permutation_scores[:4])
+
+
+@pytest.mark.parametrize("calls", [0, 3, 4, 7])
+def test_an_interrupt_before_the_first_permutation_is_done_is_one(calls):
+    options = {"cv": FOLDS, "n_permutations": 9, "memory_limit": 1}
+    with pytest.raises(KeyboardInterrupt):
+        permutation_test_score(LSSVC(), X, LABELS, scoring=interrupted(calls), **options)
+
+
+WARNED = {
+    "is refitted for every permutation": lambda: {"estimator": LogisticRegression()},
+    "do not change the labels": lambda: {"strata": CODES},
+    "weights='fixed' keeps": lambda: {"weights": "fixed", "estimator": LSSVC(class_weight="balanced")},
+    "are not defined": lambda: {"scoring": scorer_returning([1.0, 0.5, np.nan]), "cv": FOLDS[:1]},
+    "interrupted": lambda: {"scoring": interrupted(4 * 2), "memory_limit": 1},
+}
+
+
+@pytest.mark.parametrize("words", WARNED)
+def test_warnings_point_to_the_call(words):
+    options = {"estimator": LSSVC(), "cv": FOLDS, "n_permutations": 2, **WARNED[words]()}
+    with pytest.warns(UserWarning, match=words) as caught:
+        permutation_test_score(X=X, y=LABELS, **options)
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_constant_features_tie_all_decisions():
+    """Decisions of all rows are equal: rounding decides no label and no order."""
+    y = np.arange(N) % 2
+    for scoring in ("roc_auc", "accuracy"):
+        options = {"cv": FOLDS, "n_permutations": 20, "scoring": scoring}
+        for estimator in (LSSVC(), LSSVC("linear", fit_intercept=False), KFDA(threshold="centroid")):
+            result = permutation_test_score(estimator, np.zeros((N, 2)), y, **options)
+            alone = permutation_test_score(estimator, np.zeros((N, 2)), y, memory_limit=1, **options)
+            assert_array_equal(alone.permutation_scores, result.permutation_scores)
+            if scoring == "roc_auc":
+                assert (result.permutation_scores == 0.5).all()
+
+
+def test_p_values_are_never_zero():
+    X = np.r_[np.full((20, 1), -1.0), np.full((20, 1), 1.0)] + np.random.default_rng(0).normal(size=(40, 1)) * 1e-3
+    y = np.arange(40) >= 20
+    result = permutation_test_score(LSSVC("linear"), X, y, n_permutations=99)
+    assert (result.score, result.pvalue) == (1.0, 1 / 100)

@@ -1,0 +1,235 @@
+"""Rounding that adds up over updates is noticed, mended, or ended by a new factorisation."""
+
+import numpy as np
+import pytest
+
+import foldless.online.updates as updates
+from foldless import kernels
+from foldless.heldout.problem import Problem
+from foldless.precision.base import SingularBlockError
+from foldless.precision.growing import Growing
+from support.cases import Case
+from support.tolerances import assert_close
+from support.updates import (
+    EPS,
+    assert_equals_refit,
+    begin,
+    every_dtype,
+    every_penalty,
+    forget,
+    learn,
+    long_run,
+    problem_of,
+)
+
+# -- drift -------------------------------------------------------------------------------------------------------------
+
+
+def noisy(whole, size):
+    """Noise of this relative size in the matrix behind a solution."""
+    square, slots = whole.joint._held, whole.joint._slots
+    rng = np.random.default_rng(0)
+    scale = size * np.abs(np.tril(square.H)).max()
+    for slot in slots:
+        below = slots[slots >= slot]
+        square.H[below, slot] += scale * rng.normal(size=len(below))
+
+
+@every_penalty
+@pytest.mark.parametrize("step", ["learn", "forget", "learn other targets", "forget other targets"])
+def test_a_drifted_matrix_is_factorised_anew(penalty, basis, step):
+    case = Case(penalty=penalty, basis=basis, alpha=1e-4)
+    rows = np.arange(16)
+    whole, rows = learn(case, begin(case, rows), rows, np.array([16, 17]))
+    noisy(whole, 1e-2)
+    if "other" in step:
+        whole.Y = whole.Y + 1.0  # not the targets it will be asked for
+    change = (learn, np.array([19])) if "learn" in step else (forget, np.array([4]))
+    whole, rows = change[0](case, whole, rows, change[1])
+    assert not isinstance(whole.own_precision, Growing)
+    assert_equals_refit(case, whole, rows)
+    whole, rows = learn(case, whole, rows, np.array([21, 22]))
+    assert whole.joint.drift < 1e-6  # counted from the new factorisation
+    assert_equals_refit(case, whole, rows)
+
+
+def test_drift_is_noticed_within_eight_unrefined_updates():
+    case = Case(alpha=1.0)
+    rows = np.arange(16)
+    whole, rows = learn(case, begin(case, rows), rows, np.array([16]))
+    noisy(whole, 1e-5)
+    for count in range(1, 9):
+        step = (learn, np.array([16 + count])) if count % 2 else (forget, np.array([3]))
+        whole, rows = step[0](case, whole, rows, step[1])
+        if not isinstance(whole.joint, Growing):
+            break
+    assert 1 < count <= 8
+    assert not isinstance(whole.joint, Growing)
+    assert_equals_refit(case, whole, rows)
+
+
+@every_penalty
+@pytest.mark.parametrize("step", ["learn", "forget"])
+@pytest.mark.parametrize("found", ["residual", "error", "drift"])
+def test_updates_beyond_the_tolerance_are_factorised_anew(penalty, basis, step, found, monkeypatch):
+    case = Case(alpha=1e-4, penalty=penalty, basis=basis)
+    for size, anew in ((0.9, False), (1.1, True)):
+        rows = np.arange(16)
+        whole, rows = learn(case, begin(case, rows), rows, np.array([16]))
+        with monkeypatch.context() as patched:
+            patched.setattr(updates, "_tolerance", lambda *_: 1e-5)
+            if found == "residual":
+                refined = updates._refined
+                patched.setattr(updates, "_refined", lambda *args, s=size, f=refined: (*f(*args)[:2], s * 1e-5))
+            elif found == "error":
+                patched.setattr(Growing, "error", lambda _, s=size: s * 1e-5)
+            else:
+                whole.joint._held.drift = size * 1e-2
+            change = (learn, np.array([19])) if step == "learn" else (forget, np.array([3]))
+            whole, rows = change[0](case, whole, rows, change[1])
+        assert isinstance(whole.joint, Growing) is not anew
+        assert_close(whole.expansion()[1], begin(case, rows).expansion()[1])
+
+
+@every_dtype
+@every_penalty
+@pytest.mark.parametrize("weights", ["none", "random"])
+def test_tolerance_of_updates_follows_the_condition(dtype, penalty, basis, weights):
+    """The tolerance is max(1e-9, 10 eps cond(M)), with |S + alpha I| max P_ii for the condition."""
+    for alpha in (1e2, 0.1, 1e-3, 1e-7):
+        case = Case(dtype=dtype, penalty=penalty, basis=basis, alpha=alpha, weights=weights, q=0, shape=(14, 20))
+        joint = updates.growing(begin(case, np.arange(13)))
+        root, eps, k = np.sqrt(case.w)[:, None], np.finfo(dtype).eps, case.K.diagonal()[:13]
+        K = case.K * root if penalty == "coef" else case.K * root * root.T + alpha * np.eye(14)
+        size, P = np.linalg.norm(K[:13, :13]), joint.diagonal()[:13].max()
+        assert joint.refines is bool(dtype == "float32" or penalty == "coef" or size > 1e4 * alpha)
+        size = min(size, case.w[:13] @ k) if penalty == "rkhs" else min(size**2, case.w[:13] @ k * k.sum())
+        expected = max(1e-9, 10 * eps * max(1.0, (size + alpha) * min(P, 1 / alpha)))
+        assert updates._tolerance(problem_of(case, np.arange(13)), joint) == pytest.approx(expected, rel=1e-3)
+
+
+@every_penalty
+def test_tolerance_of_updates_follows_the_rows_that_remain(penalty, basis):
+    """A condition that a large row brought goes with it."""
+    rng = np.random.default_rng(0)
+    X, w = rng.normal(size=(12, 3)), np.ones(12)
+    w[2] = 1e10
+    options = {"alpha": 1e-3, "Q": np.ones((12, 1)), "penalty": penalty, "basis": basis}
+    joint = updates.growing(updates.anew(Problem(kernels.RBF(0.2), X, sample_weight=w, **options), X[:, :1]))
+    problem = Problem(kernels.RBF(0.2), X, sample_weight=w, **options)
+    assert updates._tolerance(problem, joint) > 1e-4
+    kept = np.delete(np.arange(12), 2)
+    joint = joint.removal(np.array([2] if penalty == "rkhs" else [2, 14])).forget()
+    assert updates._tolerance(problem.subset(kept), joint) < 1e-8
+
+
+def test_P_that_shrank_too_far_is_factorised_anew(monkeypatch):
+    """By 1e4 where updates are not refined; its rounding must not pass the tolerance where they are."""
+    for alpha, most in ((1.0, 1e4), (1e-4, 1e-9 / EPS)):
+        case = Case(alpha=alpha)
+        for shrinkage, anew in ((0.9 * most, False), (1.1 * most, True)):
+            rows = np.arange(16)
+            whole, rows = learn(case, begin(case, rows), rows, np.array([16]))
+            with monkeypatch.context() as patched:
+                patched.setattr(updates, "_tolerance", lambda *_: 1e-9)
+                patched.setattr(Growing, "shrinkage", lambda _, found=shrinkage: found)
+                whole, rows = forget(case, whole, rows, np.array([3]))
+            assert isinstance(whole.joint, Growing) is not anew
+
+
+def test_drift_is_multiplied_by_shrinkage_where_updates_are_not_refined(monkeypatch):
+    case = Case(alpha=1.0)
+    for shrinkage, anew in ((9.0, False), (11.0, True)):
+        rows = np.arange(16)
+        whole, rows = learn(case, begin(case, rows), rows, np.array([16]))
+        whole.joint._held.drift = 1e-11
+        with monkeypatch.context() as patched:
+            patched.setattr(Growing, "shrinkage", lambda _, found=shrinkage: found)
+            whole, rows = forget(case, whole, rows, np.array([3]))
+        assert isinstance(whole.joint, Growing) is not anew
+
+
+@every_penalty
+@pytest.mark.parametrize("step", ["learn", "forget"])
+def test_updates_of_ill_conditioned_problems_mend_the_coefficients(penalty, basis, step):
+    """A wrong A is put right by the next update; without refinement its error would stay."""
+    case = Case(alpha=1e-6, penalty=penalty, basis=basis)
+    rows = np.arange(16)
+    whole, rows = learn(case, begin(case, rows), rows, np.array([16]))
+    assert whole.joint.refines
+    wrong = whole.joint_A * (1 + 1e-4 * np.sin(np.arange(len(whole.joint_A)))[:, None])
+    whole.joint_A, whole.A = wrong, wrong[:17]
+    if step == "learn":
+        whole, rows = learn(case, whole, rows, np.array([17]))
+    else:
+        whole, rows = forget(case, whole, rows, np.array([4]))
+    assert isinstance(whole.joint, Growing)
+    assert_close(whole.expansion()[1], begin(case, rows).expansion()[1], rtol=1e-7)
+
+
+def test_a_removal_lost_in_rounding_is_factorised_anew(monkeypatch):
+    case, rows = Case(), np.arange(16)
+    whole, rows = learn(case, begin(case, rows), rows, np.array([16]))
+
+    def lost(self, sites):
+        raise SingularBlockError.of(sites, self.n)
+
+    monkeypatch.setattr(Growing, "removal", lost)
+    whole, rows = forget(case, whole, rows, np.array([3]))
+    assert not isinstance(whole.joint, Growing)
+    assert_close(whole.A, begin(case, rows).A)
+
+
+def test_shrinkage_counts_from_the_factorisation():
+    """The first update of all may be the one that makes P small."""
+    case, rows = Case(alpha=1e-4), np.arange(16)
+    joint = updates.growing(begin(case, rows))
+    diagonal = np.abs(joint.diagonal())
+    np.testing.assert_allclose(joint._held.peak[joint._slots], diagonal)
+    smaller = joint.removal(np.array([2])).forget()
+    expected = (np.delete(diagonal, 2) / np.abs(smaller.diagonal())).max()
+    assert expected > 1.5
+    assert smaller.shrinkage() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+def test_shrinkage_remembers_the_largest_past_entries_of_P(penalty):
+    """A row and its twin make P large; errors of that size stay when one of them goes."""
+    case = Case(alpha=1e-5, penalty=penalty)
+    X, Y = case.X[:14].copy(), case.Y[:14]
+    X[13] = X[3]
+    problem = Problem(kernels.RBF(0.2), X[:12], alpha=1e-5, Q=np.ones((12, 1)), penalty=penalty)
+    whole = updates.anew(problem, Y[:12])
+    whole = updates.learn(whole, whole.problem.extended(X[12:13], np.ones((1, 1))), Y[:13])
+    before = whole.own_precision.diagonal()[3]
+    assert 1.0 <= whole.own_precision.shrinkage() < 2.0
+    whole = updates.learn(whole, whole.problem.extended(X[13:], np.ones((1, 1))), Y)
+    large = whole.own_precision.diagonal()[3]
+    assert large > 100 * before
+    joint = whole.joint.removal(np.array([13]) if penalty == "rkhs" else np.array([13, 27])).forget()
+    own = joint.at_sites(slice(13))
+    assert own.shrinkage() == pytest.approx(large / before, rel=1e-3)
+    assert own.shrinkage() == pytest.approx(large / before, rel=1e-3)  # until the next factorisation
+    other = joint.removal(np.array([3]) if penalty == "rkhs" else np.array([3, 16])).forget()
+    assert other.at_sites(slice(12)).shrinkage() < 10  # a slot that is free has no past
+
+
+@every_penalty
+def test_drift_stays_tiny_where_conditions_are_good(penalty, basis):
+    case = Case(penalty=penalty, basis=basis, alpha=10.0)
+    rows = np.arange(16)
+    whole = begin(case, rows)
+    for i in range(100):
+        new = np.setdiff1d(np.arange(26), rows)[[i % 10]]
+        whole, rows = learn(case, whole, rows, new)
+        whole, rows = forget(case, whole, rows, np.array([i % 15]))
+        assert 0 < whole.joint.drift < 1e-12
+    assert_equals_refit(case, whole, rows)
+
+
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-3, 1.0, 1e2])
+@pytest.mark.parametrize("twice", [False, True])
+def test_three_hundred_updates_equal_refits(alpha, penalty, twice):
+    """A row that comes twice makes P large; what P has been leaves no trace when it goes again."""
+    long_run(alpha, 300, 20, 70, penalty, every=20, twice=twice)

@@ -1,0 +1,159 @@
+"""Probabilities from leave-one-out scores."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification
+from sklearn.metrics import log_loss
+
+from foldless import LSSVC, KernelFisherDiscriminant
+from foldless.readout.calibration import fit_calibration
+from support.tolerances import assert_close
+
+
+def scored(n, c, seed=0, noise=1.0):
+    rng = np.random.default_rng(seed)
+    codes = rng.permutation(np.arange(n) % c)
+    S = rng.normal(size=(n, c)) * noise
+    S[np.arange(n), codes] += 1.5
+    return (S[:, 1] - S[:, 0] if c == 2 else S), codes, rng.uniform(0.2, 2.0, n)
+
+
+def smoothed(codes, w, c):
+    mass = np.bincount(codes, weights=w, minlength=c)
+    hit = (mass + 1) / (mass + 2)
+    T = np.repeat(((1 - hit) / (c - 1))[codes][:, None], c, 1)
+    T[np.arange(len(codes)), codes] = hit[codes]
+    return T
+
+
+def test_two_classes_minimise_platts_loss():
+    s, codes, w = scored(80, 2)
+    p = fit_calibration("sigmoid", s, codes, 2, w).proba(s)[:, 1]
+    T = smoothed(codes, w, 2)
+
+    def loss(theta):
+        q = expit(theta[0] * s + theta[1])
+        return -np.sum(w * (T[:, 1] * np.log(q) + T[:, 0] * np.log1p(-q)))
+
+    best = minimize(loss, [1.0, 0.0], tol=1e-12)
+    assert_close(p, expit(best.x[0] * s + best.x[1]), rtol=1e-5)
+    assert loss(np.polyfit(s, np.log(p / (1 - p)), 1)) <= best.fun + 1e-9
+
+
+@pytest.mark.parametrize("c", [3, 5])
+def test_more_classes_minimise_the_loss_of_vector_scaling(c):
+    S, codes, w = scored(90, c)
+    fitted = fit_calibration("sigmoid", S, codes, c, w)
+    T = smoothed(codes, w, c)
+
+    def loss(theta):
+        return -np.sum(w[:, None] * T * log_softmax(theta[:c] * S + theta[c:], axis=1))
+
+    best = minimize(loss, np.r_[np.ones(c), np.zeros(c)], tol=1e-12)
+    assert loss(np.r_[fitted.slope, fitted.offset]) == pytest.approx(best.fun, abs=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("c", [2, 3, 5])
+def test_probabilities_are_probabilities_and_follow_the_scores(kind, c):
+    S, codes, w = scored(60, c, noise=2.0)
+    new = scored(500, c, seed=1, noise=3.0)[0]
+    p = fit_calibration(kind, S, codes, c, w).proba(new)
+    assert p.shape == (500, c)
+    assert np.all(p > 0)
+    assert np.all(p < 1)
+    assert_close(p.sum(1), np.ones(500))
+    if c == 2:
+        assert np.all(np.diff(p[np.argsort(new), 1]) >= 0)
+    else:
+        np.testing.assert_array_equal(p.argmax(1), new.argmax(1))
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+def test_scores_that_separate_the_classes_give_finite_slopes(kind):
+    s = np.r_[np.linspace(-3, -1, 10), np.linspace(1, 3, 10)]
+    p = fit_calibration(kind, s, np.repeat([0, 1], 10), 2, np.ones(20)).proba(s)
+    assert np.all((p > 1e-6) & (p < 1 - 1e-6))
+    np.testing.assert_array_equal(p.argmax(1), np.repeat([0, 1], 10))
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
+def test_the_scale_of_the_scores_does_not_matter(scale):
+    s, codes, w = scored(50, 2)
+    one = fit_calibration("sigmoid", s, codes, 2, w).proba(s)
+    assert_close(fit_calibration("sigmoid", s * scale, codes, 2, w).proba(s * scale), one)
+
+
+def test_constant_scores_give_the_smoothed_frequencies():
+    codes = np.repeat([0, 1], [10, 30])
+    p = fit_calibration("sigmoid", np.zeros(40), codes, 2, np.ones(40)).proba(np.zeros(1))[0, 1]
+    assert p == pytest.approx(np.mean(smoothed(codes, np.ones(40), 2)[:, 1]))
+
+
+def test_a_row_that_is_alone_in_its_class_is_set_aside():
+    S, codes, w = scored(40, 3)
+    lonely = np.r_[codes % 2, 2]
+    fits = [
+        fit_calibration("sigmoid", np.vstack([S, row]), lonely, 3, np.r_[w, 1.0])
+        for row in ([0, 0, 9.0], [5.0, -3.0, -1.0])
+    ]
+    np.testing.assert_array_equal(fits[0].slope, fits[1].slope)
+
+
+@pytest.mark.parametrize("c", [2, 3])
+def test_scores_that_point_the_wrong_way_do_not_turn_the_ranking_around(c):
+    S, codes, w = scored(60, c)
+    fitted = fit_calibration("sigmoid", -S, codes, c, w)
+    assert np.all(fitted.slope >= 0)
+    assert np.any(fitted.slope == 0)
+    model = LSSVC(gamma=0.1, alpha=1e5, calibration="sigmoid")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % c
+    p = model.fit(X, y).predict_proba(X)
+    assert np.isfinite(p).all()
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("c", [3, 4])
+def test_a_class_without_weight_has_no_probability(kind, dtype, c):
+    X, y = make_classification(80, 6, n_informative=5, n_redundant=0, n_classes=c, random_state=0)
+    X, w = X.astype(dtype), np.where(y == 1, 0.0, 1.0)
+    model = KernelFisherDiscriminant(gamma=0.1, calibration=kind).fit(X, y, sample_weight=w)
+    p = model.predict_proba(X)
+    assert np.all(p[:, 1] == 0)
+    assert_close(p.sum(1), np.ones(80))
+    rest = KernelFisherDiscriminant(gamma=0.1, calibration=kind, threshold="centroid").fit(X[w > 0], y[w > 0])
+    assert_close(np.delete(p, 1, axis=1), rest.predict_proba(X), rtol=1e-8 if dtype is np.float64 else 1e-2)
+
+
+def test_integer_weights_are_repetitions_of_scores():
+    s, codes, _ = scored(30, 2)
+    k = np.random.default_rng(0).integers(1, 4, 30)
+    one = fit_calibration("sigmoid", s, codes, 2, k).proba(s)
+    two = fit_calibration("sigmoid", np.repeat(s, k), np.repeat(codes, k), 2, np.ones(k.sum())).proba(s)
+    assert_close(one, two)
+
+
+@pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("c", [2, 4])
+def test_the_estimators_calibrate_on_their_leave_one_out_scores(kind, calibration, c):
+    X, y = make_classification(90, 6, n_informative=4, n_classes=c, random_state=0)
+    model = kind(gamma=0.1, calibration=calibration).fit(X, y)
+    expected = fit_calibration(calibration, model.loo_decision_function(), y, c, np.ones(90))
+    new = X[:10] + 0.3
+    assert_close(model.predict_proba(new), expected.proba(model.decision_function(new)))
+    assert_close(np.exp(model.predict_log_proba(new)), model.predict_proba(new))
+
+
+def test_log_loss_is_close_to_that_of_a_calibrated_ensemble():
+    """Five refits and their average against one fit: equal within the noise of one split."""
+    X, y = make_classification(600, 8, n_informative=5, flip_y=0.1, random_state=0)
+    train, test = np.arange(400), np.arange(400, 600)
+    ours = LSSVC(gamma=0.05, calibration="sigmoid").fit(X[train], y[train]).predict_proba(X[test])
+    theirs = CalibratedClassifierCV(LSSVC(gamma=0.05), cv=5).fit(X[train], y[train]).predict_proba(X[test])
+    assert log_loss(y[test], ours) < log_loss(y[test], theirs) + 0.02

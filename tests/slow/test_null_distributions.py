@@ -1,0 +1,189 @@
+"""p-values under the null are uniform, wrong ones are not; planted effects are found."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import model_selection as skl
+from sklearn.base import clone
+from sklearn.metrics.pairwise import linear_kernel
+
+from foldless import LSSVC, LSSVR, FoldlessSearchCV, reference
+from foldless.model_selection import permutation_test_pattern, permutation_test_score
+from support.families import KFDA
+
+# -- under the null --------------------------------------------------------------------------------------------------
+
+M, LEVEL = 99, 1e-4  # permutations, and the share of false alarms
+HALVES = skl.KFold(2)
+
+
+def uniform_p_value(result, rng):
+    """Where the true score lies among all, ties broken by lot: uniform if labelings are exchangeable.
+
+    Of a family, the best member among the best of all permutations.
+    """
+    score, null, reported = result
+    if result.max_scores is not None:
+        score, null, reported = score.max(), result.max_scores, result.pvalue_fwe.min()
+    above, ties = np.sum(null > score + 1e-10), np.sum(np.abs(null - score) <= 1e-10)
+    assert reported == (above + ties + 1) / (len(null) + 1)
+    return (above + rng.uniform() * (ties + 1)) / (len(null) + 1)
+
+
+def repeated(count, problem, seed=0):
+    """p-values of so many problems, each drawn anew."""
+    rng = np.random.default_rng(seed)
+    return np.array([problem(rng, number) for number in range(count)])
+
+
+def assert_uniform(values):
+    assert stats.kstest(values, "uniform").pvalue > LEVEL
+
+
+def assert_too_small(values):
+    """Far from uniform: what an invalid procedure gives."""
+    assert stats.kstest(values, "uniform", alternative="greater").pvalue < LEVEL / 100
+
+
+def random_labels(rng, n=30, shape=(3,)):
+    """Features and labels that have nothing to do with each other."""
+    return rng.normal(size=(n, *shape)), rng.permutation(np.arange(n) % 2)
+
+
+def null_options(estimator, data, y, number, **options):
+    options = {"cv": HALVES, "n_permutations": M, "random_state": number, **options}
+    return permutation_test_score(estimator, data, y, **options)
+
+
+NULLS = {
+    "accuracy": (LSSVC("linear"), {"scoring": "accuracy"}),
+    "AUC": (KFDA(gamma=0.2), {"scoring": "roc_auc"}),
+    "correlation": (LSSVR(gamma=0.2), {"scoring": "correlation"}),
+    "folds by class": (LSSVC("linear"), {"cv": 5}),
+    "folds by class, the majority wins": (LSSVC("linear", alpha=1000.0), {"cv": 5}),
+}
+
+
+@pytest.mark.parametrize("case", NULLS)
+def test_p_values_are_uniform_under_the_null(case):
+    estimator, options = NULLS[case]
+    assert_uniform(
+        repeated(
+            250,
+            lambda rng, number: uniform_p_value(null_options(estimator, *random_labels(rng), number, **options), rng),
+        )
+    )
+
+
+def test_p_values_of_a_whole_search_are_uniform_and_those_of_one_choice_are_not():
+    """One feature of four is chosen. What the true labels chose suits them better than any permutation of them."""
+    search = FoldlessSearchCV(LSSVC(), {"gamma": (0.5 * np.eye(4)).tolist()})
+    options = {"scoring": "roc_auc"}
+
+    def both(rng, number):
+        data, y = random_labels(rng, 24, (4,))
+        once = clone(search).fit(data, y).best_estimator_
+        return [uniform_p_value(null_options(each, data, y, number, **options), rng) for each in (search, once)]
+
+    whole, once = repeated(150, both).T
+    assert_uniform(whole)
+    assert_too_small(once)
+
+
+def test_the_family_wise_p_value_is_uniform_and_the_smallest_of_all_is_not():
+    def both(rng, number):
+        data, y = random_labels(rng, shape=(2, 4))
+        result = null_options(LSSVC("linear"), data, y, number, scoring="roc_auc")
+        return uniform_p_value(result, rng), result.pvalue.min()
+
+    corrected, smallest = repeated(150, both).T
+    assert_uniform(corrected)
+    assert_too_small(smallest)
+
+
+def test_labels_that_follow_a_confound_are_permuted_within_it():
+    """Features and labels both follow z, and each other only through it."""
+
+    def problem(rng, number):
+        z = np.arange(30) % 2
+        data = rng.normal(size=(30, 3)) + z[:, None]
+        y = np.where(rng.uniform(size=30) < 0.8, z, 1 - z)
+        cv = skl.KFold(3, shuffle=True, random_state=number)
+        for options in ({"strata": z, "confounds": z - 0.5}, {"strata": z}, {}):
+            yield uniform_p_value(null_options(LSSVC("linear"), data, y, number, cv=cv, **options), rng)
+
+    both, strata, neither = repeated(200, lambda rng, number: list(problem(rng, number))).T
+    assert_uniform(both)
+    assert_uniform(strata)
+    assert_too_small(neither)
+
+
+def test_p_values_of_patterns_are_uniform():
+    def problem(rng, number):
+        data, y = random_labels(rng, shape=(4,))
+        result = permutation_test_pattern(KFDA("linear"), data, y, n_permutations=M, random_state=number)
+        each = [result.pvalue[0, 0], result.weights_pvalue[0, 1]]
+        smallest = [result.pvalue_fwe.min(), result.weights_pvalue_fwe.min()]
+        return np.array([*each, *smallest]) - rng.uniform(size=4) / (M + 1), result.pvalue.min()
+
+    found = repeated(250, lambda rng, number: np.hstack(problem(rng, number))).T
+    for values in found[:4]:
+        assert_uniform(values)
+    assert_too_small(found[4])
+
+
+def test_permuting_training_labels_only_gives_wrong_p_values():
+    """True test labels lean away from true training labels, and not from permuted ones: this null is another one."""
+
+    def problem(rng, number):
+        data, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+        columns = np.column_stack([y, *[rng.permutation(y) for _ in range(M)]])
+        errors = np.zeros(M + 1)
+        for train, test in skl.KFold(10).split(data):
+            K = linear_kernel(data[train])
+            beta, B = reference.fit(K, columns[train], 1.0)
+            errors += np.square(y[test, None] - linear_kernel(data[test], data[train]) @ beta - B).sum(0)
+        return (np.sum(errors[1:] < errors[0]) + rng.uniform()) / (M + 1)
+
+    assert stats.kstest(repeated(250, problem), "uniform").pvalue < LEVEL / 100
+
+
+# -- what is there is found ------------------------------------------------------------------------------------------
+
+
+def test_a_planted_effect_is_found():
+    """One of five features tells the classes apart, at one of three times."""
+    rng = np.random.default_rng(0)
+    data, y = random_labels(rng, 60, (5, 3))
+    data[:, 2, 1] += 2 * y
+    options = {"cv": 5, "n_permutations": 199}
+    family = permutation_test_score(LSSVC("linear"), data, y, **options)
+    np.testing.assert_array_equal(family.pvalue_fwe <= 0.05, [False, True, False])
+    assert family.pvalue_fwe[1] == family.pvalue[1] == 1 / 200
+    search = FoldlessSearchCV(LSSVC(), {"gamma": (0.3 * np.eye(5)).tolist()})
+    tuned = permutation_test_score(search, data[:, :, 1], y, **options)
+    assert tuned.pvalue == 1 / 200
+    assert tuned.best_params == [{"gamma": [0.0, 0.0, 0.3, 0.0, 0.0]}] * 5
+    square = permutation_test_score(LSSVC("linear"), data, y, generalise=True, **options)
+    np.testing.assert_array_equal(square.pvalue_fwe <= 0.05, np.diag([False, True, False]))
+    pattern = permutation_test_pattern(LSSVC("linear"), data[:, :, 1], y, n_permutations=199)
+    np.testing.assert_array_equal(pattern.pvalue_fwe[0] <= 0.05, np.arange(5) == 2)
+    assert pattern.patterns[0].argmax() == 2
+
+
+def test_feature_that_cancels_noise_has_a_weight_and_no_pattern():
+    rng = np.random.default_rng(0)
+    noise, y = rng.normal(size=80), np.arange(80) % 2
+    data = np.column_stack([y + noise, noise, rng.normal(size=80)])
+    result = permutation_test_pattern(KFDA("linear"), data, y, n_permutations=199)
+    np.testing.assert_array_equal(result.weights_pvalue_fwe[0] <= 0.05, [True, True, False])
+    np.testing.assert_array_equal(result.pvalue_fwe[0] <= 0.05, [True, False, False])
+
+
+def test_an_effect_beside_the_confound_is_found_within_its_strata():
+    rng = np.random.default_rng(1)
+    z = np.arange(60) % 2
+    y = np.where(rng.uniform(size=60) < 0.7, z, 1 - z)
+    data = rng.normal(size=(60, 3)) + z[:, None] + 1.5 * y[:, None] * [0, 0, 1]
+    options = {"cv": skl.KFold(5, shuffle=True, random_state=0), "n_permutations": 199}
+    assert permutation_test_score(LSSVC("linear"), data, y, strata=z, confounds=z - 0.5, **options).pvalue == 1 / 200

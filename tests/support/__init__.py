@@ -1,0 +1,1 @@
+"""What the tests share: data, cases, estimators, tolerances, and the oracle."""
