@@ -144,39 +144,16 @@ def _vector_scaling(S, T, w):
 
 def _newton(S, T, w):
     """The unconstrained minimum over slopes and offsets."""
-    n, c = S.shape
-    first = int(c == 2)  # two classes have one logit: the first stays at zero
-    k = c - first
-    features = np.concatenate([S[:, first:], np.ones((n, k))], axis=1)
-    same_class = np.tile(np.eye(k, dtype=bool), (2, 2))
-    # A common shift of all offsets changes nothing; the faint ridge makes the Hessian definite along it.
-    ridge = 1e-10 * w.sum()
-
-    def evaluate(theta):
-        """Loss and probabilities."""
-        z = features * theta
-        logits = np.zeros((n, c))
-        logits[:, first:] = z[:, :k] + z[:, k:]
-        logits -= logits.max(1, keepdims=True)
-        p = np.exp(logits)
-        total = p.sum(1, keepdims=True)
-        loss = np.sum(w * (np.log(total[:, 0]) - np.einsum("ij,ij->i", T, logits)))
-        return loss + 0.5 * ridge * theta @ theta, p / total
-
+    c = S.shape[1]
+    loss = _LogLoss(S, T, w)
+    k = loss.k
     theta = np.concatenate([np.ones(k), np.zeros(k)])
-    value, p = evaluate(theta)
+    value, p = loss.evaluate(theta)
     for _ in range(100):
-        R, p = (w[:, None] * (p - T))[:, first:], p[:, first:]
-        gradient = np.sum(np.tile(R, 2) * features, 0) + ridge * theta
-        # Hessian: sum_i w_i (diag p - p p') times the features of both classes
-        spread = np.tile(p, 2) * features
-        weighted = w[:, None] * spread
-        H = -weighted.T @ spread
-        H[same_class] += (weighted.T @ features)[same_class]
-        H[np.diag_indices(2 * k)] += ridge
-        step, rate, last = np.linalg.solve(H, gradient), 1.0, value
+        step = np.linalg.solve(*loss.derivatives(theta, p))
+        rate, last = 1.0, value
         while True:
-            value, p = evaluate(theta - rate * step)
+            value, p = loss.evaluate(theta - rate * step)
             if value <= last + 1e-12 * abs(last) or rate < 1e-10:  # differences below rounding say nothing
                 break
             rate /= 2
@@ -184,8 +161,46 @@ def _newton(S, T, w):
         if rate < 1e-10 or np.abs(rate * step).max() < 1e-13 * (1 + np.abs(theta).max()):
             break
     slope, offset = np.zeros(c), np.zeros(c)
-    slope[first:], offset[first:] = theta[:k], theta[k:]
+    slope[loss.first :], offset[loss.first :] = theta[:k], theta[k:]
     return slope, offset
+
+
+class _LogLoss:
+    """Weighted log-loss of softmax(slope * S + offset) to the targets T, of theta = (slopes, offsets)."""
+
+    def __init__(self, S, T, w):
+        self.T = T
+        self.w = w
+        self.first = int(S.shape[1] == 2)  # two classes have one logit: the first stays at zero
+        self.k = S.shape[1] - self.first
+        self.features = np.concatenate([S[:, self.first :], np.ones((len(S), self.k))], axis=1)
+        self.same_class = np.tile(np.eye(self.k, dtype=bool), (2, 2))
+        # A common shift of all offsets changes nothing; the faint ridge makes the Hessian definite along it.
+        self.ridge = 1e-10 * w.sum()
+
+    def evaluate(self, theta):
+        """Loss and probabilities."""
+        z = self.features * theta
+        logits = np.zeros(self.T.shape)
+        logits[:, self.first :] = z[:, : self.k] + z[:, self.k :]
+        logits -= logits.max(1, keepdims=True)
+        p = np.exp(logits)
+        total = p.sum(1, keepdims=True)
+        loss = np.sum(self.w * (np.log(total[:, 0]) - np.einsum("ij,ij->i", self.T, logits)))
+        return loss + 0.5 * self.ridge * theta @ theta, p / total
+
+    def derivatives(self, theta, p):
+        """Hessian and gradient at theta, where the probabilities are p."""
+        w = self.w[:, None]
+        R, p = (w * (p - self.T))[:, self.first :], p[:, self.first :]
+        gradient = np.sum(np.tile(R, 2) * self.features, 0) + self.ridge * theta
+        # sum_i w_i (diag p - p p') times the features of both classes
+        spread = np.tile(p, 2) * self.features
+        weighted = w * spread
+        H = -weighted.T @ spread
+        H[self.same_class] += (weighted.T @ self.features)[self.same_class]
+        H[np.diag_indices(2 * self.k)] += self.ridge
+        return H, gradient
 
 
 def _keep_leader(p, S):

@@ -100,40 +100,57 @@ class Discriminant:
 
     def axes(self, moments):
         """Theta D (c, k), the centroids (c, k) and a2 (k,), k = c - 1 with an intercept, best axis first."""
-        mass, U = moments.mass, moments.U
-        empty = mass <= 0
-        root = np.sqrt(np.maximum(mass, 0))
+        root = np.sqrt(np.maximum(moments.mass, 0))
         scale = _safe_inverse(root)
-        T = scale[..., :, None] * U * scale[..., None, :]
-        # A class without mass has no score: eigenvalue 1 - a2 = 1 puts it among the axes that carry nothing.
-        T = T + empty[..., None].astype(T.dtype) * np.eye(self.n_classes, dtype=T.dtype)
-        basis = _complement(root) if self.centred else np.broadcast_to(np.eye(self.n_classes, dtype=T.dtype), T.shape)
-        floor = 8 * self.n_classes * np.finfo(T.dtype).eps
-        lost = np.zeros((), T.dtype)
-        if moments.R is not None:
-            basis, lost = _whitened(basis, scale[..., :, None] * moments.R * scale[..., None, :], floor)
-        T = np.swapaxes(basis, -1, -2) @ (T + np.swapaxes(T, -1, -2)) / 2 @ basis + lost
-        rest, V = np.linalg.eigh(T)
-        rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
-        a2 = 1.0 - rest
-        if moments.R is None and moments.V is not None:
-            a2, V = self._weak_axes(a2, V, scale[..., :, None] * moments.V * scale[..., None, :], basis)
+        floor = 8 * self.n_classes * np.finfo(scale.dtype).eps
+        a2, rest, vectors = self._optimal_scores(moments, root, scale, floor)
         D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
-        Theta = scale[..., :, None] * (basis @ V)
+        Theta = scale[..., :, None] * vectors
         Theta = Theta * _signs(Theta)
         scalings = Theta * D[..., None, :]
         if moments.V is None:
-            centroids = scalings - scale[..., :, None] ** 2 * (U @ scalings)
+            centroids = scalings - scale[..., :, None] ** 2 * (moments.U @ scalings)
         else:
             centroids = scale[..., :, None] ** 2 * (moments.V @ scalings)
         k = self.n_components or rest.shape[-1]
         return scalings[..., :k], centroids[..., :k], a2[..., :k]
 
-    def _weak_axes(self, a2, vectors, V, basis):
-        """a2 and the vectors, from V where all axes are weak: a2 is an eigenvalue there, not a difference."""
-        values, own = np.linalg.eigh(np.swapaxes(basis, -1, -2) @ (V + np.swapaxes(V, -1, -2)) / 2 @ basis)
-        weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
-        return np.where(weak, values[..., ::-1], a2), np.where(weak[..., None], own[..., ::-1], vectors)
+    def _optimal_scores(self, moments, root, scale, floor):
+        """a2 (k,), 1 - a2 (k,) and the scores N^1/2 theta (c, k) of all axes, best first.
+
+        ``root`` is N^1/2, ``scale`` its inverse, 0 for classes without mass.
+        """
+        T = _scaled(moments.U, scale)
+        identity = np.eye(self.n_classes, dtype=T.dtype)
+        # A class without mass has no score: eigenvalue 1 - a2 = 1 puts it among the axes that carry nothing.
+        T = T + (root == 0)[..., None].astype(T.dtype) * identity
+        basis = _complement(root) if self.centred else np.broadcast_to(identity, T.shape)
+        lost = np.zeros((), T.dtype)
+        if moments.R is not None:
+            basis, lost = _whitened(basis, _scaled(moments.R, scale), floor)
+        rest, vectors = np.linalg.eigh(_within(T, basis) + lost)
+        rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
+        a2 = 1.0 - rest
+        if moments.R is None and moments.V is not None:
+            a2, vectors = _weak_axes(a2, vectors, _within(_scaled(moments.V, scale), basis))
+        return a2, rest, basis @ vectors
+
+
+def _weak_axes(a2, vectors, V):
+    """a2 and the vectors, from V where all axes are weak: a2 is an eigenvalue there, not a difference."""
+    values, own = np.linalg.eigh(V)
+    weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
+    return np.where(weak, values[..., ::-1], a2), np.where(weak[..., None], own[..., ::-1], vectors)
+
+
+def _scaled(matrix, scale):
+    """diag(scale) matrix diag(scale)."""
+    return scale[..., :, None] * matrix * scale[..., None, :]
+
+
+def _within(matrix, basis):
+    """The symmetric part of a matrix, in a basis."""
+    return np.swapaxes(basis, -1, -2) @ (matrix + np.swapaxes(matrix, -1, -2)) / 2 @ basis
 
 
 def combine(slope_0, fits_0, slope_1, fits_1, offset):

@@ -1,6 +1,6 @@
 """A problem with its targets and readout: what an estimator learns, ready to be left out of.
 
-:class:`Task` is the meeting point of the estimators (which build it), ``holdout`` (which gives fits of any training
+:class:`Task` is the meeting point of the estimators (which build it), ``heldout`` (which gives fits of any training
 part) and ``model_selection`` (which asks for decisions and probabilities of any training part). A trained
 :class:`Rule` turns fits into them. What a rule needs besides fits comes from its own training part alone: class
 matrices, and for the "loo" threshold and for calibration the leave-one-out scores *within* that training part, so
@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from foldless.heldout.moments import Moments
 from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
 from foldless.readout.calibration import Calibrator, fit_calibration
@@ -23,7 +24,7 @@ class Rule:
     """Decisions and probabilities from fits."""
 
     readout: Readout
-    moments: tuple | None
+    moments: Moments | None
     cut: float = 0.0
     calibrator: Calibrator | None = None
 
@@ -37,7 +38,7 @@ class Rule:
         return self.calibrator.proba(self.readout.scores(fits, self.moments))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Task:
     """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration."""
 
@@ -61,7 +62,7 @@ class Task:
     def subset(self, rows):
         """The task of these rows alone."""
         codes = None if self.codes is None else self.codes[rows]
-        return Task(self.problem.subset(rows), self.Y[rows], self.readout, codes, self.n_classes, self.calibration)
+        return replace(self, problem=self.problem.subset(rows), Y=self.Y[rows], codes=codes)
 
     def restricted(self, rows):
         """The task with the weight of all other rows set to 0; their basis functions stay."""
@@ -84,12 +85,13 @@ class Task:
         if not (self.readout.cuts or calibrate):
             return Rule(self.readout, moments)
         assert self.codes is not None
-        scores, codes = self.loo_scores(model), self.codes[model.rows]
+        scores = self.loo_scores(model)
+        codes = self.codes[model.rows]
         weights = np.square(model.root[:, 0])
         cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
-        calibrator = (
-            fit_calibration(str(self.calibration), scores, codes, self.n_classes, weights) if calibrate else None
-        )
+        if not calibrate:
+            return Rule(self.readout, moments, cut)
+        calibrator = fit_calibration(str(self.calibration), scores, codes, self.n_classes, weights)
         return Rule(self.readout, moments, cut, calibrator)
 
     def loo_scores(self, model):
@@ -98,24 +100,26 @@ class Task:
         moments = loo.moments() if self.readout.needs_moments else None
         return self.readout.scores(loo.fits, moments)[:, 0]
 
-    def loo_outputs(self, holdout, rule, method):
+    def loo_outputs(self, parts, rule, method):
         """``method`` ("decision" or "proba") of every row by the model without it; rows of weight 0 by ``rule``.
 
         All at once where a rule needs no leave-one-out scores of its own, row by row otherwise.
         """
-        whole = holdout.whole
-        idle = np.setdiff1d(np.arange(self.problem.n), whole.rows)
+        whole = parts.whole
         if method == "decision" and not self.readout.cuts:
-            own = self.loo_scores(whole)
+            held_out = self.loo_scores(whole)
         else:
-            own = []
-            for row in whole.rows:
-                part = holdout.part(whole.rows[whole.rows != row])
-                part_rule = self.rule(part, probabilities=method == "proba")
-                own.append(getattr(part_rule, method)(part.fits(np.array([row]))))
-            own = np.concatenate(own)
-        out = np.empty((self.problem.n, *own.shape[1:]), own.dtype)
-        out[whole.rows] = own
+            held_out = np.concatenate([self._left_out(parts, row, method) for row in whole.rows])
+        out = np.empty((self.problem.n, *held_out.shape[1:]), held_out.dtype)
+        out[whole.rows] = held_out
+        idle = np.setdiff1d(np.arange(self.problem.n), whole.rows)
         if len(idle):
             out[idle] = getattr(rule, method)(whole.fits(idle))
         return out
+
+    def _left_out(self, parts, row, method):
+        """``method`` of one row by the rule of the model without it."""
+        rows = parts.whole.rows
+        part = parts.part(rows[rows != row])
+        rule = self.rule(part, probabilities=method == "proba")
+        return getattr(rule, method)(part.fits(np.array([row])))
