@@ -19,12 +19,13 @@ import scipy.sparse as sp
 from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y, column_or_1d, gen_batches
 from sklearn.utils.multiclass import type_of_target
 
-from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
+from foldless.kernels import check_symmetric, resolve
 from foldless.linalg.memory import require_memory
 
 __all__ = ["Reduced", "partition", "reduce_instances"]
 
 BUDGET = 2**25  # kernel values held at once: 256 MiB of float64
+GRAM = "the Gram matrix of the reduced instances"
 ARRAYS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
@@ -85,7 +86,7 @@ class Reduced(NamedTuple):
             for numbers in rows
         ):
             raise ValueError(f"members must hold row numbers of X_new, 0 to {n - 1}, at least one for each average.")
-        return _averaged_gram(self.kernel, X_new, rows, self.X, self.members)
+        return _averaged_gram_new(self.kernel, X_new, rows, self.X, self.members)
 
 
 def reduce_instances(
@@ -159,7 +160,7 @@ def reduce_instances(
     """
     X, y = check_X_y(X, y, **ARRAYS, multi_output=True)
     kernel = resolve(kernel, X, gamma=gamma, degree=degree, coef0=coef0, eta=eta)
-    if isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
+    if not kernel.takes_rows and X.shape[0] != X.shape[1]:
         raise ValueError(f"X has shape {X.shape}; kernel='precomputed' expects the square Gram matrix of all rows.")
     if groups is not None:
         groups = column_or_1d(groups)
@@ -264,22 +265,23 @@ def _classes(y):
 # -- means of the kernel -----------------------------------------------------------------------------------------------
 
 
-def _averaged_gram(kernel, X, rows, Z=None, columns=None):
-    """M K M' of the instances ``rows`` of X with the instances ``columns`` of Z (of X with themselves without Z)."""
-    alone = Z is None
-    Z, columns = (X, rows) if alone else (Z, columns)
-    require_memory((len(rows), len(columns)), X.dtype, "the Gram matrix of the reduced instances")
-    if isinstance(kernel, Linear):
-        return kernel.gram(_means(X, rows), None if alone else _means(Z, columns))
-    if isinstance(kernel, Precomputed):
-        K = _mean_blocks(lambda i, j: kernel.gram(X[i][:, j]), rows, columns, X.dtype)
-    elif isinstance(kernel, Custom) or not alone:
-        K = _mean_blocks(lambda i, j: kernel.gram(X[i], Z[j]), rows, columns, X.dtype)
-    else:
-        return _mean_blocks(lambda i, j: kernel.gram(X[i], X[j]), rows, rows, X.dtype, symmetric=True)
-    if alone:
+def _averaged_gram(kernel, X, rows):
+    """M K M' of the instances ``rows`` of X."""
+    require_memory((len(rows), len(rows)), X.dtype, GRAM)
+    if kernel.is_linear:
+        return kernel.gram(_means(X, rows))
+    K = _mean_blocks(lambda i, j: kernel.block(X, i, j), rows, rows, X.dtype, symmetric=kernel.surely_symmetric)
+    if not kernel.surely_symmetric:
         check_symmetric(K, "the averaged Gram matrix")
     return K
+
+
+def _averaged_gram_new(kernel, X_new, rows, X, columns):
+    """M K M' of the instances ``rows`` of new rows with the instances ``columns`` of X."""
+    require_memory((len(rows), len(columns)), X_new.dtype, GRAM)
+    if kernel.is_linear:
+        return kernel.gram(_means(X_new, rows), _means(X, columns))
+    return _mean_blocks(lambda i, j: kernel.against(X_new[i], X, j), rows, columns, X_new.dtype)
 
 
 def _means(X, members):
@@ -300,7 +302,8 @@ def _mean_blocks(gram, rows, columns, dtype, *, symmetric=False):
     """
     i, j = np.concatenate(rows), np.concatenate(columns)
     sizes, widths = _sizes(rows), _sizes(columns)
-    owner, starts = np.repeat(np.arange(len(rows)), sizes), np.cumsum(widths) - widths
+    owner = np.repeat(np.arange(len(rows)), sizes)
+    starts = np.cumsum(widths) - widths
     K = np.zeros((len(rows), len(columns)), dtype)
     for chunk in gen_batches(len(i), max(1, BUDGET // len(j))):
         mine = owner[chunk]

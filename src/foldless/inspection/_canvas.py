@@ -1,4 +1,4 @@
-"""What the displays share: which display a result belongs to, axes, colours, and words for numbers.
+"""What the displays share: which display a result belongs to, axes, times, colours, and words for numbers.
 
 Blue (Okabe & Ito 2008) is observed and greys are the null: told apart in print and by colour-blind readers.
 """
@@ -38,15 +38,55 @@ def unpack(result, display, ndims):
     return score, null, pvalue
 
 
-def axes(display, ax):
-    """The caller's axes untouched, or new ones without the lines that carry nothing."""
-    check_matplotlib_support(f"{type(display).__name__}.plot")
-    import matplotlib.pyplot as plt
+class Display:
+    """Base of the displays: ``plot`` opens the axes and draws into them."""
 
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-        ax.spines[["top", "right"]].set_visible(False)
-    return ax
+    def _open(self, ax):
+        """The caller's axes untouched, or new ones without the lines that carry nothing."""
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+            ax.spines[["top", "right"]].set_visible(False)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return ax
+
+    def _add_colorbar(self, artist, label, **options):
+        self.colorbar_ = self.figure_.colorbar(artist, ax=self.ax_, label=label, **options)
+        self.colorbar_.outline.set_visible(False)
+
+    def _significant(self, level):
+        """Where the family-wise test rejects."""
+        return np.asarray(self.pvalue_fwe) <= level
+
+
+class ScoreDisplay(Display):
+    """Base of the displays of scores, one or a family along time."""
+
+    def _score_label(self):
+        """Words for an axis of scores; losses say so."""
+        return self.scoring.replace("_", " ") + ("" if self.greater_is_better else " (lower is better)")
+
+    def _checked_times(self, k):
+        """Positions of ``k`` tests along an axis: 0, 1, ... unless given."""
+        if self.times is None:
+            return np.arange(k, dtype=float)
+        times = np.asarray(self.times, dtype=float)
+        if times.shape != (k,) or not (np.diff(times) > 0).all():
+            raise ValueError(f"times must be {k} increasing numbers, one for each test; got shape {times.shape}")
+        return times
+
+    def _label_times(self, axis, prefix=""):
+        """Words for an axis of times, or whole numbers for one of tests without."""
+        from matplotlib.ticker import MaxNLocator
+
+        if self.times is None:
+            axis.set_label_text(f"{prefix}member")
+            axis.set_major_locator(MaxNLocator("auto", integer=True))
+        else:
+            axis.set_label_text(f"{prefix}time" + (f" ({self.unit})" if self.unit else ""))
 
 
 def style(artist, given, **default):
@@ -59,9 +99,11 @@ def style(artist, given, **default):
     return {**default, **given}
 
 
-def score_label(scoring, greater_is_better):
-    """Words for an axis of scores; losses say so."""
-    return scoring.replace("_", " ") + ("" if greater_is_better else " (lower is better)")
+def centred(look, value):
+    """Keywords of an image whose colours are centred at a value, unless the caller has other limits."""
+    from matplotlib.colors import CenteredNorm
+
+    return look if {"norm", "vmin", "vmax"} & set(look) else {**look, "norm": CenteredNorm(value)}
 
 
 def p_label(pvalue):
@@ -70,27 +112,6 @@ def p_label(pvalue):
         digits = -floor(log10(pvalue)) - 1
         return f"p < {10.0**-digits:.{digits}f}"
     return f"p = {pvalue:.3g}"
-
-
-def check_times(times, k):
-    """Positions of ``k`` tests along an axis: 0, 1, ... unless given."""
-    if times is None:
-        return np.arange(k, dtype=float)
-    times = np.asarray(times, dtype=float)
-    if times.shape != (k,) or not (np.diff(times) > 0).all():
-        raise ValueError(f"times must be {k} increasing numbers, one for each test; got shape {times.shape}")
-    return times
-
-
-def label_times(axis, prefix, times, unit):
-    """Words for an axis of times, or whole numbers for one of tests without."""
-    from matplotlib.ticker import MaxNLocator
-
-    if times is None:
-        axis.set_label_text(f"{prefix}member")
-        axis.set_major_locator(MaxNLocator("auto", integer=True))
-    else:
-        axis.set_label_text(f"{prefix}time" + (f" ({unit})" if unit else ""))
 
 
 def cell_edges(times):

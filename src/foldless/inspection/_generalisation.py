@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from foldless.inspection._canvas import DARK, axes, cell_edges, check_times, label_times, score_label, style, unpack
+from foldless.inspection._canvas import DARK, ScoreDisplay, cell_edges, centred, style, unpack
 
 
-class GeneralisationDisplay:
+class GeneralisationDisplay(ScoreDisplay):
     """Image of scores by training time (upwards) and test time (to the right).
 
     Colours are centred at chance; warm ones are better than chance, for scores and losses alike. Lines enclose the
@@ -100,40 +100,32 @@ class GeneralisationDisplay:
         -------
         self
         """
-        ax = axes(self, ax)
+        ax = self._open(ax)
         from matplotlib.collections import QuadMesh
-        from matplotlib.colors import CenteredNorm
+
+        score = np.asarray(self.score, dtype=float)
+        edges = cell_edges(self._checked_times(len(score)))
+        ends = edges[[0, -1]]
+        look = style(QuadMesh, image_kw, cmap="RdBu_r" if self.greater_is_better else "RdBu", rasterized=True)
+        self.image_ = ax.pcolormesh(edges, edges, score, **centred(look, self.chance))
+        (self.diagonal_,) = ax.plot(ends, ends, color=DARK, linewidth=0.8, linestyle=(0, (6, 4)))
+        self._draw_outline(outline(self._significant(level), edges), outline_kw)
+        self._add_colorbar(self.image_, self._score_label())
+        ax.set(aspect="equal", xlim=ends, ylim=ends)
+        self._label_times(ax.xaxis, "test ")
+        self._label_times(ax.yaxis, "training ")
+        return self
+
+    def _draw_outline(self, borders, outline_kw):
         from matplotlib.patches import PathPatch
         from matplotlib.path import Path
         from matplotlib.patheffects import withStroke
 
-        score = np.asarray(self.score, dtype=float)
-        x = check_times(self.times, len(score))
-        edges = cell_edges(x)
-        look = style(QuadMesh, image_kw, cmap="RdBu_r" if self.greater_is_better else "RdBu", rasterized=True)
-        if not {"norm", "vmin", "vmax"} & set(look):
-            look["norm"] = CenteredNorm(self.chance)
-        self.image_ = ax.pcolormesh(edges, edges, score, **look)
-        (self.diagonal_,) = ax.plot(edges[[0, -1]], edges[[0, -1]], color=DARK, linewidth=0.8, linestyle=(0, (6, 4)))
-        borders = outline(np.asarray(self.pvalue_fwe) <= level, edges)
         black = {"fill": False, "edgecolor": "black", "linewidth": 1.3, "capstyle": "projecting", "zorder": 3}
         look = style(PathPatch, outline_kw, **black)
         halo = withStroke(linewidth=look["linewidth"] + 1.7, foreground="white")  # seen on dark colours
         path = Path(borders.reshape(-1, 2), [Path.MOVETO, Path.LINETO] * len(borders))
-        self.outline_ = ax.add_patch(PathPatch(path, **{"path_effects": [halo], **look}))
-
-        label = score_label(self.scoring, self.greater_is_better)
-        self.colorbar_ = ax.figure.colorbar(self.image_, ax=ax, label=label)
-        self.colorbar_.outline.set_visible(False)
-        ax.set(
-            aspect="equal",
-            xlim=edges[[0, -1]],
-            ylim=edges[[0, -1]],
-        )
-        label_times(ax.xaxis, "test ", self.times, self.unit)
-        label_times(ax.yaxis, "training ", self.times, self.unit)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        self.outline_ = self.ax_.add_patch(PathPatch(path, **{"path_effects": [halo], **look}))
 
 
 def outline(mask, edges):

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, axes, style
+from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Display, centred, style
 
 KINDS = {"patterns": ("patterns", "pvalue_fwe"), "weights": ("weights", "weights_pvalue_fwe")}
 MOST_NAMES = 64
 
 
-class PatternDisplay:
+class PatternDisplay(Display):
     """One value a feature, as stems or as a map of sensors; family-wise significant features are marked.
 
     Parameters
@@ -109,12 +109,11 @@ class PatternDisplay:
         -------
         self
         """
-        ax = axes(self, ax)
+        ax = self._open(ax)
         values = np.asarray(self.values, dtype=float)
-        marked = np.asarray(self.pvalue_fwe) <= level
+        marked = self._significant(level)
         draw = self._stems if self.positions is None else self._map
         draw(ax, values, marked, point_kw, {"label": f"family-wise p ≤ {level:g}", **(marked_kw or {})})
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _stems(self, ax, values, marked, point_kw, marked_kw):
@@ -139,22 +138,18 @@ class PatternDisplay:
 
     def _map(self, ax, values, marked, point_kw, marked_kw):
         from matplotlib.collections import PathCollection
-        from matplotlib.colors import CenteredNorm
 
         x, y = check_positions(self.positions, len(values)).T
         size = np.clip(10000 / len(values), 20, 300)
         look = style(PathCollection, point_kw, s=size, cmap="RdBu_r", edgecolor=NULL, linewidth=0.5)
-        if not {"norm", "vmin", "vmax"} & set(look):
-            look["norm"] = CenteredNorm(0)
         self.stems_ = None
-        self.points_ = ax.scatter(x, y, c=values, **look)
+        self.points_ = ax.scatter(x, y, c=values, **centred(look, 0))
         look = style(PathCollection, marked_kw, s=size, facecolor="none", edgecolor="black", linewidth=1.8)
         self.marked_ = ax.scatter(x[marked], y[marked], **look)
         ax.set_aspect("equal")
         ax.set_axis_off()
         ax.margins(0.1)
-        self.colorbar_ = ax.figure.colorbar(self.points_, ax=ax, label=self.label, shrink=0.7)
-        self.colorbar_.outline.set_visible(False)
+        self._add_colorbar(self.points_, self.label, shrink=0.7)
         if marked.any():
             ax.legend(**LEGEND, loc="upper center", bbox_to_anchor=(0.5, 0.02))
 

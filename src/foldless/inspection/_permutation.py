@@ -6,10 +6,10 @@ never 0, and neither is its label.
 
 import numpy as np
 
-from foldless.inspection._canvas import FAINT, LEGEND, NULL, OBSERVED, axes, p_label, score_label, style, unpack
+from foldless.inspection._canvas import FAINT, LEGEND, NULL, OBSERVED, ScoreDisplay, p_label, style, unpack
 
 
-class PermutationDisplay:
+class PermutationDisplay(ScoreDisplay):
     """Histogram of the scores of permuted labels, with a line at the score of the true ones.
 
     Parameters
@@ -101,7 +101,7 @@ class PermutationDisplay:
         -------
         self
         """
-        ax = axes(self, ax)
+        ax = self._open(ax)
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -119,9 +119,8 @@ class PermutationDisplay:
         self.line_ = ax.axvline(self.score, **look)
 
         ax.margins(y=0.3)  # the legend stays above bars and line
-        ax.set(xlabel=score_label(self.scoring, self.greater_is_better), ylabel="permutations")
+        ax.set(xlabel=self._score_label(), ylabel="permutations")
         ax.legend(**LEGEND)
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
 

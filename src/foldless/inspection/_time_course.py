@@ -8,23 +8,10 @@ import warnings
 
 import numpy as np
 
-from foldless.inspection._canvas import (
-    DARK,
-    FAINT,
-    LEGEND,
-    NULL,
-    OBSERVED,
-    axes,
-    cell_edges,
-    check_times,
-    label_times,
-    score_label,
-    style,
-    unpack,
-)
+from foldless.inspection._canvas import DARK, FAINT, LEGEND, NULL, OBSERVED, ScoreDisplay, cell_edges, style, unpack
 
 
-class TimeCourseDisplay:
+class TimeCourseDisplay(ScoreDisplay):
     """Scores over time with the null of each (mean, 5 to 95 %) and the family-wise test.
 
     Parameters
@@ -135,45 +122,52 @@ class TimeCourseDisplay:
         -------
         self
         """
-        ax = axes(self, ax)
-        from matplotlib.collections import PolyCollection
+        ax = self._open(ax)
         from matplotlib.lines import Line2D
 
-        score, null = np.asarray(self.score, dtype=float), np.asarray(self.permutation_scores, dtype=float)
-        x = check_times(self.times, len(score))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # members whose null is nan throughout
-            mean, (low, high) = np.nanmean(null, axis=0), np.nanquantile(null, [0.05, 0.95], axis=0)
-
-        look = style(PolyCollection, band_kw, facecolor=FAINT, linewidth=0, label="null, 5 to 95 %")
-        self.band_ = ax.fill_between(x, low, high, **look)
-        (self.chance_,) = ax.plot(x, mean, color=NULL, linewidth=1)
+        score = np.asarray(self.score, dtype=float)
+        x = self._checked_times(len(score))
+        self._draw_null(x, band_kw)
         threshold = self._threshold(level)
         self.threshold_ = None
         if threshold is not None:
             look = {"color": DARK, "linewidth": 1, "linestyle": (0, (4, 3))}
             self.threshold_ = ax.axhline(threshold, label=f"family-wise p = {level:g}", **look)
         (self.line_,) = ax.plot(x, score, **style(Line2D, line_kw, color=OBSERVED, linewidth=1.8))
+        self._draw_significant(x, level)
 
-        # Runs of significant members, each from border to border, with gaps between.
-        significant = np.asarray(self.pvalue_fwe) <= level
-        runs = cell_edges(x)[np.flatnonzero(np.diff(np.pad(significant, 1).astype(int))).reshape(-1, 2)]
+        ax.margins(x=0, y=0.15)
+        self._label_times(ax.xaxis)
+        ax.set_ylabel(self._score_label())
+        ax.legend(**LEGEND)
+        return self
+
+    def _draw_null(self, x, band_kw):
+        """Mean and 5 to 95 % of the null of each member."""
+        from matplotlib.collections import PolyCollection
+
+        null = np.asarray(self.permutation_scores, dtype=float)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # members whose null is nan throughout
+            mean = np.nanmean(null, axis=0)
+            low, high = np.nanquantile(null, [0.05, 0.95], axis=0)
+        look = style(PolyCollection, band_kw, facecolor=FAINT, linewidth=0, label="null, 5 to 95 %")
+        self.band_ = self.ax_.fill_between(x, low, high, **look)
+        (self.chance_,) = self.ax_.plot(x, mean, color=NULL, linewidth=1)
+
+    def _draw_significant(self, x, level):
+        """Runs of significant members, each from border to border, with gaps between."""
+        changes = np.flatnonzero(np.diff(np.pad(self._significant(level), 1).astype(int)))
+        runs = cell_edges(x)[changes.reshape(-1, 2)]
         runs = np.column_stack([runs, np.full(len(runs), np.nan)]).ravel()
-        (self.significant_,) = ax.plot(
+        (self.significant_,) = self.ax_.plot(
             runs,
             np.zeros(len(runs)),
-            transform=ax.get_xaxis_transform(),
+            transform=self.ax_.get_xaxis_transform(),
             color=self.line_.get_color(),
             linewidth=8,  # the upper half shows
             solid_capstyle="butt",
         )
-
-        ax.margins(x=0, y=0.15)
-        label_times(ax.xaxis, "", self.times, self.unit)
-        ax.set_ylabel(score_label(self.scoring, self.greater_is_better))
-        ax.legend(**LEGEND)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _threshold(self, level):
         """The score that a test must beat for a family-wise p-value of at most ``level``."""

@@ -29,6 +29,7 @@ class Kernel:
     differentiable: ClassVar[tuple] = ()
     takes_rows: ClassVar[bool] = True  # False: X is the Gram matrix itself
     is_linear: ClassVar[bool] = False  # True: features(X) is X itself
+    surely_symmetric: ClassVar[bool] = True  # False: what the user gives may not be
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z)); Z=None: that of X with itself."""

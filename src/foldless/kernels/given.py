@@ -15,6 +15,7 @@ class Custom(Kernel):
     """A user's function k(X, Z) that returns the Gram matrix."""
 
     function: Callable
+    surely_symmetric: ClassVar[bool] = False
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
@@ -46,6 +47,7 @@ class Precomputed(Kernel):
     """X is the Gram matrix itself: rows are samples, columns the training rows."""
 
     takes_rows: ClassVar[bool] = False
+    surely_symmetric: ClassVar[bool] = False
 
     def rows(self, X, index):
         """Rows and columns of the Gram matrix."""
