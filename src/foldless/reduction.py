@@ -12,15 +12,18 @@ once; with a linear kernel the rows themselves are averaged. Cost: n^2/2 kernel 
 kernel), memory r^2 for r instances and the budget.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y, column_or_1d, gen_batches
 from sklearn.utils.multiclass import type_of_target
 
-from foldless.kernels import check_symmetric, resolve
+from foldless.kernels import Kernel, check_symmetric, resolve
 from foldless.linalg.memory import require_memory
+from foldless.linalg.types import MatrixLike, RandomStateLike
 
 __all__ = ["Reduced", "partition", "reduce_instances"]
 
@@ -59,7 +62,7 @@ class Reduced(NamedTuple):
     kernel: Any
     X: Any
 
-    def gram(self, X_new, members=None):
+    def gram(self, X_new: MatrixLike, members: Sequence[ArrayLike] | None = None) -> np.ndarray:
         """Kernel between new rows and the instances, which ``predict`` of an estimator fitted on ``K`` expects.
 
         Parameters
@@ -90,19 +93,19 @@ class Reduced(NamedTuple):
 
 
 def reduce_instances(
-    X,
-    y,
+    X: MatrixLike,
+    y: ArrayLike,
     *,
-    method="average",
-    size=None,
-    kernel="rbf",
-    gamma="scale",
-    degree=3,
-    coef0=1.0,
-    eta=1.0,
-    groups=None,
-    random_state=None,
-):
+    method: Literal["average", "subsample"] = "average",
+    size: float | None = None,
+    kernel: str | Callable | Kernel = "rbf",
+    gamma: float | ArrayLike | Literal["scale"] = "scale",
+    degree: int = 3,
+    coef0: float = 1.0,
+    eta: float = 1.0,
+    groups: ArrayLike | None = None,
+    random_state: RandomStateLike = None,
+) -> Reduced:
     """Gram matrix and labels of fewer instances: averages of rows of one class in feature space, or a subsample.
 
     Cross-validation, tuning and permutations of the instances are exact *for them*: each held-out instance is predicted
@@ -158,32 +161,34 @@ def reduce_instances(
     >>> print(round(machine.score(few.gram(X[1500:]), y[1500:]), 3))
     0.936
     """
-    X, y = check_X_y(X, y, **ARRAYS, multi_output=True)
-    kernel = resolve(kernel, X, gamma=gamma, degree=degree, coef0=coef0, eta=eta)
-    if not kernel.takes_rows and X.shape[0] != X.shape[1]:
-        raise ValueError(f"X has shape {X.shape}; kernel='precomputed' expects the square Gram matrix of all rows.")
-    if groups is not None:
-        groups = column_or_1d(groups)
-        check_consistent_length(X, groups)
+    rows, targets = check_X_y(X, y, **ARRAYS, multi_output=True)
+    resolved = resolve(kernel, rows, gamma=gamma, degree=degree, coef0=coef0, eta=eta)
+    if not resolved.takes_rows and rows.shape[0] != rows.shape[1]:
+        raise ValueError(f"X has shape {rows.shape}; kernel='precomputed' expects the square Gram matrix of all rows.")
+    together = None if groups is None else column_or_1d(groups)
+    if together is not None:
+        check_consistent_length(rows, together)
     if method == "average":
-        members = partition(y, size=5 if size is None else size, groups=groups, random_state=random_state)
+        members = partition(targets, size=5 if size is None else size, groups=together, random_state=random_state)
     elif method == "subsample":
-        members = _subsample(y, 0.2 if size is None else size, random_state)
+        members = _subsample(targets, 0.2 if size is None else size, random_state)
     else:
         raise ValueError(f"method={method!r} is unknown; use 'average' or 'subsample'.")
-    first = np.array([rows[0] for rows in members])
+    first = np.array([each[0] for each in members])
     return Reduced(
-        K=_averaged_gram(kernel, X, members),
-        y=y[first],
+        K=_averaged_gram(resolved, rows, members),
+        y=targets[first],
         members=members,
         sizes=_sizes(members),
-        groups=None if groups is None else groups[first],
-        kernel=kernel,
-        X=X,
+        groups=None if together is None else together[first],
+        kernel=resolved,
+        X=rows,
     )
 
 
-def partition(y, *, size=5, groups=None, random_state=None):
+def partition(
+    y: ArrayLike, *, size: float = 5, groups: ArrayLike | None = None, random_state: RandomStateLike = None
+) -> list[np.ndarray]:
     """Random sets of about ``size`` rows, each of one class and of one group.
 
     A class (in a group) of m rows makes m / size sets, rounded and at least one; their sizes differ by at most one.

@@ -11,10 +11,20 @@ explicit feature space, which shares no step with the optimal-scoring shortcut; 
 they leave unexplained.
 """
 
+from typing import Literal
+
 import numpy as np
 
 
-def fit(K, Y, alpha, *, w=None, Q=None, penalty="rkhs"):
+def fit(
+    K: np.ndarray,
+    Y: np.ndarray,
+    alpha: float,
+    *,
+    w: np.ndarray | None = None,
+    Q: np.ndarray | None = None,
+    penalty: Literal["rkhs", "coef"] = "rkhs",
+) -> tuple[np.ndarray, np.ndarray]:
     """Expansion coefficients beta (n, m) and offsets B (q, m) of one fit: f(x) = k(x)' beta + q(x)' B."""
     n = len(K)
     w = np.ones(n) if w is None else w
@@ -27,7 +37,9 @@ def fit(K, Y, alpha, *, w=None, Q=None, penalty="rkhs"):
     return (A if penalty == "rkhs" else K.T @ A), B
 
 
-def precision(S, alpha, *, w=None, Q=None):
+def precision(
+    S: np.ndarray, alpha: float, *, w: np.ndarray | None = None, Q: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """P and G as blocks of the inverse of the bordered system."""
     n = len(S)
     w = np.ones(n) if w is None else w
@@ -37,7 +49,19 @@ def precision(S, alpha, *, w=None, Q=None):
     return inverse[:n, :n], inverse[n:, :n]
 
 
-def heldout_fits(K, Y, train, test, alpha, *, w=None, Q=None, penalty="rkhs", basis="train", n_confounds=0):
+def heldout_fits(
+    K: np.ndarray,
+    Y: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    alpha: float,
+    *,
+    w: np.ndarray | None = None,
+    Q: np.ndarray | None = None,
+    penalty: Literal["rkhs", "coef"] = "rkhs",
+    basis: Literal["train", "all"] = "train",
+    n_confounds: int = 0,
+) -> np.ndarray:
     """Fits at ``test`` of the model fitted on ``train``: delete, refit, evaluate.
 
     The part of the last ``n_confounds`` columns of Q is left out of them.
@@ -58,7 +82,18 @@ def heldout_fits(K, Y, train, test, alpha, *, w=None, Q=None, penalty="rkhs", ba
     return K[np.ix_(test, train)] @ beta + shown @ B
 
 
-def discriminant(K, codes, train, test, alpha, *, w=None, priors=None, centred=True, Q_c=None):
+def discriminant(
+    K: np.ndarray,
+    codes: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    alpha: float,
+    *,
+    w: np.ndarray | None = None,
+    priors: np.ndarray | None = None,
+    centred: bool = True,
+    Q_c: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Kernel Fisher discriminant of ``train`` at ``test``: scores z, centroids, decisions (n_test, c).
 
     The generalised eigenproblem of between- and within-class scatter in an explicit feature space of K. Confounds Q_c
@@ -99,7 +134,7 @@ def discriminant(K, codes, train, test, alpha, *, w=None, priors=None, centred=T
     return z, centres, decision + (0.0 if priors is None else np.log(priors))
 
 
-def minimum_norm_fits(K, Y, train, test, alpha):
+def minimum_norm_fits(K: np.ndarray, Y: np.ndarray, train: np.ndarray, test: np.ndarray, alpha: float) -> np.ndarray:
     """Fits at ``test`` of the least [b; z] with [1, K + alpha I] [b; z] = Y on ``train``, by singular values."""
     G = np.column_stack([np.ones(len(train)), K[np.ix_(train, train)] + alpha * np.eye(len(train))])
     solution = np.linalg.lstsq(G, Y[train], rcond=None)[0]

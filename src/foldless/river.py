@@ -7,9 +7,12 @@ cannot be matched is an error, for a kernel has no use for half a row.
 
 import math
 from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier, is_regressor
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils.validation import has_fit_parameter
 
 from foldless.estimators import LSSVC, LSSVR
@@ -26,17 +29,23 @@ __all__ = ["RiverClassifier", "RiverRegressor"]
 class _Adapter:
     """Rows matched by name, and kept as long as they do not suffice for a first fit."""
 
-    def _begin(self, estimator, suits):
+    _outputs: Callable  # predictions, a list, of names of features and rows
+    _can_start: Callable  # whether rows, with targets and weights, suffice for a first fit
+    _check_targets: Callable
+    _class_options: Callable  # further arguments of partial_fit
+
+    def _start(self, estimator, suits):
         if not (suits(estimator) and hasattr(estimator, "partial_fit")):
             kind = type(self).__name__.removeprefix("River").lower()
             raise ValueError(
                 f"estimator={estimator!r} is no {kind} with partial_fit; {type(self).__name__} takes those of foldless."
             )
         self.estimator = estimator
-        self.model = self._names = None
-        self._waiting = deque(maxlen=getattr(estimator, "max_samples", None))  # no more than a window would hold
+        self.model: Any = None
+        self._names: list | None = None
+        self._waiting: deque = deque(maxlen=getattr(estimator, "max_samples", None))  # no more than a window would hold
 
-    def learn_one(self, x, y, w=1.0):
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row.
 
         Parameters
@@ -48,7 +57,7 @@ class _Adapter:
         """
         self._learn(list(x), [list(x.values())], [y], w)
 
-    def learn_many(self, X, y, w=1.0):
+    def learn_many(self, X: Any, y: Any, w: ArrayLike = 1.0) -> None:
         """Learn rows at once, which gives the same model as one after the other.
 
         Parameters
@@ -60,7 +69,7 @@ class _Adapter:
         frame = dataframe.into_frame(X)
         self._learn(frame.columns, frame.to_numpy(), list(y), w)
 
-    def predict_one(self, x):
+    def predict_one(self, x: dict[Any, Any]) -> Any:
         """The label or value of a row; None or 0.0, as everywhere in river, before any row was learnt.
 
         Parameters
@@ -69,7 +78,7 @@ class _Adapter:
         """
         return self._outputs(list(x), [list(x.values())])[0]
 
-    def predict_many(self, X):
+    def predict_many(self, X: Any) -> Any:
         """Labels or values of rows.
 
         Parameters
@@ -107,18 +116,18 @@ class _Adapter:
 
     def _learn(self, names, rows, y, w):
         self._check_targets(y)
-        X, w = self._matrix(names, rows), self._weights(w, len(rows))
+        X, w = self._matrix(names, rows), self._checked_weights(w, len(rows))
         rows = [*self._waiting, *zip(X, y, w, strict=True)]
-        if self.model is not None or self._suffice(rows):
+        if self.model is not None or self._can_start(rows):
             X, y, w = map(np.array, zip(*rows, strict=True))
             weights = {"sample_weight": w} if (w != 1).any() else {}
             model = clone(self.estimator) if self.model is None else self.model
-            self.model = model.partial_fit(X, y, **weights, **self._named(y))
+            self.model = model.partial_fit(X, y, **weights, **self._class_options(y))
             rows = []
         self._waiting = deque(rows, self._waiting.maxlen)
         self._names = self._names or list(names)
 
-    def _weights(self, w, n):
+    def _checked_weights(self, w, n):
         w = np.broadcast_to(np.asarray(w, float), n)
         if not np.isfinite(w).all() or (w < 0).any():
             raise ValueError(f"w={_some(set(w.tolist()))} must be finite and >= 0.")
@@ -173,11 +182,11 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     0.9
     """
 
-    def __init__(self, estimator, classes=None):
+    def __init__(self, estimator: BaseEstimator, classes: Sequence | None = None) -> None:
         self.classes = classes
-        self._begin(estimator, is_classifier)
+        self._start(estimator, is_classifier)
 
-    def predict_proba_one(self, x):
+    def predict_proba_one(self, x: dict[Any, Any]) -> dict[Any, float]:
         """Class probabilities of a row by label, for a calibrated estimator; none before any row was learnt.
 
         While a window holds too few rows of a second class to calibrate, the predicted label has probability 1.
@@ -193,7 +202,7 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         classes, P = self._probabilities(list(x), [list(x.values())])
         return dict(zip(classes, P[0].tolist(), strict=True))
 
-    def predict_proba_many(self, X):
+    def predict_proba_many(self, X: Any) -> Any:
         """Class probabilities of rows, for a calibrated estimator.
 
         Parameters
@@ -212,14 +221,14 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     def _check_targets(self, y):
         if any(label is None or label != label for label in y):
             raise ValueError("y holds a missing label (None or NaN); learn only rows whose label is known.")
-        if len({isinstance(label, str) for label in (*y, *_counting(self._waiting))}) > 1:
+        if len({isinstance(label, str) for label in (*y, *_targets_of_weight(self._waiting))}) > 1:
             raise ValueError("labels of different kinds, numbers and strings; use one kind of labels throughout.")
 
-    def _named(self, y):
+    def _class_options(self, y):
         return {} if self.classes is None else {"classes": [*self.classes, *y.tolist()]}
 
-    def _suffice(self, rows):
-        counts = Counter(_counting(rows))
+    def _can_start(self, rows):
+        counts = Counter(_targets_of_weight(rows))
         if getattr(self._inner, "calibration", None) is not None:
             return sum(count > 1 for count in counts.values()) > 1
         return bool(counts) and len(counts.keys() | set(self.classes or ())) > 1
@@ -233,7 +242,7 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     @property
     def _frequencies(self):
         """Shares of the classes among the rows that wait."""
-        counts = Counter(_counting(self._waiting))
+        counts = Counter(_targets_of_weight(self._waiting))
         return {label: count / counts.total() for label, count in counts.items()}
 
     def _probabilities(self, names, rows):
@@ -288,13 +297,13 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     0.63
     """
 
-    def __init__(self, estimator):
-        self._begin(estimator, is_regressor)
+    def __init__(self, estimator: BaseEstimator) -> None:
+        self._start(estimator, is_regressor)
 
-    def _suffice(self, rows):
-        return bool(_counting(rows))
+    def _can_start(self, rows):
+        return bool(_targets_of_weight(rows))
 
-    def _named(self, y):
+    def _class_options(self, y):
         return {}
 
     def _check_targets(self, y):
@@ -309,7 +318,7 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
         yield {"estimator": LSSVR(gamma=0.1)}
 
 
-def _counting(rows):
+def _targets_of_weight(rows):
     """Targets of the rows of positive weight."""
     return [target for _, target, weight in rows if weight > 0]
 

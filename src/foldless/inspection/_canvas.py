@@ -4,12 +4,16 @@ Blue (Okabe & Ito 2008) is observed and greys are the null: told apart in print 
 """
 
 from math import floor, log10
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 OBSERVED, NULL, FAINT, DARK = "#0072B2", "#8C8C8C", "#D9D9D9", "#333333"
-LEGEND = {"frameon": False, "fontsize": "small"}
+LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small"}
+
+Keywords: TypeAlias = dict[str, Any] | None  # of an artist, for matplotlib
 
 HOMES = {
     0: "one test; draw it with PermutationDisplay",
@@ -41,6 +45,11 @@ def unpack(result, display, ndims):
 class Display:
     """Base of the displays: ``plot`` opens the axes and draws into them."""
 
+    pvalue_fwe: Any
+    line_: Any
+    bars_: Any
+    diagonal_: Any
+
     def _open(self, ax):
         """The caller's axes untouched, or new ones without the lines that carry nothing."""
         check_matplotlib_support(f"{type(self).__name__}.plot")
@@ -64,6 +73,11 @@ class Display:
 
 class ScoreDisplay(Display):
     """Base of the displays of scores, one or a family along time."""
+
+    times: ArrayLike | None
+    unit: str | None
+    scoring: str
+    greater_is_better: bool
 
     def _score_label(self):
         """Words for an axis of scores; losses say so."""

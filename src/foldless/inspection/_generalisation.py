@@ -1,8 +1,14 @@
 """Scores of models trained at one time and tested at another, as an image (King & Dehaene 2014)."""
 
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self
 
-from foldless.inspection._canvas import DARK, ScoreDisplay, cell_edges, centred, style, unpack
+import numpy as np
+from numpy.typing import ArrayLike
+
+from foldless.inspection._canvas import DARK, Keywords, ScoreDisplay, cell_edges, centred, style, unpack
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class GeneralisationDisplay(ScoreDisplay):
@@ -47,7 +53,17 @@ class GeneralisationDisplay(ScoreDisplay):
     8
     """
 
-    def __init__(self, *, score, chance, pvalue_fwe, times=None, unit=None, scoring="score", greater_is_better=True):
+    def __init__(
+        self,
+        *,
+        score: ArrayLike,
+        chance: float,
+        pvalue_fwe: ArrayLike,
+        times: ArrayLike | None = None,
+        unit: str | None = None,
+        scoring: str = "score",
+        greater_is_better: bool = True,
+    ) -> None:
         self.score = score
         self.chance = chance
         self.pvalue_fwe = pvalue_fwe
@@ -57,7 +73,17 @@ class GeneralisationDisplay(ScoreDisplay):
         self.greater_is_better = greater_is_better
 
     @classmethod
-    def from_result(cls, result, *, times=None, unit=None, level=0.05, ax=None, image_kw=None, outline_kw=None):
+    def from_result(
+        cls,
+        result: Any,
+        *,
+        times: ArrayLike | None = None,
+        unit: str | None = None,
+        level: float = 0.05,
+        ax: "Axes | None" = None,
+        image_kw: Keywords = None,
+        outline_kw: Keywords = None,
+    ) -> Self:
         """Draw what ``permutation_test_score`` returned for a time-by-time generalisation.
 
         Parameters
@@ -84,7 +110,14 @@ class GeneralisationDisplay(ScoreDisplay):
         )
         return display.plot(ax, level=level, image_kw=image_kw, outline_kw=outline_kw)
 
-    def plot(self, ax=None, *, level=0.05, image_kw=None, outline_kw=None):
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        level: float = 0.05,
+        image_kw: Keywords = None,
+        outline_kw: Keywords = None,
+    ) -> Self:
         """Draw the display.
 
         Parameters
@@ -128,7 +161,7 @@ class GeneralisationDisplay(ScoreDisplay):
         self.outline_ = self.ax_.add_patch(PathPatch(path, **{"path_effects": [halo], **look}))
 
 
-def outline(mask, edges):
+def outline(mask: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Segments ((x, y), (x, y)) between cells in and out of ``mask``; its rows go along y."""
 
     def vertical(mask):

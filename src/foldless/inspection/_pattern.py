@@ -1,8 +1,15 @@
 """Weights of a linear model, or the forward-model patterns they answer to (Haufe et al. 2014), feature by feature."""
 
-import numpy as np
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Display, centred, style
+import numpy as np
+from numpy.typing import ArrayLike
+
+from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Display, Keywords, centred, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 KINDS = {"patterns": ("patterns", "pvalue_fwe"), "weights": ("weights", "weights_pvalue_fwe")}
 MOST_NAMES = 64
@@ -42,7 +49,15 @@ class PatternDisplay(Display):
     [[1.0, -0.8]]
     """
 
-    def __init__(self, *, values, pvalue_fwe, feature_names=None, positions=None, label="pattern"):
+    def __init__(
+        self,
+        *,
+        values: ArrayLike,
+        pvalue_fwe: ArrayLike,
+        feature_names: Sequence[str] | None = None,
+        positions: ArrayLike | None = None,
+        label: str = "pattern",
+    ) -> None:
         self.values = values
         self.pvalue_fwe = pvalue_fwe
         self.feature_names = feature_names
@@ -51,8 +66,17 @@ class PatternDisplay(Display):
 
     @classmethod
     def from_result(
-        cls, result, *, output=None, kind="patterns", positions=None, level=0.05, ax=None, point_kw=None, marked_kw=None
-    ):
+        cls,
+        result: Any,
+        *,
+        output: Any = None,
+        kind: Literal["patterns", "weights"] = "patterns",
+        positions: ArrayLike | None = None,
+        level: float = 0.05,
+        ax: "Axes | None" = None,
+        point_kw: Keywords = None,
+        marked_kw: Keywords = None,
+    ) -> Self:
         """Draw one output of a test of patterns.
 
         Parameters
@@ -93,7 +117,14 @@ class PatternDisplay(Display):
         )
         return display.plot(ax, level=level, point_kw=point_kw, marked_kw=marked_kw)
 
-    def plot(self, ax=None, *, level=0.05, point_kw=None, marked_kw=None):
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        level: float = 0.05,
+        point_kw: Keywords = None,
+        marked_kw: Keywords = None,
+    ) -> Self:
         """Draw the display.
 
         Parameters
@@ -154,7 +185,7 @@ class PatternDisplay(Display):
             ax.legend(**LEGEND, loc="upper center", bbox_to_anchor=(0.5, 0.02))
 
 
-def check_positions(positions, d):
+def check_positions(positions: ArrayLike | None, d: int) -> np.ndarray:
     """One point in the plane for each of ``d`` features."""
     positions = np.asarray(positions, dtype=float)
     if positions.shape != (d, 2):

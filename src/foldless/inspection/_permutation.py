@@ -4,9 +4,15 @@ p = (b + 1) / (m + 1) with b the number of the m permutations that score at leas
 never 0, and neither is its label.
 """
 
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self
 
-from foldless.inspection._canvas import FAINT, LEGEND, NULL, OBSERVED, ScoreDisplay, p_label, style, unpack
+import numpy as np
+from numpy.typing import ArrayLike
+
+from foldless.inspection._canvas import FAINT, LEGEND, NULL, OBSERVED, Keywords, ScoreDisplay, p_label, style, unpack
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class PermutationDisplay(ScoreDisplay):
@@ -42,7 +48,16 @@ class PermutationDisplay(ScoreDisplay):
     'accuracy 0.71, p = 0.001'
     """
 
-    def __init__(self, *, score, permutation_scores, pvalue, pvalue_fwe=None, scoring="score", greater_is_better=True):
+    def __init__(
+        self,
+        *,
+        score: float,
+        permutation_scores: ArrayLike,
+        pvalue: float,
+        pvalue_fwe: float | None = None,
+        scoring: str = "score",
+        greater_is_better: bool = True,
+    ) -> None:
         self.score = score
         self.permutation_scores = permutation_scores
         self.pvalue = pvalue
@@ -51,7 +66,16 @@ class PermutationDisplay(ScoreDisplay):
         self.greater_is_better = greater_is_better
 
     @classmethod
-    def from_result(cls, result, *, member=None, ax=None, bins=None, hist_kw=None, line_kw=None):
+    def from_result(
+        cls,
+        result: Any,
+        *,
+        member: int | tuple[int, int] | None = None,
+        ax: "Axes | None" = None,
+        bins: Any = None,
+        hist_kw: Keywords = None,
+        line_kw: Keywords = None,
+    ) -> Self:
         """Draw what ``permutation_test_score`` returned (scikit-learn's three values will do).
 
         Parameters
@@ -84,7 +108,14 @@ class PermutationDisplay(ScoreDisplay):
         )
         return display.plot(ax, bins=bins, hist_kw=hist_kw, line_kw=line_kw)
 
-    def plot(self, ax=None, *, bins=None, hist_kw=None, line_kw=None):
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        bins: Any = None,
+        hist_kw: Keywords = None,
+        line_kw: Keywords = None,
+    ) -> Self:
         """Draw the display.
 
         Parameters
@@ -124,7 +155,7 @@ class PermutationDisplay(ScoreDisplay):
         return self
 
 
-def whole_steps(scores):
+def whole_steps(scores: np.ndarray) -> np.ndarray:
     """Edges of bins that are a whole number of the least steps between scores wide, scores in their middles."""
     edges = np.histogram_bin_edges(scores, "auto")
     steps = np.diff(np.sort(scores))

@@ -5,10 +5,26 @@ The max statistic (Nichols & Holmes 2002) gives all tests one threshold: with m 
 """
 
 import warnings
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from foldless.inspection._canvas import DARK, FAINT, LEGEND, NULL, OBSERVED, ScoreDisplay, cell_edges, style, unpack
+from foldless.inspection._canvas import (
+    DARK,
+    FAINT,
+    LEGEND,
+    NULL,
+    OBSERVED,
+    Keywords,
+    ScoreDisplay,
+    cell_edges,
+    style,
+    unpack,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class TimeCourseDisplay(ScoreDisplay):
@@ -59,15 +75,15 @@ class TimeCourseDisplay(ScoreDisplay):
     def __init__(
         self,
         *,
-        score,
-        permutation_scores,
-        pvalue_fwe,
-        max_scores,
-        times=None,
-        unit=None,
-        scoring="score",
-        greater_is_better=True,
-    ):
+        score: ArrayLike,
+        permutation_scores: ArrayLike,
+        pvalue_fwe: ArrayLike,
+        max_scores: ArrayLike,
+        times: ArrayLike | None = None,
+        unit: str | None = None,
+        scoring: str = "score",
+        greater_is_better: bool = True,
+    ) -> None:
         self.score = score
         self.permutation_scores = permutation_scores
         self.pvalue_fwe = pvalue_fwe
@@ -78,7 +94,17 @@ class TimeCourseDisplay(ScoreDisplay):
         self.greater_is_better = greater_is_better
 
     @classmethod
-    def from_result(cls, result, *, times=None, unit=None, level=0.05, ax=None, line_kw=None, band_kw=None):
+    def from_result(
+        cls,
+        result: Any,
+        *,
+        times: ArrayLike | None = None,
+        unit: str | None = None,
+        level: float = 0.05,
+        ax: "Axes | None" = None,
+        line_kw: Keywords = None,
+        band_kw: Keywords = None,
+    ) -> Self:
         """Draw what ``permutation_test_score`` returned for a family of tests.
 
         Parameters
@@ -106,7 +132,14 @@ class TimeCourseDisplay(ScoreDisplay):
         )
         return display.plot(ax, level=level, line_kw=line_kw, band_kw=band_kw)
 
-    def plot(self, ax=None, *, level=0.05, line_kw=None, band_kw=None):
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        level: float = 0.05,
+        line_kw: Keywords = None,
+        band_kw: Keywords = None,
+    ) -> Self:
         """Draw the display.
 
         Parameters
@@ -131,8 +164,8 @@ class TimeCourseDisplay(ScoreDisplay):
         threshold = self._threshold(level)
         self.threshold_ = None
         if threshold is not None:
-            look = {"color": DARK, "linewidth": 1, "linestyle": (0, (4, 3))}
-            self.threshold_ = ax.axhline(threshold, label=f"family-wise p = {level:g}", **look)
+            label = f"family-wise p = {level:g}"
+            self.threshold_ = ax.axhline(threshold, label=label, color=DARK, linewidth=1, linestyle=(0, (4, 3)))
         (self.line_,) = ax.plot(x, score, **style(Line2D, line_kw, color=OBSERVED, linewidth=1.8))
         self._draw_significant(x, level)
 
