@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_X_y
 
 from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.estimators.access import task_of
-from foldless.estimators.base import check_square, check_weights
+from foldless.estimators.checks import check_square, check_weights
 from foldless.heldout.problem import Problem
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
 from foldless.readout.codings import OneAgainstAll, Regression

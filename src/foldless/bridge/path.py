@@ -14,7 +14,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Unsuited
-from foldless.estimators.base import check_confounds
+from foldless.estimators.checks import check_confounds
 
 ONE_FIT, ONE_P_PER_FOLD, REFIT = "one fit", "one P per fold", "refit"
 

@@ -59,7 +59,7 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
         fitted.n_features_in_ = task.problem.n
         if hasattr(fitted, "feature_names_in_") and task.problem.n == len(train):
             fitted.feature_names_in_ = fitted.feature_names_in_[train]
-    fitted._remember(_weights_of(task.problem, train, len(y), sample_weight), None)
+    fitted._keep_for_updates(_weights_of(task.problem, train, len(y), sample_weight), None)
     return fitted._accept(task, model, rule)
 
 

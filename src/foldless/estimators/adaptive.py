@@ -1,27 +1,28 @@
 """Adaptive kernel discriminant analysis: KDA/RMSE that learns and forgets rows (Kim, Drake & Park 2006)."""
 
-from numbers import Real
+from collections.abc import Iterable
+from typing import ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import gen_batches
+from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from foldless.estimators.base import CHUNK, check_option
-from foldless.estimators.classifier import join_labels, named_classes
-from foldless.estimators.rows import check_ids, positions
+from foldless.estimators.checks import as_stored, check_gram, check_option, is_number
+from foldless.estimators.expansion import KernelExpansion
+from foldless.estimators.labels import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
+from foldless.estimators.rows import check_ids, fewer_ids, more_ids, positions
 from foldless.estimators.state import all_or_nothing, check_unchanged, warn_of_few_rows
-from foldless.kernels import check_symmetric, resolve
+from foldless.kernels.types import GammaLike, KernelLike
+from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
-from foldless.readout.codings import against_all, chosen_labels
+from foldless.readout.codings import against_all, indicator
 
 REFRESH = 1000  # updates after which the factors are made anew: their backward error is then some 50 eps
 MANY = 24  # rows that leave one by one as slowly as new factors are made, at n from 500 to 2000
 
 
-class AdaptiveKDA(ClassifierMixin, BaseEstimator):
+class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     """Kernel discriminant analysis by regularised minimum squared errors, exact as rows are learned and forgotten.
 
     f(x) = k(x)' z + b with the least ``b^2 + |z|^2`` of all solutions of ``[1, K + alpha I] [b; z] = y``: one problem
@@ -76,17 +77,19 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
     True
     """
 
+    _not_pickled: ClassVar[str] = "_qr"
+
     def __init__(
         self,
-        kernel="rbf",
+        kernel: KernelLike = "rbf",
         *,
-        gamma="scale",
-        degree=3,
-        coef0=1.0,
-        eta=1.0,
-        alpha=1.0,
-        targets="pm1",
-    ):
+        gamma: GammaLike = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        eta: float = 1.0,
+        alpha: float = 1.0,
+        targets: Literal["pm1", "fisher"] = "pm1",
+    ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -97,7 +100,7 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
 
     # -- learning and forgetting -----------------------------------------------------------------------------------
 
-    def fit(self, X, y, *, ids=None):
+    def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Iterable | None = None) -> Self:
         """Fit the model to these rows alone.
 
         Parameters
@@ -114,9 +117,11 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         self : object
         """
         with all_or_nothing(self):
-            return self._start(X, y, ids, None)
+            return self._learn_first(X, y, ids, None)
 
-    def partial_fit(self, X, y, classes=None, *, ids=None):
+    def partial_fit(
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, *, ids: Iterable | None = None
+    ) -> Self:
         """Learn more rows; the model then equals one fitted to all of its rows. The first call may be this one.
 
         Parameters
@@ -134,24 +139,13 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         self : object
         """
         with all_or_nothing(self):
-            if not self.__sklearn_is_fitted__():
-                self._start(X, y, ids, classes)
-                warn_of_few_rows(self, self.kernel_, self.X_fit_.shape[0], stacklevel=2)
-                return self
-            self._check_updates("partial_fit")
-            X, y = self._validated(X, y, reset=False)
-            named = np.unique(join_labels(self._named, named_classes(y, classes)))
-            ids = check_ids(ids, X.shape[0], self.ids_)
-            if sp.issparse(X) != sp.issparse(self.X_fit_):
-                X = sp.csr_matrix(X) if sp.issparse(self.X_fit_) else X.toarray()
-            factors = None
-            if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
-                factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
-            stack = sp.vstack if sp.issparse(X) else np.concatenate
-            ids = None if ids is None else self.ids_ + ids
-            return self._accept(stack([self.X_fit_, X]), join_labels(self._y, y), ids, named, factors)
+            if self.__sklearn_is_fitted__():
+                return self._learn_more(X, y, ids, classes)
+            self._learn_first(X, y, ids, classes)
+            warn_of_few_rows(self, self.kernel_, self.X_fit_.shape[0], stacklevel=2)
+            return self
 
-    def forget(self, indices=None, *, ids=None):
+    def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
         """Forget rows; the model then equals one that never saw them.
 
         A class goes with its last row, unless ``partial_fit(classes=...)`` named it.
@@ -168,51 +162,54 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         self : object
         """
         check_is_fitted(self)
-        self._check_updates("forget")
+        self._check_can_update("forget")
         n = self.X_fit_.shape[0]
         rows = positions(indices, ids, n, self.ids_)
         if len(rows) == 0:
             return self
         if len(rows) == n:
             raise ValueError(f"forget: all {n} rows were named; at least one must stay.")
-        stay = np.delete(np.arange(n), rows)
+        kept = np.delete(np.arange(n), rows)
         factors = self._factors.remove(rows) if len(rows) <= MANY else None
-        kept = None if self.ids_ is None else [self.ids_[i] for i in stay]
         with all_or_nothing(self):
-            return self._accept(self.X_fit_[stay], self._y[stay], kept, self._named, factors)
+            ids_kept = fewer_ids(self.ids_, kept)
+            return self._solve(self.X_fit_[kept], self._y[kept], ids_kept, self._named_classes, factors)
 
-    def _start(self, X, y, ids, classes):
+    def _learn_first(self, X, y, ids, classes):
         """The first rows: parameters are read here and hold until the next ``fit``."""
         check_option("targets", self.targets, ("pm1", "fisher"))
-        if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool) or not 0 <= self.alpha < np.inf:
+        if not (is_number(self.alpha) and self.alpha >= 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number >= 0, for instance 1.0.")
         X, y = self._validated(X, y, reset=True)
-        if self.kernel == "precomputed":
-            if X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    f"Precomputed matrix must be a square matrix: X has shape {X.shape}. kernel='precomputed' expects"
-                    " the Gram matrix of the training rows in fit, and (n_new, n_train) in predict."
-                )
-            check_symmetric(X, "the precomputed kernel")
-        self.kernel_ = resolve(self.kernel, X, gamma=self.gamma, degree=self.degree, coef0=self.coef0, eta=self.eta)
-        self._settings, self._alpha, self._coding = self.get_params(), float(self.alpha), self.targets
-        return self._accept(X.copy(), y.copy(), check_ids(ids, X.shape[0], []), named_classes(y, classes), None)
+        if self._is_precomputed:
+            check_gram(X)
+        self.kernel_ = self._kernel(X)
+        self._settings = self.get_params()
+        self._alpha = float(self.alpha)
+        self._coding = self.targets
+        return self._solve(X.copy(), y.copy(), check_ids(ids, X.shape[0], []), named_classes(y, classes), None)
+
+    def _learn_more(self, X, y, ids, classes):
+        self._check_can_update("partial_fit")
+        X, y = self._validated(X, y, reset=False)
+        named = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
+        ids = more_ids(self.ids_, check_ids(ids, X.shape[0], self.ids_))
+        X = as_stored(X, self.X_fit_)
+        factors = None
+        if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
+            factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
+        return self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
 
     def _validated(self, X, y, reset):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
         check_classification_targets(y)
         return X, y
 
-    def _accept(self, X, y, ids, named, factors):
+    def _solve(self, X, y, ids, named, factors):
         """The state for these rows; ``factors`` is None where they are to be made from the kernel."""
-        classes, codes = np.unique(join_labels(y, named), return_inverse=True)
-        codes = codes[: len(y)]
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class only ({classes[0]!r}); {type(self).__name__} needs at least two classes. Those"
-                " without a row can be named in partial_fit(classes=...)."
-            )
-        indicators = np.eye(len(classes))[codes]
+        classes, codes = coded(y, named)
+        check_two_classes(classes, self, "Those without a row can be named in partial_fit(classes=...).")
+        indicators = indicator(codes, len(classes), np.float64)
         if self._alpha == 0:
             solution = pseudo_solve(self.kernel_.gram(X), indicators)
         else:
@@ -220,12 +217,19 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
                 factors = MinimumNorm(self.kernel_.gram(X), self._alpha)
             solution = factors.solve(indicators)
         solution = _coded(solution, indicators.sum(0), self._coding)
-        self.X_fit_, self._y, self.ids_, self._named = X, y, ids, named
-        self.classes_, self._indicators, self._qr, self._loo_values = classes, indicators, factors, None
-        self.intercept_, self.dual_coef_ = solution[0], solution[1:]
+        self.X_fit_ = X
+        self.ids_ = ids
+        self.classes_ = classes
+        self.intercept_ = solution[0]
+        self.dual_coef_ = solution[1:]
+        self._y = y
+        self._named_classes = named
+        self._indicators = indicators
+        self._qr = factors
+        self._loo_values = None
         return self
 
-    def _check_updates(self, method):
+    def _check_can_update(self, method):
         if not self.kernel_.takes_rows:
             raise ValueError(
                 f"{method}: kernel='precomputed' has no rows to compare with new ones; give the kernel as a callable."
@@ -241,9 +245,9 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
             self._qr = MinimumNorm(self.kernel_.gram(self.X_fit_), self._alpha)
         return self._qr
 
-    # -- prediction ------------------------------------------------------------------------------------------------
+    # -- prediction and leave-one-out ------------------------------------------------------------------------------
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class.
 
         Parameters
@@ -255,31 +259,10 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        batches = gen_batches(X.shape[0], max(1, CHUNK // len(self.dual_coef_)))
-        return _flat(np.concatenate([self._gram(X[rows]) @ self.dual_coef_ for rows in batches]) + self.intercept_)
+        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return _flat(self._expand(rows, self.dual_coef_) + self.intercept_)
 
-    def _gram(self, X):
-        """Kernel between validated new rows and the training rows."""
-        return self.kernel_.against(X, self.X_fit_, slice(None))
-
-    def predict(self, X):
-        """Labels by the sign (two classes) or the largest column of the decision function.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        decision = self.decision_function(X)
-        return chosen_labels(decision, self.classes_)
-
-    # -- leave-one-out ---------------------------------------------------------------------------------------------
-
-    def loo_decision_function(self, method="closed"):
+    def loo_decision_function(self, method: Literal["closed", "downdate"] = "closed") -> np.ndarray:
         """Decision value of every training row by the model fitted without it: exact, no refits.
 
         A row that is alone in its class leaves the class without rows, not without its name.
@@ -312,26 +295,8 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         """Decisions from fits of the indicators, coded with the class sizes of each training part."""
         return _flat(_coded(fits, self._indicators.sum(0) - self._indicators, self._coding))
 
-    def loo_predict(self):
-        """Label of every training row by the model fitted without it.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        decision = self.loo_decision_function()
-        return chosen_labels(decision, self.classes_)
-
     @property
-    def loo_score_(self):
-        """Leave-one-out accuracy on the training data."""
-        predictions = self.loo_predict()
-        return float(np.mean(predictions == self._y))
-
-    # -- scikit-learn ----------------------------------------------------------------------------------------------
-
-    @property
-    def residual_(self):
+    def residual_(self) -> float:
         """Backward error of the coefficients x = [b; z] in G x = Y, for a G = [1, K + alpha I] made anew.
 
         |G x - Y| / (|G| |x| + |Y|) in Frobenius norms: some eps after ``fit``, and no more than some hundred eps after
@@ -346,27 +311,10 @@ class AdaptiveKDA(ClassifierMixin, BaseEstimator):
         return float(norm(K @ self.dual_coef_ + self.intercept_ - Y) / scale)
 
     @property
-    def coef_(self):
+    def coef_(self) -> np.ndarray:
         """Weights of the features; only with ``kernel="linear"``."""
-        check_is_fitted(self)
-        if not self.kernel_.is_linear:
-            raise AttributeError(f"coef_ exists for kernel='linear' only, not for kernel={self.kernel!r}.")
+        self._check_linear("coef_")
         return (self.X_fit_.T @ self.dual_coef_).T
-
-    def __getstate__(self):
-        state = super().__getstate__().copy()
-        if "_qr" in state:
-            state["_qr"] = None
-        return state
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "dual_coef_")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
 
 def _coded(fits, counts, coding):

@@ -1,15 +1,22 @@
-"""What the two classifiers share: labels, class weights, decisions, probabilities."""
+"""What the two classifiers share: class weights, decisions, probabilities."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
-from foldless.estimators.base import check_option, numbers
-from foldless.estimators.online import OnlineMachine
+from foldless.estimators.checks import check_option, numbers
+from foldless.estimators.labels import (
+    LabelledDecisions,
+    check_two_classes,
+    checked_labels,
+    coded,
+    join_labels,
+    named_classes,
+)
+from foldless.linalg.types import MatrixLike
 from foldless.readout.calibration import CALIBRATIONS
 from foldless.readout.codings import chosen_labels
 from foldless.readout.task import Task
@@ -23,64 +30,71 @@ def _has_calibration(estimator):
     return True
 
 
-class KernelClassifier(ClassifierMixin, OnlineMachine):
-    """Base of the classifiers: labels, class weights, probabilities."""
+class KernelClassifier(LabelledDecisions):
+    """Mixin of the classifiers among the ``OnlineMachine``: labels, class weights, probabilities."""
+
+    class_weight: Any
+    calibration: Any
+    _rule: Any
 
     def _make_task(self, X, y, weights, classes=None):
-        y = _checked_labels(y)
+        y = checked_labels(y)
         self._named_classes = named_classes(y, classes)
-        return self._coded_task(*self._coded(y), weights, X.dtype, lambda total: self._problem(X, total, weights))
+        self.classes_, codes = coded(y, self._named_classes)
+        return self._task_of_codes(codes, weights, X.dtype, lambda total: self._problem(X, total, weights))
 
-    def _more_task(self, task, y, base, classes, problem):
-        y = y if y.ndim == 1 and y.dtype.kind in "iubUS" else _checked_labels(y)  # whole numbers and strings are fine
+    def _task_with_more(self, task, y, weights, classes, problem):
+        y = y if y.ndim == 1 and y.dtype.kind in "iubUS" else checked_labels(y)  # whole numbers and strings are fine
         if classes is not None:
             self._named_classes = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
-        elif y.dtype.kind == self.classes_.dtype.kind:
-            places = np.searchsorted(self.classes_, y)
-            if np.array_equal(self.classes_[np.minimum(places, len(self.classes_) - 1)], y):  # no new ones
-                codes = np.concatenate([task.codes, places])
-                return self._coded_task(self.classes_, codes, base, problem.dtype, problem.weighted_by)
-        labels = join_labels(self.classes_[task.codes], y)
-        return self._coded_task(*self._coded(labels), base, problem.dtype, problem.weighted_by)
+        new = self._known_codes(y) if classes is None else None
+        if new is not None:
+            codes = np.concatenate([task.codes, new])
+        else:
+            self.classes_, codes = coded(join_labels(self.classes_[task.codes], y), self._named_classes)
+        return self._task_of_codes(codes, weights, problem.dtype, problem.weighted_by)
 
-    def _fewer_task(self, task, kept, base, problem):
-        classes, codes = self.classes_, task.codes[kept]
-        if not np.bincount(codes, minlength=len(classes)).all():
-            labels = classes[codes]
+    def _known_codes(self, y):
+        """Places of the labels among the classes; None where one of them may be new."""
+        if y.dtype.kind != self.classes_.dtype.kind:
+            return None
+        places = np.searchsorted(self.classes_, y)
+        found = self.classes_[np.minimum(places, len(self.classes_) - 1)]
+        return places if np.array_equal(found, y) else None
+
+    def _task_with_fewer(self, task, kept, weights, problem):
+        codes = task.codes[kept]
+        if not np.bincount(codes, minlength=len(self.classes_)).all():
+            labels = self.classes_[codes]
             labels = np.array(labels.tolist()) if labels.dtype.kind == "U" else labels  # as long as they need to be
-            classes, codes = self._coded(labels)
-        return self._coded_task(classes, codes, base, problem.dtype, problem.weighted_by)
+            self.classes_, codes = coded(labels, self._named_classes)
+        return self._task_of_codes(codes, weights, problem.dtype, problem.weighted_by)
 
-    def _coded(self, y):
-        """All classes, those without rows included, and the place of each label among them."""
-        classes = np.unique(join_labels(y, self._named_classes))
-        return classes, np.searchsorted(classes, y)
-
-    def _coded_task(self, classes, codes, weights, dtype, problem):
-        """The task of labels ``classes[codes]``; ``problem`` makes the Problem of the weights of all rows."""
-        self.classes_ = classes
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class only ({classes[0]!r}); {type(self).__name__} needs at least two classes."
-                " In a stream, name them all in partial_fit(classes=...)."
-            )
+    def _task_of_codes(self, codes, weights, dtype, problem_of):
+        """The task of labels ``classes_[codes]``; ``problem_of`` makes the Problem of the weights of all rows."""
+        n_classes = len(self.classes_)
+        check_two_classes(self.classes_, self, "In a stream, name them all in partial_fit(classes=...).")
         if weights is not None and not len(self._named_classes) and np.unique(codes[weights > 0]).size < 2:
             raise ValueError("sample_weight leaves one class only; at least two classes need rows of positive weight.")
         factors = None
+        total = weights
         if self.class_weight is not None:
             base = np.ones(len(codes), dtype) if weights is None else weights
-            factors = self._class_factors(np.bincount(codes, weights=base, minlength=len(classes)))
-        readout = self._readout(len(classes), factors)
-        return Task(
-            problem(weights if factors is None else base * factors[codes].astype(dtype)),
-            readout.targets(codes, dtype),
-            readout,
-            codes,
-            len(classes),
-            self.calibration,
-        )
+            factors = self._class_factors(np.bincount(codes, weights=base, minlength=n_classes))
+            total = base * factors[codes].astype(dtype)
+        readout = self._readout(n_classes, factors)
+        Y = readout.targets(codes, dtype)
+        return Task(problem_of(total), Y, readout, codes, n_classes, self.calibration)
 
-    def partial_fit(self, X, y, classes=None, sample_weight=None, confounds=None, ids=None):
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        confounds: ArrayLike | None = None,
+        ids: Iterable | None = None,
+    ) -> Self:
         """Learn more rows exactly: the model becomes the one fitted on all of them.
 
         Parameters
@@ -127,7 +141,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
             raise ValueError(f"class_weight={self.class_weight!r} must hold finite numbers > 0.")
         return factors
 
-    def decision_function(self, X, confounds=None):
+    def decision_function(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class.
 
         Parameters
@@ -143,7 +157,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         fits = self._fits(X, confounds)
         return self._rule.decision(fits)
 
-    def predict(self, X, confounds=None):
+    def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
         """Labels by the sign (two classes) or the largest column of the decision function.
 
         Parameters
@@ -159,7 +173,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         return chosen_labels(self.decision_function(X, confounds), self.classes_)
 
     @available_if(_has_calibration)
-    def predict_proba(self, X, confounds=None):
+    def predict_proba(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
         """Class probabilities, calibrated on the exact leave-one-out scores of the training data.
 
         Parameters
@@ -184,7 +198,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         return self._rule
 
     @available_if(_has_calibration)
-    def predict_log_proba(self, X, confounds=None):
+    def predict_log_proba(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
         """Logarithms of ``predict_proba``.
 
         Parameters
@@ -200,7 +214,7 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, confounds))
 
-    def loo_decision_function(self):
+    def loo_decision_function(self) -> np.ndarray:
         """Decision value of every training row by the model fitted without it: exact, no refits.
 
         Returns
@@ -210,53 +224,16 @@ class KernelClassifier(ClassifierMixin, OnlineMachine):
         return self._loo_decisions()
 
     @available_if(_has_calibration)
-    def loo_predict_proba(self):
+    def loo_predict_proba(self) -> np.ndarray:
         """Class probabilities of every training row by the model fitted, and calibrated, without it.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        holdout = self._loo()
-        return self._fitted_task.loo_outputs(holdout, self._calibrated_rule(), "proba")
-
-    def loo_predict(self):
-        """Label of every training row by the model fitted without it.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return chosen_labels(self._loo_decisions(), self.classes_)
+        parts = self._loo()
+        return self._fitted_task.loo_outputs(parts, self._calibrated_rule(), "proba")
 
     @property
-    def loo_score_(self):
-        """Leave-one-out accuracy on the training data, every row counted once whatever its weight."""
-        predictions = self.loo_predict()
-        return float(np.mean(predictions == self.classes_[self._fitted_task.codes]))
-
-
-def _checked_labels(y):
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
-    return y
-
-
-def named_classes(y, classes):
-    """Labels that ``partial_fit(classes=...)`` names; they must be all that y holds, or none."""
-    if classes is None:
-        return y[:0]
-    classes = column_or_1d(classes)
-    missing = np.setdiff1d(join_labels(y, classes)[: len(y)], classes).tolist()
-    if missing:
-        raise ValueError(f"classes={list(classes)!r} lacks {missing[0]!r}, which y holds; name all labels or none.")
-    return classes
-
-
-def join_labels(old, new):
-    """Labels in one array; numbers and strings do not mix, since NumPy would turn the numbers into strings."""
-    if not len(old) or not len(new):
-        return new if len(new) else old
-    if (old.dtype.kind in "OUST") != (new.dtype.kind in "OUST"):
-        raise ValueError(f"labels of different kinds: {old[0]!r} and {new[0]!r}; use one kind of labels throughout.")
-    return np.concatenate([old, new])
+    def _y(self):
+        return self.classes_[self._fitted_task.codes]

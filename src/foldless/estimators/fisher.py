@@ -1,17 +1,21 @@
 """Kernel Fisher discriminant analysis (Cawley & Talbot 2003; Treder 2019)."""
 
 from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from foldless.estimators.base import check_option, numbers
+from foldless.estimators.checks import check_option, numbers
 from foldless.estimators.classifier import KernelClassifier
+from foldless.estimators.online import OnlineMachine
+from foldless.kernels.types import GammaLike, KernelLike
+from foldless.linalg.types import MatrixLike
 from foldless.readout.discriminant import THRESHOLDS, Discriminant
 
 
-class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
+class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier, OnlineMachine):
     """Kernel Fisher discriminant for two or more classes, with exact leave-one-out.
 
     Regularised least squares on the indicators of the classes, read out by optimal scoring: the discriminant axes of
@@ -87,22 +91,22 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def __init__(
         self,
-        kernel="rbf",
+        kernel: KernelLike = "rbf",
         *,
-        gamma="scale",
-        degree=3,
-        coef0=1.0,
-        eta=1.0,
-        alpha=1.0,
-        penalty="rkhs",
-        basis="train",
-        fit_intercept=True,
-        threshold="pm1",
-        priors=None,
-        n_components=None,
-        class_weight=None,
-        calibration=None,
-    ):
+        gamma: GammaLike = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        eta: float = 1.0,
+        alpha: float = 1.0,
+        penalty: Literal["rkhs", "coef"] = "rkhs",
+        basis: Literal["train", "all"] = "train",
+        fit_intercept: bool = True,
+        threshold: Literal["fisher", "pm1", "centroid", "loo"] = "pm1",
+        priors: ArrayLike | None = None,
+        n_components: int | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        calibration: Literal["sigmoid", "isotonic"] | None = None,
+    ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -123,7 +127,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_option("threshold", self.threshold, THRESHOLDS)
 
     def _class_factors(self, mass):
-        """TestData ones are scaled to mean 1: alpha is added to a scatter of that size, and should keep its meaning."""
+        """Factors in a dict are scaled to mean 1: alpha is added to a scatter of that size, and keeps its meaning."""
         factors = super()._class_factors(mass)
         return factors / factors.mean() if isinstance(self.class_weight, Mapping) else factors
 
@@ -168,7 +172,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.dual_coef_ = self._dual @ scalings
         self._n_features_out = scalings.shape[1]
 
-    def transform(self, X, confounds=None):
+    def transform(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
         """Project X onto the discriminant axes.
 
         Parameters
@@ -184,11 +188,9 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self._fits(X, confounds) @ self._scalings
 
     @property
-    def intercept_(self):
+    def intercept_(self) -> np.ndarray:
         """Constant of the linear decision function; only with ``kernel="linear"``."""
-        check_is_fitted(self)
-        if self._weights is None:
-            raise AttributeError(f"intercept_ exists for kernel='linear' only, not for kernel={self.kernel!r}.")
+        self._check_linear("intercept_")
         return self._linear(self._weights, self._offset)[1]
 
     def _linear(self, weights, offset):

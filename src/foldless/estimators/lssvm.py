@@ -1,19 +1,25 @@
 """Least-squares support vector machines: weighted, with or without intercept (Cawley 2006, eq. 1-4)."""
 
-from numbers import Real
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from foldless.estimators.checks import FLOATS, is_number
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.online import OnlineMachine
+from foldless.kernels.types import GammaLike, KernelLike
+from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import OneAgainstAll, Regression
 from foldless.readout.task import Task
 
 
-class LSSVC(KernelClassifier):
+class LSSVC(KernelClassifier, OnlineMachine):
     """Least-squares support vector classifier, one against all, with exact leave-one-out.
 
     Minimises ``sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2`` over f(x) = k(x)' beta + b for targets y = +-1: one problem
@@ -73,19 +79,19 @@ class LSSVC(KernelClassifier):
 
     def __init__(
         self,
-        kernel="rbf",
+        kernel: KernelLike = "rbf",
         *,
-        gamma="scale",
-        degree=3,
-        coef0=1.0,
-        eta=1.0,
-        alpha=1.0,
-        penalty="rkhs",
-        basis="train",
-        fit_intercept=True,
-        class_weight=None,
-        calibration=None,
-    ):
+        gamma: GammaLike = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        eta: float = 1.0,
+        alpha: float = 1.0,
+        penalty: Literal["rkhs", "coef"] = "rkhs",
+        basis: Literal["train", "all"] = "train",
+        fit_intercept: bool = True,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        calibration: Literal["sigmoid", "isotonic"] | None = None,
+    ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -165,17 +171,17 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
 
     def __init__(
         self,
-        kernel="rbf",
+        kernel: KernelLike = "rbf",
         *,
-        gamma="scale",
-        degree=3,
-        coef0=1.0,
-        eta=1.0,
-        alpha=1.0,
-        penalty="rkhs",
-        basis="train",
-        fit_intercept=True,
-    ):
+        gamma: GammaLike = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        eta: float = 1.0,
+        alpha: float = 1.0,
+        penalty: Literal["rkhs", "coef"] = "rkhs",
+        basis: Literal["train", "all"] = "train",
+        fit_intercept: bool = True,
+    ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -191,17 +197,24 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         self._flat = y.ndim == 1
         return Task(self._problem(X, weights, weights), y.reshape(len(y), -1), Regression())
 
-    def _more_task(self, task, y, base, classes, problem):
+    def _task_with_more(self, task, y, weights, classes, problem):
         y = _values(y, problem.dtype)
         if y.reshape(len(y), -1).shape[1] != task.Y.shape[1]:
             raise ValueError(f"y has shape {y.shape}; the model was fitted with {task.Y.shape[1]} outputs.")
         Y = np.concatenate([task.Y, y.reshape(len(y), -1)])
-        return Task(problem.weighted_by(base), Y, task.readout)
+        return Task(problem.weighted_by(weights), Y, task.readout)
 
-    def _fewer_task(self, task, kept, base, problem):
-        return Task(problem.weighted_by(base), task.Y[kept], task.readout)
+    def _task_with_fewer(self, task, kept, weights, problem):
+        return Task(problem.weighted_by(weights), task.Y[kept], task.readout)
 
-    def partial_fit(self, X, y, sample_weight=None, confounds=None, ids=None):
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        confounds: ArrayLike | None = None,
+        ids: Iterable | None = None,
+    ) -> Self:
         """Learn more rows exactly: the model becomes the one fitted on all of them.
 
         Parameters
@@ -231,7 +244,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     def _linear(self, weights, offset):
         return (weights[:, 0] if self._flat else weights.T), offset
 
-    def predict(self, X, confounds=None):
+    def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
         """Predicted values.
 
         Parameters
@@ -247,7 +260,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         fits = self._fits(X, confounds)
         return fits[:, 0] if self._flat else fits
 
-    def loo_predict(self):
+    def loo_predict(self) -> np.ndarray:
         """Prediction for every training row by the model fitted without it: exact, no refits.
 
         Returns
@@ -258,12 +271,12 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         return fits[:, 0] if self._flat else fits
 
     @property
-    def loo_score_(self):
+    def loo_score_(self) -> float:
         """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
         predictions = self.loo_predict()
         return r2_score(self._fitted_task.Y, predictions.reshape(self._fitted_task.Y.shape))
 
-    def predict_interval(self, X, coverage=0.9, confounds=None):
+    def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: ArrayLike | None = None) -> np.ndarray:
         """Jackknife+ prediction intervals (Barber et al. 2021), from the fitted model alone.
 
         The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models,
@@ -284,25 +297,29 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
             Lower and upper ends.
         """
         check_is_fitted(self)
-        if not isinstance(coverage, Real) or not 0 < coverage < 1:
+        if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        C = self._new_confounds(confounds, X)  # zeros leave their part out of every model
+        X_new = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        C = self._new_confounds(confounds, X_new)  # zeros leave their part out of every model
+        ends = self._interval_ends(X_new, C, coverage)
+        return ends[:, 0] if self._flat else ends
+
+    def _interval_ends(self, X, C, coverage):
+        """Lower and upper ends (n, m, 2) at validated rows X with confounds C."""
         whole = self._loo().whole
         residual = np.abs(whole.loo().E[:, 0] / whole.root)
         n = len(residual)
         rank = int(np.ceil(coverage * (n + 1) - 1e-9))
         ends = np.full((X.shape[0], residual.shape[1], 2), np.inf)
         ends[..., 0] = -np.inf
+        if rank > n:  # too few rows for this coverage
+            return ends
         Q = np.hstack([np.ones((X.shape[0], whole.problem.intercept), X.dtype), C])
-        step = max(1, 2**22 // n)
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
+        for rows in gen_batches(X.shape[0], max(1, 2**22 // n)):
             F = whole.loo_at(X[rows], Q[rows])
-            if rank <= n:
-                ends[rows, :, 0] = np.sort(F - residual, axis=1)[:, n - rank]
-                ends[rows, :, 1] = np.sort(F + residual, axis=1)[:, rank - 1]
-        return ends[:, 0] if self._flat else ends
+            ends[rows, :, 0] = np.sort(F - residual, axis=1)[:, n - rank]
+            ends[rows, :, 1] = np.sort(F + residual, axis=1)[:, rank - 1]
+        return ends
 
 
 def _values(y, dtype):

@@ -1,12 +1,16 @@
 """Several classes as binary problems that differ in more than their labels (Bo, Wang & Jiao 2006, section 4)."""
 
+from typing import Any, Self
+
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.readout.codings import chosen_labels
+from foldless.estimators.labels import LabelledDecisions
+from foldless.linalg.types import MatrixLike
 
 
 def _all_have(method):
@@ -18,7 +22,7 @@ def _all_have(method):
     return check
 
 
-class OneAgainstAllClassifier(ClassifierMixin, BaseEstimator):
+class OneAgainstAllClassifier(LabelledDecisions, BaseEstimator):
     """One binary classifier for each class, each with hyper-parameters of its own; the largest decision wins.
 
     scikit-learn's ``OneVsRestClassifier`` fits copies of one estimator; here every class may have another penalty or
@@ -46,10 +50,10 @@ class OneAgainstAllClassifier(ClassifierMixin, BaseEstimator):
     0.98
     """
 
-    def __init__(self, estimators):
+    def __init__(self, estimators: list[tuple[Any, BaseEstimator]]) -> None:
         self.estimators = estimators
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit every class against the others.
 
         Parameters
@@ -62,31 +66,27 @@ class OneAgainstAllClassifier(ClassifierMixin, BaseEstimator):
         -------
         self : object
         """
-        y = np.asarray(y)
-        classes = np.unique(y)
+        labels = np.asarray(y)
+        classes = np.unique(labels)
         named = [label for label, _ in self.estimators]
         if named != classes.tolist():
             raise ValueError(f"estimators names the classes {named}; y holds {classes.tolist()}.")
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.estimators_ = [clone(each).fit(X, y == label, **options) for label, each in self.estimators]
-        self.classes_, self._codes = classes, np.searchsorted(classes, y)
+        self.estimators_ = [clone(each).fit(X, labels == label, **options) for label, each in self.estimators]
+        self.classes_ = classes
+        self._y = labels.copy()
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimators_[0], name):
                 setattr(self, name, getattr(self.estimators_[0], name))
         return self
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Decision of every binary classifier, (n_samples, n_classes)."""
         check_is_fitted(self)
         return np.column_stack([each.decision_function(X) for each in self.estimators_])
 
-    def predict(self, X):
-        """Label of the largest decision."""
-        decision = self.decision_function(X)
-        return chosen_labels(decision, self.classes_)
-
     @available_if(_all_have("predict_proba"))
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """Probabilities of the binary problems, divided by their sum."""
         check_is_fitted(self)
         raw = np.column_stack([each.predict_proba(X)[:, 1] for each in self.estimators_])
@@ -94,22 +94,15 @@ class OneAgainstAllClassifier(ClassifierMixin, BaseEstimator):
         return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / len(self.classes_))
 
     @available_if(_all_have("loo_decision_function"))
-    def loo_decision_function(self):
+    def loo_decision_function(self) -> np.ndarray:
         """Decisions of every training row by the classifiers fitted without it, (n_samples, n_classes)."""
         check_is_fitted(self)
         return np.column_stack([each.loo_decision_function() for each in self.estimators_])
 
     @available_if(_all_have("loo_decision_function"))
-    def loo_predict(self):
+    def loo_predict(self) -> np.ndarray:
         """Label of every training row by the classifiers fitted without it."""
-        decision = self.loo_decision_function()
-        return chosen_labels(decision, self.classes_)
-
-    @property
-    def loo_score_(self):
-        """Leave-one-out accuracy on the training data."""
-        predictions = self.loo_predict()
-        return float(np.mean(predictions == self.classes_[self._codes]))
+        return super().loo_predict()
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

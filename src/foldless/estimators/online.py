@@ -5,18 +5,20 @@ parameters resolved by the first ``fit``. Everything is checked and computed bef
 leaves the model as it was.
 """
 
+from collections.abc import Iterable
 from copy import copy
+from typing import Self
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils import check_array
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from foldless.estimators.base import KernelMachine, is_plain
-from foldless.estimators.rows import check_ids, positions
+from foldless.estimators.base import KernelMachine
+from foldless.estimators.checks import as_stored, check_more_gram, check_more_weights, check_targets, is_plain_target
+from foldless.estimators.rows import check_ids, fewer_ids, more_ids, positions
 from foldless.estimators.state import all_or_nothing, check_unchanged, warn_of_few_rows
-from foldless.kernels import check_symmetric
 from foldless.online import certificate, influence, updates
+from foldless.online.certificate import Certificate
 
 
 class OnlineMachine(KernelMachine):
@@ -24,12 +26,12 @@ class OnlineMachine(KernelMachine):
 
     # -- what subclasses know: y -----------------------------------------------------------------------------------
 
-    def _more_task(self, task, y, base, classes, problem):
-        """The task of ``problem``, whose last rows have targets y; ``base`` are the caller's weights of all rows."""
+    def _task_with_more(self, task, y, weights, classes, problem):
+        """The task of ``problem``, whose last rows have targets y; ``weights`` are the caller's, of all rows."""
         raise NotImplementedError
 
-    def _fewer_task(self, task, kept, base, problem):
-        """The task of ``problem``, the rows ``kept`` of the present one."""
+    def _task_with_fewer(self, task, kept, weights, problem):
+        """The task of ``problem``, the rows ``kept`` of the present one; ``weights`` are the caller's."""
         raise NotImplementedError
 
     # -- learning --------------------------------------------------------------------------------------------------
@@ -38,60 +40,41 @@ class OnlineMachine(KernelMachine):
         """``partial_fit`` of every estimator; the first one is a fit."""
         with all_or_nothing(self):
             if not self.__sklearn_is_fitted__():
-                return self._begin(X, y, classes, sample_weight, confounds, ids)
-            self._check_frozen()
-            task = self._fitted_task
-            X, y = self._new_rows(X, y)
-            n, t = task.problem.n, X.shape[0]
-            base = self._joined_weights(sample_weight, X)
-            Q = np.hstack([np.ones((t, task.problem.intercept), X.dtype), self._confounds_to_learn(confounds, X)])
-            ids = check_ids(ids, t, self.ids_)
-            extended = task.problem.extended(X, Q)
-            new = self._more_task(task, y, base, classes, extended)
-            whole = self._current()
-            if whole is None or not np.array_equal(new.problem.root_w[:n], task.problem.root_w):
-                whole = updates.anew(new.problem, new.Y)  # no P at hand, or a new class changed the weights of all
-            else:
-                whole = updates.learn(whole, new.problem, new.Y)
-            self._take_over(new, whole, base)
-            if ids is not None:
-                self.ids_ = [*self.ids_, *ids]
-            return self
+                return self._learn_first(X, y, classes, sample_weight, confounds, ids)
+            self._check_can_update()
+            problem = self._fitted_task.problem
+            X, y = self._checked_new_rows(X, y)
+            weights = self._joined_weights(sample_weight, X)
+            Q = np.hstack([np.ones((X.shape[0], problem.intercept), X.dtype), self._confounds_to_learn(confounds, X)])
+            ids = more_ids(self.ids_, check_ids(ids, X.shape[0], self.ids_))
+            new = self._task_with_more(self._fitted_task, y, weights, classes, problem.extended(X, Q))
+            whole = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
+            whole = updates.anew(new.problem, new.Y) if whole is None else updates.learn(whole, new.problem, new.Y)
+            return self._store_update(new, whole, weights, ids)
 
-    def _begin(self, X, y, classes, sample_weight, confounds, ids):
+    def _learn_first(self, X, y, classes, sample_weight, confounds, ids):
         self._refuse_balanced()
-        X, y, weights = self._validated(X, y, sample_weight, least=1)
-        X, y, weights = self._owned(X, y, weights)
+        X, y, weights = self._copied(*self._validated(X, y, sample_weight, least=1))
         task = self._make_task(X, y, weights, classes)
         warn_of_few_rows(self, task.problem.kernel, task.problem.n, stacklevel=4)
         return self._fit_task(task, weights, confounds, ids)
 
-    def _new_rows(self, X, y):
+    def _checked_new_rows(self, X, y):
         """New rows validated against those the model has."""
         problem = self._fitted_task.problem
-        if problem.kernel.takes_rows:
-            if is_plain(self, X) and _is_plain_target(y, len(X)):
-                return _as_stored(X, problem.X), y
-            X, y = validate_data(
-                self, X, y, reset=False, accept_sparse="csr", dtype=problem.dtype, multi_output=True, y_numeric=False
-            )
-            return _as_stored(X, problem.X), y
-        X = check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X")
-        t = X.shape[0]
-        if X.shape[1] != problem.n + t:
-            raise ValueError(
-                f"X has shape {X.shape}; with kernel='precomputed', {t} new rows need their kernel with the"
-                f" {problem.n} rows of the model and with each other: shape ({t}, {problem.n + t})."
-            )
-        X = _as_stored(X, problem.X)
-        check_symmetric(X[:, problem.n :], "the precomputed kernel of the new rows")
-        self._count_features(problem.n + t)
-        return X, _as_targets(y, t)
+        if not problem.kernel.takes_rows:
+            X = check_more_gram(X, problem)
+            self._set_columns(X.shape[1])
+            return X, check_targets(y, X.shape[0])
+        if not (self._is_plain(X) and is_plain_target(y, len(X))):
+            options = {"accept_sparse": "csr", "multi_output": True, "y_numeric": False}
+            X, y = validate_data(self, X, y, reset=False, dtype=problem.dtype, **options)
+        return as_stored(X, problem.X), y
 
-    def _count_features(self, n, kept=None):
-        """Columns of a precomputed kernel are rows of the model."""
+    def _set_columns(self, n, kept=None):
+        """The number of columns of a precomputed kernel, and of their names those of the rows ``kept``."""
         self.n_features_in_ = n
-        names = vars(self).pop("feature_names_in_", None)
+        names = self.__dict__.pop("feature_names_in_", None)
         if names is not None and kept is not None:
             self.feature_names_in_ = names[kept]
 
@@ -99,17 +82,8 @@ class OnlineMachine(KernelMachine):
         """The caller's weights of all rows, None where no row ever had one."""
         if sample_weight is None and self._base_weights is None:
             return None
-        n, dtype = self._fitted_task.problem.n, X.dtype
-        old = np.ones(n, dtype) if self._base_weights is None else self._base_weights
-        if sample_weight is None or np.ndim(sample_weight) == 0:
-            sample_weight = np.full(X.shape[0], 1.0 if sample_weight is None else sample_weight)
-        new = check_array(sample_weight, ensure_2d=False, dtype=dtype, input_name="sample_weight")
-        if new.shape != (X.shape[0],) or (new < 0).any():
-            raise ValueError(
-                f"sample_weight must hold one number >= 0 for each of the {X.shape[0]} new rows; found"
-                f" {'negative values' if (new < 0).any() else f'shape {new.shape}'}."
-            )
-        return np.concatenate([old, new])
+        old = np.ones(self._fitted_task.problem.n, X.dtype) if self._base_weights is None else self._base_weights
+        return np.concatenate([old, check_more_weights(sample_weight, X)])
 
     def _confounds_to_learn(self, confounds, X):
         if confounds is None and len(self._confound_B):
@@ -120,7 +94,7 @@ class OnlineMachine(KernelMachine):
 
     # -- forgetting ------------------------------------------------------------------------------------------------
 
-    def forget(self, indices=None, *, ids=None):
+    def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
         """Forget rows exactly: the model becomes the one fitted without them.
 
         Parameters
@@ -137,36 +111,38 @@ class OnlineMachine(KernelMachine):
             named in ``partial_fit(classes=...)``.
         """
         check_is_fitted(self)
-        task = self._fitted_task
-        rows = positions(indices, ids, task.problem.n, self.ids_)
+        problem = self._fitted_task.problem
+        rows = positions(indices, ids, problem.n, self.ids_)
         if len(rows) == 0:
             return self
-        if len(rows) == task.problem.n:
+        if len(rows) == problem.n:
             raise ValueError(f"forget would leave none of the {len(rows)} rows; make a new estimator instead.")
-        self._check_frozen()
-        kept = np.delete(np.arange(task.problem.n), rows)
-        if not task.problem.root_w[kept].any():
+        self._check_can_update()
+        kept = np.delete(np.arange(problem.n), rows)
+        if not problem.root_w[kept].any():
             raise ValueError(f"forget would leave {len(kept)} rows, all of weight 0; make a new estimator instead.")
-        base = None if self._base_weights is None else self._base_weights[kept]
         with all_or_nothing(self):
-            new = self._fewer_task(task, kept, base, task.problem.subset(kept).replace(shift=None))
-            whole = self._current()
-            if whole is None or not np.array_equal(new.problem.root_w, task.problem.root_w[kept]):
-                whole = updates.anew(new.problem, new.Y)
-            else:
-                active = rows[task.problem.root_w[rows] > 0]
-                whole = updates.forget(whole, new.problem, new.Y, np.searchsorted(whole.rows, active))
-            self._take_over(new, whole, base)
-            self._n_forgotten += len(rows)
-            if self.ids_ is not None:
-                self.ids_ = [self.ids_[i] for i in kept]
-            if not new.problem.kernel.takes_rows:
-                self._count_features(new.problem.n, kept)
-            return self
+            return self._forget(rows, kept)
+
+    def _forget(self, rows, kept):
+        problem = self._fitted_task.problem
+        weights = None if self._base_weights is None else self._base_weights[kept]
+        without = problem.subset(kept).replace(shift=None)
+        new = self._task_with_fewer(self._fitted_task, kept, weights, without)
+        whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
+        if whole is None:
+            whole = updates.anew(new.problem, new.Y)
+        else:
+            active = rows[problem.root_w[rows] > 0]
+            whole = updates.forget(whole, new.problem, new.Y, np.searchsorted(whole.rows, active))
+        self._n_forgotten += len(rows)
+        if not without.kernel.takes_rows:
+            self._set_columns(len(kept), kept)
+        return self._store_update(new, whole, weights, fewer_ids(self.ids_, kept))
 
     # -- state -----------------------------------------------------------------------------------------------------
 
-    def _check_frozen(self):
+    def _check_can_update(self):
         """Updates continue a fit: what it was made with must be what it is still asked for."""
         self._refuse_balanced()
         check_unchanged(self, self._settings)
@@ -178,25 +154,28 @@ class OnlineMachine(KernelMachine):
                 " forgotten; give numbers, for instance dict(zip(classes, compute_class_weight('balanced', ...)))."
             )
 
-    def _current(self):
-        """The solution at hand, None where its P is gone."""
+    def _solution_to_update(self, root_w, before):
+        """The solution at hand; None where its P is gone, or a new class changed the weights of all rows."""
         whole = None if self._parts is None else self._parts.whole
-        if whole is None or not whole.current:
+        if whole is None or not whole.current or not np.array_equal(root_w, before):
             return None
         if whole.problem.shift is not None:  # a mean remembers rows; P is that of the rows as they are from now on
             return updates.anew(whole.problem.replace(shift=None), self._fitted_task.Y)
         return whole
 
-    def _take_over(self, task, whole, base):
-        holdout = task.training_parts()
-        holdout.whole = whole
-        self._base_weights = base
-        self._accept(task, whole, task.rule(whole, probabilities=False), holdout)  # calibrated when first asked for
+    def _store_update(self, task, whole, weights, ids):
+        parts = task.training_parts()
+        parts.whole = whole
+        self._base_weights = weights
+        self.ids_ = ids
+        return self._accept(
+            task, whole, task.rule(whole, probabilities=False), parts
+        )  # calibrated when first asked for
 
     # -- evidence --------------------------------------------------------------------------------------------------
 
     @property
-    def drift_(self):
+    def drift_(self) -> float:
         """Largest relative residual, or loss in a pivot, that updates met since P was last factorised; 0.0 after a fit.
 
         P is factorised anew when it passes 1e-10, counting by as much more as entries of the diagonal of P have shrunk
@@ -207,7 +186,7 @@ class OnlineMachine(KernelMachine):
         whole = None if self._parts is None else self._parts.whole
         return float(getattr(whole.own_precision, "drift", 0.0)) if whole is not None else 0.0
 
-    def forgetting_effects(self):
+    def forgetting_effects(self) -> np.ndarray:
         """What forgetting each row would change in the leave-one-out residuals of the others.
 
         Returns
@@ -220,7 +199,7 @@ class OnlineMachine(KernelMachine):
         effects[whole.rows] = influence.effects(whole)
         return effects
 
-    def unlearning_certificate(self):
+    def unlearning_certificate(self) -> Certificate:
         """Evidence that the model equals one fitted from scratch on the rows it has now.
 
         Fits once more, with the kernel parameters of this model, and compares.
@@ -249,23 +228,3 @@ class OnlineMachine(KernelMachine):
         arrays |= {"cut": np.atleast_1d(self._rule.cut), "weights": self._weights}
         arrays |= dict(zip("NUR", self._rule.moments or (), strict=False))
         return {name: array for name, array in arrays.items() if array is not None}
-
-
-def _is_plain_target(y, n):
-    if type(y) is not np.ndarray or y.shape != (n,):
-        return False
-    return y.dtype.kind in "iubU" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))
-
-
-def _as_stored(X, stored):
-    """Dense or sparse like the rows there are."""
-    if sp.issparse(stored):
-        return X if sp.issparse(X) else sp.csr_array(X)
-    return X.toarray() if sp.issparse(X) else X
-
-
-def _as_targets(y, n):
-    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    if len(y) != n:
-        raise ValueError(f"y has {len(y)} entries and X has {n} rows.")
-    return y

@@ -40,6 +40,16 @@ def check_ids(ids, n, known):
     return ids
 
 
+def more_ids(known, new):
+    """Ids of all rows after new ones were learnt; None where rows have none."""
+    return None if new is None else [*known, *new]
+
+
+def fewer_ids(known, kept):
+    """Ids of the rows that stay."""
+    return None if known is None else [known[row] for row in kept]
+
+
 def positions(indices, ids, n, known):
     """Sorted positions of the rows to forget, from positions or a boolean mask, or from ids."""
     if (indices is None) == (ids is None):

@@ -1,17 +1,22 @@
 """Streams without end: learn what comes, forget what is oldest or matters least, exactly."""
 
+from collections.abc import Iterable
 from functools import reduce
 from numbers import Integral
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.estimators.base import check_option
-from foldless.estimators.classifier import join_labels
+from foldless.estimators.checks import check_option
+from foldless.estimators.labels import join_labels
 from foldless.estimators.state import all_or_nothing, check_unchanged
+from foldless.linalg.types import MatrixLike
+from foldless.online.certificate import Certificate
 
 
 def _has(method):
@@ -20,6 +25,15 @@ def _has(method):
         return True
 
     return check
+
+
+def _with_classes(options, y, known):
+    """Arguments of ``partial_fit``, with all classes named where new ones show up: once named, classes stay."""
+    classes = options.pop("classes", None)
+    given = [np.ravel(np.asarray(each)) for each in (y, classes) if each is not None]
+    labels = reduce(join_labels, given)
+    known = labels[:0] if known is None else known
+    return options if np.isin(labels, known).all() else {**options, "classes": np.unique(join_labels(known, labels))}
 
 
 class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
@@ -60,12 +74,14 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     0.97
     """
 
-    def __init__(self, estimator, max_samples=1000, *, drop="oldest"):
+    def __init__(
+        self, estimator: BaseEstimator, max_samples: int = 1000, *, drop: Literal["oldest", "least"] = "oldest"
+    ) -> None:
         self.estimator = estimator
         self.max_samples = max_samples
         self.drop = drop
 
-    def fit(self, X, y, **options):
+    def fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
         """Start anew with these rows.
 
         Parameters
@@ -80,7 +96,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         """
         return self._learn(clone(self.estimator), X, y, options)
 
-    def partial_fit(self, X, y, **options):
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
         """Learn rows, then forget as many as are too many.
 
         Parameters
@@ -99,22 +115,10 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return self._learn(self.estimator_, X, y, options)
 
     def _learn(self, model, X, y, options):
-        check_option("drop", self.drop, ("oldest", "least"))
-        if not isinstance(self.max_samples, Integral) or self.max_samples < 2:
-            raise ValueError(f"max_samples={self.max_samples!r} must be an integer of at least 2.")
-        if not (hasattr(model, "partial_fit") and hasattr(model, "forget")):
-            raise ValueError(
-                f"estimator={model!r} cannot learn and forget rows; use one of LSSVC, LSSVR, KernelFisherDiscriminant,"
-                " AdaptiveKDA, and scale X before."
-            )
-        if self.drop == "least" and not hasattr(model, "forgetting_effects"):
-            raise ValueError(f"drop='least' needs forgetting_effects, which {type(model).__name__} does not have.")
+        self._check_parameters(model)
         with all_or_nothing(model):
             if is_classifier(model) and y is not None:
-                given = [np.ravel(np.asarray(each)) for each in (y, options.pop("classes", None)) if each is not None]
-                known, labels = getattr(model, "classes_", given[0][:0]), reduce(join_labels, given)
-                if not np.isin(labels, known).all():  # once named, classes stay
-                    options["classes"] = np.unique(join_labels(known, labels))
+                options = _with_classes(options, y, getattr(model, "classes_", None))
             model.partial_fit(X, y, **options)
             surplus = model.X_fit_.shape[0] - self.max_samples
             if surplus > 0 and self.drop == "oldest":
@@ -125,7 +129,19 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         self.estimator_ = model
         return self
 
-    def forget(self, indices=None, *, ids=None):
+    def _check_parameters(self, model):
+        check_option("drop", self.drop, ("oldest", "least"))
+        if not isinstance(self.max_samples, Integral) or self.max_samples < 2:
+            raise ValueError(f"max_samples={self.max_samples!r} must be an integer of at least 2.")
+        if not (hasattr(model, "partial_fit") and hasattr(model, "forget")):
+            raise ValueError(
+                f"estimator={model!r} cannot learn and forget rows; use one of LSSVC, LSSVR, KernelFisherDiscriminant,"
+                " AdaptiveKDA, and scale X before."
+            )
+        if self.drop == "least" and not hasattr(model, "forgetting_effects"):
+            raise ValueError(f"drop='least' needs forgetting_effects, which {type(model).__name__} does not have.")
+
+    def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
         """Forget rows on request, whatever the window would do.
 
         Parameters
@@ -144,7 +160,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return self
 
     @available_if(_has("unlearning_certificate"))
-    def unlearning_certificate(self):
+    def unlearning_certificate(self) -> Certificate:
         """Evidence that the model equals one fitted from scratch on the rows it has now.
 
         Returns
@@ -155,27 +171,27 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.unlearning_certificate()
 
     @property
-    def n_samples_(self):
+    def n_samples_(self) -> int:
         """Rows held."""
         check_is_fitted(self)
         return self.estimator_.X_fit_.shape[0]
 
     @property
-    def classes_(self):
+    def classes_(self) -> np.ndarray:
         """Classes seen so far."""
         return self.estimator_.classes_
 
     @property
-    def n_features_in_(self):
+    def n_features_in_(self) -> int:
         """Number of features."""
         return self.estimator_.n_features_in_
 
     @property
-    def feature_names_in_(self):
+    def feature_names_in_(self) -> np.ndarray:
         """Names of the features, where the rows had any."""
         return self.estimator_.feature_names_in_
 
-    def predict(self, X, **options):
+    def predict(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Predictions of the estimator.
 
         Parameters
@@ -190,7 +206,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict(X, **options)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of the estimator: accuracy or R2.
 
         Parameters
@@ -207,7 +223,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.score(X, y, sample_weight)
 
     @available_if(_has("decision_function"))
-    def decision_function(self, X, **options):
+    def decision_function(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Decision values of the estimator.
 
         Parameters
@@ -223,7 +239,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.decision_function(X, **options)
 
     @available_if(_has("predict_proba"))
-    def predict_proba(self, X, **options):
+    def predict_proba(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Class probabilities of the estimator.
 
         Parameters
@@ -239,7 +255,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.predict_proba(X, **options)
 
     @property
-    def loo_score_(self):
+    def loo_score_(self) -> float:
         """Exact leave-one-out score of the rows held."""
         check_is_fitted(self)
         return self.estimator_.loo_score_

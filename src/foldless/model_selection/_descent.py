@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.candidates import Outcome, candidates, solved
 from foldless.bridge.progress import Progress, run_with_progress
-from foldless.estimators.base import numbers
+from foldless.estimators.checks import numbers
 from foldless.heldout.solution import Solution
 from foldless.readout.task import Task
 from foldless.tuning import criteria

@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 
 from foldless.bridge.candidates import row_numbers
-from foldless.estimators.base import check_option
+from foldless.estimators.checks import check_option
 from foldless.model_selection._labelings import last_step
 from foldless.model_selection._permutation_way import has_class_weights
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.candidates import check_known, draw_splits, heldout_scores
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.estimators.base import check_option, numbers
+from foldless.estimators.checks import check_option, numbers
 from foldless.model_selection._descent import descend
 from foldless.model_selection._grid import grid
 from foldless.readout.calibration import fit_calibration

@@ -1,0 +1,140 @@
+"""Arguments of the estimators: what is wrong with them, and what to give instead."""
+
+from numbers import Real
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight
+
+from foldless.kernels.given import check_symmetric
+
+FLOATS = [np.float64, np.float32]  # precisions of X that are kept
+
+
+def check_option(name, value, allowed):
+    """Refuse a value that is not among those allowed."""
+    if not (value is None or isinstance(value, str)) or value not in allowed:
+        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}.")
+
+
+def is_number(value):
+    """Whether a value is a finite real number; True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+
+
+def numbers(values):
+    """A finite float array of the values, or None where they are not finite numbers."""
+    try:
+        array = np.array(list(values), float)
+    except (TypeError, ValueError):
+        return None
+    return array if np.isfinite(array).all() else None
+
+
+def check_weights(sample_weight, X):
+    """Weights of the rows of X, >= 0 and in its precision."""
+    weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+    largest, normal = weights.max(initial=0), np.finfo(X.dtype).tiny
+    if 0 < largest < normal:
+        raise ValueError(
+            f"sample_weight: its largest value is {largest:.3g}, and {X.dtype} loses digits below {normal:.3g}."
+            " Multiply all weights by a large number, and alpha as well if the model is to stay the same."
+        )
+    return weights
+
+
+def check_more_weights(sample_weight, X):
+    """Weights of new rows X: 1 where there are none, one number for all of them, or one for each."""
+    n = X.shape[0]
+    if sample_weight is None or np.ndim(sample_weight) == 0:
+        sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
+    weights = check_array(sample_weight, ensure_2d=False, dtype=X.dtype, input_name="sample_weight")
+    if weights.shape != (n,) or (weights < 0).any():
+        raise ValueError(
+            f"sample_weight must hold one number >= 0 for each of the {n} new rows; found"
+            f" {'negative values' if (weights < 0).any() else f'shape {weights.shape}'}."
+        )
+    return weights
+
+
+def check_confounds(confounds, n, dtype):
+    """Confounds of n rows as a finite array (n, k) of this type; one dimension is one column."""
+    try:
+        with np.errstate(over="ignore"):
+            C = check_array(confounds, dtype=dtype, ensure_2d=False, input_name="confounds")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"confounds: {error} They must be finite numbers, one row for each of X; code categories by indicators of"
+            " all levels but one (sklearn.preprocessing.OneHotEncoder(drop='first', sparse_output=False))."
+        ) from None
+    C = C.reshape(len(C), -1)
+    if len(C) != n:
+        raise ValueError(f"confounds has {len(C)} rows and X has {n}; give one row for each of X.")
+    return C
+
+
+def check_gram(K):
+    """A precomputed training kernel must be square and symmetric."""
+    check_square(K)
+    check_symmetric(K, "the precomputed kernel")
+
+
+def check_square(K):
+    """A precomputed training kernel must be square."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"Precomputed matrix must be a square matrix: X has shape {K.shape}. kernel='precomputed' expects the Gram"
+            " matrix of the training rows in fit, and (n_new, n_train) in predict."
+        )
+
+
+def check_more_gram(X, problem):
+    """The kernel of new rows with the rows of a problem and with each other, for ``kernel="precomputed"``."""
+    X = check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X")
+    t = X.shape[0]
+    if X.shape[1] != problem.n + t:
+        raise ValueError(
+            f"X has shape {X.shape}; with kernel='precomputed', {t} new rows need their kernel with the"
+            f" {problem.n} rows of the model and with each other: shape ({t}, {problem.n + t})."
+        )
+    X = as_stored(X, problem.X)
+    check_symmetric(X[:, problem.n :], "the precomputed kernel of the new rows")
+    return X
+
+
+def check_targets(y, n):
+    """Targets of n rows, whatever they are."""
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if len(y) != n:
+        raise ValueError(f"y has {len(y)} entries and X has {n} rows.")
+    return y
+
+
+def as_stored(X, stored):
+    """Rows dense or sparse, as those that a model has."""
+    if sp.issparse(stored):
+        return X if sp.issparse(X) else sp.csr_array(X)
+    return X.toarray() if sp.issparse(X) else X
+
+
+# scikit-learn's validation takes longer than a prediction or an update of one row: where it would find nothing to do.
+
+
+def is_plain(X, n_features, dtype):
+    """Whether X is a finite array of this type and of this number of columns."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and len(X) > 0
+        and X.dtype == dtype
+        and X.shape[1] == n_features
+        and bool(np.isfinite(X).all())
+    )
+
+
+def is_plain_target(y, n):
+    """Whether y is an array of n labels or finite numbers."""
+    if type(y) is not np.ndarray or y.shape != (n,):
+        return False
+    return y.dtype.kind in "iubU" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))

@@ -1,0 +1,75 @@
+"""What all estimators share: a kernel, training rows and the expansion k(x)' beta over them."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from foldless.kernels.registry import resolve
+
+CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
+
+
+class KernelExpansion(BaseEstimator):
+    """Base of the estimators: everything but how the coefficients are found."""
+
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    eta: Any
+    alpha: Any
+    X_fit_: Any
+    kernel_: Any
+    _not_pickled: ClassVar[str]  # the attribute with the factorisation, which is made again on demand
+
+    @property
+    def _is_precomputed(self):
+        """Whether X is the Gram matrix itself."""
+        return self.kernel == "precomputed"
+
+    def _kernel(self, X, weights=None):
+        """The kernel of validated X; gamma is resolved with the user's weights only (labels are not seen)."""
+        return resolve(
+            self.kernel,
+            X,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            eta=self.eta,
+            sample_weight=weights,
+        )
+
+    def _expand(self, X, beta):
+        """k(x)' beta of validated new rows, some rows at a time."""
+        step = max(1, CHUNK // len(beta))
+        if X.shape[0] <= step:
+            return self._gram(X) @ beta
+        return np.concatenate([self._gram(X[rows]) @ beta for rows in gen_batches(X.shape[0], step)])
+
+    def _gram(self, X):
+        """Kernel between validated new rows and the training rows."""
+        return self.kernel_.against(X, self.X_fit_, slice(None))
+
+    def _check_linear(self, attribute):
+        """Attributes that only a linear kernel has."""
+        check_is_fitted(self)
+        if not self.kernel_.is_linear:
+            raise AttributeError(f"{attribute} exists for kernel='linear' only, not for kernel={self.kernel!r}.")
+
+    def __getstate__(self):
+        state = super().__getstate__().copy()
+        if self._not_pickled in state:
+            state[self._not_pickled] = None
+        return state
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "kernel_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._is_precomputed
+        return tags
