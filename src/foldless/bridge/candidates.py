@@ -9,8 +9,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, ParameterGrid, check_cv
 from sklearn.utils.class_weight import compute_class_weight
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
-from foldless.bridge.path import Path, build_task
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task
+from foldless.bridge.route import closed_form_or
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.heldout.solution import Solution
 from foldless.readout.task import Task
@@ -68,15 +68,17 @@ def solved(estimator, X, y, sample_weight):
         classes = np.unique(y)  # once, from all labels, as foldless' own estimators do
         factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
         estimator = clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
-    built = build_task(estimator, X, y, sample_weight)
-    if isinstance(built, Path):
-        raise ValueError(f"FoldlessSearchCV: {built.reason}; use scikit-learn's GridSearchCV for this setting.")
-    classes = built[1]
+    built = closed_form_or(_refuse, lambda: build_task(estimator, X, y, sample_weight))
+    classes = built.classes
     if classes is not None and len(classes) < 2:
         raise ValueError(
             f"y holds one class only ({classes[0]!r}); {type(estimator).__name__} needs at least two classes."
         )
     return built
+
+
+def _refuse(obstacle):
+    raise ValueError(f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting.")
 
 
 def candidates(estimator, param_grid, X, y, sample_weight):
