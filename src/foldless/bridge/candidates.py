@@ -5,8 +5,8 @@ from numbers import Real
 
 import numpy as np
 from joblib import hash as fingerprint
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import LeaveOneOut, ParameterGrid, check_cv
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils.class_weight import compute_class_weight
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task
@@ -113,27 +113,6 @@ def settings(estimator, listed, X, y, sample_weight):
         single = clone(estimator).set_params(**rest, alpha=min(alphas))
         result.append(Setting(rest, single, *solved(single, X, y, sample_weight), alphas, places))
     return result
-
-
-def draw_splits(cv, estimator, X, y, groups):
-    """(train, test) pairs of row numbers, or None for leave-one-out."""
-    if cv is None or (isinstance(cv, LeaveOneOut) and groups is None):
-        return None
-    return row_numbers(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups), len(y))
-
-
-def row_numbers(splits, n):
-    """(train, test) pairs of row numbers from indices or masks, which may be empty lists."""
-    everything = np.arange(n)
-
-    def rows(part):
-        part = np.asarray(part)
-        try:
-            return everything[part if part.size else part.astype(int)]
-        except IndexError as error:
-            raise ValueError(f"cv: {error}.") from None
-
-    return [(rows(train), rows(test)) for train, test in splits]
 
 
 def heldout_scores(estimator, X, y, sample_weight, splits):

@@ -22,7 +22,6 @@ from foldless.bridge.candidates import candidates, settings
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.permutation_spec import (
     TestData,
-    depends_on_labels,
     freeze_class_weights,
     has_class_weights,
     weights_move,
@@ -30,6 +29,7 @@ from foldless.bridge.permutation_spec import (
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, RefitWarning, Route, closed_form_or
 from foldless.bridge.scorers import is_function, reads_estimators, scoring_of_rows
+from foldless.bridge.splits import depends_on_labels
 from foldless.bridge.standin import Run, StandIn
 from foldless.estimators.access import EstimatorTask, kernel_of
 from foldless.permutation.grid import BatchedGrid

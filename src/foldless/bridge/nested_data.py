@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
-from foldless.bridge.candidates import draw_splits
 from foldless.bridge.scorers import wants_probabilities
+from foldless.bridge.splits import draw_splits
 
 
 @dataclass(frozen=True)

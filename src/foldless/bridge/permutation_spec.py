@@ -13,11 +13,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.class_weight import compute_class_weight
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search, build_task
-from foldless.bridge.candidates import row_numbers
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import warn_caller
 from foldless.bridge.routing import route_metadata
 from foldless.bridge.scorers import Scoring
+from foldless.bridge.splits import depends_on_labels, drawn_splits
 from foldless.estimators.base import check_option
 from foldless.permutation.nulls import choose_scheme
 
@@ -163,23 +163,6 @@ def check_exchangeable(y, orders):
             " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"
             " exchangeable rows."
         )
-
-
-def depends_on_labels(cv):
-    """Whether a splitter looks at the labels: scikit-learn's say so by their names."""
-    return any("Stratified" in kind.__name__ for kind in type(cv).__mro__)
-
-
-def drawn_splits(cv, X, y, split_params, order):
-    """The splits of one labeling as row numbers."""
-    labels = np.asarray(y)[order] if not np.array_equal(order, np.arange(len(order))) else y
-    splits = row_numbers(cv.split(X, labels, **split_params), len(order))
-    if not splits:
-        raise ValueError("cv holds no split.")
-    for number, (train, test) in enumerate(splits):
-        if not len(test) or not len(train):
-            raise ValueError(f"cv: split {number} trains on {len(train)} rows and tests {len(test)}.")
-    return splits
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, build_task, closed_for
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, Route, closed_form_or
 from foldless.bridge.routing import route_metadata
+from foldless.bridge.splits import check_leave_one_out, check_splits, is_leave_one_out
 from foldless.bridge.standin import Run
 from foldless.estimators.base import check_confounds
 
@@ -96,7 +97,7 @@ def _solve(estimator, built, sample_weight, score_params, asked, splits):
         check_splits(task, splits)
     parts = task.training_parts(probabilities=asked.method.endswith("proba") or asked.scoring is not None)
     run = Run(asked.estimator, estimator, built, asked.X, asked.y, sample_weight, parts)
-    if splits is not None and asked.function != "cross_validate" and _is_leave_one_out(splits, task.problem.n):
+    if splits is not None and asked.function != "cross_validate" and is_leave_one_out(splits, task.problem.n):
         splits = None
     if splits is None or parts.plan([len(train) for train, _ in splits]):
         holder = task.problem.describe_holder()
@@ -131,35 +132,3 @@ def _confound_params(asked, obstacle):
             f" ({obstacle}), and its predictions there leave the confounds' part out. Set confounds_in_score=False."
         )
     return {steps.fit_param("confounds"): check_confounds(asked.confounds, _num_samples(asked.X), np.float64)}
-
-
-def check_leave_one_out(task):
-    """Refuse tasks of which some row cannot be left out in closed form."""
-    if task.codes is not None:
-        sizes = np.bincount(task.codes[task.problem.active], minlength=task.n_classes)
-        if sizes.min() < 2:
-            raise NoClosedForm("leaving out a row empties its class")
-
-
-def check_splits(task, splits):
-    """Refuse splits of which some training part cannot be solved in closed form."""
-    active = np.zeros(task.problem.n, bool)
-    active[task.problem.active] = True
-    for number, (train, _) in enumerate(splits):
-        if np.bincount(train, minlength=1).max(initial=0) > 1:
-            raise NoClosedForm(f"the training part of split {number} repeats rows")
-        if task.codes is not None:
-            present = np.bincount(task.codes[train][active[train]], minlength=task.n_classes)
-            if (present == 0).any():
-                raise NoClosedForm(f"the training part of split {number} lacks a class")
-        if np.count_nonzero(active[train]) < 2:
-            raise NoClosedForm(f"the training part of split {number} has fewer than two rows of positive weight")
-
-
-def _is_leave_one_out(splits, n):
-    """Whether the splits leave out each row once, alone."""
-    if len(splits) != n or not all(len(test) == 1 and len(train) == n - 1 for train, test in splits):
-        return False
-    return np.array_equal(np.sort([test[0] for _, test in splits]), np.arange(n)) and all(
-        test[0] not in train for train, test in splits
-    )

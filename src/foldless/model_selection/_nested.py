@@ -16,11 +16,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from foldless.bridge.adapters import Search
-from foldless.bridge.candidates import row_numbers
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import Route
 from foldless.bridge.scorers import check_single, wants_probabilities
+from foldless.bridge.splits import row_numbers
 from foldless.model_selection._nested_grid import nested_grid
 from foldless.model_selection._nested_loop import nested_loop
 

@@ -9,12 +9,13 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import draw_splits, heldout_scores, settings
+from foldless.bridge.candidates import heldout_scores, settings
 from foldless.bridge.nested_data import OuterSplitResult
 from foldless.bridge.pipelines import fit_steps
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.bridge.route import REFIT, Route
 from foldless.bridge.scorers import known_outputs
+from foldless.bridge.splits import draw_splits
 from foldless.estimators.access import cut_of, fits_of
 from foldless.estimators.one_against_all import OneAgainstAllClassifier
 from foldless.tuning.nested import outer_loss

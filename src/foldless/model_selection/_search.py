@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
-from foldless.bridge.candidates import check_known, draw_splits, heldout_scores
+from foldless.bridge.candidates import check_known, heldout_scores
+from foldless.bridge.splits import draw_splits
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.base import check_option, numbers
 from foldless.model_selection._descent import descend
