@@ -10,8 +10,9 @@ from sklearn.metrics import make_scorer, recall_score
 
 from foldless import LSSVC, KernelFisherDiscriminant
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.metrics import METRICS, Metric, chosen
+from foldless.permutation.metrics import METRICS, Metric
 from foldless.permutation.nulls import permutations
+from foldless.readout.codings import chosen_among_close
 
 N, M = 45, 12
 RNG = np.random.default_rng(1)
@@ -22,7 +23,7 @@ SPLITS = list(skl.KFold(5, shuffle=True, random_state=0).split(X))
 
 def geometric_mean(D, codes):
     """Of all labelings at once, from decisions (b, k, t) and class numbers (b, t)."""
-    right = chosen(D) == codes
+    right = chosen_among_close(D) == codes
     recalls = [(right & (codes == k)).sum(1) / np.maximum((codes == k).sum(1), 1) for k in range(D.shape[1])]
     return np.prod(recalls, axis=0) ** (1 / D.shape[1])
 
