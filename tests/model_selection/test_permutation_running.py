@@ -12,10 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
 from sklearn.pipeline import make_pipeline
 
-import foldless.model_selection._labelings as _labelings
+import foldless.permutation.strategies as strategies
 from foldless import LSSVC, LSSVR
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.labelings import Fitted
+from foldless.permutation.labelings import ARRAYS, Fitted
 from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
 from support.refits import p_value
 
@@ -51,8 +51,8 @@ def test_batches_fit_the_memory_they_are_given(monkeypatch):
             widths.append(len(labelings))
             super().__init__(solver, labelings)
 
-    monkeypatch.setattr(_labelings, "Fitted", Watched)
-    column = N * 8 * _labelings.ARRAYS
+    monkeypatch.setattr(strategies, "Fitted", Watched)
+    column = N * 8 * ARRAYS
     for estimator, columns in ((LSSVC(), 2), (LSSVC(fit_intercept=False), 3)):
         for per_batch in (1, 2, 5):
             widths.clear()

@@ -14,10 +14,10 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 
-import foldless.model_selection._permutation_way as _permutation_way
+import foldless.bridge.choose_strategy as choose_strategy
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import nested_cross_validate, permutation_test_score
-from foldless.model_selection._permutation_search import BatchedGrid
+from foldless.permutation.grid import BatchedGrid
 from support.families import (
     ALPHAS,
     BINARY,
@@ -90,12 +90,12 @@ def choices(monkeypatch):
     """The candidates that every labeling chose in every outer split, as they come."""
     found, scores = [], BatchedGrid.scores
 
-    def run_with_progress(way, *given):
-        table = scores(way, *given)
-        found.extend([[way.listed[int(place)] for place in row[1:]] for row in table])
-        return table
+    def noted(strategy, *given):
+        result = scores(strategy, *given)
+        found.extend([[strategy.listed[place] for place in row] for row in result.choices])
+        return result
 
-    monkeypatch.setattr(BatchedGrid, "scores", run_with_progress)
+    monkeypatch.setattr(BatchedGrid, "scores", noted)
     return found
 
 
@@ -303,7 +303,7 @@ def test_batches_of_labelings_change_nothing(case, inner, choices, monkeypatch):
     before = list(choices)
     for together, limit in ((5, 2**29), (256, 1), (5, 8 * 8 * N * 3 * 2), (1, 1)):
         choices.clear()
-        monkeypatch.setattr(_permutation_way, "TOGETHER", together)
+        monkeypatch.setattr(choose_strategy, "TOGETHER", together)
         other = permutation_test_score(search, X, y, cv=OUTER, n_permutations=12, memory_limit=limit)
         assert_close(other.permutation_scores, whole.permutation_scores)
         assert choices == before

@@ -11,8 +11,8 @@ from sklearn.linear_model import Ridge
 
 import foldless.permutation.metrics as metrics
 from foldless import LSSVC, kernels, reference
+from foldless.bridge.permutation_spec import TestData
 from foldless.heldout.moments import Moments
-from foldless.model_selection._labelings import TestData
 from foldless.permutation.labelings import Fitted, Labelings, Solver, elsewhere
 from foldless.permutation.nulls import permutations
 from foldless.readout.codings import indicator

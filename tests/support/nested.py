@@ -81,9 +81,8 @@ def assert_equal_results(one, two):
 def force_route(monkeypatch, shared):
     """One P for each candidate wherever the algebra allows it, or each training part by itself."""
 
-    def decide(setting, outer, inner):
-        problem = setting.task.problem
+    def decide(problem, n_alphas, outer, inner):
         features = problem.n_features(len(problem.active)) is not None
         return shared and not features and not (problem.drops_basis and inner[0] is not None)
 
-    monkeypatch.setattr(_nested_grid, "_sharing_pays", decide)
+    monkeypatch.setattr(_nested_grid, "sharing_pays", decide)

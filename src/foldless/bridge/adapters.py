@@ -1,7 +1,7 @@
 """Estimators as tasks: which ones are regularised least squares, and with which kernel, weights and targets.
 
-``TASKS`` maps a class to a function ``(estimator, X, y, sample_weight) -> (Task, classes or None, flat)``. Only the
-classes themselves are listed: a subclass may have changed anything. A function raises :class:`Unsuited` when a
+``TASKS`` maps a class to a function ``(estimator, X, y, sample_weight) -> EstimatorTask``. Only the classes themselves
+are listed: a subclass may have changed anything. A function raises :class:`~foldless.bridge.route.NoClosedForm` when a
 parameter takes the estimator outside the closed form; the message ends up in ``explain`` and in the warning of a
 refit.
 """
@@ -16,9 +16,12 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_X_y
 
-from foldless.estimators import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.estimators.access import task_of
-from foldless.estimators.checks import check_square, check_weights
+from foldless.bridge.pipelines import check_steps, split_steps
+from foldless.bridge.route import NoClosedForm, NoSharedP
+from foldless.estimators.access import EstimatorTask, task_of
+from foldless.estimators.checks import check_confounds, check_square, check_weights
+from foldless.estimators.fisher import KernelFisherDiscriminant
+from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.heldout.problem import Problem
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
 from foldless.readout.codings import OneAgainstAll, Regression
@@ -27,16 +30,20 @@ from foldless.readout.task import Task
 POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of scikit-learn's kernels by name
 
 
-class Unsuited(Exception):
-    """The estimator as configured has no closed form here; the message says why."""
+class Search:
+    """Base of searches over the parameters of a known estimator; they are repeated on every training part."""
+
+
+def _no_closed_form(estimator, reason):
+    return NoClosedForm(f"{type(estimator).__name__}: {reason}")
 
 
 def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
     """X, y and weights; ``widened`` to the precision that X and y have together."""
     if not isinstance(estimator.alpha, Real):
-        raise Unsuited("alpha is one number per target")
+        raise _no_closed_form(estimator, "alpha is one number per target")
     if not np.isfinite(estimator.alpha) or estimator.alpha <= 0:
-        raise Unsuited(f"alpha={estimator.alpha!r} is not positive")
+        raise _no_closed_form(estimator, f"alpha={estimator.alpha!r} is not positive")
     if isinstance(X, np.ndarray | list) and np.asarray(X).dtype.kind in "US":
         raise ValueError("X holds strings, which scikit-learn's estimators refuse; convert it, X.astype(float) say.")
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, y_numeric=numeric)
@@ -47,7 +54,7 @@ def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
 
 def _linear(estimator, X, weights):
     if estimator.positive:
-        raise Unsuited("positive=True constrains the coefficients")
+        raise _no_closed_form(estimator, "positive=True constrains the coefficients")
     Q = np.ones((X.shape[0], 1 if estimator.fit_intercept else 0), X.dtype)
     return Problem(Linear(), X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
 
@@ -55,25 +62,26 @@ def _linear(estimator, X, weights):
 def _ridge(estimator, X, y, sample_weight):
     X, y, weights = _checked(estimator, X, y, sample_weight, numeric=True)
     Y = y.astype(X.dtype, copy=False).reshape(len(y), -1)
-    return Task(_linear(estimator, X, weights), Y, Regression()), None, Y.shape[1] == 1
+    return EstimatorTask(Task(_linear(estimator, X, weights), Y, Regression()), None, Y.shape[1] == 1)
 
 
 def _ridge_classifier(estimator, X, y, sample_weight):
     if isinstance(estimator.class_weight, str):
-        raise Unsuited(
-            "class_weight='balanced' is computed anew on each training part; a dict would be exact from one fit"
+        raise _no_closed_form(
+            estimator,
+            "class_weight='balanced' is computed anew on each training part; a dict would be exact from one fit",
         )
     X, y, weights = _checked(estimator, X, y, sample_weight, numeric=False)
     check_classification_targets(y)
     if type_of_target(y) not in ("binary", "multiclass") or y.ndim > 1:
-        raise Unsuited("y is not a vector of labels")
+        raise _no_closed_form(estimator, "y is not a vector of labels")
     classes, codes = np.unique(y, return_inverse=True)
     if estimator.class_weight is not None:
         factors = compute_class_weight(estimator.class_weight, classes=classes, y=y).astype(X.dtype)
         weights = factors[codes] * (1 if weights is None else weights)
     readout = OneAgainstAll(len(classes), estimator.fit_intercept)
     task = Task(_linear(estimator, X, weights), readout.targets(codes, X.dtype), readout, codes, len(classes))
-    return task, classes, True
+    return EstimatorTask(task, classes, True)
 
 
 def _kernel_ridge(estimator, X, y, sample_weight):
@@ -86,14 +94,15 @@ def _kernel_ridge(estimator, X, y, sample_weight):
         try:
             check_symmetric(X, "the precomputed kernel")
         except ValueError as reason:
-            raise Unsuited(str(reason).split(".")[0]) from None
+            raise _no_closed_form(estimator, str(reason).split(".")[0]) from None
     elif isinstance(estimator.kernel, str) and estimator.kernel not in POSITIVE:
-        raise Unsuited(f"kernel={estimator.kernel!r} is not positive semi-definite")
+        raise _no_closed_form(estimator, f"kernel={estimator.kernel!r} is not positive semi-definite")
     else:
         kernel = _named(estimator, X) or Custom(_PairwiseKernel(estimator))
     Q = np.ones((X.shape[0], 0), X.dtype)
     problem = Problem(kernel, X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
-    return Task(problem, y.astype(X.dtype, copy=False).reshape(len(y), -1), Regression()), None, y.ndim == 1
+    task = Task(problem, y.astype(X.dtype, copy=False).reshape(len(y), -1), Regression())
+    return EstimatorTask(task, None, y.ndim == 1)
 
 
 def _named(estimator, X):
@@ -126,12 +135,49 @@ class _PairwiseKernel:
         return f"{self.metric!r}"
 
 
+FOLDLESS_ESTIMATORS = (LSSVC, LSSVR, KernelFisherDiscriminant)
 TASKS = {
-    LSSVC: task_of,
-    LSSVR: task_of,
-    KernelFisherDiscriminant: task_of,
+    **dict.fromkeys(FOLDLESS_ESTIMATORS, task_of),
     Ridge: _ridge,
     RidgeClassifier: _ridge_classifier,
     KernelRidge: _kernel_ridge,
 }
-FOLDLESS_ESTIMATORS = (LSSVC, LSSVR, KernelFisherDiscriminant)
+
+
+def closed_form_estimator(estimator, fit_params):
+    """The least-squares estimator to solve: itself, or the last step of a pipeline that only passes X on.
+
+    From types and parameters alone; data may still object.
+    """
+    steps = split_steps(estimator)
+    last, kind = steps.last, type(steps.last)
+    if last is not estimator and kind not in TASKS:
+        raise NoClosedForm(f"the pipeline ends in {kind.__name__}, which foldless does not know")
+    if steps.first is not None:
+        check_steps(steps.first)
+        raise NoSharedP(f"{steps.names} fitted on each training part, then one solve of {kind.__name__} there")
+    if isinstance(last, Search):
+        raise NoClosedForm(
+            "a search is repeated on every training part; nested_cross_validate does that for grids in closed form"
+        )
+    if kind not in TASKS:
+        raise NoClosedForm(f"{kind.__name__} is not a least-squares model foldless knows")
+    known = {"sample_weight", "confounds"} if kind in FOLDLESS_ESTIMATORS else {"sample_weight"}
+    check_fit_params(set(steps.fit_params_of_last(fit_params)) - known)
+    return last
+
+
+def check_fit_params(unknown):
+    """Refuse parameters of ``fit`` that have no place in the closed form."""
+    if unknown:
+        raise NoClosedForm(f"fit parameters {sorted(unknown)} have no closed form")
+
+
+def build_task(estimator, X, y, sample_weight=None, confounds=None, *, in_score=False):
+    """The :class:`EstimatorTask` of a known estimator on these data."""
+    built = TASKS[type(estimator)](estimator, X, y, sample_weight)
+    if confounds is None:
+        return built
+    problem = built.task.problem
+    C = check_confounds(confounds, problem.n, problem.dtype)
+    return built._replace(task=built.task.with_confounds(C, in_score=in_score))

@@ -5,12 +5,12 @@ from numbers import Real
 
 import numpy as np
 from joblib import hash as fingerprint
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import LeaveOneOut, ParameterGrid, check_cv
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils.class_weight import compute_class_weight
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
-from foldless.bridge.path import Path, build_task
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task
+from foldless.bridge.route import closed_form_or
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.heldout.solution import Solution
 from foldless.readout.task import Task
@@ -68,15 +68,17 @@ def solved(estimator, X, y, sample_weight):
         classes = np.unique(y)  # once, from all labels, as foldless' own estimators do
         factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
         estimator = clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
-    built = build_task(estimator, X, y, sample_weight)
-    if isinstance(built, Path):
-        raise ValueError(f"FoldlessSearchCV: {built.reason}; use scikit-learn's GridSearchCV for this setting.")
-    classes = built[1]
+    built = closed_form_or(_refuse, lambda: build_task(estimator, X, y, sample_weight))
+    classes = built.classes
     if classes is not None and len(classes) < 2:
         raise ValueError(
             f"y holds one class only ({classes[0]!r}); {type(estimator).__name__} needs at least two classes."
         )
     return built
+
+
+def _refuse(obstacle):
+    raise ValueError(f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting.")
 
 
 def candidates(estimator, param_grid, X, y, sample_weight):
@@ -111,27 +113,6 @@ def settings(estimator, listed, X, y, sample_weight):
         single = clone(estimator).set_params(**rest, alpha=min(alphas))
         result.append(Setting(rest, single, *solved(single, X, y, sample_weight), alphas, places))
     return result
-
-
-def draw_splits(cv, estimator, X, y, groups):
-    """(train, test) pairs of row numbers, or None for leave-one-out."""
-    if cv is None or (isinstance(cv, LeaveOneOut) and groups is None):
-        return None
-    return row_numbers(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups), len(y))
-
-
-def row_numbers(splits, n):
-    """(train, test) pairs of row numbers from indices or masks, which may be empty lists."""
-    everything = np.arange(n)
-
-    def rows(part):
-        part = np.asarray(part)
-        try:
-            return everything[part if part.size else part.astype(int)]
-        except IndexError as error:
-            raise ValueError(f"cv: {error}.") from None
-
-    return [(rows(train), rows(test)) for train, test in splits]
 
 
 def heldout_scores(estimator, X, y, sample_weight, splits):

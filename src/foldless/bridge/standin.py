@@ -16,30 +16,45 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 from sklearn.utils.metaestimators import available_if
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.estimators.access import fitted_on_part
+from foldless.bridge.pipelines import with_last
+from foldless.estimators.access import EstimatorTask, fitted_on_part
 from foldless.heldout.parts import TrainingParts
 from foldless.readout.codings import chosen_labels
-from foldless.readout.task import Task
 
 
-@dataclass
+@dataclass(frozen=True)
 class Run:
     """One estimator on one data set, ready to be asked for any training part."""
 
     outer: BaseEstimator  # what the user gave: the estimator, or a pipeline that only passes X on to it
     estimator: BaseEstimator
-    task: Task
-    classes: np.ndarray | None
-    flat: bool
+    built: EstimatorTask
     X: object
     y: object
     sample_weight: object
-    holdout: TrainingParts
+    parts: TrainingParts
+
+    @property
+    def task(self):
+        """Problem, targets and readout."""
+        return self.built.task
+
+    @property
+    def classes(self):
+        """Labels; None for a regression."""
+        return self.built.classes
+
+    @property
+    def rows(self):
+        """Row numbers, in the place of X."""
+        return np.arange(self.task.problem.n)[:, None]
 
     def outputs(self, raw, method):
         """Decisions or probabilities as the estimator's ``method`` would return them."""
         if method == "predict":
-            return chosen_labels(raw, self.classes) if self.classes is not None else (raw[:, 0] if self.flat else raw)
+            if self.classes is not None:
+                return chosen_labels(raw, self.classes)
+            return raw[:, 0] if self.built.flat else raw
         if method == "predict_log_proba":
             with np.errstate(divide="ignore"):
                 return np.log(raw)
@@ -49,8 +64,8 @@ class Run:
         """``method`` of all rows, each by the model without it."""
         kind = "proba" if method.endswith("proba") else "decision"
         idle = len(self.task.problem.active) < self.task.problem.n
-        rule = self.task.rule(self.holdout.whole, probabilities=kind == "proba") if idle else None
-        return self.outputs(self.task.loo_outputs(self.holdout, rule, kind), method)
+        rule = self.task.rule(self.parts.whole, probabilities=kind == "proba") if idle else None
+        return self.outputs(self.task.loo_outputs(self.parts, rule, kind), method)
 
     def check_materialises(self, in_score):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
@@ -66,27 +81,22 @@ class Run:
     def materialise(self, train, model):
         """What the user gave, fitted on a training part."""
         fitted = self._fitted(train, model)
-        if self.outer is self.estimator:
-            return fitted
-        pipeline = clone(self.outer)
-        pipeline.steps[-1] = (pipeline.steps[-1][0], fitted)
-        return pipeline
+        return fitted if self.outer is self.estimator else with_last(self.outer, fitted)
 
     def _fitted(self, train, model):
         """The estimator of a training part: from P for foldless' own, refitted for scikit-learn's."""
         if isinstance(self.estimator, FOLDLESS_ESTIMATORS):
             return fitted_on_part(self.estimator, self.task, model, train, self.X, self.y, self.sample_weight)
         weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
-        rows = rows_for(self.estimator, self.X, train, train)
+        rows = self.rows_of(self.X, train, train)
         return clone(self.estimator).fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
 
-
-def rows_for(estimator, X, rows, train):
-    """These rows of X as an estimator fitted on ``train`` takes them: of a precomputed kernel the columns of train."""
-    if getattr(estimator, "kernel", None) != "precomputed":
-        return _safe_indexing(X, rows)
-    K = X if hasattr(X, "shape") else np.asarray(X)
-    return _safe_indexing(_safe_indexing(K, rows), train, axis=1)
+    def rows_of(self, X, rows, train):
+        """These rows of X as the estimator of ``train`` takes them: of a precomputed kernel the columns of train."""
+        if getattr(self.estimator, "kernel", None) != "precomputed":
+            return _safe_indexing(X, rows)
+        K = X if hasattr(X, "shape") else np.asarray(X)
+        return _safe_indexing(_safe_indexing(K, rows), train, axis=1)
 
 
 def _classifies(standin):
@@ -127,7 +137,7 @@ class StandIn(BaseEstimator):
     def fit(self, rows, y=None, **fit_params):
         """Look up the model of these rows."""
         self.train_ = rows[:, 0]
-        self.model_ = self.run.holdout.part(self.train_)
+        self.model_ = self.run.parts.part(self.train_)
         self.rule_ = self.run.task.rule(self.model_, probabilities=False)
         self.classes_ = self.run.classes
         self.calibrated_ = None
@@ -169,3 +179,7 @@ class StandIn(BaseEstimator):
     def materialise(self):
         """The estimator itself, fitted on the training part."""
         return self.run.materialise(self.train_, self.model_)
+
+    def rows_of(self, X, rows):
+        """These rows of X as the fitted estimator takes them."""
+        return self.run.rows_of(X, rows, self.train_)

@@ -4,13 +4,15 @@ The signatures and results are those of ``sklearn.model_selection``; change the 
 ``explain`` tells which way a call would go and why.
 """
 
-from foldless.bridge.path import Path, RefitWarning
+from foldless.bridge.route import RefitWarning
+from foldless.bridge.route import Route as Path
 from foldless.model_selection._nested import NestedResult, nested_cross_validate
 from foldless.model_selection._pairs import leave_pair_out_auc
-from foldless.model_selection._patterns import PatternTestResult, permutation_test_pattern
+from foldless.model_selection._patterns import permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
+from foldless.permutation.patterns import PatternTestResult
 from foldless.permutation.result import PermutationTestResult
 
 __all__ = [

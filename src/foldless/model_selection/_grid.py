@@ -5,7 +5,7 @@ from joblib import delayed
 
 from foldless.bridge.candidates import Outcome, candidates, settings
 from foldless.bridge.progress import Progress, run_with_progress
-from foldless.tuning.selection import Selection, least
+from foldless.tuning.selection import Selection, choose
 
 
 def grid(search, criterion, X, y, sample_weight, splits):
@@ -37,24 +37,3 @@ def _losses(setting, criterion, options):
     selection = Selection.of(setting.task, criterion, **options)
     losses, held = selection.path(setting.task.problem, setting.alphas)
     return losses, (selection.tested_rows, held[selection.tested])
-
-
-def choose(losses, tried, share="all"):
-    """Places of the best candidates, one or one for each column; of equal ones the largest alpha.
-
-    ``losses`` (n_candidates, m), ``tried`` the kernel settings with the places and the alphas of their candidates.
-    """
-    alphas = np.empty(len(losses))
-    for setting in tried:
-        alphas[setting.places] = setting.alphas
-
-    def best(values, places):
-        return int(places[least(values, alphas[places])])
-
-    columns, everything = range(losses.shape[1]), np.arange(len(losses))
-    if share == "all" or len(columns) == 1:
-        return [best(losses.sum(1), everything)]
-    if share == "none":
-        return [best(losses[:, k], everything) for k in columns]
-    within = [[best(losses[each.places, k], each.places) for k in columns] for each in tried]
-    return min(within, key=lambda chosen: losses[chosen, list(columns)].sum())

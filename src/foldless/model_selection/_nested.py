@@ -11,17 +11,18 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite, indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from foldless.bridge.candidates import row_numbers
-from foldless.bridge.path import REFIT, Path
+from foldless.bridge.adapters import Search
+from foldless.bridge.nested_data import NestedData
+from foldless.bridge.pipelines import split_steps
+from foldless.bridge.route import Route
+from foldless.bridge.scorers import check_single, wants_probabilities
+from foldless.bridge.splits import row_numbers
 from foldless.model_selection._nested_grid import nested_grid
 from foldless.model_selection._nested_loop import nested_loop
-from foldless.model_selection._outer import Outer, wants_probabilities
-from foldless.model_selection._search import FoldlessSearchCV
 
 
 @dataclass(repr=False)
@@ -53,12 +54,27 @@ class NestedResult:
     predictions: list
     decision: list
     test_indices: list
-    path: Path
+    path: Route
 
     @property
     def optimism(self):
         """How much better the chosen setting looked to the search than it was."""
         return self.inner_score - self.test_score
+
+    @classmethod
+    def of(cls, results, scores, outer, route):
+        """From the results and the (outer, inner) scores of the outer splits."""
+        return cls(
+            test_score=np.array([outside for outside, _ in scores]),
+            inner_score=np.array([inside for _, inside in scores]),
+            inner_criterion=np.array([each.inner_loss for each in results]),
+            outer_criterion=np.array([each.outer_loss for each in results]),
+            best_params=[each.params for each in results],
+            predictions=[each.outside.predict(None) for each in results],
+            decision=[each.outside.decision for each in results],
+            test_indices=[test for _, test in outer],
+            path=route,
+        )
 
     def __repr__(self):
         # Not a standard error: splits share rows, and their scores are not independent.
@@ -112,11 +128,29 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     >>> print(result.test_score.mean().round(3), result.inner_score.mean().round(3))
     0.983 0.988
     """
-    steps = None
-    if isinstance(search, Pipeline):
-        *first, (_, search) = search.steps
-        steps = Pipeline(first) if first else None
-    if not isinstance(search, FoldlessSearchCV):
+    steps = split_steps(search)
+    search = steps.last
+    _check(search, y, scoring, params)
+    X, y, groups = indexable(X, y, groups)
+    criterion = search.checked_criterion()
+    scorer = check_scoring(search, scoring=scoring)
+    if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
+        raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
+    y, sample_weight = _checked_targets(search, y, (params or {}).get("sample_weight"))
+    data = NestedData(search, X, y, groups, sample_weight, wants_probabilities(scorer), steps.first)
+    splits = check_cv(cv, y, classifier=is_classifier(search.estimator)).split(X, y, groups)
+    outer = row_numbers(splits, len(y))
+    data.check(outer)
+    grid = search.method == "grid" and search.share == "all" and steps.first is None
+    run = nested_grid if grid else nested_loop
+    results, route = run(data, criterion, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
+    scores = [result.scores(scorer, y, test) for result, (_, test) in zip(results, outer, strict=True)]
+    return NestedResult.of(results, scores, outer, route)
+
+
+def _check(search, y, scoring, params):
+    """Refuse what is no search, parameters that go nowhere, and several scores."""
+    if not isinstance(search, Search):
         raise ValueError(
             f"search={search!r} must be a FoldlessSearchCV, or a pipeline that ends in one; scikit-learn's"
             " cross_validate takes others."
@@ -126,38 +160,15 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
         raise ValueError(f"params holds {sorted(unknown)}; only sample_weight is passed to the fits.")
     if y is None:
         raise ValueError("y=None: there is nothing to predict.")
-    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
-        raise ValueError(f"scoring={scoring!r} names several metrics; nested_cross_validate takes one.")
-    X, y, groups = indexable(X, y, groups)
-    criterion = search._checked().with_slope(float(np.atleast_1d(search.slope)[0]))
-    n_jobs, verbose = search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose
-    scorer = check_scoring(search, scoring=scoring)
-    if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
-        raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
-    sample_weight = (params or {}).get("sample_weight")
+    check_single(scoring, "nested_cross_validate takes one.")
+
+
+def _checked_targets(search, y, sample_weight):
+    """Labels (or values) and weights, as the search will take them."""
     if sample_weight is not None:
         sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
     if is_classifier(search.estimator):
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
-    data = Outer(search, X, y, groups, sample_weight, wants_probabilities(scorer), steps)
-    splits = check_cv(cv, y, classifier=is_classifier(search.estimator)).split(X, y, groups)
-    outer = data.checked(row_numbers(splits, len(y)))
-    if search.method == "grid" and search.share == "all" and steps is None:
-        verdicts, path = nested_grid(data, criterion, outer, n_jobs, verbose)
-    else:
-        reason = "every training part is searched by itself"
-        verdicts, path = nested_loop(data, criterion, outer, n_jobs, verbose), Path(REFIT, reason)
-    scores = [verdict.scored(scorer, data, test) for verdict, (_, test) in zip(verdicts, outer, strict=True)]
-    return NestedResult(
-        test_score=np.array([outside for outside, _ in scores]),
-        inner_score=np.array([inside for _, inside in scores]),
-        inner_criterion=np.array([verdict.inner_loss for verdict in verdicts]),
-        outer_criterion=np.array([verdict.outer_loss for verdict in verdicts]),
-        best_params=[verdict.params for verdict in verdicts],
-        predictions=[verdict.outside.predict(None) for verdict in verdicts],
-        decision=[verdict.outside.decision for verdict in verdicts],
-        test_indices=[test for _, test in outer],
-        path=path,
-    )
+    return y, sample_weight

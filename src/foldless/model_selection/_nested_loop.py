@@ -9,46 +9,50 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import draw_splits, heldout_scores, settings
+from foldless.bridge.candidates import heldout_scores, settings
+from foldless.bridge.nested_data import OuterSplitResult
+from foldless.bridge.pipelines import fit_steps
 from foldless.bridge.progress import Progress, run_with_progress
-from foldless.estimators import OneAgainstAllClassifier
+from foldless.bridge.route import REFIT, Route
+from foldless.bridge.scorers import known_outputs
+from foldless.bridge.splits import draw_splits
 from foldless.estimators.access import cut_of, fits_of
-from foldless.model_selection._outer import OuterSplitResult, given, outer_loss
+from foldless.estimators.one_against_all import OneAgainstAllClassifier
+from foldless.tuning.nested import outer_loss
 
 
 def nested_loop(data, criterion, outer, n_jobs, verbose):
-    jobs = (delayed(_searched)(data, criterion, train, test) for train, test in outer)
-    return run_with_progress(jobs, n_jobs, Progress(len(outer), "outer splits", verbose))
+    """(results of the outer splits, route) of any search, fitted on every training part."""
+    jobs = (delayed(_one_split)(data, criterion, train, test) for train, test in outer)
+    results = run_with_progress(jobs, n_jobs, Progress(len(outer), "outer splits", verbose))
+    return results, Route(REFIT, "every training part is searched by itself")
 
 
-def _searched(data, criterion, train, test):
+def _one_split(data, criterion, train, test):
     """One outer split by ``fit`` on its training part."""
     if data.steps is not None:
-        steps = clone(data.steps).fit(_safe_indexing(data.X, train), _safe_indexing(data.y, train))
-        data = replace(data, X=steps.transform(data.X))
-    search = clone(data.search)
+        data = replace(data, X=fit_steps(data.steps, data.X, train, data.y).transform(data.X))
+    search = clone(data.search).set_params(refit=True)
     X, y = _safe_split(search, data.X, data.y, train)
     X_test, _ = _safe_split(search, data.X, data.y, test, train)
-    options = {
-        name: _safe_indexing(value, train)
-        for name, value in (("sample_weight", data.sample_weight), ("groups", data.groups))
-        if value is not None and (name != "groups" or search.cv is not None)
-    }
-    search.set_params(refit=True).fit(X, y, **options)
-    chosen, weight = search._chosen(), options.get("sample_weight")
-    splits = draw_splits(search.cv, search.estimator, X, y, options.get("groups"))
-    rows, scores = heldout_scores(chosen, X, y, weight, splits)
+    given = (data.sample_weight, None if search.cv is None else data.groups)
+    weight, groups = (None if each is None else _safe_indexing(each, train) for each in given)
+    search.fit(X, y, sample_weight=weight, groups=groups)
+    best = search.best_estimator_
+    splits = draw_splits(search.cv, search.estimator, X, y, groups)
+    rows, scores = heldout_scores(clone(best), X, y, weight, splits)
     setting = settings(search.estimator, [{}], data.X, data.y, data.sample_weight)[0]
-    classifies = setting.classes is not None
-    decision = search.decision_function(X_test) if classifies else search.predict(X_test).reshape(len(test), -1)
-    fits = _fits(search.best_estimator_, X_test, setting.task)
+    task, classes, flat = setting.task, setting.classes, setting.flat
+    decision = search.predict(X_test).reshape(len(test), -1) if classes is None else search.decision_function(X_test)
+    options = {"weight": search.criterion_weight, "sample_weight": data.sample_weight}
+    fits = _criterion_fits(best, X_test, task)
     return OuterSplitResult(
         params=search.best_params_,
         inner_loss=-search.best_score_,
-        outer_loss=outer_loss(data, criterion.with_slope(search.slope_), setting, test, fits, decision),
+        outer_loss=outer_loss(task, criterion.with_slope(search.slope_), test, fits, decision, **options),
         inner_rows=train[rows],
-        inside=given(setting, scores - _cut(search.best_estimator_)),
-        outside=given(setting, decision, search.predict_proba(X_test) if data.probabilities else None),
+        inside=known_outputs(classes, flat, scores - _cut(best)),
+        outside=known_outputs(classes, flat, decision, search.predict_proba(X_test) if data.probabilities else None),
     )
 
 
@@ -59,7 +63,7 @@ def _cut(estimator):
     return cut_of(estimator) if isinstance(estimator, FOLDLESS_ESTIMATORS) else 0.0
 
 
-def _fits(estimator, X, task):
+def _criterion_fits(estimator, X, task):
     """Fits (n, m) of the criterion's targets by a fitted estimator."""
     if isinstance(estimator, OneAgainstAllClassifier):
         pairs = [

@@ -8,7 +8,9 @@ pairs are 2 x 2 systems in P, O(n^2) after one explicit P.
 import numpy as np
 from sklearn.utils import gen_batches, indexable
 
-from foldless.bridge.path import ONE_FIT, Path, build_task, route
+from foldless.bridge.adapters import build_task, closed_form_estimator
+from foldless.bridge.pipelines import split_steps
+from foldless.bridge.route import closed_form_or
 
 PAIRS_AT_ONCE = 2**16
 TIE = 8 * np.finfo(float).eps  # relative difference of scores of equal fits
@@ -46,26 +48,23 @@ def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confound
     0.996
     """
     X, y = indexable(X, y)
-    path, solved = route(estimator, params or {})
-    named = {name.rpartition("__")[2]: value for name, value in (params or {}).items()}
-    confounds = named.get("confounds", confounds)
-    built = path
-    if solved is not None:
-        built = build_task(solved, X, y, named.get("sample_weight"), confounds, in_score=confounds_in_score)
-    if isinstance(built, Path):
+    params = params or {}
+    of_last = split_steps(estimator).fit_params_of_last(params)
+    confounds = of_last.get("confounds", confounds)
+
+    def build():
+        solved, options = closed_form_estimator(estimator, params), {"in_score": confounds_in_score}
+        return build_task(solved, X, y, of_last.get("sample_weight"), confounds, **options)
+
+    def refuse(obstacle):
         raise ValueError(
-            f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({built.reason}) and would need a"
+            f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({obstacle}) and would need a"
             " refit for every pair. Use a least-squares estimator without preprocessing steps that are fitted, or"
             " cross_val_score(..., scoring='roc_auc') for the mean AUC over folds."
         )
-    assert path.kind == ONE_FIT
-    task, classes, flat = built
-    if classes is None and (not flat or task.readout.cuts):
-        raise ValueError("leave_pair_out_auc ranks one output; y has several.")
-    if classes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2:
-        raise ValueError(
-            "leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class."
-        )
+
+    task, classes, flat = closed_form_or(refuse, build)
+    _check(task, classes, flat)
     whole = task.training_parts().whole
     whole.precision = whole.precision.explicit()
     if classes is None:
@@ -76,6 +75,16 @@ def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confound
     if len(classes) == 2:
         return _share(task, whole, *_cross(codes == 1), None)
     return float(np.mean([_share(task, whole, *_cross(codes == k), k) for k in range(len(classes))]))
+
+
+def _check(task, classes, flat):
+    """Refuse several outputs, and classes of one row."""
+    if classes is None and (not flat or task.readout.cuts):
+        raise ValueError("leave_pair_out_auc ranks one output; y has several.")
+    if classes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2:
+        raise ValueError(
+            "leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class."
+        )
 
 
 def _cross(positive):

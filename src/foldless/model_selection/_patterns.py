@@ -1,77 +1,23 @@
-"""Weights of a linear model, their forward-model patterns, and a permutation null for every feature.
-
-A weight says how a feature enters the decision s = x' w, not whether the feature carries the signal: a sensor that only
-cancels noise has a large weight. The pattern of the equivalent forward model does (Haufe et al. 2014, eq. 6 and 8, for
-each decision by itself):
-
-    a = Cov(x, s) / Var(s) = Cov(x) w / (w' Cov(x) w)
-
-Permuted labels give permuted weights from the same P, so the null costs one more product. What is tested is Cov(x, s),
-the pattern before the division: under permuted labels Var(s) shrinks, and dividing by it would inflate the null.
-
-s is the fit of targets +-1, one against all: of a fixed scale, as a null distribution needs it. Two-class decisions are
-that fit up to a factor; those of a discriminant of several classes are made of these fits, but grow with the distance
-of the classes, and a feature of pure noise would seem to grow with them.
-"""
-
-from dataclasses import dataclass, replace
+"""Permutation tests of weights and patterns of a linear model (the algebra: ``permutation.patterns``)."""
 
 import numpy as np
-from sklearn.utils import _safe_indexing, gen_batches, indexable
+from sklearn.utils import gen_batches, indexable
 
-from foldless.bridge.path import Path, route
-from foldless.bridge.progress import Progress
-from foldless.linalg.memory import require_memory
-from foldless.model_selection._labelings import TestData, chunk
-from foldless.model_selection._permutation_arguments import (
-    check_arguments,
+from foldless.bridge.adapters import closed_form_estimator
+from foldless.bridge.permutation_spec import (
+    TestData,
     check_exchangeable,
+    check_numbers,
     checked_strata,
-    warn_of_fixed,
+    freeze_class_weights,
+    warn_of_fixed_weights,
+    weights_move,
 )
-from foldless.model_selection._permutation_way import frozen, weights_move
+from foldless.bridge.progress import Progress
+from foldless.bridge.route import closed_form_or
 from foldless.permutation.labelings import Labelings, Solver
-from foldless.permutation.nulls import ROUNDING, permutations, with_truth
-from foldless.readout.codings import against_all
-
-
-@dataclass(repr=False)
-class PatternTestResult:
-    """Weights and patterns of the decisions of a linear model, with p-values for every feature.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_decisions, n_features)
-        Of the fits of targets +-1, one against all: ``coef_`` of LSSVC.
-    patterns : ndarray of shape (n_decisions, n_features)
-        Cov(x, s) / Var(s) of these fits s.
-    pvalue, weights_pvalue : ndarray of shape (n_decisions, n_features)
-        Two-sided, for each feature by itself: of Cov(x, s), the pattern up to the scale of s, and of the weights.
-    pvalue_fwe, weights_pvalue_fwe : ndarray of shape (n_decisions, n_features)
-        Corrected for the number of features by the largest one of every permutation, for each decision. Features should
-        be on one scale for this to be fair.
-    outputs : list, what each decision is for: the class it favours, or the number of the output
-    feature_names : list of str or None
-    n_permutations : int
-    """
-
-    weights: np.ndarray
-    patterns: np.ndarray
-    pvalue: np.ndarray
-    pvalue_fwe: np.ndarray
-    weights_pvalue: np.ndarray
-    weights_pvalue_fwe: np.ndarray
-    outputs: list
-    feature_names: list | None
-    n_permutations: int
-
-    def __repr__(self):
-        few = (self.pvalue_fwe <= 0.05).sum(1)
-        found = ", ".join(f"{output}: {count}" for output, count in zip(self.outputs, few, strict=True))
-        return (
-            f"patterns of {self.patterns.shape[1]} features, {self.n_permutations} permutations; family-wise p <= 0.05"
-            f" for {found}"
-        )
+from foldless.permutation.nulls import Null, choose_scheme
+from foldless.permutation.patterns import PatternTestResult, patterns_that_fit, weights_and_covariances
 
 
 def permutation_test_pattern(
@@ -130,66 +76,52 @@ def permutation_test_pattern(
     array([ True, False, False])
     """
     X, y = indexable(X, y)
-    check_arguments(y, n_permutations, None, weights, memory_limit)
+    check_numbers(y, n_permutations, weights, memory_limit)
     if weights == "permuted":
         raise ValueError("weights='permuted': patterns know sample weights that stay with their rows only.")
     params = params or {}
-    path, solved = route(frozen(estimator, y) if weights == "fixed" else estimator, params)
-    given = TestData(X, y, params.get("sample_weight"), confounds)
-    built = path if solved is None else given.task(solved)
-    if isinstance(built, Path):
-        raise ValueError(f"patterns need a linear least-squares model: {built.reason}.")
-    task, classes, _ = built
-    if not task.problem.kernel.is_linear:
-        raise ValueError(f"patterns need kernel='linear'; this one is {task.problem.kernel!r}.")
-    warn_of_fixed(estimator, weights)
-    n = task.problem.n
-    require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
-    orders = with_truth(permutations(n, n_permutations, random_state, checked_strata(strata, n)))
-    check_exchangeable(y, orders)
-    progress, size = Progress(n_permutations, "permutations", verbose), _chunk(task, memory_limit)
-    if weights_move(estimator, None, weights):  # every permutation has its own P
-        tasks = (replace(given, y=_safe_indexing(y, order)).task(solved)[0] for order in orders)
-        batches = (_weights(Solver(each.problem), Labelings.of(each, np.arange(n)[None])) for each in tasks)
+    data = TestData(X, y, params.get("sample_weight"), confounds)
+    fixed = freeze_class_weights(estimator, y) if weights == "fixed" else estimator
+    solved = closed_form_or(_refuse, lambda: closed_form_estimator(fixed, params))
+    built = closed_form_or(_refuse, lambda: data.task(solved))
+    kernel, n = built.task.problem.kernel, built.task.problem.n
+    if not kernel.is_linear:
+        raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
+    warn_of_fixed_weights(estimator, weights)
+    null = Null.draw(choose_scheme(n, checked_strata(strata, n)), n, n_permutations, random_state)
+    check_exchangeable(y, null.orders)
+    if weights_move(estimator, None, weights):
+        batches = _by_labeling(data, solved, null.orders)
     else:
-        solver = Solver(task.problem)
-        parts = gen_batches(len(orders), size)
-        batches = (_weights(solver, Labelings.of(task, orders[part])) for part in parts)
-    true, counts = None, 0
-    for batch in batches:  # weights and covariances, (2, b, k, d)
-        if true is None:
-            true, batch = batch[:, 0], batch[:, 1:]
-        counts = counts + _as_large(true, batch)
-        progress.step(steps=min(batch.shape[1], progress.total - progress.done))
-    W, covariance = true
-    variance = np.einsum("kd,kd->k", W, covariance)[:, None]  # Var(s) = w' Cov(x) w
-    patterns = np.divide(covariance, variance, out=np.zeros_like(W), where=variance > 0)
-    (weights_alone, alone), (weights_all, everywhere) = (1.0 + counts) / (1.0 + n_permutations)
-    outputs = list(range(len(W))) if classes is None else classes[-len(W) :].tolist()
+        batches = _by_columns(built.task, null.orders, memory_limit)
+    batches = _counted(batches, Progress(n_permutations, "permutations", verbose))
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    return PatternTestResult(W, patterns, alone, everywhere, weights_alone, weights_all, outputs, names, n_permutations)
+    return PatternTestResult.of(batches, n_permutations, built.classes, names)
 
 
-def _chunk(task, memory_limit):
-    """Labelings to work on at a time: their weights take d entries where their columns take n."""
-    n, d = task.problem.n, task.problem.X.shape[1]
-    return max(1, chunk(task, memory_limit) * n // max(n, 2 * d))
+def _refuse(obstacle):
+    raise ValueError(f"patterns need a linear least-squares model: {obstacle}.")
 
 
-def _weights(solver, labelings):
-    """Weights w and covariances Cov(x) w of all decisions one against all, (2, b, k, d)."""
-    problem, task = solver.problem, labelings.task
-    W = labelings.split(solver.solve(labelings.columns()).linear()[0])  # (b, width, d)
-    if task.codes is not None:
-        W = np.concatenate([-W.sum(1, keepdims=True), W], 1) if labelings.n_implied else W
-        W = against_all(W, axis=1)
-    weight = np.square(problem.root_w[solver.rows])[:, None]
-    X = problem.features(solver.rows)
-    X = X - (weight * X).sum(0) / weight.sum()  # about the weighted means
-    return np.stack([W, (W @ X.T * weight[:, 0]) @ X / weight.sum()])
+def _by_columns(task, orders, memory_limit):
+    """Weights and covariances of the labelings, in batches, all from one P."""
+    solver = Solver(task.problem)
+    for part in gen_batches(len(orders), patterns_that_fit(task, memory_limit)):
+        yield weights_and_covariances(solver, Labelings.of(task, orders[part]))
 
 
-def _as_large(true, values):
-    """How many values (2, b, k, d) are as large as the true ones (2, k, d): each, and the largest over the features."""
-    true, size = np.abs(true)[:, None] * (1.0 - ROUNDING), np.abs(values)
-    return np.stack([(size >= true).sum(1), (size.max(3, keepdims=True) >= true).sum(1)])
+def _by_labeling(data, estimator, orders):
+    """The same where every labeling has its own P: class weights follow the labels."""
+    for order in orders:
+        task = data.labelled(order).task(estimator).task
+        true = Labelings.of(task, np.arange(task.problem.n)[None])
+        yield weights_and_covariances(Solver(task.problem), true)
+
+
+def _counted(batches, progress):
+    """The batches, each as many steps of ``progress`` as it has permutations."""
+    n_true = 1
+    for batch in batches:
+        yield batch
+        progress.step(steps=min(batch.shape[1] - n_true, progress.total - progress.done))
+        n_true = 0

@@ -1,41 +1,22 @@
 """Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
 
-import warnings
-from dataclasses import replace
-from functools import partial
+from sklearn.utils import indexable
 
-import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state, gen_batches, indexable
-from threadpoolctl import threadpool_limits
-
-from foldless.bridge.path import REFIT, RefitWarning
-from foldless.bridge.progress import Progress
-from foldless.linalg.memory import require_memory
-from foldless.model_selection._labelings import Batched, TestData
-from foldless.model_selection._permutation_arguments import (
-    check_arguments,
+from foldless.bridge.adapters import Search
+from foldless.bridge.permutation_spec import (
+    TestData,
     check_exchangeable,
-    checked_strata,
-    drawn_splits,
+    check_numbers,
     family_members,
-    is_partition,
-    moved_splits,
-    name_of,
-    stacked,
-    warn_of_fixed,
-    within_folds,
+    specify_test,
+    warn_of_fixed_weights,
 )
-from foldless.model_selection._permutation_way import TestSpec, choose_way, depends_on_labels
-from foldless.model_selection._validation import _routed
-from foldless.permutation.metrics import METRICS
-from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, permutations, with_truth
-from foldless.permutation.result import PermutationTestResult
-
-SMALL = 2000  # rows up to which one thread is as quick as two
+from foldless.bridge.pipelines import split_steps
+from foldless.bridge.scorers import check_single
+from foldless.model_selection._nested import nested_cross_validate
+from foldless.model_selection._permutation_runs import build_result, run_family, run_single
+from foldless.model_selection._validation import cross_validate
+from foldless.permutation.nulls import Null
 
 
 def permutation_test_score(
@@ -58,6 +39,7 @@ def permutation_test_score(
     confounds_in_score=False,
     generalise=False,
     memory_limit=2**29,
+    null=None,
 ):
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
@@ -115,6 +97,11 @@ def permutation_test_score(
         generalisation).
     memory_limit : int, default=2**29
         Bytes for the columns that are worked on at a time, beside P.
+    null : object, default=None
+        Which labelings are as likely as the true one: an object with a method ``orders(n_samples, n_permutations,
+        random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row
+        ``orders[j, i]``. In place of ``strata``, for labels that are not exchangeable one by one: those of a time
+        series may be shifted in a circle, say. Splits that were made from the labels go with them.
 
     Returns
     -------
@@ -132,183 +119,70 @@ def permutation_test_score(
     >>> print(score.round(3), null.mean().round(2), round(p, 4))
     0.973 0.33 0.0005
     """
-    members = family_members(X)
-    if members is None and generalise:
+    members, is_family = family_members(X)
+    _check_options(is_family, generalise, resplit, strata, null)
+    if confounds_in_score and confounds is None:
+        raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
+    X, y, groups = indexable(members[0], y, groups)
+    check_numbers(y, n_permutations, weights, memory_limit)
+    check_single(scoring, "permutation_test_score takes one.")
+    data = TestData(X, y, None, confounds, confounds_in_score)
+    spec, scheme = specify_test(
+        estimator,
+        data,
+        cv=cv,
+        groups=groups,
+        scoring=scoring,
+        params=params or {},
+        strata=strata,
+        null=null,
+        resplit=resplit,
+        weights=weights,
+        memory_limit=memory_limit,
+        refit=_searched if isinstance(split_steps(estimator).last, Search) else _validated,
+    )
+    labelings = Null.draw(scheme, len(y), n_permutations, random_state, spec.first)
+    check_exchangeable(y, labelings.orders)
+    warn_of_fixed_weights(estimator, weights)
+    if is_family:
+        outcome = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
+    else:
+        outcome = run_single(spec, data, labelings, n_jobs, verbose)
+    return build_result(spec, data, outcome, scheme.strata)
+
+
+def _check_options(is_family, generalise, resplit, strata, null):
+    """Refuse options that make no sense together."""
+    if generalise and not is_family:
         raise ValueError("generalise=True needs a family: X with three axes, or a list of feature matrices.")
     if generalise and resplit:
         raise ValueError("generalise=True keeps the splits of the true labels; use resplit=False.")
-    if confounds_in_score and confounds is None:
-        raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
-    X, y, groups = indexable(X if members is None else members[0], y, groups)
-    check_arguments(y, n_permutations, scoring, weights, memory_limit)
-    params = params or {}
-    cv = check_cv(cv, y, classifier=is_classifier(estimator))
-    own = METRICS.get(scoring) if isinstance(scoring, str) else None
-    asked = own.scorer() if own is not None and scoring in ("ber", "correlation") else scoring
-    scorer = check_scoring(estimator, scoring=asked)
-    split_params, fit_params, score_params = _routed("cross_validate", estimator, cv, params, groups, scorer)
-    if scoring is None:
-        scoring = "accuracy" if is_classifier(estimator) else "r2"
-    n = len(y)
-    draw = partial(drawn_splits, cv, X, y, split_params)
-    first = draw(np.arange(n))
-    strata = groups if strata is None else checked_strata(strata, n)
-    own_splits = resplit
-    if depends_on_labels(cv) and not resplit:
-        if is_partition(first, n):
-            strata = within_folds(first, n, strata)
-        else:
-            draw, own_splits = partial(moved_splits, first), True
-    require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
-    random_state = check_random_state(random_state)
-    orders = with_truth(permutations(n, n_permutations, random_state, strata))
-    check_exchangeable(y, orders)
+    if null is not None and not hasattr(null, "orders"):
+        raise ValueError(f"null={null!r} must have a method orders(n_samples, n_permutations, random_state).")
+    if null is not None and strata is not None:
+        raise ValueError("strata and null both say which labels are exchangeable; give one of them.")
 
-    rest = {name: value for name, value in params.items() if name not in split_params}
-    wanted = TestSpec(
-        estimator=estimator,
-        scoring=scoring,
-        asked=asked,
-        scorer=scorer,
-        first=first,
-        own_splits=own_splits,
-        resplit=resplit,
-        groups=groups,
-        params=rest,
-        fit_params=fit_params,
-        score_params=score_params,
-        weights=weights,
-        generalise=generalise,
-        memory_limit=memory_limit,
+
+def _validated(spec, data, splits):
+    """Scores of one labeling's splits."""
+    raw = spec.fit_params.get(split_steps(spec.estimator).fit_param("sample_weight"))
+    params = {name: data.sample_weight if value is raw else value for name, value in spec.params.items()}
+    result = cross_validate(
+        spec.estimator,
+        data.X,
+        data.y,
+        cv=splits,
+        scoring=spec.scoring.asked,
+        params=params or None,
+        error_score="raise",
+        confounds=data.confounds,
+        confounds_in_score=data.confounds_in_score,
     )
-    warn_of_fixed(estimator, weights)
-    given = TestData(X, y, None, confounds, confounds_in_score)
-    greater = True if own is None else own.greater
-    options = {"scoring": name_of(scoring), "greater_is_better": greater, "strata": strata}
-    single = getattr(X, "dtype", None) == np.float32
-    options["rounding"] = 0.0 if resplit else ROUNDING_SINGLE if single else ROUNDING
-    run = _alone if members is None else partial(_family, members)
-    table, path, options["best_params"] = run(wanted, given, orders, draw, n_jobs, verbose)
-    return _result(table[0], table[1:], path, options, resplit)
+    return result["test_score"]
 
 
-def _alone(wanted, given, orders, draw, n_jobs, verbose):
-    """Scores of the labelings in order, as many as are done, (b,); the path; the choices of a search for the truth."""
-    way, size, path = choose_way(wanted, given)
-    _warn(path, wanted.estimator)
-
-    def jobs():
-        for part in gen_batches(len(orders), size):
-            splits = wanted.first
-            if wanted.own_splits:
-                splits = [wanted.first if number == 0 else draw(orders[number]) for number in range(len(orders))[part]]
-            yield delayed(_job)(way.scores, orders.shape[1], orders[part], splits, wanted.own_splits)
-
-    progress = Progress(len(orders) - 1, "permutations", verbose)
-    table = np.concatenate(_collected(jobs(), n_jobs, progress, size))
-    if len(table) < len(orders):
-        _warn_interrupted(len(table) - 1, len(orders) - 1)
-    if table.ndim == 1:
-        return table, path, None
-    return table[:, 0], path, [way.listed[int(place)] for place in table[0, 1:]]
-
-
-def _family(members, wanted, given, orders, draw, n_jobs, verbose):
-    """Scores of all labelings and members, (b, k) or (b, k, k); the path; None."""
-    path, n = choose_way(wanted, given)[2], orders.shape[1]
-    _warn(path, wanted.estimator)
-    splits = [wanted.first, *map(draw, orders[1:])] if wanted.own_splits else wanted.first
-    if wanted.generalise:
-        if wanted.own_splits:
-            raise ValueError("generalise=True needs splits that stay, and those of this cv do not; use KFold.")
-        require_memory((len(orders), len(members), len(members)), np.float64, "the scores of all permutations")
-        everywhere = stacked(members)
-        parts = (replace(given, X=each) for each in everywhere)
-        jobs = (delayed(_job)(_generalised, n, wanted, part, everywhere, orders, splits) for part in parts)
-    else:
-        jobs = (delayed(_job)(_member, n, wanted, replace(given, X=each), orders, splits) for each in members)
-    columns = _collected(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
-    if len(columns) < len(members):
-        _warn_interrupted(len(columns), len(members), "members of the family")
-        columns += [np.full_like(columns[0], np.nan)] * (len(members) - len(columns))
-    return np.stack(columns, 1), path, None
-
-
-def _member(wanted, given, orders, splits):
-    """Scores (m + 1,) of one member of a family."""
-    way, size, _ = choose_way(wanted, given)
-    tables = [
-        way.scores(orders[part], splits[part] if wanted.own_splits else splits, wanted.own_splits)
-        for part in gen_batches(len(orders), size)
-    ]
-    table = np.concatenate(tables)
-    return table[:, 0] if table.ndim == 2 else table
-
-
-def _generalised(wanted, given, everywhere, orders, splits):
-    """Scores (m + 1, k) of the models of one member at the features (k, n, d) of all."""
-    way, size, path = choose_way(wanted, given)
-    if not isinstance(way, Batched):
-        raise ValueError(f"generalise=True needs permutations as columns, which is not possible here: {path.reason}.")
-    if not way.task.problem.kernel.takes_rows:
-        raise ValueError(
-            "generalise=True needs features: precomputed kernels say nothing of rows of one member against those of"
-            " another."
-        )
-    return np.concatenate(
-        [way.generalised(orders[part], splits, everywhere) for part in gen_batches(len(orders), size)]
-    )
-
-
-def _job(function, n, *arguments):
-    """``function(*arguments)`` for n rows.
-
-    Products of few rows are many and short: threads that wait for each other make them slower, several times so.
-    """
-    with threadpool_limits(1 if n <= SMALL else None, user_api="blas"):
-        return function(*arguments)
-
-
-def _collected(jobs, n_jobs, progress, step=1):
-    """Results of the jobs in order; an interrupt from the keyboard leaves those that are done, if any."""
-    results = []
-    try:
-        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
-            results.append(result)
-            progress.step(steps=min(step, progress.total - progress.done))
-    except KeyboardInterrupt:
-        if sum(len(np.atleast_1d(each)) for each in results) < 2:
-            raise
-    return results
-
-
-def _result(score, null, path, options, resplit):
-    """The result, with warnings of scores that are not defined; scikit-learn's p-value of them where it is promised."""
-    result = PermutationTestResult(score, null, path=path, **options)
-    missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
-    if missing:
-        counted = "do not count, as in scikit-learn" if resplit else "count as at least as good as the true score"
-        _warn_undefined(f"{missing} of {null.size} permuted scores are", counted, "Larger test parts avoid this.")
-    undefined = np.isnan(score) & (np.ndim(score) == 0 or ~np.isnan(null).all(0))
-    if not undefined.any():
-        return result
-    smallest = 1.0 / (len(null) + 1.0)
-    shown = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing" if resplit else "nan"
-    _warn_undefined("the score of the true labels is", f"its p-value is {shown}", "Use a stratified splitter.")
-    pvalue = np.where(undefined, smallest, result.pvalue)[()] if resplit else result.pvalue
-    return PermutationTestResult(score, null, pvalue, path=path, **options)
-
-
-def _warn_undefined(what, consequence, remedy):
-    message = f"{what} not defined (a test part with one class only, say) and {consequence}. {remedy}"
-    warnings.warn(message, UserWarning, stacklevel=4)
-
-
-def _warn(path, estimator):
-    if path.kind == REFIT:
-        name = type(estimator).__name__
-        warnings.warn(f"{name} is refitted for every permutation: {path.reason}.", RefitWarning, stacklevel=4)
-
-
-def _warn_interrupted(done, total, what="permutations"):
-    warnings.warn(f"interrupted: the result rests on {done} of {total} {what}.", UserWarning, stacklevel=4)
+def _searched(spec, data, splits):
+    """Scores of one labeling's outer splits."""
+    params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
+    options = {"groups": spec.groups, "scoring": spec.scoring.scorer, "params": params, "n_jobs": 1}
+    return nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options).test_score

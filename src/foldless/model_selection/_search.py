@@ -13,8 +13,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import check_known, draw_splits, heldout_scores
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
+from foldless.bridge.candidates import check_known, heldout_scores
+from foldless.bridge.splits import draw_splits
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.checks import check_option, numbers
 from foldless.model_selection._descent import descend
@@ -43,7 +44,7 @@ def _gives_probabilities(search):
     return True if not isinstance(search.estimator, FOLDLESS_ESTIMATORS) else _best_has("predict_proba")(search)
 
 
-class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
+class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
     """Hyper-parameters by exact held-out criteria, at the price of one decomposition for each kernel.
 
     Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. A grid takes
@@ -218,6 +219,10 @@ class FoldlessSearchCV(MetaEstimatorMixin, BaseEstimator):
             vars(self).update(before)
             raise
         return self
+
+    def checked_criterion(self):
+        """The criterion at the (first) slope; refuses parameters that make no sense together."""
+        return self._checked().with_slope(float(np.atleast_1d(self.slope)[0]))
 
     def _checked(self):
         """The criterion; refuses parameters that make no sense together."""

@@ -1,40 +1,16 @@
 """scikit-learn's cross_val_predict, cross_val_score and cross_validate, from one fit where exactness allows."""
 
-import warnings
-from dataclasses import dataclass
-
 import numpy as np
-import sklearn
 from sklearn import model_selection as skl
-from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
-from sklearn.metrics._scorer import _BaseScorer
-from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils import indexable
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    get_routing_for_object,
-    process_routing,
-)
-from sklearn.utils.validation import _num_samples
 
 from foldless.bridge.decoded import Decoded
-from foldless.bridge.path import (
-    ONE_FIT,
-    ONE_P_PER_FOLD,
-    REFIT,
-    Path,
-    RefitWarning,
-    build_task,
-    check_leave_one_out,
-    check_splits,
-    confound_params,
-    route,
-)
-from foldless.bridge.standin import Run, StandIn, rows_for
+from foldless.bridge.planner import METHODS, CrossValidation, plan
+from foldless.bridge.route import warn_of_refits
+from foldless.bridge.scorers import check_single, reads_estimators, scoring_of_rows
+from foldless.bridge.standin import StandIn
 
-METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
+EVERY_PART = "on every training part"
 
 
 def cross_validate(
@@ -92,26 +68,37 @@ def cross_validate(
     'one fit'
     """
     X, y = indexable(X, y)
-    options = {"scoring": scoring, "confounds": confounds, "in_score": confounds_in_score}
-    plan = _plan("cross_validate", estimator, X, y, groups, cv, params, **options)
+    asked = CrossValidation(
+        function="cross_validate",
+        estimator=estimator,
+        X=X,
+        y=y,
+        cv=cv,
+        groups=groups,
+        params=params,
+        scoring=scoring,
+        confounds=confounds,
+        confounds_in_score=confounds_in_score,
+    )
+    chosen = plan(asked)
     options = {
-        "scoring": scoring,
         "verbose": verbose,
         "return_train_score": return_train_score,
         "return_estimator": return_estimator,
         "return_indices": return_indices,
         "error_score": error_score,
     }
-    if plan.run is None:
-        result = skl.cross_validate(estimator, X, y, **plan.refit, n_jobs=n_jobs, pre_dispatch=pre_dispatch, **options)
-        return {**result, "path": plan.path}
-    options["scoring"] = _scoring_of_rows(scoring, X)
-    if confounds is not None and (return_estimator or _reads_estimators(options["scoring"])):
-        plan.run.check_materialises(confounds_in_score)
-    result = skl.cross_validate(StandIn(plan.run), plan.rows, y, cv=plan.splits, params=plan.score_params, **options)
+    if chosen.run is None:
+        warn_of_refits(estimator, chosen.route, EVERY_PART)
+        options |= {"scoring": scoring, "n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
+        return {**skl.cross_validate(estimator, X, y, **chosen.loop, **options), "path": chosen.route}
+    if confounds is not None and (return_estimator or reads_estimators(scoring)):
+        chosen.run.check_materialises(confounds_in_score)
+    options |= {"scoring": scoring_of_rows(scoring, X), "params": chosen.score_params}
+    result = skl.cross_validate(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
     if return_estimator:
         result["estimator"] = [standin.materialise() for standin in result["estimator"]]
-    return {**result, "path": plan.path}
+    return {**result, "path": chosen.route}
 
 
 def cross_val_score(
@@ -149,10 +136,7 @@ def cross_val_score(
     >>> cross_val_score(Ridge(alpha=0.1), X, y, cv=3).round(3)
     array([0.459, 0.495, 0.512])
     """
-    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
-        raise ValueError(
-            f"scoring={scoring!r} names several metrics; cross_val_score takes one, cross_validate takes many."
-        )
+    check_single(scoring, "cross_val_score takes one, cross_validate takes many.")
     result = cross_validate(
         estimator,
         X,
@@ -210,23 +194,29 @@ def cross_val_predict(
     """
     getattr(estimator, method)  # the estimator's own error where it has no such method
     X, y = indexable(X, y)
-    options = {"method": method, "confounds": confounds, "in_score": confounds_in_score}
-    plan = _plan("cross_val_predict", estimator, X, y, groups, cv, params, **options)
-    if plan.run is None:
-        numbered = method in METHODS[1:] and np.ndim(y) == 1
-        return skl.cross_val_predict(
-            Decoded(estimator, np.unique(y)) if numbered else estimator,
-            X,
-            y,
-            **plan.refit,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            pre_dispatch=pre_dispatch,
-            method=method,
-        )
-    if plan.splits is None:
-        return plan.run.loo(method)
-    return skl.cross_val_predict(StandIn(plan.run), plan.rows, y, cv=plan.splits, verbose=verbose, method=method)
+    asked = CrossValidation(
+        function="cross_val_predict",
+        estimator=estimator,
+        X=X,
+        y=y,
+        cv=cv,
+        groups=groups,
+        params=params,
+        method=method,
+        confounds=confounds,
+        confounds_in_score=confounds_in_score,
+    )
+    chosen = plan(asked)
+    options = {"verbose": verbose, "method": method}
+    if chosen.run is None:
+        warn_of_refits(estimator, chosen.route, EVERY_PART)
+        if method in METHODS[1:] and np.ndim(y) == 1:
+            estimator = Decoded(estimator, np.unique(y))
+        options |= {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
+        return skl.cross_val_predict(estimator, X, y, **chosen.loop, **options)
+    if chosen.splits is None:
+        return chosen.run.loo(method)
+    return skl.cross_val_predict(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
 
 
 def explain(estimator, X, y=None, *, cv=None, groups=None, params=None, confounds=None, confounds_in_score=False):
@@ -251,148 +241,15 @@ def explain(estimator, X, y=None, *, cv=None, groups=None, params=None, confound
     refit: SVC is not a least-squares model foldless knows
     """
     X, y = indexable(X, y)
-    options = {"confounds": confounds, "in_score": confounds_in_score, "warn": False}
-    return _plan("explain", estimator, X, y, groups, cv, params, **options).path
-
-
-@dataclass
-class Plan:
-    """How one call will be answered: by ``run`` on ``rows`` and ``splits``, or by scikit-learn with ``refit``."""
-
-    path: Path
-    run: Run | None = None
-    splits: list | None = None  # None where rows are left out one by one
-    score_params: dict | None = None
-    refit: dict | None = None
-
-    @property
-    def rows(self):
-        """Row numbers, in the place of X."""
-        return np.arange(self.run.task.problem.n)[:, None]
-
-
-def _plan(
-    owner,
-    estimator,
-    X,
-    y,
-    groups,
-    cv,
-    params,
-    *,
-    scoring=None,
-    method="predict",
-    confounds=None,
-    in_score=False,
-    warn=True,
-):
-    params = params or {}
-    if in_score and confounds is None:
-        raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
-    cv = check_cv(cv, y, classifier=is_classifier(estimator))
-    split_params, fit_params, score_params = _routed(owner, estimator, cv, params, groups, scoring)
-    arguments = {"cv": cv, "groups": groups, "params": params or None}
-    named = {name.rpartition("__")[2]: value for name, value in fit_params.items()}  # without the name of a step
-    if confounds is not None and "confounds" in named:
-        raise ValueError("confounds are given twice: as confounds= and in params.")
-
-    path, solved = route(estimator, fit_params)
-    if y is None:
-        path, solved = Path(REFIT, "there is no y"), None
-    if method not in METHODS:
-        path, solved = Path(REFIT, f"method={method!r} is asked of each fitted estimator"), None
-    splits = None
-    if solved is not None:
-        sample_weight = named.get("sample_weight")  # route() lets nothing through but this and confounds
-        confounds = named.get("confounds", confounds)
-        built = build_task(solved, X, y, sample_weight, confounds, in_score=in_score)
-        if isinstance(built, Path):
-            path, solved = built, None
-    if solved is not None:
-        task, classes, flat = built
-        if not (isinstance(cv, LeaveOneOut) and owner != "cross_validate"):
-            splits = [(_rows(train, task), _rows(test, task)) for train, test in cv.split(X, y, **split_params)]
-            # They are drawn now, and groups have done their work: a refit must not draw others.
-            rest = {name: value for name, value in params.items() if name not in split_params}
-            arguments = {"cv": splits, "groups": None, "params": rest or None}
-        obstacle = check_leave_one_out(task) if splits is None else check_splits(task, splits)
-        if obstacle is not None:
-            path, solved = obstacle, None
-    if solved is None:
-        if confounds is not None:
-            routing = sklearn.get_config().get("enable_metadata_routing", False)
-            more = confound_params(estimator, confounds, _num_samples(X), path, in_score=in_score, routing=routing)
-            arguments["params"] = (arguments["params"] or {}) | more
-        if warn and path.kind == REFIT:
-            name = type(estimator).__name__
-            warnings.warn(f"{name} is refitted on every training part: {path.reason}.", RefitWarning, stacklevel=3)
-        return Plan(path, refit=arguments)
-
-    holdout = task.training_parts(probabilities=method.endswith("proba") or scoring is not None)
-    if splits is not None and owner != "cross_validate" and _is_leave_one_out(splits, task.problem.n):
-        splits = None
-    if splits is None or holdout.plan([len(train) for train, _ in splits]):
-        path = Path(ONE_FIT, f"{path.reason} ({task.problem.describe_holder()})")
-    else:
-        path = Path(ONE_P_PER_FOLD, "few large folds: solving each training part alone is less work than P of all rows")
-    return Plan(path, Run(estimator, solved, task, classes, flat, X, y, sample_weight, holdout), splits, score_params)
-
-
-def _rows(indices, task):
-    """Row numbers from indices, negative indices or a mask."""
-    return np.arange(task.problem.n)[np.asarray(indices)]
-
-
-def _is_leave_one_out(splits, n):
-    """Whether the splits leave out each row once, alone."""
-    if len(splits) != n or not all(len(test) == 1 and len(train) == n - 1 for train, test in splits):
-        return False
-    return np.array_equal(np.sort([test[0] for _, test in splits]), np.arange(n)) and all(
-        test[0] not in train for train, test in splits
+    asked = CrossValidation(
+        function="explain",
+        estimator=estimator,
+        X=X,
+        y=y,
+        cv=cv,
+        groups=groups,
+        params=params,
+        confounds=confounds,
+        confounds_in_score=confounds_in_score,
     )
-
-
-def _routed(owner, estimator, cv, params, groups, scoring):
-    """Parameters of the splitter, of fit and of the scorers, with or without scikit-learn's metadata routing."""
-    if not sklearn.get_config().get("enable_metadata_routing", False):
-        return {"groups": groups}, params, None
-    if groups is not None:
-        raise ValueError(
-            "`groups` can only be passed if metadata routing is not enabled; pass params={'groups': groups}."
-        )
-    router = MetadataRouter(owner=owner)
-    router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-    router.add(estimator=estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-    for_scorers = {}
-    if owner == "cross_validate":
-        scorers = check_scoring(estimator, scoring=scoring)
-        router.add(scorer=scorers, method_mapping=MethodMapping().add(caller="fit", callee="score"))
-        wanted = get_routing_for_object(scorers).consumes("score", params.keys())
-        for_scorers = {name: params[name] for name in wanted}
-    routed = process_routing(router, "fit", **params)
-    return routed.splitter.split, routed.estimator.fit, for_scorers or None
-
-
-def _scoring_of_rows(scoring, X):
-    """Scorers that read X or the estimator itself get both, where others are satisfied with predictions."""
-    if isinstance(scoring, dict):
-        return {name: _scoring_of_rows(scorer, X) for name, scorer in scoring.items()}
-    if callable(scoring) and not isinstance(scoring, _BaseScorer):
-        return _RowScorer(scoring, X)
-    return scoring
-
-
-def _reads_estimators(scoring):
-    """Whether any scorer is handed the fitted estimators of the splits."""
-    return any(isinstance(each, _RowScorer) for each in (scoring.values() if isinstance(scoring, dict) else [scoring]))
-
-
-class _RowScorer:
-    """A user's ``scorer(estimator, X, y)``, called with the fitted estimator of the split and the rows themselves."""
-
-    def __init__(self, scorer, X):
-        self.scorer, self.X = scorer, X
-
-    def __call__(self, standin, rows, y, **score_params):
-        X = rows_for(standin.run.estimator, self.X, rows[:, 0], standin.train_)
-        return self.scorer(standin.materialise(), X, y, **score_params)
+    return plan(asked).route

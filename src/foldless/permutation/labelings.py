@@ -25,6 +25,9 @@ from foldless.readout.codings import OneAgainstAll, against_all, drop_rounding_n
 from foldless.readout.discriminant import combine
 from foldless.readout.task import Task
 
+ARRAYS = 10  # arrays of the size of the columns alive at a time
+ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are no quicker
+
 
 class Solver:
     """P of one problem, ready for any number of columns; J as well where rows take their basis functions along."""
@@ -45,6 +48,10 @@ class Solver:
         if hasattr(self, "sites"):
             solution.precision = self.sites
         return solution
+
+    def rows_of(self, X, rows):
+        """These rows of other features X, as the models here take them."""
+        return X[rows]
 
 
 @dataclass
@@ -100,6 +107,13 @@ class Labelings:
     def select(self, chosen):
         """Some of the labelings."""
         return replace(self, truth=self.truth[chosen])
+
+
+def labelings_that_fit(task, memory_limit):
+    """Labelings to work on at a time within so many bytes."""
+    entries = min(ENTRIES, memory_limit // (ARRAYS * task.problem.dtype.itemsize))
+    width = Labelings(task, np.empty((0, 0))).width
+    return max(1, int(entries // (task.problem.n * width)))
 
 
 class Fitted:

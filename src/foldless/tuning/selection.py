@@ -189,3 +189,24 @@ def least(losses, alphas):
     slack = 1e-12 * abs(losses.min())  # weighted sums tie up to rounding
     tied = np.flatnonzero(losses <= losses.min() + slack)
     return int(tied[np.argmax(alphas[tied])])
+
+
+def choose(losses, tried, share="all"):
+    """Places of the best candidates, one or one for each column; of equal ones the largest alpha.
+
+    ``losses`` (n_candidates, m), ``tried`` the kernel settings with the places and the alphas of their candidates.
+    """
+    alphas = np.empty(len(losses))
+    for setting in tried:
+        alphas[setting.places] = setting.alphas
+
+    def best(values, places):
+        return int(places[least(values, alphas[places])])
+
+    columns, everything = range(losses.shape[1]), np.arange(len(losses))
+    if share == "all" or len(columns) == 1:
+        return [best(losses.sum(1), everything)]
+    if share == "none":
+        return [best(losses[:, k], everything) for k in columns]
+    within = [[best(losses[each.places, k], each.places) for k in columns] for each in tried]
+    return min(within, key=lambda chosen: losses[chosen, list(columns)].sum())

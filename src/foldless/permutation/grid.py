@@ -1,82 +1,61 @@
 """Permutation test of a whole grid search: every labeling chooses its own setting in every outer training part.
 
-The nested algebra of ``_nested_grid`` with labelings as columns. For each candidate one P; its Schur complements give
+The algebra of ``tuning.nested`` with labelings as columns. For each candidate one P; its Schur complements give
 the inner held-out residuals of all labelings in all outer training parts (2 n^2 flops a column and candidate, once more
 for the parts), hence all criteria. Then, for the candidates that were chosen at all, the outer decisions of the
 labelings that chose them: together about one more product P Y for each split. No model is refitted.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.bridge.candidates import candidates, settings
 from foldless.heldout.solution import Part, Solution
-from foldless.model_selection._grid import choose
-from foldless.model_selection._labelings import chunk
-from foldless.model_selection._outer import Outer
-from foldless.permutation.labelings import Fitted, Labelings, Solver
+from foldless.permutation.labelings import Fitted, Labelings, Solver, labelings_that_fit
+from foldless.permutation.strategies import Scores
 from foldless.precision.base import Explicit
 from foldless.readout.codings import against_all
 from foldless.tuning import criteria
-from foldless.tuning.selection import Selection, heldout_fits
-
-TOGETHER = 256  # labelings that share the making of every candidate's P
+from foldless.tuning.selection import choose, heldout_fits
 
 
-@dataclass
+@dataclass(frozen=True)
 class BatchedGrid:
     """Scores and choices of a grid search for any labelings; splits, outer and inner, are those of the true labels."""
 
+    route: Any
+    n_together: int  # labelings that share the making of every candidate's P
     tried: list  # kernel settings
     listed: list  # candidates
-    judges: list  # one a setting
+    judges: list  # one a setting: scores of decisions (b, k, t)
     selections: list  # [setting][outer split]
     criterion: criteria.Criterion
-    weight: str | None
+    weight: str | None  # of the rows in the criterion
     memory_limit: int
 
-    @classmethod
-    def of(cls, wanted, search, criterion, given):
-        """The grid of ``search``, or None where a score or a criterion takes more than decisions of columns."""
-        outer = wanted.splits
-        data = Outer(search, given.X, given.y, wanted.groups, given.sample_weight, False)
-        data.checked(outer)
-        triple = (given.X, given.y, given.sample_weight)
-        listed = candidates(search.estimator, search.param_grid, *triple)
-        tried = settings(search.estimator, listed, *triple)
-        judges = [wanted.judge(each.task, each.classes, each.flat) for each in tried]
-        if criterion.whole or any(judge is None for judge in judges):
-            return None
-        weight = search.criterion_weight
-        inner = [data.inner_splits(train) for train, _ in outer]
-        options = {"weight": None if weight == "balanced" else weight, "sample_weight": given.sample_weight}
-        selections = [
-            [
-                Selection.of(setting.task, criterion, splits=splits, train=train, **options)
-                for (train, _), splits in zip(outer, inner, strict=True)
-            ]
-            for setting in tried
-        ]
-        return cls(tried, listed, judges, selections, criterion, weight, wanted.memory_limit)
+    def scores(self, orders, splits):
+        """Scores of the labelings and the numbers of the candidates that they chose."""
+        places = self._choices(orders, splits.pairs)
+        return Scores(self._outer_scores(orders, splits.pairs, places), places.T)
 
-    def scores(self, orders, splits, resplit=False):
-        """Mean scores and the places of the chosen candidates, (b, 1 + n_splits)."""
-        assert not resplit
+    def _choices(self, orders, splits):
+        """Numbers (n_splits, b) of the chosen candidates."""
         losses = np.empty((len(splits), len(self.listed), len(orders)))
         for setting, selections in zip(self.tried, self.selections, strict=True):
             labelings = Labelings.of(setting.task, orders)
             path = setting.task.problem.path(setting.task.problem.active)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
                 solver = Solver(setting.problem(alpha), precision=path.with_alpha(alpha))
-                for block in gen_batches(len(orders), chunk(setting.task, self.memory_limit)):
+                for block in self._blocks(setting, len(orders)):
                     fitted = Fitted(solver, labelings.select(block))
                     for s, (selection, (train, _)) in enumerate(zip(selections, splits, strict=True)):
                         losses[s, place, block] = self._losses(fitted, selection, train)
-        # places[s, j]
-        places = np.array([[choose(each[:, None], self.tried)[0] for each in split.T] for split in losses])
-        return np.column_stack([self._outer(orders, splits, places), places.T])
+        return np.array([[choose(each[:, None], self.tried)[0] for each in split.T] for split in losses])
+
+    def _blocks(self, setting, n_labelings):
+        return gen_batches(n_labelings, labelings_that_fit(setting.task, self.memory_limit))
 
     def _losses(self, fitted, selection, train):
         """Criterion (b,) of the inner held-out fits of one outer training part, all columns of a labeling added up."""
@@ -92,26 +71,26 @@ class BatchedGrid:
         W = criteria.balanced_halves(T, W) if self.weight == "balanced" else W
         return self.criterion(F.T, T.T, W.T)[0].reshape(b, m).sum(1)
 
-    def _outer(self, orders, splits, places):
+    def _outer_scores(self, orders, splits, places):
         """Mean outer scores (b,) of the chosen candidates."""
         scores = np.empty((len(orders), len(splits)))
-        for number, setting in enumerate(self.tried):
+        for setting, judge in zip(self.tried, self.judges, strict=True):
             labelings = Labelings.of(setting.task, orders)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
                 members = np.flatnonzero((places == place).any(0))
                 if not len(members):
                     continue
                 solver = Solver(setting.problem(alpha))
-                for block in gen_batches(len(members), chunk(setting.task, self.memory_limit)):
-                    fitted = Fitted(solver, labelings.select(members[block]))
+                for block in self._blocks(setting, len(members)):
+                    those = members[block]
+                    fitted = Fitted(solver, labelings.select(those))
                     for s, (train, test) in enumerate(splits):
-                        mine = np.flatnonzero(places[s, members[block]] == place)
+                        mine = np.flatnonzero(places[s, those] == place)
                         if len(mine):
                             one = fitted.select(mine)
-                            model = one.part(train)
-                            D = one.decisions(model, test)
-                            scores[members[block][mine], s] = self.judges[number](D, one.labelings.truth[..., test])
-        return np.ascontiguousarray(scores).mean(1)
+                            D = one.decisions(one.part(train), test)
+                            scores[those[mine], s] = judge(D, one.labelings.truth[..., test])
+        return scores.mean(1)
 
 
 def _targets(labelings, fits, rows):

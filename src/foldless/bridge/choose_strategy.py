@@ -1,0 +1,302 @@
+"""Which strategy a permutation test takes, from types, parameters and weights, and the words for it.
+
+permutations as columns     everything that is regularised least squares, and grids over it
+one P, one by one           the same with a score that takes more than decisions
+a P for each permutation    weights that follow the labels
+refit                       everything else
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn import model_selection as skl
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _check_sample_weight
+
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search, check_fit_params, closed_form_estimator
+from foldless.bridge.candidates import candidates, settings
+from foldless.bridge.nested_data import NestedData
+from foldless.bridge.permutation_spec import (
+    TestData,
+    freeze_class_weights,
+    has_class_weights,
+    weights_move,
+)
+from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
+from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, RefitWarning, Route, closed_form_or
+from foldless.bridge.scorers import is_function, reads_estimators, scoring_of_rows
+from foldless.bridge.splits import depends_on_labels
+from foldless.bridge.standin import Run, StandIn
+from foldless.estimators.access import EstimatorTask, kernel_of
+from foldless.permutation.grid import BatchedGrid
+from foldless.permutation.labelings import Solver, labelings_that_fit
+from foldless.permutation.strategies import Batched, BatchedBySplit, Generalised, RefitEach
+from foldless.tuning.selection import Selection
+
+FEW = 8  # labelings at a time where each takes its own time
+TOGETHER = 256  # labelings that share the making of every candidate's P
+
+
+def choose_strategy(spec, data):
+    """The quickest strategy that is exact for this test."""
+    steps = split_steps(spec.estimator)
+    data = replace(data, sample_weight=_sample_weight(spec, steps, data))
+    if isinstance(steps.last, Search):
+        return _choose_for_search(spec, data, steps)
+    closed_form = partial(_closed_form, spec, data, steps)
+    return closed_form_or(partial(_refit_each, spec, data, steps.last), closed_form)
+
+
+def generalised(strategy, members):
+    """A strategy whose models are tested at the features of all members of a family."""
+    if not isinstance(strategy, Batched):
+        reason = strategy.route.reason
+        raise ValueError(f"generalise=True needs permutations as columns, which is not possible here: {reason}.")
+    if not strategy.task.problem.kernel.takes_rows:
+        raise ValueError(
+            "generalise=True needs features: precomputed kernels say nothing of rows of one member against those of"
+            " another."
+        )
+    return Generalised(strategy, members)
+
+
+def _sample_weight(spec, steps, data):
+    """Weights of the last step among the fit parameters, or None."""
+    if any(name.endswith("confounds") for name in spec.fit_params):
+        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
+    weight = spec.fit_params.get(steps.fit_param("sample_weight"))
+    if weight is None:
+        return None
+    return _check_sample_weight(weight, np.empty((len(data.y), 1)), ensure_non_negative=True)
+
+
+# -- one P for all labelings -------------------------------------------------------------------------------------------
+
+
+def _closed_form(spec, data, steps):
+    """Permutations as columns, or one by one from one P."""
+    check_fit_params(set(spec.fit_params) - {steps.fit_param("sample_weight")})
+    last = freeze_class_weights(steps.last, data.y) if spec.weights == "fixed" else steps.last
+    closed_form_estimator(last, {})
+    if steps.first is not None:
+        _check_steps(spec, steps.first, last)
+    for number, (train, _) in enumerate(spec.first):
+        if len(np.unique(train)) < len(train):
+            raise NoClosedForm(f"the training part of split {number} repeats rows")
+    behind = None if steps.first is None else BehindSteps(steps.first, last, data)
+    built = (data if behind is None else behind.fit(*spec.first[0])[1]).task(last)
+    if weights_move(last, data.sample_weight, spec.weights):
+        raise NoSharedP("weights follow the labels, so that every permutation has its own P")
+    spec.scoring.check(spec.estimator, built.task, spec.first)
+    n_together = labelings_that_fit(built.task, spec.memory_limit)
+    if not spec.score_params and spec.scoring.judges_decisions(built.task):
+        judge = spec.scoring.judge(built, as_theirs=spec.as_theirs)
+        if behind is not None:
+            reason = f"{steps.names} fitted on each training part; all permutations are columns of one P there"
+            return BatchedBySplit(Route(ONE_P_PER_FOLD, reason), n_together, built.task, judge, behind)
+        solver = Solver(built.task.problem)
+        reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
+        return Batched(Route(ONE_FIT, reason, solver.choice), n_together, built.task, judge, solver)
+    if behind is not None:
+        raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
+    return _shared_precision(spec, data, last, built)
+
+
+def _check_steps(spec, first, last):
+    """Refuse steps in front of a model that stand in the way of columns."""
+    check_steps(first)
+    if getattr(last, "kernel", None) == "precomputed":
+        raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
+    if spec.moves_splits:
+        raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
+
+
+@dataclass(frozen=True)
+class BehindSteps:
+    """A model behind steps that are fitted on every training part; called with a split, its :class:`StepSolver`."""
+
+    first: Any
+    last: Any
+    given: TestData
+
+    def fit(self, train, test):
+        """(steps fitted on ``train``, the data as they see them)."""
+        fitted = fit_steps(self.first, self.given.X, train)
+        return fitted, replace(self.given, X=transform_split(fitted, self.given.X, len(self.given.y), train, test))
+
+    def __call__(self, train, test):
+        """P of a training part."""
+        return StepSolver(self, train, test)
+
+
+class StepSolver(Solver):
+    """P of a training part behind fitted steps."""
+
+    def __init__(self, behind, train, test):
+        self.fitted, data = behind.fit(train, test)
+        problem = data.task(behind.last).task.problem
+        if isinstance(behind.last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
+            weight = None if data.sample_weight is None else data.sample_weight[train]
+            problem = problem.replace(kernel=kernel_of(behind.last, problem.X[train], weight))
+        super().__init__(problem.trained_on(train))
+
+    def rows_of(self, X, rows):
+        """These rows of other features X, transformed by the steps."""
+        return self.fitted.transform(super().rows_of(X, rows))
+
+
+# -- one labeling at a time --------------------------------------------------------------------------------------------
+
+
+def _shared_precision(spec, data, last, built):
+    """scikit-learn's loop for every labeling, all from one P."""
+    if has_class_weights(last) and not isinstance(last, FOLDLESS_ESTIMATORS) and is_function(spec.scoring.scorer):
+        raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
+    solver = Solver(built.task.problem)
+    reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
+    loop = SharedPrecision(spec.estimator, last, data, built, solver, spec.scoring.asked, spec.score_params)
+    return RefitEach(Route(ONE_FIT, reason, solver.choice), loop, FEW)
+
+
+@dataclass(frozen=True)
+class SharedPrecision:
+    """scikit-learn's loop over the splits of one labeling, from the P of all of them."""
+
+    estimator: Any  # what the user gave
+    last: Any  # what is solved
+    data: TestData
+    built: EstimatorTask
+    solver: Solver
+    scoring: Any
+    score_params: dict | None
+
+    def __call__(self, order, splits):
+        """Scores of the splits."""
+        task = self.built.task
+        codes = None if task.codes is None else task.codes[order]
+        if codes is not None:
+            check_classes(codes, splits)
+        task = replace(task, Y=task.Y[order], codes=codes)
+        parts = task.training_parts()
+        parts.way, parts.whole = "part", self.solver.solve(task.Y)
+        data = self.data.labelled(order)
+        built = self.built._replace(task=task)
+        run = Run(self.estimator, self.last, built, data.X, data.y, data.sample_weight, parts)
+        if data.confounds is not None and reads_estimators(self.scoring):
+            run.check_materialises(data.confounds_in_score)
+        result = skl.cross_validate(
+            StandIn(run),
+            run.rows,
+            data.y,
+            cv=splits,
+            scoring=scoring_of_rows(self.scoring, data.X),
+            params=self.score_params,
+            error_score="raise",
+        )
+        return result["test_score"]
+
+
+def _refit_each(spec, data, last, obstacle):
+    """A cross-validation for every labeling, refused where weights would not do what is asked for."""
+    by_class = has_class_weights(last)
+    if by_class and spec.weights == "fixed":
+        raise ValueError(
+            f"weights='fixed': {type(spec.estimator).__name__} would be fitted anew for every permutation ({obstacle}),"
+            " and its class weights follow the labels. Use weights=None, or sample weights in place of class_weight."
+        )
+    if spec.score_params and spec.weights == "permuted":
+        raise ValueError("weights='permuted': the score's own parameters stay with the rows; leave one of them out.")
+    validate = partial(_refit_labeling, spec, data, by_class and type(last) in TASKS)
+    return RefitEach(obstacle.route, validate)
+
+
+def _refit_labeling(spec, data, needs_classes, order, splits):
+    """Scores of one labeling's splits by refits."""
+    data = data.labelled(order, with_weights=spec.weights == "permuted")
+    if needs_classes:
+        check_classes(np.asarray(data.y), splits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RefitWarning)  # said once, in the route of the result
+        return spec.refit(spec, data, splits)
+
+
+def check_classes(labels, splits):
+    """Refuse training parts without one of the classes, where fitted estimators or class weights are asked for."""
+    classes = np.unique(labels)
+    for number, (train, _) in enumerate(splits):
+        missing = np.setdiff1d(classes, labels[train])
+        if len(missing):
+            raise ValueError(
+                f"cv: a labeling leaves the training part of split {number} without class {missing[0]!r}, and class"
+                " weights, cuts and scores of fitted estimators need all of them. Use a stratified splitter, fewer"
+                " folds, or a score by name such as 'balanced_accuracy'."
+            )
+
+
+# -- searches ----------------------------------------------------------------------------------------------------------
+
+
+def _choose_for_search(spec, data, steps):
+    """A grid with labelings as columns, or the search repeated for every labeling."""
+    unknown = set(spec.fit_params) - {steps.fit_param("sample_weight")}
+    closed_form_or(_refuse_fit_params, partial(check_fit_params, unknown))
+    if data.confounds is not None:
+        raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
+    criterion = steps.last.checked_criterion()
+    otherwise = partial(_refit_each, spec, data, steps.last)
+    return closed_form_or(otherwise, partial(_batched_grid, spec, data, steps, criterion))
+
+
+def _refuse_fit_params(obstacle):
+    raise ValueError(f"params: {obstacle}; only sample_weight is passed to the fits of a search.")
+
+
+def _batched_grid(spec, data, steps, criterion):
+    """The grid of a search with labelings as columns."""
+    search, repeated = steps.last, "the search is repeated for every permutation (nested_cross_validate)"
+    inner = None if search.cv is None else check_cv(search.cv, data.y, classifier=is_classifier(search))
+    if inner is not None and depends_on_labels(inner):
+        raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
+    moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
+    grid = search.method == "grid" and search.share == "all"
+    if not grid or moving or steps.first is not None or spec.score_params:
+        raise NoClosedForm(repeated)
+    nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight)
+    nested.check(spec.first)
+    triple = (data.X, data.y, data.sample_weight)
+    listed = candidates(search.estimator, search.param_grid, *triple)
+    tried = settings(search.estimator, listed, *triple)
+    for setting in tried:
+        spec.scoring.check(spec.estimator, setting.task, spec.first)
+    if criterion.whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
+        raise NoClosedForm(repeated)
+    reason = f"one P for each of {len(listed)} candidates; every permutation chooses its own on each part"
+    return BatchedGrid(
+        route=Route(ONE_FIT, reason),
+        n_together=TOGETHER,
+        tried=tried,
+        listed=listed,
+        judges=[spec.scoring.judge(each, as_theirs=spec.as_theirs) for each in tried],
+        selections=_selections(search, criterion, tried, spec.first, nested),
+        criterion=criterion,
+        weight=search.criterion_weight,
+        memory_limit=spec.memory_limit,
+    )
+
+
+def _selections(search, criterion, tried, outer, nested):
+    """The criterion of every outer training part, for every setting."""
+    weight = search.criterion_weight
+    options = {"weight": None if weight == "balanced" else weight, "sample_weight": nested.sample_weight}
+    inner = [nested.inner_splits(train) for train, _ in outer]
+    return [
+        [
+            Selection.of(setting.task, criterion, splits=splits, train=train, **options)
+            for (train, _), splits in zip(outer, inner, strict=True)
+        ]
+        for setting in tried
+    ]

@@ -1,0 +1,98 @@
+"""Pipelines: their steps and their last step, which steps never see y, steps fitted on a training part."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import _safe_indexing, get_tags
+
+from foldless.bridge.route import NoClosedForm
+
+# Modules whose transformers take y for the sake of the interface and ignore it. No tag says so: SelectKBest and PCA
+# carry the same ones.
+BLIND = (
+    "sklearn.decomposition",
+    "sklearn.feature_extraction",
+    "sklearn.impute",
+    "sklearn.kernel_approximation",
+    "sklearn.preprocessing",
+    "sklearn.random_projection",
+    "aeon.transformations",
+    "sktime.transformations",
+)
+
+
+class Steps(NamedTuple):
+    """An estimator taken apart: transformers that are fitted (None: there are none), name of the last step, and it."""
+
+    first: Pipeline | None
+    name: str
+    last: Any
+
+    @property
+    def names(self):
+        """Classes of the transformers, in words."""
+        return ", ".join(type(step).__name__ for _, step in self.first.steps)
+
+    def fit_params_of_last(self, params):
+        """Parameters of ``fit`` by the names that the last step has for them."""
+        prefix = f"{self.name}__" if self.name else ""
+        return {name.removeprefix(prefix): value for name, value in params.items()}
+
+    def fit_param(self, name):
+        """What ``fit`` of the whole calls a parameter of the last step."""
+        routing = sklearn.get_config().get("enable_metadata_routing", False)
+        return f"{self.name}__{name}" if self.name and not routing else name
+
+
+def split_steps(estimator):
+    """The :class:`Steps` of a pipeline; of another estimator, itself as the last."""
+    if not isinstance(estimator, Pipeline):
+        return Steps(None, "", estimator)
+    *first, (name, last) = estimator.steps
+    first = [(each, step) for each, step in first if step is not None and step != "passthrough"]
+    return Steps(Pipeline(first) if first else None, name, last)
+
+
+def with_last(pipeline, fitted):
+    """A copy of a pipeline whose steps only pass X on, with this fitted last step."""
+    pipeline = clone(pipeline)
+    pipeline.steps[-1] = (pipeline.steps[-1][0], fitted)
+    return pipeline
+
+
+def check_steps(first):
+    """Refuse steps that may learn from y: they differ between labelings, and between training parts by more than X."""
+    for name, step in first.steps:
+        if not never_sees_y(step):
+            raise NoClosedForm(f"step {name!r} ({type(step).__name__}) may learn from y")
+
+
+def never_sees_y(step):
+    """Whether a transformer is known to learn from X alone."""
+    if step is None or isinstance(step, str):  # "passthrough", "drop"
+        return True
+    if isinstance(step, Pipeline):
+        return all(never_sees_y(inner) for _, inner in step.steps)
+    if isinstance(step, FeatureUnion):
+        return all(never_sees_y(inner) for _, inner in step.transformer_list)
+    if isinstance(step, ColumnTransformer):
+        return all(never_sees_y(inner) for _, inner, _ in step.transformers)
+    known = isinstance(step, VarianceThreshold) or type(step).__module__.startswith(BLIND)
+    return known and not get_tags(step).target_tags.required
+
+
+def fit_steps(first, X, train, y=None):
+    """A copy of the transformers, fitted on the rows ``train``."""
+    return clone(first).fit(_safe_indexing(X, train), None if y is None else _safe_indexing(y, train))
+
+
+def transform_split(fitted, X, n, train, test):
+    """All n rows as fitted transformers see them; rows of neither part are not looked at, and are one of ``train``."""
+    rows = np.arange(n)
+    rows[~np.isin(rows, np.concatenate([train, test]))] = train[0]
+    return fitted.transform(_safe_indexing(X, rows))

@@ -1,0 +1,134 @@
+"""Which way a cross-validation goes: in closed form where that is exact, else by scikit-learn's own loop.
+
+Whoever knows why a closed form is impossible raises :class:`~foldless.bridge.route.NoClosedForm`; here it becomes the
+arguments of scikit-learn's function, which refits.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.utils.validation import _num_samples
+
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, build_task, closed_form_estimator
+from foldless.bridge.pipelines import split_steps
+from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, Route, closed_form_or
+from foldless.bridge.routing import route_metadata
+from foldless.bridge.splits import check_leave_one_out, check_splits, is_leave_one_out
+from foldless.bridge.standin import Run
+from foldless.estimators.checks import check_confounds
+
+METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """What one call asks for."""
+
+    function: str  # the name of the public function
+    estimator: Any
+    X: Any
+    y: Any
+    cv: Any = None
+    groups: Any = None
+    params: dict | None = None
+    scoring: Any = None
+    method: str = "predict"
+    confounds: Any = None
+    confounds_in_score: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one call is answered: by ``run`` on its rows and ``splits``, or by scikit-learn's loop with ``loop``."""
+
+    route: Route
+    run: Run | None = None
+    splits: list | None = None  # None where rows are left out one by one
+    score_params: dict | None = None
+    loop: dict | None = None
+
+
+def plan(asked):
+    """The :class:`Plan` of a call."""
+    if asked.confounds_in_score and asked.confounds is None:
+        raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
+    cv = check_cv(asked.cv, asked.y, classifier=is_classifier(asked.estimator))
+    asked = replace(asked, cv=cv, params=asked.params or {})
+    metadata = route_metadata(asked.function, asked.estimator, cv, asked.params, asked.groups, scoring=asked.scoring)
+    of_last = split_steps(asked.estimator).fit_params_of_last(metadata.fit)
+    if asked.confounds is not None and "confounds" in of_last:
+        raise ValueError("confounds are given twice: as confounds= and in params.")
+    return closed_form_or(partial(_refit, asked), partial(_closed_form, asked, metadata, of_last))
+
+
+def _closed_form(asked, metadata, fit_params):
+    """The plan of a call whose estimator, data and method have a closed form; splits may still object."""
+    if asked.method not in METHODS:
+        raise NoClosedForm(f"method={asked.method!r} is asked of each fitted estimator")
+    if asked.y is None:
+        raise NoClosedForm("there is no y")
+    estimator = closed_form_estimator(asked.estimator, metadata.fit)
+    weight = fit_params.get("sample_weight")  # nothing but this and confounds has come so far
+    asked = replace(asked, confounds=fit_params.get("confounds", asked.confounds))
+    options = {"in_score": asked.confounds_in_score}
+    built = build_task(estimator, asked.X, asked.y, weight, asked.confounds, **options)
+    solve = partial(_solve, estimator, built, weight, metadata.score)
+    if isinstance(asked.cv, LeaveOneOut) and asked.function != "cross_validate":
+        return closed_form_or(partial(_refit, asked), partial(solve, asked, None))
+    splits = list(asked.cv.split(asked.X, asked.y, **metadata.split))
+    everything = np.arange(built.task.problem.n)  # indices, negative indices or masks become row numbers
+    splits = [(everything[np.asarray(train)], everything[np.asarray(test)]) for train, test in splits]
+    # They are drawn now, and groups have done their work: a refit must not draw others.
+    rest = {name: value for name, value in asked.params.items() if name not in metadata.split}
+    asked = replace(asked, cv=splits, groups=None, params=rest)
+    return closed_form_or(partial(_refit, asked), partial(solve, asked, splits))
+
+
+def _solve(estimator, built, sample_weight, score_params, asked, splits):
+    """The plan of a call all of whose training parts have a closed form; ``splits`` None: each row alone."""
+    task = built.task
+    if splits is None:
+        check_leave_one_out(task)
+    else:
+        check_splits(task, splits)
+    parts = task.training_parts(probabilities=asked.method.endswith("proba") or asked.scoring is not None)
+    run = Run(asked.estimator, estimator, built, asked.X, asked.y, sample_weight, parts)
+    if splits is not None and asked.function != "cross_validate" and is_leave_one_out(splits, task.problem.n):
+        splits = None
+    if splits is None or parts.plan([len(train) for train, _ in splits]):
+        holder = task.problem.describe_holder()
+        what = f"{type(estimator).__name__} is regularised least squares; all held-out predictions follow from one P"
+        route = Route(ONE_FIT, f"{what} ({holder})", holder)
+    else:
+        reason = "few large folds: solving each training part alone is less work than P of all rows"
+        route = Route(ONE_P_PER_FOLD, reason)
+    return Plan(route, run, splits, score_params)
+
+
+def _refit(asked, obstacle):
+    """The plan of a call that scikit-learn's own loop answers."""
+    params = asked.params
+    if asked.confounds is not None:
+        params = params | _confound_params(asked, obstacle)
+    return Plan(obstacle.route, loop={"cv": asked.cv, "groups": asked.groups, "params": params or None})
+
+
+def _confound_params(asked, obstacle):
+    """Confounds as a parameter of ``fit``, for scikit-learn's own loop; an error where fit takes none."""
+    name, steps = type(asked.estimator).__name__, split_steps(asked.estimator)
+    if not isinstance(steps.last, FOLDLESS_ESTIMATORS):
+        raise ValueError(
+            f"confounds: {name} would be refitted on every training part ({obstacle}), and its"
+            f" fit takes none. Use {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)},"
+            " alone or as the last step of a pipeline."
+        )
+    if asked.confounds_in_score:
+        raise ValueError(
+            f"confounds_in_score=True: {name} would be refitted on every training part"
+            f" ({obstacle}), and its predictions there leave the confounds' part out. Set confounds_in_score=False."
+        )
+    return {steps.fit_param("confounds"): check_confounds(asked.confounds, _num_samples(asked.X), np.float64)}

@@ -1,0 +1,75 @@
+"""How a call is answered, and why: the route, the one exception that says why no closed form will do, its warning.
+
+one fit          closed-form held-out predictions from one P
+one P per fold   one solve on each training part: behind fitted steps of a pipeline, or for a few large folds
+refit            the estimator is fitted on each training part
+"""
+
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+ONE_FIT = "one fit"
+ONE_P_PER_FOLD = "one P per fold"
+REFIT = "refit"
+
+
+class RefitWarning(UserWarning):
+    """A cross-validation is done by refitting; the message says why."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """How a call was answered: ``kind`` ("one fit", "one P per fold", "refit"), the reason, how P was held.
+
+    ``holder`` is empty where no P of all rows was made.
+    """
+
+    kind: str
+    reason: str
+    holder: str = ""
+
+    def __str__(self):
+        return f"{self.kind}: {self.reason}"
+
+
+class NoClosedForm(Exception):
+    """There is no closed form for what is asked; the message says why."""
+
+    kind: ClassVar[str] = REFIT
+
+    @property
+    def route(self):
+        """The route of the refits that take its place."""
+        return Route(self.kind, str(self))
+
+
+class NoSharedP(NoClosedForm):
+    """No P serves all training parts, or all labelings; each has one of its own."""
+
+    kind: ClassVar[str] = ONE_P_PER_FOLD
+
+
+def closed_form_or(otherwise, closed_form):
+    """``closed_form()``, or ``otherwise(obstacle)`` where it raises :class:`NoClosedForm`."""
+    try:
+        return closed_form()
+    except NoClosedForm as error:
+        obstacle = error
+    return otherwise(obstacle)
+
+
+def warn_caller(message, category=UserWarning):
+    """Warn at the line that called foldless, however many of its functions lie between."""
+    level, frame = 1, sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "foldless":
+        level += 1
+        frame = frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def warn_of_refits(estimator, route, when):
+    """Say that an estimator is fitted again, and why."""
+    if route.kind == REFIT:
+        warn_caller(f"{type(estimator).__name__} is refitted {when}: {route.reason}.", RefitWarning)

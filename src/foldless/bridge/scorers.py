@@ -1,0 +1,194 @@
+"""Scorers: of predictions that are known already, of rows that a scorer wants to see, of many labelings at once."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.utils.metaestimators import available_if
+
+from foldless.permutation.metrics import METRICS, Metric
+from foldless.readout.codings import OneAgainstAll, chosen_labels
+
+# -- estimators whose predictions are known ----------------------------------------------------------------------------
+
+
+class KnownValues(RegressorMixin, BaseEstimator):
+    """A fitted regressor as scorers see it, whose predictions are known already."""
+
+    decision = None
+
+    def __init__(self, values):
+        self.values = values
+
+    def predict(self, rows):
+        """The values."""
+        return self.values
+
+
+class KnownLabels(ClassifierMixin, BaseEstimator):
+    """The same for a classifier; without probabilities there is no ``predict_proba``."""
+
+    def __init__(self, classes, decision, probabilities=None):
+        self.classes, self.decision, self.probabilities = classes, decision, probabilities
+        self.classes_ = classes
+
+    def predict(self, rows):
+        """Labels of the decisions."""
+        return chosen_labels(self.decision, self.classes)
+
+    def decision_function(self, rows):
+        """The decisions."""
+        return self.decision
+
+    @available_if(lambda known: known.probabilities is not None)
+    def predict_proba(self, rows):
+        """The probabilities."""
+        return self.probabilities
+
+
+def known_outputs(classes, flat, decision, probabilities=None):
+    """Decisions (or values, where there are no classes) as a fitted estimator for the scorers."""
+    if classes is None:
+        return KnownValues(decision[:, 0] if flat else decision)
+    return KnownLabels(classes, decision, probabilities)
+
+
+# -- scorers of scikit-learn -------------------------------------------------------------------------------------------
+
+
+def check_single(scoring, remedy):
+    """Refuse several metrics where one is wanted."""
+    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring={scoring!r} names several metrics; {remedy}")
+
+
+def wants_probabilities(scorer):
+    """Whether a scorer judges probabilities."""
+    return getattr(scorer, "_response_method", "") == "predict_proba"
+
+
+def is_function(scorer):
+    """Whether a scorer is a function that is handed the fitted estimator itself."""
+    return callable(scorer) and not isinstance(scorer, _BaseScorer)
+
+
+class RowScorer:
+    """A user's ``scorer(estimator, X, y)``, called with the fitted estimator of the split and the rows themselves."""
+
+    def __init__(self, scorer, X):
+        self.scorer, self.X = scorer, X
+
+    def __call__(self, standin, rows, y, **score_params):
+        """The user's score."""
+        return self.scorer(standin.materialise(), standin.rows_of(self.X, rows[:, 0]), y, **score_params)
+
+
+def scoring_of_rows(scoring, X):
+    """Scorers that read X or the estimator itself get both, where others are satisfied with predictions."""
+    if isinstance(scoring, dict):
+        return {name: scoring_of_rows(scorer, X) for name, scorer in scoring.items()}
+    return RowScorer(scoring, X) if is_function(scoring) else scoring
+
+
+def reads_estimators(scoring):
+    """Whether any scorer is handed the fitted estimators of the splits."""
+    return any(map(is_function, scoring.values() if isinstance(scoring, dict) else [scoring]))
+
+
+# -- scores of many labelings ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ScorerJudge:
+    """Scores of decisions by a scorer of scikit-learn, one labeling after the other."""
+
+    scorer: Any
+    classes: np.ndarray | None
+    flat: bool
+
+    def __call__(self, D, truth):
+        """Scores (b,) of decisions (b, k, t)."""
+        return np.array([self._one(decision, true) for decision, true in zip(D, truth, strict=True)])
+
+    def _one(self, decision, true):
+        rows = np.arange(decision.shape[1])[:, None]
+        if self.classes is None:
+            return self.scorer(known_outputs(None, self.flat, decision.T), rows, true[0] if self.flat else true.T)
+        known = KnownLabels(self.classes, decision[0] if len(decision) == 1 else decision.T)
+        return self.scorer(known, rows, self.classes[true])
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The score of a permutation test: as it was given, its metric of many labelings if it has one, its scorer."""
+
+    given: Any  # the name of a score, or a scorer
+    metric: Metric | None
+    scorer: Any
+    asked: Any  # what scikit-learn's functions are to take for it
+
+    @classmethod
+    def of(cls, scoring, estimator):
+        """The score that ``scoring`` asks of an estimator; None is accuracy or R2."""
+        metric = METRICS.get(scoring) if isinstance(scoring, str) else None
+        asked = metric.scorer() if metric is not None and scoring not in get_scorer_names() else scoring
+        scorer = check_scoring(estimator, scoring=asked)
+        if scoring is None:
+            scoring = "accuracy" if is_classifier(estimator) else "r2"
+            metric = METRICS[scoring]
+        return cls(scoring, metric, scorer, asked)
+
+    @property
+    def name(self):
+        """The score in words."""
+        return self.given if isinstance(self.given, str) else getattr(self.given, "__name__", None) or str(self.given)
+
+    @property
+    def greater(self):
+        """Whether larger is better."""
+        return self.metric is None or self.metric.greater
+
+    def check(self, estimator, task, splits):
+        """Refuse scores that are not defined for this task or for so few held-out rows."""
+        metric = self.metric
+        if metric is not None:
+            smallest = min(len(test) for _, test in splits)
+            if self.given not in get_scorer_names() and metric.labels != (task.codes is not None):
+                raise ValueError(f"scoring={self.given!r} is for {'class labels' if metric.labels else 'values'}.")
+            if smallest < metric.rows:
+                raise ValueError(
+                    f"scoring={self.given!r} needs at least {metric.rows} held-out rows and cv leaves out {smallest};"
+                    " use k-fold splits, or a score of single rows such as accuracy or neg_mean_squared_error."
+                )
+        if wants_probabilities(self.scorer) and task.calibration is None:
+            raise ValueError(
+                f"scoring={self.given!r} needs probabilities, and {type(estimator).__name__} gives none here;"
+                " set calibration='sigmoid' of foldless' classifiers, or take a score of decisions."
+            )
+
+    def _has_metric(self, task):
+        """Whether the metric is one of such a task; scikit-learn says otherwise what it thinks of the score."""
+        metric = self.metric
+        suits = metric is not None and metric.labels == (task.codes is not None)
+        return suits and metric.classes in (None, task.n_classes)
+
+    def judges_decisions(self, task):
+        """Whether held-out decisions are enough for the score."""
+        if task.readout.cuts:  # the cut is made from leave-one-out scores of every labeling
+            return False
+        if self._has_metric(task):
+            return True
+        response = getattr(self.scorer, "_response_method", None)
+        # Decisions of columns are the decision function itself, or it up to a constant a row.
+        absolute = task.codes is None or task.n_classes == 2 or isinstance(task.readout, OneAgainstAll)
+        plain = response == "predict" or (response == "decision_function" and absolute)
+        return isinstance(self.scorer, _BaseScorer) and plain
+
+    def judge(self, built, *, as_theirs=False):
+        """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit."""
+        if not self._has_metric(built.task):
+            return ScorerJudge(self.scorer, built.classes, built.flat)
+        return (self.metric.as_theirs if as_theirs else None) or self.metric.function

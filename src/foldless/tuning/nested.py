@@ -1,0 +1,102 @@
+"""Nested cross-validation of a grid without refits.
+
+Two exact ways for a grid, the cheaper by operations is taken (n rows, t of them left out, k alphas, s outer splits):
+
+    one P for each candidate     10 n^3 for the decomposition of each kernel, then n^3 for each alpha's P; every outer
+                                 training part is a Schur complement of it, whose diagonal gives the inner leave-one-out
+                                 criterion and whose blocks give the outer predictions: n t^2 for each split
+    the search on every part     10 (n - t)^3 for each kernel and split
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foldless.heldout.parts import TrainingParts
+from foldless.heldout.solution import Part, Solution
+from foldless.readout.task import Rule
+from foldless.tuning.criteria import class_weights, weights
+from foldless.tuning.selection import Selection
+
+EIGH = 10.0  # n^3 flops of an eigendecomposition at the speed of a matrix product
+CALL = 5e6  # flops in the time of the small steps of one split
+
+
+def sharing_pays(problem, n_alphas, outer, inner):
+    """Whether one P for each alpha takes fewer operations than a decomposition of every training part."""
+    n = len(problem.active)
+    if problem.n_features(n) is not None or (problem.drops_basis and inner[0] is not None):
+        return False
+    sizes = np.array([np.intersect1d(train, problem.active).size for train, _ in outer], float)
+    sites = 2.0 if problem.drops_basis else 1.0
+    left = sites * (n - sizes)
+    split = 2 * sites * n * left**2 + (2 * sizes**2 * left if inner[0] is not None else 0.0) + CALL
+    shared = EIGH * n**3 + n_alphas * ((sites * n) ** 3 + split.sum())
+    return shared < EIGH * (sizes**3).sum()
+
+
+def losses_by_part(problem, alphas, selections):
+    """Inner losses (n_splits, n_alphas, m), each training part decomposed by itself."""
+    return np.stack([each.path(problem, alphas)[0] for each in selections])
+
+
+def losses_from_one_P(task, alphas, selections):
+    """The same from one P for each alpha: a training part is what is left of it without the other rows."""
+    problem, rows = task.problem, task.problem.active
+    whole = Selection.of(task, selections[0].criterion)
+    removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
+    path, losses = problem.path(rows), []
+    for alpha in alphas:
+        model = Solution(problem.replace(alpha=alpha), rows, whole.Y, path.with_alpha(alpha).explicit())
+        losses.append([each.judge(_part(model, out, each)) for each, out in zip(selections, removed, strict=True)])
+    return np.array(losses).transpose(1, 0, 2)
+
+
+def _part(model, removed, selection):
+    """The training part without ``removed``, ready for the inner splits."""
+    part = model.without(removed)
+    return part.alone() if selection.folds is not None and isinstance(part, Part) else part
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out outputs of a candidate in one outer split: of its inner splits, and of the outer test rows."""
+
+    inner_rows: np.ndarray
+    inner_scores: np.ndarray  # before any cut
+    rule: Rule
+    fits: np.ndarray  # of the criterion's targets at the test rows
+    decision: np.ndarray
+    probabilities: np.ndarray | None  # by the rule, where asked for
+
+
+def heldout_of_candidate(task, problem, outer, selections, *, probabilities):
+    """:class:`HeldOut` of every outer split for the candidate whose problem this is, with its inner selections."""
+    parts = TrainingParts(problem, task.Y, nested=True)
+    parts.plan([len(train) for train, _ in outer])
+    for (train, test), selection in zip(outer, selections, strict=True):
+        model = parts.part(train)
+        rule = task.rule(model, probabilities=probabilities)
+        fits = model.fits(test)
+        own = model if selection.folds is None else Solution(problem, model.rows, task.Y[model.rows])
+        yield HeldOut(
+            inner_rows=selection.tested_rows,
+            inner_scores=selection.scores(own)[selection.tested],
+            rule=rule,
+            fits=problem.tied(test, task.plus_minus_fits(fits)),
+            decision=problem.tied(test, rule.decision(fits)),
+            probabilities=problem.tied(test, rule.proba(fits)) if rule.calibrator is not None else None,
+        )
+
+
+def outer_loss(task, criterion, test, fits, decision, *, weight=None, sample_weight=None):
+    """The criterion of the outer held-out fits of the rows ``test``; ``weight`` is that of the rows in it."""
+    T = task.plus_minus_targets(test)
+    counted = np.ones(len(test))
+    if weight == "sample_weight" and sample_weight is not None:
+        counted = sample_weight[test]
+        if not counted.any():
+            return np.nan
+    W = class_weights(weight, task.codes[test], counted)[:, None] if criterion.whole else weights(weight, T, counted)
+    outside = Selection(task, test, T, None, np.arange(len(test)), W, criterion)
+    return float((outside.errors(decision) if criterion.whole else outside.losses_of_fits(fits)).sum())

@@ -1,0 +1,67 @@
+"""A metric is one function and one entry: here one that nobody has, the geometric mean of the classes' recalls."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn import model_selection as skl
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.metrics import make_scorer, recall_score
+
+from foldless import LSSVC, KernelFisherDiscriminant
+from foldless.model_selection import permutation_test_score
+from foldless.permutation.metrics import METRICS, Metric
+from foldless.permutation.nulls import permutations
+from foldless.readout.codings import chosen_among_close
+
+N, M = 45, 12
+RNG = np.random.default_rng(1)
+Y = np.array(["ant", "bee", "cat"])[np.arange(N) % 3]
+X = RNG.normal(size=(N, 4)) + (np.arange(N) % 3)[:, None] * [0.6, 0.0, -0.4, 0.0]
+SPLITS = list(skl.KFold(5, shuffle=True, random_state=0).split(X))
+
+
+def geometric_mean(D, codes):
+    """Of all labelings at once, from decisions (b, k, t) and class numbers (b, t)."""
+    right = chosen_among_close(D) == codes
+    recalls = [(right & (codes == k)).sum(1) / np.maximum((codes == k).sum(1), 1) for k in range(D.shape[1])]
+    return np.prod(recalls, axis=0) ** (1 / D.shape[1])
+
+
+def geometric_mean_of_one(truth, predictions):
+    """Of one labeling, from labels, with scikit-learn's recalls."""
+    recalls = recall_score(truth, predictions, average=None, labels=["ant", "bee", "cat"], zero_division=0)
+    return np.prod(recalls) ** (1 / 3)
+
+
+@pytest.fixture(autouse=True)
+def listed(monkeypatch):
+    monkeypatch.setitem(METRICS, "geometric_mean", Metric(geometric_mean, True, geometric_mean_of_one))
+
+
+@pytest.mark.parametrize("estimator", [LSSVC(alpha=0.5), KernelFisherDiscriminant(alpha=0.5)], ids=["LSSVC", "KFDA"])
+def test_scores_of_all_permutations_equal_refits_one_by_one(estimator):
+    estimator.set_params(gamma=0.2)
+    result = permutation_test_score(estimator, X, Y, cv=SPLITS, n_permutations=M, scoring="geometric_mean")
+    assert result.path.reason.startswith("permutations are columns")
+    assert result.scoring == "geometric_mean"
+    scorer = make_scorer(geometric_mean_of_one)
+    orders = [np.arange(N), *permutations(N, M, 0)]
+    for order, found in zip(orders, [result.score, *result.permutation_scores], strict=True):
+        expected = skl.cross_val_score(clone(estimator), X, Y[order], cv=SPLITS, scoring=scorer)
+        assert_allclose(found, expected.mean(), rtol=1e-12, atol=1e-15)
+
+
+def test_the_same_as_scikit_learns_test():
+    options = {"cv": skl.StratifiedKFold(3), "n_permutations": M, "random_state": 3}
+    ours = permutation_test_score(LSSVC(gamma=0.2), X, Y, scoring="geometric_mean", resplit=True, **options)
+    scorer = make_scorer(geometric_mean_of_one)
+    theirs = skl.permutation_test_score(LSSVC(gamma=0.2), X, Y, scoring=scorer, **options)
+    assert_allclose(ours.permutation_scores, theirs[1], rtol=1e-12, atol=1e-15)
+    assert ours.pvalue == theirs[2]
+
+
+def test_it_is_for_labels_only():
+    values = np.arange(N, dtype=float)
+    with pytest.raises(ValueError, match="scoring='geometric_mean' is for class labels"):
+        permutation_test_score(Ridge(), X, values, cv=SPLITS, scoring="geometric_mean")

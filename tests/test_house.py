@@ -1,0 +1,163 @@
+"""The shape of the source: rooms and files point one way, chains of imports are short, functions and files as well."""
+
+import ast
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "foldless"
+
+# A room imports only from rooms before it. This is the only list of them.
+ROOMS = [
+    "linalg",
+    "kernels",
+    "precision",
+    "heldout",
+    "readout",
+    "online",
+    "tuning",
+    "criteria",
+    "permutation",
+    "reduction",
+    "reference",
+    "estimators",
+    "bridge",
+    "model_selection",
+    "inspection",
+    "river",
+]
+CLASSES_OF_THEIR_ROOM = ("kernels", "precision")  # nobody else asks isinstance about their classes
+
+LONGEST_CHAIN = 18  # files, from one that imports nothing to one that nobody imports
+STEPS_INSIDE = 4  # imports one after the other that stay in a room
+FILE_LINES = 350
+BODY_LINES = 40  # without the docstring
+
+# More lines than that, where the mathematics is one page.
+LONG_FILES: set[str] = set()
+LONG_FUNCTIONS = {"readout.calibration._newton"}
+
+
+@cache
+def modules():
+    """{dotted name: syntax tree} of all files but the package's own ``__init__``."""
+    trees = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name:
+            trees[name] = ast.parse(path.read_text())
+    return trees
+
+
+def room_of(name):
+    return name.split(".")[0]
+
+
+@cache
+def imported(name):
+    """(file, imported name or None) of all imports from foldless in a file."""
+    found = []
+    for node in ast.walk(modules()[name]):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.startswith("foldless.")]
+            found += [(each.removeprefix("foldless."), None) for each in names]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "foldless":
+            base = node.module.removeprefix("foldless").removeprefix(".")
+            for alias in node.names:
+                inner = f"{base}.{alias.name}".strip(".")
+                found.append((inner, None) if inner in modules() else (base, alias.name))
+    return [(target, alias) for target, alias in found if target and target != name]
+
+
+def targets(name):
+    return {target for target, _ in imported(name)}
+
+
+def longest(name, same_room=False):
+    """The longest chain of imports from a file down, as a list of files."""
+
+    @cache
+    def chain(start, above=()):
+        assert start not in above, f"a cycle of imports: {' -> '.join([*above, start])}"
+        below = [each for each in targets(start) if each in modules()]
+        below = [each for each in below if not same_room or room_of(each) == room_of(start)]
+        return max(([start, *chain(each, (*above, start))] for each in below), key=len, default=[start])
+
+    return chain(name)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_rooms_point_one_way(name):
+    assert room_of(name) in ROOMS, f"{room_of(name)} has no place among the rooms"
+    place = ROOMS.index(room_of(name))
+    for target in targets(name):
+        assert ROOMS.index(room_of(target)) <= place, f"{name} imports {target}"
+    assert room_of(name) != "reference" or not targets(name), "the oracle shares nothing with what it judges"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_files_inside_a_room_point_one_way(room):
+    inside = {name: {each for each in targets(name) if room_of(each) == room} for name in modules()}
+    left = {name: below for name, below in inside.items() if room_of(name) == room}
+    while left:
+        free = {name for name, below in left.items() if not below & set(left)}
+        assert free, f"a cycle among {sorted(left)}"
+        left = {name: below for name, below in left.items() if name not in free}
+
+
+@pytest.mark.parametrize("name", modules())
+def test_underscore_names_stay_in_their_room(name):
+    for target, alias in imported(name):
+        if room_of(target) != room_of(name):
+            private = [part for part in [*target.split("."), alias or ""] if part.startswith("_")]
+            assert not private, f"{name} imports {target}.{alias or ''}"
+
+
+def test_nobody_asks_for_the_class_of_a_kernel_or_holder():
+    owner = {
+        node.name: room_of(name)
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and room_of(name) in CLASSES_OF_THEIR_ROOM
+    }
+    asked = []
+    for name, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                for kind in ast.walk(node.args[1]):
+                    label = getattr(kind, "id", getattr(kind, "attr", ""))
+                    if owner.get(label, room_of(name)) != room_of(name):
+                        asked.append(f"{name}, line {node.lineno}: {label}")
+    assert not asked
+
+
+def test_chains_of_imports_are_short():
+    chain = max((longest(name) for name in modules()), key=len)
+    assert len(chain) <= LONGEST_CHAIN, " -> ".join(chain)
+    for name in modules():
+        inside = longest(name, same_room=True)
+        assert len(inside) - 1 <= STEPS_INSIDE, " -> ".join(inside)
+
+
+def test_files_are_short():
+    lines = defaultdict(int)
+    for path in SOURCE.rglob("*.py"):
+        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        lines[name] = len(path.read_text().splitlines())
+    long = {name for name, count in lines.items() if count > FILE_LINES}
+    assert long == LONG_FILES
+
+
+def test_functions_are_short():
+    long = set()
+    for name, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                documented = ast.get_docstring(node) is not None and len(node.body) > 1
+                first = node.body[1 if documented else 0].lineno
+                if node.end_lineno - first + 1 > BODY_LINES:
+                    long.add(f"{name}.{node.name}")
+    assert long == LONG_FUNCTIONS
