@@ -36,7 +36,7 @@ def test_every_module_has_a_docstring():
         "estimators.one_against_all",
         "estimators.window",
         "estimators.adaptive",
-        "minimum_norm",
+        "online.minimum_norm",
         "model_selection._validation",
         "model_selection._pairs",
         "model_selection._search",
