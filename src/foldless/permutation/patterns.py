@@ -64,11 +64,10 @@ class PatternTestResult:
 
 def pattern_result(batches, n_permutations, classes=None, feature_names=None):
     """The result of batches of weights and covariances (2, b, k, d), the true labels first of all."""
-    true, counts = None, 0
-    for batch in batches:
-        if true is None:
-            true, batch = batch[:, 0], batch[:, 1:]
-        counts = counts + _as_large(true, batch)
+    batches = iter(batches)
+    first = next(batches)
+    true = first[:, 0]
+    counts = _as_large(true, first[:, 1:]) + sum(_as_large(true, batch) for batch in batches)
     W, covariance = true
     variance = np.einsum("kd,kd->k", W, covariance)[:, None]  # Var(s) = w' Cov(x) w
     (weights_alone, alone), (weights_all, everywhere) = (1.0 + counts) / (1.0 + n_permutations)
