@@ -7,6 +7,7 @@ refit.
 """
 
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
@@ -24,6 +25,7 @@ from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.heldout.problem import Problem
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
+from foldless.kernels.base import Kernel
 from foldless.readout.codings import OneAgainstAll, Regression
 from foldless.readout.task import Task
 
@@ -32,6 +34,9 @@ POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of sc
 
 class Search:
     """Base of searches over the parameters of a known estimator; they are repeated on every training part."""
+
+    estimator: Any
+    param_grid: Any
 
 
 def _no_closed_form(estimator, reason):
@@ -42,7 +47,7 @@ def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
     """X, y and weights; ``widened`` to the precision that X and y have together."""
     if not isinstance(estimator.alpha, Real):
         raise _no_closed_form(estimator, "alpha is one number per target")
-    if not np.isfinite(estimator.alpha) or estimator.alpha <= 0:
+    if not np.isfinite(float(estimator.alpha)) or estimator.alpha <= 0:
         raise _no_closed_form(estimator, f"alpha={estimator.alpha!r} is not positive")
     if isinstance(X, np.ndarray | list) and np.asarray(X).dtype.kind in "US":
         raise ValueError("X holds strings, which scikit-learn's estimators refuse; convert it, X.astype(float) say.")
@@ -86,6 +91,7 @@ def _ridge_classifier(estimator, X, y, sample_weight):
 
 def _kernel_ridge(estimator, X, y, sample_weight):
     X, y, weights = _checked(estimator, X, y, sample_weight, numeric=True, widened=True)
+    kernel: Kernel
     if estimator.kernel == "linear":
         kernel = Linear()
     elif estimator.kernel == "precomputed":

@@ -246,17 +246,17 @@ def _choose_for_search(spec, data, steps):
     closed_form_or(_refuse_fit_params, partial(check_fit_params, unknown))
     if data.confounds is not None:
         raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
-    criterion = steps.last.checked_criterion()
     otherwise = partial(_refit_each, spec, data, steps.last)
-    return closed_form_or(otherwise, partial(_batched_grid, spec, data, steps, criterion))
+    return closed_form_or(otherwise, partial(_batched_grid, spec, data, steps))
 
 
 def _refuse_fit_params(obstacle):
     raise ValueError(f"params: {obstacle}; only sample_weight is passed to the fits of a search.")
 
 
-def _batched_grid(spec, data, steps, criterion):
+def _batched_grid(spec, data, steps):
     """The grid of a search with labelings as columns."""
+    criterion = spec.criterion
     search, repeated = steps.last, "the search is repeated for every permutation (nested_cross_validate)"
     inner = None if search.cv is None else check_cv(search.cv, data.y, classifier=is_classifier(search))
     if inner is not None and depends_on_labels(inner):

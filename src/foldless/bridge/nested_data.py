@@ -44,7 +44,7 @@ class NestedData:
             kept = train[active[train]]
             if len(kept) < 2 or not len(test):
                 raise ValueError(f"cv: split {number} trains on {len(kept)} rows and tests {len(test)}.")
-            missing = () if classes is None else np.setdiff1d(classes, np.asarray(self.y)[kept])
+            missing: Any = [] if classes is None else np.setdiff1d(classes, np.asarray(self.y)[kept])
             if len(missing):
                 raise ValueError(f"cv: {part} lacks class {missing[0]}; use a stratified splitter or fewer folds.")
 

@@ -20,6 +20,7 @@ from foldless.bridge.scorers import Scoring
 from foldless.bridge.splits import depends_on_labels, drawn_splits
 from foldless.estimators.checks import check_option
 from foldless.permutation.nulls import choose_scheme
+from foldless.tuning.criteria import Criterion
 
 WEIGHTS = (None, "fixed", "permuted")
 
@@ -67,9 +68,25 @@ class TestSpec:
     memory_limit: int
     as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
     refit: Callable  # (spec, data, splits) -> scores of a cross-validation that refits
+    criterion: Criterion | None = None  # of a search
 
 
-def specify_test(estimator, data, *, cv, groups, scoring, params, strata, null, resplit, weights, memory_limit, refit):
+def specify_test(
+    estimator,
+    data,
+    *,
+    cv,
+    groups,
+    scoring,
+    params,
+    strata,
+    null,
+    resplit,
+    weights,
+    memory_limit,
+    refit,
+    criterion=None,
+):
     """(:class:`TestSpec`, null scheme) that these arguments of ``permutation_test_score`` ask for."""
     cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
     score = Scoring.of(scoring, estimator)
@@ -97,6 +114,7 @@ def specify_test(estimator, data, *, cv, groups, scoring, params, strata, null, 
         memory_limit=memory_limit,
         as_theirs=resplit,
         refit=refit,
+        criterion=criterion,
     )
     return spec, scheme
 

@@ -36,7 +36,7 @@ class Steps(NamedTuple):
     @property
     def names(self):
         """Classes of the transformers, in words."""
-        return ", ".join(type(step).__name__ for _, step in self.first.steps)
+        return "" if self.first is None else ", ".join(type(step).__name__ for _, step in self.first.steps)
 
     def fit_params_of_last(self, params):
         """Parameters of ``fit`` by the names that the last step has for them."""

@@ -32,13 +32,13 @@ class CrossValidation:
     estimator: Any
     X: Any
     y: Any
-    cv: Any = None
-    groups: Any = None
-    params: dict | None = None
+    cv: Any
+    groups: Any
+    params: dict | None
+    confounds: Any
+    confounds_in_score: bool
     scoring: Any = None
     method: str = "predict"
-    confounds: Any = None
-    confounds_in_score: bool = False
 
 
 @dataclass(frozen=True)

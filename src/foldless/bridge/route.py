@@ -8,6 +8,7 @@ refit            the estimator is fitted on each training part
 import sys
 import warnings
 from dataclasses import dataclass
+from types import FrameType
 from typing import ClassVar
 
 ONE_FIT = "one fit"
@@ -62,7 +63,8 @@ def closed_form_or(otherwise, closed_form):
 
 def warn_caller(message, category=UserWarning):
     """Warn at the line that called foldless, however many of its functions lie between."""
-    level, frame = 1, sys._getframe()
+    level = 1
+    frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "foldless":
         level += 1
         frame = frame.f_back

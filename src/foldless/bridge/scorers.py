@@ -172,8 +172,9 @@ class Scoring:
     def _has_metric(self, task):
         """Whether the metric is one of such a task; scikit-learn says otherwise what it thinks of the score."""
         metric = self.metric
-        suits = metric is not None and metric.labels == (task.codes is not None)
-        return suits and metric.classes in (None, task.n_classes)
+        if metric is None or metric.labels != (task.codes is not None):
+            return False
+        return metric.classes in (None, task.n_classes)
 
     def judges_decisions(self, task):
         """Whether held-out decisions are enough for the score."""
@@ -189,6 +190,6 @@ class Scoring:
 
     def judge(self, built, *, as_theirs=False):
         """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit."""
-        if not self._has_metric(built.task):
+        if self.metric is None or not self._has_metric(built.task):
             return ScorerJudge(self.scorer, built.classes, built.flat)
         return (self.metric.as_theirs if as_theirs else None) or self.metric.function

@@ -23,6 +23,7 @@ from foldless.bridge.scorers import check_single, wants_probabilities
 from foldless.bridge.splits import row_numbers
 from foldless.model_selection._nested_grid import nested_grid
 from foldless.model_selection._nested_loop import nested_loop
+from foldless.model_selection._search import checked_criterion
 
 
 @dataclass(repr=False)
@@ -60,21 +61,6 @@ class NestedResult:
     def optimism(self):
         """How much better the chosen setting looked to the search than it was."""
         return self.inner_score - self.test_score
-
-    @classmethod
-    def of(cls, results, scores, outer, route):
-        """From the results and the (outer, inner) scores of the outer splits."""
-        return cls(
-            test_score=np.array([outside for outside, _ in scores]),
-            inner_score=np.array([inside for _, inside in scores]),
-            inner_criterion=np.array([each.inner_loss for each in results]),
-            outer_criterion=np.array([each.outer_loss for each in results]),
-            best_params=[each.params for each in results],
-            predictions=[each.outside.predict(None) for each in results],
-            decision=[each.outside.decision for each in results],
-            test_indices=[test for _, test in outer],
-            path=route,
-        )
 
     def __repr__(self):
         # Not a standard error: splits share rows, and their scores are not independent.
@@ -132,7 +118,7 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     search = steps.last
     _check(search, y, scoring, params)
     X, y, groups = indexable(X, y, groups)
-    criterion = search.checked_criterion()
+    criterion = checked_criterion(search)
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
         raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
@@ -145,7 +131,17 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     run = nested_grid if grid else nested_loop
     results, route = run(data, criterion, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
     scores = [result.scores(scorer, y, test) for result, (_, test) in zip(results, outer, strict=True)]
-    return NestedResult.of(results, scores, outer, route)
+    return NestedResult(
+        test_score=np.array([outside for outside, _ in scores]),
+        inner_score=np.array([inside for _, inside in scores]),
+        inner_criterion=np.array([each.inner_loss for each in results]),
+        outer_criterion=np.array([each.outer_loss for each in results]),
+        best_params=[each.params for each in results],
+        predictions=[each.outside.predict(None) for each in results],
+        decision=[each.outside.decision for each in results],
+        test_indices=[test for _, test in outer],
+        path=route,
+    )
 
 
 def _check(search, y, scoring, params):

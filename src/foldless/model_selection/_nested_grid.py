@@ -38,7 +38,7 @@ def nested_grid(data, criterion, outer, n_jobs, verbose):
     for setting, values in zip(tried, found, strict=True):
         losses[:, setting.places] = values
     places = [choose(each, tried)[0] for each in losses]
-    results = {}
+    results: dict[int, OuterSplitResult] = {}
     for place in set(places):
         mine = [number for number, chosen in enumerate(places) if chosen == place]
         setting = next(each for each in tried if place in each.places)

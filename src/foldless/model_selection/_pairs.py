@@ -69,12 +69,11 @@ def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confound
     whole.precision = whole.precision.explicit()
     if classes is None:
         y = task.Y[whole.rows, 0]
-        high, low = np.nonzero(y[:, None] > y[None, :])
-        return _share(task, whole, high, low, None)
+        return _share(task, whole, np.nonzero(y[:, None] > y[None, :]), None)
     codes = task.codes[whole.rows]
     if len(classes) == 2:
-        return _share(task, whole, *_cross(codes == 1), None)
-    return float(np.mean([_share(task, whole, *_cross(codes == k), k) for k in range(len(classes))]))
+        return _share(task, whole, _cross(codes == 1), None)
+    return float(np.mean([_share(task, whole, _cross(codes == k), k) for k in range(len(classes))]))
 
 
 def _check(task, classes, flat):
@@ -93,14 +92,14 @@ def _cross(positive):
     return np.repeat(high, len(low)), np.tile(low, len(high))
 
 
-def _share(task, whole, high, low, column):
+def _share(task, whole, pairs, column):
     """Share of pairs (high, low) with the larger score, or column of scores, at ``high``."""
+    high, low = pairs
     if not len(high):
         raise ValueError("y holds no pair of different values: there is nothing to rank.")
     wins = 0.0
     for chunk in gen_batches(len(high), PAIRS_AT_ONCE):
-        pairs = np.stack([high[chunk], low[chunk]], 1)
-        batch = whole.batch(pairs)
+        batch = whole.batch(np.stack([high[chunk], low[chunk]], 1))
         moments = batch.moments() if task.readout.needs_moments else None
         scores = task.readout.scores(batch.fits, moments)
         scores = scores if scores.ndim == 2 else scores[..., 0 if column is None else column]

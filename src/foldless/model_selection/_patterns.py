@@ -17,7 +17,7 @@ from foldless.bridge.progress import Progress
 from foldless.bridge.route import closed_form_or
 from foldless.permutation.labelings import Labelings, Solver
 from foldless.permutation.nulls import Null, choose_scheme
-from foldless.permutation.patterns import PatternTestResult, patterns_that_fit, weights_and_covariances
+from foldless.permutation.patterns import pattern_result, patterns_that_fit, weights_and_covariances
 
 
 def permutation_test_pattern(
@@ -96,7 +96,7 @@ def permutation_test_pattern(
         batches = _by_columns(built.task, null.orders, memory_limit)
     batches = _counted(batches, Progress(n_permutations, "permutations", verbose))
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    return PatternTestResult.of(batches, n_permutations, built.classes, names)
+    return pattern_result(batches, n_permutations, built.classes, names)
 
 
 def _refuse(obstacle):

@@ -15,6 +15,7 @@ from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import check_single
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._permutation_runs import build_result, run_family, run_single
+from foldless.model_selection._search import checked_criterion
 from foldless.model_selection._validation import cross_validate
 from foldless.permutation.nulls import Null
 
@@ -127,6 +128,8 @@ def permutation_test_score(
     check_numbers(y, n_permutations, weights, memory_limit)
     check_single(scoring, "permutation_test_score takes one.")
     data = TestData(X, y, None, confounds, confounds_in_score)
+    last = split_steps(estimator).last
+    searches = isinstance(last, Search)
     spec, scheme = specify_test(
         estimator,
         data,
@@ -139,7 +142,8 @@ def permutation_test_score(
         resplit=resplit,
         weights=weights,
         memory_limit=memory_limit,
-        refit=_searched if isinstance(split_steps(estimator).last, Search) else _validated,
+        refit=_searched if searches else _validated,
+        criterion=checked_criterion(last) if searches else None,
     )
     labelings = Null.draw(scheme, len(y), n_permutations, random_state, spec.first)
     check_exchangeable(y, labelings.orders)

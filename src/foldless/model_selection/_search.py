@@ -220,10 +220,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             raise
         return self
 
-    def checked_criterion(self):
-        """The criterion at the (first) slope; refuses parameters that make no sense together."""
-        return self._checked().with_slope(float(np.atleast_1d(self.slope)[0]))
-
     def _checked(self):
         """The criterion; refuses parameters that make no sense together."""
         check_known(self.estimator)
@@ -429,6 +425,11 @@ class _Sigmoid:
     @cached_property
     def fitted(self):
         return fit_calibration("sigmoid", *self.scores)
+
+
+def checked_criterion(search):
+    """The criterion of a search at its (first) slope; refuses parameters that make no sense together."""
+    return search._checked().with_slope(float(np.atleast_1d(search.slope)[0]))
 
 
 def _table(params, losses):

@@ -68,19 +68,8 @@ def cross_validate(
     'one fit'
     """
     X, y = indexable(X, y)
-    asked = CrossValidation(
-        function="cross_validate",
-        estimator=estimator,
-        X=X,
-        y=y,
-        cv=cv,
-        groups=groups,
-        params=params,
-        scoring=scoring,
-        confounds=confounds,
-        confounds_in_score=confounds_in_score,
-    )
-    chosen = plan(asked)
+    given = (estimator, X, y, cv, groups, params, confounds, confounds_in_score)
+    chosen = plan(CrossValidation("cross_validate", *given, scoring=scoring))
     options = {
         "verbose": verbose,
         "return_train_score": return_train_score,
@@ -194,19 +183,8 @@ def cross_val_predict(
     """
     getattr(estimator, method)  # the estimator's own error where it has no such method
     X, y = indexable(X, y)
-    asked = CrossValidation(
-        function="cross_val_predict",
-        estimator=estimator,
-        X=X,
-        y=y,
-        cv=cv,
-        groups=groups,
-        params=params,
-        method=method,
-        confounds=confounds,
-        confounds_in_score=confounds_in_score,
-    )
-    chosen = plan(asked)
+    given = (estimator, X, y, cv, groups, params, confounds, confounds_in_score)
+    chosen = plan(CrossValidation("cross_val_predict", *given, method=method))
     options = {"verbose": verbose, "method": method}
     if chosen.run is None:
         warn_of_refits(estimator, chosen.route, EVERY_PART)
@@ -241,15 +219,5 @@ def explain(estimator, X, y=None, *, cv=None, groups=None, params=None, confound
     refit: SVC is not a least-squares model foldless knows
     """
     X, y = indexable(X, y)
-    asked = CrossValidation(
-        function="explain",
-        estimator=estimator,
-        X=X,
-        y=y,
-        cv=cv,
-        groups=groups,
-        params=params,
-        confounds=confounds,
-        confounds_in_score=confounds_in_score,
-    )
-    return plan(asked).route
+    given = (estimator, X, y, cv, groups, params, confounds, confounds_in_score)
+    return plan(CrossValidation("explain", *given)).route

@@ -150,6 +150,7 @@ def choose_scheme(n, strata=None, *, null=None, first=(), from_labels=False, dra
     ``null`` is the user's or None, ``first`` are the splits of the true labels, ``from_labels`` says whether they were
     made from them, and ``draw`` draws those of a labeling where they are to be drawn anew.
     """
+    scheme: NullScheme
     if null is not None:
         scheme = UserScheme(null)
     elif from_labels and draw is None and is_partition(first, n):

@@ -61,28 +61,27 @@ class PatternTestResult:
             f" for {found}"
         )
 
-    @classmethod
-    def of(cls, batches, n_permutations, classes=None, feature_names=None):
-        """The result of batches of weights and covariances (2, b, k, d), the true labels first of all."""
-        true, counts = None, 0
-        for batch in batches:
-            if true is None:
-                true, batch = batch[:, 0], batch[:, 1:]
-            counts = counts + _as_large(true, batch)
-        W, covariance = true
-        variance = np.einsum("kd,kd->k", W, covariance)[:, None]  # Var(s) = w' Cov(x) w
-        (weights_alone, alone), (weights_all, everywhere) = (1.0 + counts) / (1.0 + n_permutations)
-        return cls(
-            weights=W,
-            patterns=np.divide(covariance, variance, out=np.zeros_like(W), where=variance > 0),
-            pvalue=alone,
-            pvalue_fwe=everywhere,
-            weights_pvalue=weights_alone,
-            weights_pvalue_fwe=weights_all,
-            outputs=list(range(len(W))) if classes is None else classes[-len(W) :].tolist(),
-            feature_names=feature_names,
-            n_permutations=n_permutations,
-        )
+
+def pattern_result(batches, n_permutations, classes=None, feature_names=None):
+    """The result of batches of weights and covariances (2, b, k, d), the true labels first of all."""
+    batches = iter(batches)
+    first = next(batches)
+    true = first[:, 0]
+    counts = _as_large(true, first[:, 1:]) + sum(_as_large(true, batch) for batch in batches)
+    W, covariance = true
+    variance = np.einsum("kd,kd->k", W, covariance)[:, None]  # Var(s) = w' Cov(x) w
+    (weights_alone, alone), (weights_all, everywhere) = (1.0 + counts) / (1.0 + n_permutations)
+    return PatternTestResult(
+        weights=W,
+        patterns=np.divide(covariance, variance, out=np.zeros_like(W), where=variance > 0),
+        pvalue=alone,
+        pvalue_fwe=everywhere,
+        weights_pvalue=weights_alone,
+        weights_pvalue_fwe=weights_all,
+        outputs=list(range(len(W))) if classes is None else classes[-len(W) :].tolist(),
+        feature_names=feature_names,
+        n_permutations=n_permutations,
+    )
 
 
 def patterns_that_fit(task, memory_limit):

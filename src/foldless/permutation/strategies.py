@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from foldless.permutation.labelings import Fitted, Labelings, Solver, elsewhere
+from foldless.permutation.labelings import Fitted, Labelings, elsewhere
 from foldless.readout.task import Task
 
 
@@ -52,7 +52,7 @@ class Batched:
     n_together: int
     task: Task
     judge: Callable
-    solver: Solver
+    solver: Any  # a Solver
 
     def fitter(self, labelings):
         """A function of (train, test) that gives the labelings with P applied."""
@@ -91,8 +91,6 @@ class Batched:
 @dataclass(frozen=True)
 class BatchedBySplit(Batched):
     """Scores of columns where every split has its P: ``solver(train, test)`` makes it, and one is held at a time."""
-
-    solver: Callable
 
     def fitter(self, labelings):
         """A function of (train, test) that gives the labelings with the P of that split applied."""
