@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.moments import KEPT, SMALL, Moments, nearly_gone
+from foldless.linalg.numpy import LinAlgError, solve
 from foldless.precision.base import SingularBlockError
 
 ENTRIES = 2**22  # entries of an intermediate array
@@ -64,8 +65,8 @@ class Batch:
         """Residuals E = D^-1 A, set by set."""
         Y = model.Y[members]
         try:
-            E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
-        except np.linalg.LinAlgError:
+            E = A / D if D.shape[-1] == 1 else solve(D, A)
+        except LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
         return cls(model, members, Y, A, D, E, alone)
 
@@ -181,9 +182,7 @@ class Batch:
         found = Moments(N, U)
         if whole.R is not None:
             Qo, Z = model.span[self.members], model.unexplained[self.members]
-            R = whole.R - Z.transpose(0, 2, 1) @ np.linalg.solve(
-                np.eye(t, dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1), Z
-            )
+            R = whole.R - Z.transpose(0, 2, 1) @ solve(np.eye(t, dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1), Z)
             C = model.Y.T @ model.C - Yt @ model.C[self.members]
             found = Moments(N, U, R, N - U - C @ self._unpenalised(model.problem.confounds))
         found = self._with_sums(found)

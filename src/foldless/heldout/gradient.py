@@ -25,7 +25,7 @@ included.
 import numpy as np
 
 from foldless.heldout.solution import Part, Solution
-from foldless.linalg.numpy import add_outer_, product
+from foldless.linalg.numpy import add_outer_, product, solve
 
 
 def residuals(solution, folds):
@@ -86,7 +86,7 @@ def _by_alpha(solution, folds, slopes):
     for te in folds:
         columns, g = P.columns(te), slopes[start : start + len(te)] / solution.root[te]
         start += len(te)
-        each, E = np.linalg.solve(columns[te], g), Part(solution, te).E
+        each, E = solve(columns[te], g), Part(solution, te).E
         z[te] += each
         trace += np.vdot(columns @ each, columns @ E)
     return trace - np.vdot(P.apply(z), A)
@@ -123,7 +123,7 @@ def _adjoint(solution, P, folds, slopes):
         sites = solution.sites(np.arange(n)[:, None])  # (n, 1 or 2)
         g = np.zeros_like(loo.E)
         g[:, 0] = slopes / solution.root
-        each = g / loo.D if sites.shape[1] == 1 else np.linalg.solve(loo.D, g)
+        each = g / loo.D if sites.shape[1] == 1 else solve(loo.D, g)
         z[sites] = each
         V = each @ loo.E.transpose(0, 2, 1)
         V = (V + V.transpose(0, 2, 1)) / 2
@@ -138,7 +138,7 @@ def _adjoint(solution, P, folds, slopes):
         g[:t] = slopes[start : start + t] / solution.root[te]
         start += t
         block = P[np.ix_(sites, sites)]
-        each, E = np.linalg.solve(block, g), Part(solution, te).E
+        each, E = solve(block, g), Part(solution, te).E
         z[sites] += each
         V = (each @ E.T + E @ each.T) / 2
         PV[:, sites] += product(P[:, sites], V)

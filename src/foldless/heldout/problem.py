@@ -23,13 +23,12 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigvalsh
 from sklearn.utils.extmath import row_norms
 
 from foldless.heldout.ties import equal_rows, first_equal
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import NotPositiveDefiniteError, product
-from foldless.precision.base import SingularBlockError, orthonormal, upper_solve
+from foldless.linalg.numpy import NotPositiveDefiniteError, eigenvalues, orthonormal, product, upper_solve
+from foldless.precision.base import SingularBlockError
 from foldless.precision.factored import Factored
 from foldless.precision.lowrank import LowRank
 from foldless.precision.spectral import IndefiniteError, Spectral, Spectrum
@@ -311,7 +310,7 @@ class Problem:
         try:
             return Spectrum(self._whitened_gram(rows, root, K), root * self.Q[rows])
         except IndefiniteError:
-            lowest, *_, largest = eigvalsh(self.gram(rows, rows))
+            lowest, *_, largest = eigenvalues(self.gram(rows, rows))
             needed = -lowest * np.square(root).max()
             raise ValueError(
                 f"the kernel matrix is indefinite: its eigenvalues reach from {lowest:.3g} to {largest:.3g}. A kernel"
@@ -363,7 +362,7 @@ class Problem:
         """Smallest and largest size of the eigenvalues of S + alpha I."""
         S = self._whitened_gram(rows, self.root_w[rows][:, None])
         S.flat[:: len(S) + 1] += self.alpha
-        sizes = np.abs(eigvalsh(S))
+        sizes = np.abs(eigenvalues(S))
         return max(float(sizes.min()), float(np.finfo(S.dtype).tiny)), float(sizes.max())
 
     def condition(self, rows):

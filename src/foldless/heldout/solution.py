@@ -35,7 +35,7 @@ from foldless.heldout.batch import ENTRIES, Batch, adds_up, few_digits, takes_ne
 from foldless.heldout.moments import Moments, nearly_gone
 from foldless.heldout.problem import EachAlpha, Problem
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import NotPositiveDefiniteError, product, right_solve
+from foldless.linalg.numpy import NotPositiveDefiniteError, eigenvalues, product, right_solve, solve
 from foldless.precision.base import Explicit, Precision, SingularBlockError
 from foldless.precision.growing import Growing
 from foldless.precision.lowrank import LowRank
@@ -175,7 +175,7 @@ class Model:
         self._check_rest(members.shape[1])
         if self.problem.more_columns:
             Qo = self.span[members]
-            kept = np.linalg.eigvalsh(np.eye(members.shape[1], dtype=Qo.dtype) - Qo @ Qo.transpose(0, 2, 1))[:, 0]
+            kept = eigenvalues(np.eye(members.shape[1], dtype=Qo.dtype) - Qo @ Qo.transpose(0, 2, 1))[:, 0]
             if kept.min() <= 16 * Qo.shape[2] * np.finfo(Qo.dtype).eps:
                 worst = members[kept.argmin()]
                 self.problem.span(np.delete(self.rows, worst))  # says which column
@@ -446,7 +446,7 @@ class Part(Model):
                 return V, V
             except NotPositiveDefiniteError:  # rounding; a refit of low-rank features may have given E
                 pass
-        return self._columns.T, np.linalg.solve(self._columns[self.sites], self._columns.T)
+        return self._columns.T, solve(self._columns[self.sites], self._columns.T)
 
     @cached_property
     def precision(self):
@@ -459,7 +459,7 @@ class Part(Model):
     def G(self, columns):
         """Rows of the G of the training part, for these unpenalised columns: G_tr - G_te P_te,te^-1 P_te,tr."""
         G, kept = self.whole.precision.G[columns], self.whole.sites(self.kept)
-        return G[:, kept] - np.linalg.solve(self._columns[self.sites].T, G[:, self.sites].T).T @ self._columns[kept].T
+        return G[:, kept] - solve(self._columns[self.sites].T, G[:, self.sites].T).T @ self._columns[kept].T
 
     def alone(self):
         """The training part as a solution of its own, from its own P: parts of it can be left out in turn."""

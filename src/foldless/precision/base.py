@@ -16,11 +16,10 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, qr, solve_triangular
 from sklearn.utils import gen_batches
 
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import cholesky_, lower_solve, product
+from foldless.linalg.numpy import LinAlgError, cholesky_, cholesky_solve, product, solve
 
 
 class SingularBlockError(ValueError):
@@ -33,30 +32,6 @@ class SingularBlockError(ValueError):
             f"leaving out {len(rows)} of {n} rows leaves a training part that does not determine the model: too few"
             " rows for the unpenalised columns, or an alpha too small for this precision."
         )
-
-
-def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
-    """Q = Qo R with orthonormal columns Qo, whose rows are as accurate as they are large.
-
-    Reflections would leave errors of the size eps in every row, and the rows of tiny weights are smaller than that:
-    Qo is Q R^-1 instead, twice, as the first division leaves its columns not quite orthogonal.
-    """
-    if Q.shape[1] == 1:
-        R = np.linalg.norm(Q, axis=0, keepdims=True)
-        return Q / R, R
-    R = np.eye(Q.shape[1], dtype=Q.dtype)
-    for _ in range(min(2, Q.shape[1])):
-        step = np.asarray(np.linalg.qr(Q, mode="r"))
-        step *= np.where(step.diagonal() < 0, -1.0, 1.0).astype(Q.dtype)[:, None]
-        if not step.diagonal().all():  # dependent columns
-            return qr(Q, mode="economic", check_finite=False)
-        Q, R = upper_solve(step.T, Q.T, lower=True).T, step @ R
-    return np.ascontiguousarray(Q), R
-
-
-def upper_solve(R, B, *, lower=False):
-    """R^-1 B for the triangle of :func:`orthonormal`, or for its transpose with ``lower``."""
-    return solve_triangular(R, B, lower=lower, check_finite=False) if len(R) else B
 
 
 class Precision(ABC):
@@ -129,9 +104,8 @@ class Precision(ABC):
         """Held-out residuals E = P[rows, rows]^-1 A[rows], for A = P Y of shape (n, m)."""
         try:
             if self.definite:
-                L = self.factor(rows)
-                return lower_solve(L, lower_solve(L, A[rows]), transpose=True)
-            return np.linalg.solve(self._same_block(rows), A[rows])
+                return cholesky_solve(self.factor(rows), A[rows])
+            return solve(self._same_block(rows), A[rows])
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
 

@@ -38,10 +38,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, eigh
 
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import NotPositiveDefiniteError, add_signed_, cholesky_, lower_solve
+from foldless.linalg.numpy import (
+    LinAlgError,
+    NotPositiveDefiniteError,
+    add_signed_,
+    cholesky_,
+    eigh_,
+    lower_solve,
+    solve,
+)
 from foldless.precision.base import Explicit, Precision, SingularBlockError
 from foldless.precision.square import PROBED, Square, room
 
@@ -323,7 +330,7 @@ class Removal:
     def solution(self, A, B):
         """A of the other sites, and B."""
         # By the block as it is, not made symmetric: what is cut off is then zero, and other rows keep their fits.
-        E = np.linalg.solve(self.h[self.precision._slots[self.rows]], A[self.rows])
+        E = solve(self.h[self.precision._slots[self.rows]], A[self.rows])
         return np.delete(A - self.h[self.precision._slots] @ E, self.rows, axis=0), B - self.h[: len(B)] @ E
 
     def forget(self):
@@ -353,7 +360,7 @@ def _signed_root(s, definite, floor):
         if L.diagonal().min() ** 2 <= floor:
             raise NotPositiveDefiniteError("Schur complement lost in rounding")
         return lower_solve(L, np.eye(len(s), dtype=s.dtype)), np.ones(len(s), s.dtype)
-    e, U = eigh(s)
+    e, U = eigh_(s)
     if np.abs(e).min() <= max(floor, np.finfo(s.dtype).eps * np.abs(e).max()):
         raise NotPositiveDefiniteError("Schur complement lost in rounding")
     return U.T / np.sqrt(np.abs(e))[:, None], np.sign(e)

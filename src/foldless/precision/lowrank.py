@@ -16,11 +16,21 @@ are fitted anew without them, n r^2 each.
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 from sklearn.utils import gen_batches
 
-from foldless.linalg.numpy import outer_square, product
-from foldless.precision.base import Precision, SingularBlockError, orthonormal, upper_solve
+from foldless.linalg.numpy import (
+    LinAlgError,
+    cholesky_,
+    cholesky_solve,
+    eigenvalues,
+    eigh_,
+    orthonormal,
+    outer_square,
+    product,
+    svd,
+    upper_solve,
+)
+from foldless.precision.base import Precision, SingularBlockError
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 DOUBLED = 2**25  # entries of a part of the features that is held in double precision
@@ -43,13 +53,13 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
         gram = np.zeros((r, r))
         for rows in gen_batches(n, max(r, DOUBLED // r)):
             gram += outer_square(Phi[rows].astype(np.float64, copy=False).T)
-        s, V = eigh(gram, driver="evd", overwrite_a=True, check_finite=False)
+        s, V = eigh_(gram)
         least = SQUARED * max(s[-1], 0.0)
         if alpha >= least:
             keep = s > max(10 * np.finfo(np.float64).eps * s[-1], rest**2)
             s, V = s[keep], V[:, keep]
             return product(Phi, (V / np.sqrt(s)).astype(Phi.dtype)), s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
-    U, sigma, Vt = svd(Phi, full_matrices=False, overwrite_a=not graded, check_finite=False)
+    U, sigma, Vt = svd(Phi, overwrite=not graded)
     keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
     U, sigma, Vt = U[:, keep], sigma[keep], Vt[keep]
     if graded:
@@ -175,18 +185,18 @@ class LowRank(Precision):
             return self.alpha * A[rows]
         small = np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V)
         try:
-            factor = cho_factor(small, lower=True, check_finite=False)
-            if np.square(factor[0].diagonal()).min(initial=1.0) > FREE:
+            L = cholesky_(small)
+            if np.square(L.diagonal()).min(initial=1.0) > FREE:
                 if t <= r:
-                    return self.alpha * cho_solve(factor, A[rows], check_finite=False)
-                return self.alpha * (A[rows] + V @ cho_solve(factor, V.T @ A[rows], check_finite=False))
+                    return self.alpha * cholesky_solve(L, A[rows])
+                return self.alpha * (A[rows] + V @ cholesky_solve(L, V.T @ A[rows]))
         except LinAlgError:
             pass
         return self._refit_residual(rows, Y)
 
     def lost(self, blocks):
         """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
-        return self.alpha * np.linalg.eigvalsh(blocks)[:, 0] <= FREE
+        return self.alpha * eigenvalues(blocks)[:, 0] <= FREE
 
     def keeps_digits(self, rows):
         """Whether P[rows, rows] has digits left: the rows do not carry a feature nearly alone."""
