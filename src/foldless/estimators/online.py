@@ -184,7 +184,7 @@ class OnlineMachine(KernelMachine):
         """
         check_is_fitted(self)
         whole = None if self._parts is None else self._parts.whole
-        return float(getattr(whole.own_precision, "drift", 0.0)) if whole is not None else 0.0
+        return float(whole.own_precision.drift) if whole is not None else 0.0
 
     def forgetting_effects(self) -> np.ndarray:
         """What forgetting each row would change in the leave-one-out residuals of the others.

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from foldless.heldout.solution import Solution
+from foldless.precision import cost
 
 
 class TrainingParts:
@@ -32,25 +33,20 @@ class TrainingParts:
         """Decide from the sizes of all training parts whether the full P is worth building."""
         n = len(self.problem.active)
         alone = sum(self._solve_cost(k) for k in sizes)
-        start = self._solve_cost(n) * (3 if self.nested else 2)  # the factor, its inverse, P itself where nested
-        shared = start + sum(min(self._solve_cost(k), self._part_cost(n, n - k)) for k in sizes)
+        shared = cost.explicit_start(self._solve_cost(n), nested=self.nested)
+        shared += sum(min(self._solve_cost(k), self._part_cost(n, n - k)) for k in sizes)
         self._whole_pays = shared < alone
         return self._whole_pays
 
     def _solve_cost(self, k):
         """Flops of a fit on k rows, and of its leave-one-out where nested."""
-        r = self.problem.n_features(k)
-        if r is not None:
-            return 6.0 * k * r**2
-        cost = k**3 / 3 * (2 if self.nested else 1)
-        return cost + (2.0 * k**3 if self.problem.penalty == "coef" else 0.0)
+        squared = self.problem.penalty == "coef"
+        return cost.solve(k, self.problem.n_features(k), squared=squared, nested=self.nested)
 
     def _part_cost(self, n, t):
         """Flops of leaving t of n rows out of the full P."""
-        r = self.problem.n_features(n)
-        t = 2 * t if self.problem.drops_basis else t
-        cost = n * t**2 + t**3 / 3 if r is None else t * min(t, r) * r + min(t, r) ** 3 / 3
-        return cost + (2.0 * n * t**2 + (2.0 * n * t * r if r else 0) if self.nested else 0.0)
+        sites = 2 if self.problem.drops_basis else 1
+        return cost.leave_out(n, t, self.problem.n_features(n), sites=sites, nested=self.nested)
 
     def part(self, train):
         """The model of the training rows ``train`` (rows of weight 0 are ignored)."""
@@ -62,6 +58,6 @@ class TrainingParts:
         if way == "solve":
             return Solution(self.problem, rows, self.Y[rows])
         removed = np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True))
-        if self.nested and self.problem.n_features(n) is None:
-            self.whole.precision = self.whole.precision.explicit()  # every fold will ask for its columns
+        if self.nested:
+            self.whole.precision = self.whole.precision.prepare_blocks()  # every fold will ask for its columns
         return self.whole.without(removed)

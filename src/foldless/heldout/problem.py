@@ -12,10 +12,7 @@ Weights enter by whitening: W^1/2 S W^1/2, W^1/2 Q, W^1/2 Y. Rows of weight 0 st
 Q holds an intercept (a column of ones) and confounds. Scores leave the part of the last ``n_confounds`` columns out:
 what they explain, f is not asked to.
 
-The holder of P is chosen here: explicit features when the kernel is linear and has fewer of them than a third of the
-rows (or than rows, at a tiny alpha), otherwise one Cholesky factor; where rounding leaves M without one (tiny alpha,
-duplicated rows), the eigendecomposition, which sets the eigenvalues that rounding made negative to zero. ``choice``
-of the holder says which and why.
+How P is held is decided by ``precision.choose``.
 """
 
 from copy import copy
@@ -27,24 +24,9 @@ from sklearn.utils.extmath import row_norms
 
 from foldless.heldout.ties import equal_rows, first_equal
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import NotPositiveDefiniteError, eigenvalues, orthonormal, product, upper_solve
+from foldless.linalg.numpy import eigenvalues, orthonormal, product, upper_solve
 from foldless.precision.base import SingularBlockError
-from foldless.precision.factored import Factored
-from foldless.precision.lowrank import LowRank
-from foldless.precision.spectral import IndefiniteError, Spectral, Spectrum
-
-UNEVEN = 2.0**10  # ratio of roots of weights from which eigenvectors would lose the light rows
-
-
-class EachAlpha:
-    """P of every alpha by a Cholesky factor of its own, whose rows are as accurate as they are large."""
-
-    def __init__(self, problem, rows):
-        self._problem, self._rows = problem, rows
-
-    def with_alpha(self, alpha):
-        """P for this alpha."""
-        return self._problem.replace(alpha=alpha).dense(self._rows)
+from foldless.precision.choose import Ingredients, describe, takes_features
 
 
 class Problem:
@@ -205,11 +187,9 @@ class Problem:
     def n_features(self, n_rows):
         """Number of explicit features where P is held through them, else None."""
         r = self.kernel.n_features(self.X)
-        if r is None or self.penalty != "rkhs" or r >= n_rows:
+        if r is None or self.penalty != "rkhs":
             return None
-        # About 6 n r^2 flops against 2/3 n^3; a nearly absent penalty wants the features for accuracy.
-        least = {8: 1e-8, 4: 1e-3}[self.dtype.itemsize]
-        return r if 3 * r <= n_rows or self.alpha < least * self.size else None
+        return r if takes_features(n_rows, r, self.alpha, lambda: self.size, self.dtype.itemsize) else None
 
     @cached_property
     def size(self):
@@ -218,8 +198,7 @@ class Problem:
 
     def describe_holder(self):
         """How P of all rows will be held, in words."""
-        r = self.n_features(len(self.active))
-        return f"low rank, {r} features" if r is not None else f"one Cholesky factor of {len(self.active)} rows"
+        return describe(len(self.active), self.n_features(len(self.active)))
 
     def gram(self, rows, columns):
         """K[rows, columns]."""
@@ -262,61 +241,39 @@ class Problem:
         """Rows whose kernel functions carry the model fitted on ``rows``."""
         return self._functions if self.penalty == "coef" and self.basis == "all" else rows
 
+    def ingredients(self, rows, K=None):
+        """What P of ``rows`` is made of; K = gram(rows, rows) where known."""
+        root = self.root_w[rows][:, None]
+        through = self.n_features(len(rows)) is not None
+        return Ingredients(
+            gram=lambda: self._whitened_gram(rows, root, K),
+            kernel_matrix=lambda: self.gram(rows, rows),
+            Q=root * self.Q[rows],
+            alpha=self.alpha,
+            root=root,
+            features=(lambda: self._whitened_features(rows, root)) if through else None,
+        )
+
     def precision(self, rows, K=None):
         """P of the whitened problem on ``rows``, in the holder that suits it; K = gram(rows, rows) where known."""
         if self.more_columns:
             self.span(rows)  # complains where they are dependent
-        root = self.root_w[rows][:, None]
-        Q = root * self.Q[rows]
-        r = self.n_features(len(rows))
-        if r is not None:
-            Phi = root * self.features(rows)
-            self._check_size(row_norms(Phi, squared=True))
-            graded = root.max() > 4 * root.min()
-            P = LowRank(Phi, Q, self.alpha, graded=bool(graded))
-            P.choice = f"low rank: {r} linear features for {len(rows)} rows"
-            return P
-        return self.dense(rows, K)
+        return self.ingredients(rows, K).precision()
 
-    def dense(self, rows, K=None):
+    def dense(self, rows):
         """P of the whitened problem on ``rows`` from S itself."""
-        root = self.root_w[rows][:, None]
-        Q = root * self.Q[rows]
-        P: Factored | Spectral
-        try:
-            P = Factored(self._whitened_gram(rows, root, K), Q, self.alpha)
-            P.choice = f"factored: one alpha, one Cholesky factor of {len(rows)} rows"
-        except NotPositiveDefiniteError:
-            P = self.spectrum(rows, K).with_alpha(self.alpha)
-            P.choice = (
-                f"spectral: S + alpha I of {len(rows)} rows has no Cholesky factor at alpha={self.alpha:g};"
-                " eigenvalues lost in rounding are set to zero"
-            )
-        return P
+        return self.ingredients(rows).dense()
 
     def path(self, rows):
-        """What serves every alpha: features where they are few, else the eigendecomposition; ``with_alpha`` gives P.
-
-        Eigenvectors are as accurate in the lightest row as in the heaviest: where that is not enough, factors.
-        """
+        """What serves every alpha: ``with_alpha`` gives P."""
         if self.n_features(len(rows)) is not None:
             return self.precision(rows)
-        root = self.root_w[rows]
-        return EachAlpha(self, rows) if root.max() > UNEVEN * root.min() else self.spectrum(rows)
+        return self.ingredients(rows).path()
 
-    def spectrum(self, rows, K=None):
-        """The eigendecomposition that serves every alpha."""
-        root = self.root_w[rows][:, None]
-        try:
-            return Spectrum(self._whitened_gram(rows, root, K), root * self.Q[rows])
-        except IndefiniteError:
-            lowest, *_, largest = eigenvalues(self.gram(rows, rows))
-            needed = -lowest * np.square(root).max()
-            raise ValueError(
-                f"the kernel matrix is indefinite: its eigenvalues reach from {lowest:.3g} to {largest:.3g}. A kernel"
-                " must be positive semi-definite; clip its negative eigenvalues (numpy.linalg.eigh), add their size to"
-                f" the diagonal, or use alpha > {needed:.3g}."
-            ) from None
+    def _whitened_features(self, rows, root):
+        Phi = root * self.features(rows)
+        self._check_size(row_norms(Phi, squared=True))
+        return Phi
 
     def _whitened_gram(self, rows, root, K=None):
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out

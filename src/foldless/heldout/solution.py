@@ -33,12 +33,10 @@ from sklearn.utils import gen_batches
 
 from foldless.heldout.batch import ENTRIES, Batch, adds_up, few_digits, takes_nearly_all
 from foldless.heldout.moments import Moments, nearly_gone
-from foldless.heldout.problem import EachAlpha, Problem
+from foldless.heldout.problem import Problem
 from foldless.linalg.memory import require_memory
 from foldless.linalg.numpy import NotPositiveDefiniteError, eigenvalues, product, right_solve, solve
 from foldless.precision.base import Explicit, Precision, SingularBlockError
-from foldless.precision.growing import Growing
-from foldless.precision.lowrank import LowRank
 
 
 class Model:
@@ -249,10 +247,7 @@ class Solution(Model):
     @cached_property
     def weights(self):
         """Weights of the explicit features where P is held through them, else None."""
-        P = self.own_precision
-        if not isinstance(P, LowRank):
-            return None
-        return P.feature_columns(slice(None)) @ self.problem.beyond_unpenalised(self.rows, self.Y)[0]
+        return _weights(self.own_precision, slice(None), self.problem.beyond_unpenalised(self.rows, self.Y)[0])
 
     @classmethod
     def known(cls, problem, rows, Y, joint, joint_A, B):
@@ -273,7 +268,7 @@ class Solution(Model):
     @property
     def current(self):
         """Whether P is still that of these rows: a growing one may have learnt or forgotten some since."""
-        return not isinstance(self.own_precision, Growing) or self.own_precision.current
+        return self.own_precision.current
 
     @cached_property
     def precision(self) -> Precision:
@@ -324,8 +319,7 @@ class Solution(Model):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
         self._check_sets(members)
         sites = self.sites(members)
-        P = self.precision if isinstance(self.precision, Growing) else self.precision.explicit()
-        blocks = P.diagonal_blocks(sites)
+        blocks = self.precision.diagonal_blocks(sites)
         return Batch.solve(self, members, self.site_A[sites], blocks, alone=self.own_precision.lost(blocks))
 
     def loo(self):
@@ -343,7 +337,7 @@ class Solution(Model):
         P = self.own_precision
         if self.weights is not None:
             Phi = self.problem.features_new(X)
-            f, Ps = Phi @ self.weights, P.feature_columns(slice(None)).T @ Phi.T
+            f, Ps = Phi @ self.weights, P.feature_weights(slice(None)).T @ Phi.T
         else:
             K_new, s = self.problem.gram_new(X, self.rows), None
             if self.problem.penalty == "coef":
@@ -374,7 +368,7 @@ class Part(Model):
         if self.problem.more_columns:
             self.span = self.problem.span(self.rows)
         try:
-            self.E = whole.precision.residual(self.sites, whole.site_A, whole.Y)
+            self.E = self.block.residual(whole.site_A, whole.Y)
         except SingularBlockError:  # it counts sites
             raise SingularBlockError.of(removed, len(whole.rows)) from None
 
@@ -395,6 +389,11 @@ class Part(Model):
     def size(self):
         """Size of the targets, one number a column."""
         return self.whole.size
+
+    @cached_property
+    def block(self):
+        """The block of P that belongs to what is left out."""
+        return self.whole.precision.held_out(self.sites)
 
     @cached_property
     def _columns(self):
@@ -442,11 +441,11 @@ class Part(Model):
         """
         if self.whole.precision.definite:
             try:
-                V = right_solve(self._columns, self.whole.precision.factor(self.sites)).T
+                V = right_solve(self._columns, self.block.factor).T
                 return V, V
             except NotPositiveDefiniteError:  # rounding; a refit of low-rank features may have given E
                 pass
-        return self._columns.T, solve(self._columns[self.sites], self._columns.T)
+        return self._columns.T, self.block.solve_general(self._columns.T)
 
     @cached_property
     def precision(self):
@@ -470,8 +469,8 @@ class Part(Model):
     @cached_property
     def weights(self):
         """Weights of the explicit features where P is held through them, else None."""
-        P = self.whole.precision
-        return self.whole.weights - P.feature_columns(self.sites) @ self.E if isinstance(P, LowRank) else None
+        taken = _weights(self.whole.precision, self.sites, self.E)
+        return None if taken is None else self.whole.weights - taken
 
     def _fits_elsewhere(self, at):
         """Held-out rows from E; rows of weight 0, which are not part of P, from the coefficients."""
@@ -496,7 +495,7 @@ class Part(Model):
         present = np.count_nonzero(self.whole.Y, axis=0) > np.count_nonzero(Y, axis=0)
         N = np.where(present[:, None], self.whole.Y.T @ self.whole.Y - Y.T @ Y, 0.0)
         inner = self.whole.Y.T @ self.whole.A - Y.T @ A[:t]
-        PY = self.whole.precision.block_times(self.sites, padded)
+        PY = self.block.block @ padded
         found = self._moments(N, self.problem.alpha * (inner - (A - PY).T @ self.E))
         # Without nearly all of a class these differences have no digits left.
         gone = nearly_gone(found, self.whole._differences(), present)
@@ -511,7 +510,7 @@ class Part(Model):
         members = np.arange(len(self.rows))[:, None]
         self._check_sets(members)
         P = self.whole.precision
-        if not P.keeps_digits(self.sites):
+        if not self.block.keeps_digits:
             return self.solved_alone().loo()
         sites = self.whole.sites(self.kept[:, None])  # (n_tr, 1 or 2)
         # the diagonal blocks of the Schur complement, (n_tr, s, s), without the rest of it
@@ -524,6 +523,12 @@ class Part(Model):
         return Batch.solve(self, members, A, P.diagonal_blocks(sites) - taken)
 
 
+def _weights(P, rows, Y):
+    """What targets Y at these rows add to the weights of features; None where P is not held through them."""
+    columns = P.feature_weights(rows)
+    return None if columns is None else columns @ Y
+
+
 def loo_path(problem, rows, Y, alphas, path=None):
     """Leave-one-out residuals for all alphas in the units of Y, shape (len(alphas), n, m), from one decomposition.
 
@@ -533,7 +538,7 @@ def loo_path(problem, rows, Y, alphas, path=None):
     eigenvectors, (U*U) d, (U*H) d and (H*H) d - 1: one n^3 product more, then again O(n^2) for each alpha.
     """
     path = problem.path(rows) if path is None else path
-    if isinstance(path, EachAlpha):
+    if not path.serves_every_alpha:
         solutions = (Solution(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha)) for alpha in alphas)
         return np.stack([each.loo().residuals[:, 0] for each in solutions])
     root = problem.root_w[rows][:, None]

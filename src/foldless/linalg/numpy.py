@@ -3,7 +3,7 @@
     triangles        cholesky_, invert_lower_, lower_solve, upper_solve, right_solve, cholesky_solve, lower_times
     products         product, outer_square, lower_square, symmetric_times, add_outer_, add_signed_
     decompositions   orthonormal, eigh_, eigenvalues, svd
-    general systems  solve, inverse; both take leading batch axes
+    general systems  solve, inverse (both take leading batch axes); lu_factor, lu_solve
 
 Other rooms ask for nothing else of LAPACK; another kind of arrays needs another file with the same verbs. A verb that
 ends in an underscore works inside the memory of its first argument: a fit holds one n x n array from the kernel matrix
@@ -143,6 +143,21 @@ def product(A, B, *, transpose_a=False):
 def solve(M, B):
     """M^-1 B for any regular M; leading axes are a batch."""
     return np.linalg.solve(M, B)
+
+
+def lu_factor(M):
+    """Factors of a regular M for :func:`lu_solve`."""
+    (getrf,) = get_lapack_funcs(("getrf",), (M,))
+    lu, pivots, info = getrf(M)
+    if info != 0:
+        raise LinAlgError("singular matrix")
+    return lu, pivots
+
+
+def lu_solve(factors, B):
+    """M^-1 B from the factors of M."""
+    (getrs,) = get_lapack_funcs(("getrs",), (factors[0], B))
+    return getrs(*factors, B)[0]
 
 
 def inverse(M):

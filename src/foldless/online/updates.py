@@ -21,8 +21,8 @@ import numpy as np
 from foldless.heldout.solution import Solution
 from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.precision.base import SingularBlockError
+from foldless.precision.cost import update_pays
 from foldless.precision.growing import Growing
-from foldless.precision.lowrank import LowRank
 
 WELL = 1e4  # |K| / alpha up to which updates need no refinement
 LEAST = 1e-9  # errors to bear whatever the condition
@@ -86,10 +86,10 @@ def forget(whole, problem, Y, removed):
 
 def growing(whole):
     """The P of a solution, or its J, in the holder that can be updated."""
-    if isinstance(whole.joint, Growing):
+    if whole.joint.grows:
         return whole.joint
     problem, own = whole.problem, whole.own_precision
-    if isinstance(own, LowRank):
+    if own.through_features:
         own = problem.dense(whole.rows)
     n, Q, unit = len(whole.rows), whole.root * problem.Q[whole.rows], 1.0
     if problem.penalty == "coef":  # J in a unit that makes P 1 at most; without rows to spare P is 0
@@ -182,13 +182,8 @@ def _trace(problem, joint):
 
 
 def _pays(problem, n, t):
-    """Whether an update by t rows is to be preferred to a new factorisation, n being the rows that stay.
-
-    Few explicit features are solved anew in less time, and at small alpha with more digits than an explicit P has.
-    """
-    r = problem.n_features(n + t)
-    few_features = r is not None and (6 * r * r <= n or problem.alpha < 1e-4 * problem.size)
-    return 0 < 2 * t <= n and not few_features
+    """Whether an update by t rows is to be preferred to a new factorisation, n being the rows that stay."""
+    return update_pays(n, t, problem.n_features(n + t), small_alpha=lambda: problem.alpha < 1e-4 * problem.size)
 
 
 def _whitened(problem, Y):

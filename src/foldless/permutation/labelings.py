@@ -20,7 +20,6 @@ import numpy as np
 
 from foldless.heldout.moments import Moments, nearly_gone
 from foldless.heldout.solution import Part, Solution
-from foldless.precision.lowrank import LowRank
 from foldless.readout.codings import OneAgainstAll, against_all, drop_rounding_noise, tie_best
 from foldless.readout.discriminant import combine
 from foldless.readout.task import Task
@@ -37,7 +36,7 @@ class Solver:
         self.rows = problem.active if rows is None else rows
         P = problem.precision(self.rows) if precision is None else precision
         self.choice = P.choice
-        self.P = P if isinstance(P, LowRank) else P.explicit()
+        self.P = P.prepare_blocks()
         self.P.choice = self.choice
         self.sites = self.solve(np.zeros((problem.n, 1), problem.dtype)).precision
 

@@ -60,6 +60,8 @@ class StaleError(RuntimeError):
 class Growing(Precision):
     """P, or J of rows and basis functions, whose sites come and go."""
 
+    grows = True
+
     def __init__(self, square, slots, alpha, *, definite=True, units=None):
         self._held, self._slots, self.alpha, self.definite, self.units = square, slots, alpha, definite, units
         self.version, self.n = square.version, len(slots)
@@ -87,7 +89,7 @@ class Growing(Precision):
         return cls(square, slots, P.alpha, definite=P.definite, units=units)
 
     @property
-    def current(self):
+    def current(self):  # type: ignore[override]
         """Whether the matrix is still the one of these sites."""
         return self.version == self._held.version
 
@@ -98,7 +100,7 @@ class Growing(Precision):
         return self._held
 
     @property
-    def drift(self):
+    def drift(self):  # type: ignore[override]
         """Largest relative residual met in updates since the factorisation."""
         return self._held.drift
 
@@ -210,6 +212,10 @@ class Growing(Precision):
         """The same P as an n x n array."""
         require_memory((self.n, self.n), self._held.H.dtype, "the matrix P")
         return Explicit(self.block(np.arange(self.n)), self.G, self.alpha, definite=self.definite)
+
+    def prepare_blocks(self):
+        """Entries are at hand: nothing is copied."""
+        return self
 
     def system_entries(self, i, j):
         """Entries of M, as it is held, at these pairs of sites."""

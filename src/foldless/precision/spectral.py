@@ -27,6 +27,8 @@ class IndefiniteError(ValueError):
 class Spectrum:
     """The alpha-free part: U, s and what G needs. The C-ordered array S is overwritten."""
 
+    serves_every_alpha = True
+
     def __init__(self, S, Q):
         self.n, q = Q.shape
         size = max(float(np.abs(S).max(initial=0.0)), float(np.finfo(S.dtype).tiny))
