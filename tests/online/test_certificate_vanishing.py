@@ -55,7 +55,7 @@ def test_the_certificate_of_a_right_model_holds(make, kernel, penalty, alpha):
 @every_penalty
 def test_the_certificate_of_a_wrong_model_does_not_hold(make, kernel, penalty):
     model = make(kernel=kernel, gamma=0.3, alpha=0.1, penalty=penalty)
-    change = 1e3 * model.unlearning_certificate().limit * model._parts.whole.size.max()
+    change = 1e3 * model.unlearning_certificate().limit * model._parts.whole.target_scale.max()
     for part in ("_dual", "_offset", "_weights", "_confound_B"):
         values = getattr(model, part)
         if values is not None and np.size(values):

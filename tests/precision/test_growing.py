@@ -89,12 +89,11 @@ class Sites:
             (holder.diagonal(), P.diagonal()),
             (holder.columns(rows), P[:, rows]),
             (holder.block(rows), P[np.ix_(rows, rows)]),
-            (holder.block_times(rows, Y[rows]), P[np.ix_(rows, rows)] @ Y[rows]),
             (holder.diagonal_blocks(rows[: len(rows) // 2 * 2].reshape(-1, 2))[0], P[np.ix_(rows[:2], rows[:2])]),
             (holder.explicit().P, P),
             (holder.explicit().apply(Y), P @ Y),
             (holder.squared_diagonal(), np.square(P).sum(0)),
-            (holder.residual(rows, P @ Y, Y), np.linalg.solve(P[np.ix_(rows, rows)], (P @ Y)[rows])),
+            (holder.held_out(rows).residual(P @ Y, Y), np.linalg.solve(P[np.ix_(rows, rows)], (P @ Y)[rows])),
             (holder.loo_residual(P @ Y, Y), P @ Y / P.diagonal()[:, None]),
             (self.A, P @ Y),
         ):

@@ -69,7 +69,8 @@ class MinimumNorm:
         columns = np.empty((n + 1, n), order="F")
         columns[0], columns[1:] = 1.0, K
         columns[1:].flat[:: n + 1] += alpha
-        self._set(*qr.qr_(columns), float(alpha), 0)
+        Q, R = qr.qr_(columns)
+        self._set(Q, R, float(alpha), 0)
 
     def _set(self, Q, R, alpha, updates):
         size = np.abs(R.diagonal())
