@@ -227,6 +227,7 @@ class Problem(KernelRows):
             alpha=self.alpha,
             root=self.root(rows),
             features=(lambda: self._whitened_features(rows)) if through else None,
+            feature_kind="linear features" if self.kernel.is_linear else "features",
         )
 
     def precision(self, rows, K=None):

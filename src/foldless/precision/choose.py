@@ -38,6 +38,7 @@ class Ingredients:
     alpha: float
     root: np.ndarray  # square roots of the weights, as a column
     features: Callable | None = None
+    feature_kind: str = "features"  # what they are called in ``choice``
 
     def precision(self) -> Precision:
         """P of one alpha."""
@@ -45,7 +46,7 @@ class Ingredients:
             return self.dense()
         Phi = self.features()
         P = LowRank(Phi, self.Q, self.alpha, graded=bool(self.root.max() > GRADED * self.root.min()))
-        P.choice = f"low rank: {Phi.shape[1]} linear features for {len(Phi)} rows"
+        P.choice = f"low rank: {Phi.shape[1]} {self.feature_kind} for {len(Phi)} rows"
         return P
 
     def dense(self) -> Precision:
