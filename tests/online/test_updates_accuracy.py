@@ -164,7 +164,7 @@ def wrong_holder(size):
     X, Y = rng.normal(size=(14, 3)), rng.normal(size=(14, 1))
     whole = updates.solve_anew(Problem(kernels.RBF(0.2), X, alpha=1e-5, Q=np.ones((14, 1))), Y)
     holder = updates.growing(whole)
-    slots = holder._slots
+    slots = holder.slots
     holder._held.H[slots[5:], slots[5]] += size * rng.normal(size=9)
     return holder, whole, Y
 
@@ -175,7 +175,7 @@ def test_a_probe_finds_the_rows_of_P_that_are_wrong():
     assert holder.error() < 1e-9
     holder, whole, Y = wrong_holder(1e-3)
     holder.probe(whole.A, whole.B, Y)
-    error = holder._held.error[holder._slots]
+    error = holder._held.error[holder.slots]
     assert error[:5].max() < 1e-10
     assert error[5] > 1e-4
     assert holder.error() == pytest.approx((error / holder.diagonal()).max())
@@ -185,8 +185,8 @@ def test_forgetting_a_row_notes_errors_of_its_column():
     holder, _, _ = wrong_holder(1e-3)
     found = holder.block(np.arange(14))[:, 5].copy()
     removal = holder.removal(np.array([5]))
-    error = holder._held.error[holder._slots]
-    assert_close(error, np.abs(removal.h[holder._slots, 0] - found), rtol=1e-12)
+    error = holder._held.error[holder.slots]
+    assert_close(error, np.abs(removal.h[holder.slots, 0] - found), rtol=1e-12)
     assert holder.error() > 1e-5
 
 
@@ -195,11 +195,11 @@ def test_noted_errors_stay_with_their_rows():
     square = holder._held
     square.note(np.arange(len(square), dtype=float)[:, None])
     square.note(np.ones((len(square), 1)))  # the largest stays
-    expected = np.maximum(holder._slots, 1.0)
-    np.testing.assert_array_equal(square.error[holder._slots], expected)
+    expected = np.maximum(holder.slots, 1.0)
+    np.testing.assert_array_equal(square.error[holder.slots], expected)
     square.reserve(100)
-    np.testing.assert_array_equal(square.error[holder._slots], expected)
-    slots = square.compact(holder._slots[::2])
+    np.testing.assert_array_equal(square.error[holder.slots], expected)
+    slots = square.compact(holder.slots[::2])
     np.testing.assert_array_equal(square.error[slots], expected[::2])
     square.wipe(slots[3])
     assert square.error[slots[3]] == 0
@@ -211,9 +211,9 @@ def test_ill_conditioned_matrices_are_probed_always_and_others_rarely():
     asked = []
     for _ in range(34):
         square.version += 1
-        asked.append(holder._now(holder._slots, None).is_to_be_probed(False))
+        asked.append(holder.now(holder.slots, None).is_to_be_probed(False))
     assert sum(asked) == 2
     square.version += 1
-    assert holder._now(holder._slots, None).is_to_be_probed(True)
+    assert holder.now(holder.slots, None).is_to_be_probed(True)
     square.version += 1
-    assert holder._now(holder._slots, None).is_to_be_probed(False)  # what has been ill leaves errors
+    assert holder.now(holder.slots, None).is_to_be_probed(False)  # what has been ill leaves errors

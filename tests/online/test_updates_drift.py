@@ -27,7 +27,7 @@ from support.updates import (
 
 def noisy(whole, size):
     """Noise of this relative size in the matrix behind a solution."""
-    square, slots = whole.joint._held, whole.joint._slots
+    square, slots = whole.joint._held, whole.joint.slots
     rng = np.random.default_rng(0)
     scale = size * np.abs(np.tril(square.H)).max()
     for slot in slots:
@@ -185,7 +185,7 @@ def test_shrinkage_counts_from_the_factorisation():
     case, rows = Case(alpha=1e-4), np.arange(16)
     joint = updates.growing(begin(case, rows))
     diagonal = np.abs(joint.diagonal())
-    np.testing.assert_allclose(joint._held.peak[joint._slots], diagonal)
+    np.testing.assert_allclose(joint._held.peak[joint.slots], diagonal)
     smaller = joint.removal(np.array([2])).forget()
     expected = (np.delete(diagonal, 2) / np.abs(smaller.diagonal())).max()
     assert expected > 1.5
