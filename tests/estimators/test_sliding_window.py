@@ -12,10 +12,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import foldless.linalg.numpy as linalg
-import foldless.precision.growing as growing
 from foldless import LSSVC, LSSVR
 from foldless.estimators import SlidingWindow
 from foldless.estimators.adaptive import AdaptiveKDA
+from foldless.precision import bordering
 from support.online import (
     COPIES,
     IDS,
@@ -193,7 +193,7 @@ def test_window_keeps_its_rows_when_an_update_is_interrupted(forget, monkeypatch
             return interrupted_add(*args) if next(calls) == when else linalg.add_signed_(*args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(growing, "add_signed_", broken)
+            patch.setattr(bordering, "add_signed_", broken)
             with pytest.raises(KeyboardInterrupt):
                 window.partial_fit(X[14:16], LABELS[2][14:16])
         assert pickle.dumps(window) == pickle.dumps(twin)

@@ -72,7 +72,7 @@ def assert_matrices(moments, expected, k=slice(None)):
 @every_case
 @both_ways
 def test_fits_and_class_matrices_with_confounds_equal_refits(case, way):
-    holdout = TrainingParts(problem_of(case), labels_of(case), way=way)
+    holdout = TrainingParts(problem_of(case), labels_of(case), strategy=way)
     everything = np.arange(case.shape[0])
     for train, test in odd_splits(case.shape[0]):
         model = holdout.part(train)
@@ -85,7 +85,7 @@ def test_fits_and_class_matrices_with_confounds_equal_refits(case, way):
 
 @every_case
 def test_confounds_kept_in_the_score_equal_other_unpenalised_columns(case):
-    holdout = TrainingParts(problem_of(case, in_score=True), labels_of(case), way="part")
+    holdout = TrainingParts(problem_of(case, in_score=True), labels_of(case), strategy="part")
     train, test = odd_splits(case.shape[0])[2]
     part = holdout.part(train)
     assert_close(part.fits(test), refit_fits(case, train, test, n_confounds=0))
@@ -95,7 +95,7 @@ def test_confounds_kept_in_the_score_equal_other_unpenalised_columns(case):
 @every_case
 @both_ways
 def test_loo_with_confounds_of_all_rows_and_of_a_training_part_equals_refits(case, way):
-    holdout = TrainingParts(problem_of(case), labels_of(case), nested=True, way=way)
+    holdout = TrainingParts(problem_of(case), labels_of(case), nested=True, strategy=way)
     train = odd_splits(case.shape[0])[3][0]
     for model, rows in ((holdout.whole, np.arange(case.shape[0])), (holdout.part(train), train)):
         loo = model.loo()
@@ -163,7 +163,7 @@ def test_discriminants_with_confounds_equal_the_eigenproblem_of_residuals(n_clas
     if n_classes == 2:
         decision = decision[:, 1] - decision[:, 0]
     for way in ("part", "solve"):
-        part = TrainingParts(problem, indicator(codes, n_classes, float), way=way).part(train)
+        part = TrainingParts(problem, indicator(codes, n_classes, float), strategy=way).part(train)
         moments = part.moments()
         assert_close(readout.scores(part.fits(test), moments), decision)
         scalings, centroids, _ = readout.axes(moments)
@@ -221,12 +221,12 @@ def test_confounds_of_any_size_equal_refits_or_are_refused(seed, n, k, kernel, p
     if np.linalg.matrix_rank(Q[kept] / np.maximum(np.abs(Q[kept]).max(0), 1e-300), tol=1e-9) < Q.shape[1]:
         for way in ("part", "solve"):
             with pytest.raises(ValueError, match=r"confounds: column \d is a linear combination"):
-                TrainingParts(problem, Y, way=way).part(train)
+                TrainingParts(problem, Y, strategy=way).part(train)
         return
     options = {"w": w, "Q": Q, "penalty": penalty, "n_confounds": k}
     expected = reference.heldout_fits(kernel.gram(X), Y, train, np.arange(n), 0.5, **options)
     full = reference.heldout_fits(kernel.gram(X), Y, train, np.arange(n), 0.5, **{**options, "n_confounds": 0})
     scale = np.abs(Y).max() + np.abs(expected).max() + np.abs(full).max()
     for way in ("part", "solve"):
-        model = TrainingParts(problem, Y, way=way).part(train)
+        model = TrainingParts(problem, Y, strategy=way).part(train)
         assert_close(model.fits(np.arange(n)), expected, scale=scale, rtol=1e-7)

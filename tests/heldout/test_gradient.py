@@ -342,13 +342,12 @@ def test_gradient_on_some_rows_ignores_the_others(penalty, split):
 def test_gradient_of_kernels_without_parameters_is_that_by_alpha(kernel, penalty, split, weights):
     one = setup("linear", penalty, weights, split)
     problem, K = one.problem(), one.X @ one.X.T
-    problem.shift = None
+    changed = {"kernel": kernels.Precomputed(), "X": K}
     if kernel == "cosine":
-        problem.kernel, K = kernels.Cosine(), K / np.sqrt(np.outer(K.diagonal(), K.diagonal()))
+        changed, K = {"kernel": kernels.Cosine()}, K / np.sqrt(np.outer(K.diagonal(), K.diagonal()))
     elif kernel == "callable":
-        problem.kernel = kernels.Custom(lambda X, Z: X @ Z.T)
-    else:
-        problem.kernel, problem.X = kernels.Precomputed(), K
+        changed = {"kernel": kernels.Custom(lambda X, Z: X @ Z.T)}
+    problem = problem.replace(shift=None, **changed)
 
     def at(alpha):
         return one.loss("smooth_error")(one.refits_of(K, alpha, one.rows, one.sets))

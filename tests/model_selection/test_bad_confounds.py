@@ -15,8 +15,8 @@ import foldless.model_selection as fl
 import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.estimators import OneAgainstAllClassifier
+from foldless.heldout.part import Part
 from foldless.heldout.parts import TrainingParts
-from foldless.heldout.solution import Part
 from foldless.readout.codings import indicator
 from support.confounds import BAD, BINARY, C_NEW, CODES, NEW, VALUES, C, N, X, both_ways
 
@@ -61,7 +61,7 @@ def test_bad_confounds_of_new_rows_are_refused(kind):
 @both_ways
 def test_training_part_without_rows_of_a_confound_level_is_refused(way, monkeypatch):
     """A site whose rows are all held out has no coefficient; rounding must not invent one."""
-    monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, way=way))
+    monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, strategy=way))
     sites = np.arange(N) // 8
     levels = indicator(sites, 4, float)[:, 1:]
     for in_score in (False, True):

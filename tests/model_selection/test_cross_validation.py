@@ -109,7 +109,7 @@ PARTITIONS = ("KFold", "StratifiedKFold", "GroupKFold", "LeaveOneOut", "LeaveOne
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_cross_validation_equals_refits_for_every_splitter(estimator, y, splitter, weighted, monkeypatch):
     if weighted:  # small problems would mostly be solved alone: here every part comes from the P of all rows
-        monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, way="part"))
+        monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, strategy="part"))
     cv = splitters(N, CODES)[splitter]
     params = weights_for(estimator, weighted)
     kind = "one fit"
@@ -157,7 +157,7 @@ def test_steps_of_a_pipeline_are_fitted_on_each_training_part(estimator, y, spli
 @everyone
 @pytest.mark.parametrize("container", ["csr", "csc", "pandas", "polars", "float32", "list"])
 def test_containers_give_the_same_numbers(estimator, y, container, monkeypatch):
-    monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, way="part"))
+    monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, strategy="part"))
     sparse_solver = {"solver": "cholesky"} if "solver" in estimator.get_params() and container.startswith("cs") else {}
     if sparse_solver and estimator.fit_intercept:
         sparse_solver = {"solver": "sparse_cg", "tol": 1e-14}  # scikit-learn's only exact-enough one for sparse X

@@ -21,13 +21,13 @@ def excess_error(model, X):
     That is max(1e-8, 1e3 eps cond(M)) of the size of the targets, or of the values where they are larger.
     """
     task, whole = model._fitted_task, model._parts.whole
-    new = updates.anew(task.problem, task.Y)
+    new = updates.solve_anew(task.problem, task.Y)
     allowed = max(1e-8, 1e3 * EPS * task.problem.condition(new.rows))
     basis, beta = new.expansion()
     K = task.problem.kernel.gram(X, task.problem.X[basis])
     pairs = [(model._fits(X), K @ beta + new.B[: task.problem.intercept].sum(0))]
     pairs.append((whole.loo().E[:, 0] / whole.root, new.loo().E[:, 0] / new.root))
-    size = new.size.max()
+    size = new.target_scale.max()
     return max(np.abs(a - b).max() / max(size, np.abs(b).max()) for a, b in pairs) / allowed
 
 
@@ -90,7 +90,7 @@ def test_updates_with_coefficient_penalty_equal_new_fit_at_any_alpha(alpha, basi
     assert isinstance(model._parts.whole.joint, Growing)
     assert excess_error(model, X) < 1
     if alpha >= 1:
-        new = updates.anew(model._fitted_task.problem, model._fitted_task.Y)
+        new = updates.solve_anew(model._fitted_task.problem, model._fitted_task.Y)
         assert_close(model._parts.whole.loo().E, new.loo().E, rtol=1e-12)
 
 
@@ -101,12 +101,12 @@ def test_rows_that_nearly_determine_the_confounds_alone_may_go(seed):
     X, y, C, w = rng.normal(size=(14, 3)), rng.normal(size=14), rng.normal(size=(14, 2)), np.ones(14)
     w[2:5] = 1e10
     problem = Problem(kernels.RBF(0.3), X, alpha=1e7, Q=np.column_stack([np.ones(14), C]), sample_weight=w)
-    whole, Y = updates.anew(problem, y[:, None]), y[:, None]
+    whole, Y = updates.solve_anew(problem, y[:, None]), y[:, None]
     for gone in (4, 3, 2):
         kept = np.delete(np.arange(whole.problem.n), gone)
         Y = Y[kept]
         whole = updates.forget(whole, whole.problem.subset(kept), Y, np.array([gone]))
-    new = updates.anew(whole.problem, Y)
+    new = updates.solve_anew(whole.problem, Y)
     assert_close(whole.loo().E, new.loo().E, rtol=1e-9)
     assert_close(whole.B, new.B, rtol=1e-9)
 
@@ -123,19 +123,18 @@ def test_J_equals_the_inverse_in_any_internal_unit(unit, step):
 
     def inverse(rows):
         Q = np.r_[np.ones(len(rows)), np.zeros(len(rows))][:, None]
-        H = np.linalg.inv(np.block([[problem.system(rows), Q], [Q.T, np.zeros((1, 1))]]))
+        H = np.linalg.inv(np.block([[problem.penalty.system(problem, rows), Q], [Q.T, np.zeros((1, 1))]]))
         return H[:-1, :-1], H[-1:, :-1], -H[-1:, -1:]
 
     rows = np.arange(n)
     J, G, Omega = inverse(rows)
     Q, units = np.r_[np.ones(n), np.zeros(n)][:, None], np.repeat([unit, 1.0], n)
-    system = problem.system(rows, unit)
+    system = problem.penalty.system(problem, rows, unit)
     holder = Growing.of(Explicit(J, G, alpha, definite=False), Omega, system, Q, entry=1.0, refines=True, units=units)
     if step != "forget":
-        columns, corner = problem.border(rows, np.arange(n, n + 2), unit)
-        order = np.r_[:n, 2 * n : 2 * n + 2, n : 2 * n, 2 * n + 2 : 2 * n + 4]
-        border = holder.border(columns, np.array([[1.0], [1.0], [0.0], [0.0]]), corner, np.repeat([unit, 1.0], 2))
-        holder, rows = border.learn(order), np.arange(n + 2)
+        more = problem.penalty.extension(problem, rows, np.arange(n, n + 2), unit)
+        border = holder.border(more.columns, more.q, more.corner, more.units)
+        holder, rows = border.learn(more.order), np.arange(n + 2)
     if step != "learn":
         holder = holder.removal(np.array([3, 3 + len(rows)])).forget()
         rows = np.delete(rows, 3)
@@ -163,9 +162,9 @@ def wrong_holder(size):
     """P with noise of this size in one row, its solution and its targets."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(14, 3)), rng.normal(size=(14, 1))
-    whole = updates.anew(Problem(kernels.RBF(0.2), X, alpha=1e-5, Q=np.ones((14, 1))), Y)
+    whole = updates.solve_anew(Problem(kernels.RBF(0.2), X, alpha=1e-5, Q=np.ones((14, 1))), Y)
     holder = updates.growing(whole)
-    slots = holder._slots
+    slots = holder.slots
     holder._held.H[slots[5:], slots[5]] += size * rng.normal(size=9)
     return holder, whole, Y
 
@@ -176,7 +175,7 @@ def test_a_probe_finds_the_rows_of_P_that_are_wrong():
     assert holder.error() < 1e-9
     holder, whole, Y = wrong_holder(1e-3)
     holder.probe(whole.A, whole.B, Y)
-    error = holder._held.error[holder._slots]
+    error = holder._held.error[holder.slots]
     assert error[:5].max() < 1e-10
     assert error[5] > 1e-4
     assert holder.error() == pytest.approx((error / holder.diagonal()).max())
@@ -186,8 +185,8 @@ def test_forgetting_a_row_notes_errors_of_its_column():
     holder, _, _ = wrong_holder(1e-3)
     found = holder.block(np.arange(14))[:, 5].copy()
     removal = holder.removal(np.array([5]))
-    error = holder._held.error[holder._slots]
-    assert_close(error, np.abs(removal.h[holder._slots, 0] - found), rtol=1e-12)
+    error = holder._held.error[holder.slots]
+    assert_close(error, np.abs(removal.h[holder.slots, 0] - found), rtol=1e-12)
     assert holder.error() > 1e-5
 
 
@@ -196,11 +195,11 @@ def test_noted_errors_stay_with_their_rows():
     square = holder._held
     square.note(np.arange(len(square), dtype=float)[:, None])
     square.note(np.ones((len(square), 1)))  # the largest stays
-    expected = np.maximum(holder._slots, 1.0)
-    np.testing.assert_array_equal(square.error[holder._slots], expected)
+    expected = np.maximum(holder.slots, 1.0)
+    np.testing.assert_array_equal(square.error[holder.slots], expected)
     square.reserve(100)
-    np.testing.assert_array_equal(square.error[holder._slots], expected)
-    slots = square.compact(holder._slots[::2])
+    np.testing.assert_array_equal(square.error[holder.slots], expected)
+    slots = square.compact(holder.slots[::2])
     np.testing.assert_array_equal(square.error[slots], expected[::2])
     square.wipe(slots[3])
     assert square.error[slots[3]] == 0
@@ -212,9 +211,9 @@ def test_ill_conditioned_matrices_are_probed_always_and_others_rarely():
     asked = []
     for _ in range(34):
         square.version += 1
-        asked.append(holder._now(holder._slots, None).is_to_be_probed(False))
+        asked.append(holder.now(holder.slots, None).is_to_be_probed(False))
     assert sum(asked) == 2
     square.version += 1
-    assert holder._now(holder._slots, None).is_to_be_probed(True)
+    assert holder.now(holder.slots, None).is_to_be_probed(True)
     square.version += 1
-    assert holder._now(holder._slots, None).is_to_be_probed(False)  # what has been ill leaves errors
+    assert holder.now(holder.slots, None).is_to_be_probed(False)  # what has been ill leaves errors

@@ -48,7 +48,7 @@ def test_any_sequence_on_any_rows_equals_a_refit_or_is_a_clear_error(stream, ker
     rows, unseen = np.arange(n), list(range(n, 60))
     problem = Problem(kernel, X[rows], alpha=alpha, Q=Q[rows], sample_weight=w[rows], penalty=penalty, basis=basis)
     try:
-        whole = updates.anew(problem.replace(shift=None), Y[rows])
+        whole = updates.solve_anew(problem.replace(shift=None), Y[rows])
     except ValueError:
         return  # not determined from the start
     for grows, t, seed in steps:
@@ -65,7 +65,7 @@ def test_any_sequence_on_any_rows_equals_a_refit_or_is_a_clear_error(stream, ker
                 continue
             change = (updates.forget, (np.flatnonzero(np.isin(whole.rows, places)),))
         try:
-            expected = updates.anew(problem, Y[then])
+            expected = updates.solve_anew(problem, Y[then])
         except ValueError:
             with pytest.raises(ValueError, match=r"determine|confounds"):
                 change[0](whole, problem, Y[then], *change[1])

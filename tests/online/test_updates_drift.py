@@ -27,7 +27,7 @@ from support.updates import (
 
 def noisy(whole, size):
     """Noise of this relative size in the matrix behind a solution."""
-    square, slots = whole.joint._held, whole.joint._slots
+    square, slots = whole.joint._held, whole.joint.slots
     rng = np.random.default_rng(0)
     scale = size * np.abs(np.tril(square.H)).max()
     for slot in slots:
@@ -43,7 +43,7 @@ def test_a_drifted_matrix_is_factorised_anew(penalty, basis, step):
     whole, rows = learn(case, begin(case, rows), rows, np.array([16, 17]))
     noisy(whole, 1e-2)
     if "other" in step:
-        whole.Y = whole.Y + 1.0  # not the targets it will be asked for
+        vars(whole)["Y"] = whole.Y + 1.0  # not the targets it will be asked for
     change = (learn, np.array([19])) if "learn" in step else (forget, np.array([4]))
     whole, rows = change[0](case, whole, rows, change[1])
     assert not isinstance(whole.own_precision, Growing)
@@ -115,7 +115,7 @@ def test_tolerance_of_updates_follows_the_rows_that_remain(penalty, basis):
     X, w = rng.normal(size=(12, 3)), np.ones(12)
     w[2] = 1e10
     options = {"alpha": 1e-3, "Q": np.ones((12, 1)), "penalty": penalty, "basis": basis}
-    joint = updates.growing(updates.anew(Problem(kernels.RBF(0.2), X, sample_weight=w, **options), X[:, :1]))
+    joint = updates.growing(updates.solve_anew(Problem(kernels.RBF(0.2), X, sample_weight=w, **options), X[:, :1]))
     problem = Problem(kernels.RBF(0.2), X, sample_weight=w, **options)
     assert updates._tolerance(problem, joint) > 1e-4
     kept = np.delete(np.arange(12), 2)
@@ -158,7 +158,7 @@ def test_updates_of_ill_conditioned_problems_mend_the_coefficients(penalty, basi
     whole, rows = learn(case, begin(case, rows), rows, np.array([16]))
     assert whole.joint.refines
     wrong = whole.joint_A * (1 + 1e-4 * np.sin(np.arange(len(whole.joint_A)))[:, None])
-    whole.joint_A, whole.A = wrong, wrong[:17]
+    vars(whole).update(joint_A=wrong, A=wrong[:17])
     if step == "learn":
         whole, rows = learn(case, whole, rows, np.array([17]))
     else:
@@ -185,7 +185,7 @@ def test_shrinkage_counts_from_the_factorisation():
     case, rows = Case(alpha=1e-4), np.arange(16)
     joint = updates.growing(begin(case, rows))
     diagonal = np.abs(joint.diagonal())
-    np.testing.assert_allclose(joint._held.peak[joint._slots], diagonal)
+    np.testing.assert_allclose(joint._held.peak[joint.slots], diagonal)
     smaller = joint.removal(np.array([2])).forget()
     expected = (np.delete(diagonal, 2) / np.abs(smaller.diagonal())).max()
     assert expected > 1.5
@@ -199,7 +199,7 @@ def test_shrinkage_remembers_the_largest_past_entries_of_P(penalty):
     X, Y = case.X[:14].copy(), case.Y[:14]
     X[13] = X[3]
     problem = Problem(kernels.RBF(0.2), X[:12], alpha=1e-5, Q=np.ones((12, 1)), penalty=penalty)
-    whole = updates.anew(problem, Y[:12])
+    whole = updates.solve_anew(problem, Y[:12])
     whole = updates.learn(whole, whole.problem.extended(X[12:13], np.ones((1, 1))), Y[:13])
     before = whole.own_precision.diagonal()[3]
     assert 1.0 <= whole.own_precision.shrinkage() < 2.0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import foldless.linalg.numpy as linalg
+import foldless.linalg.memory as memory
 from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.precision.base import Explicit, SingularBlockError
 from foldless.precision.growing import Growing, StaleError
@@ -89,12 +89,11 @@ class Sites:
             (holder.diagonal(), P.diagonal()),
             (holder.columns(rows), P[:, rows]),
             (holder.block(rows), P[np.ix_(rows, rows)]),
-            (holder.block_times(rows, Y[rows]), P[np.ix_(rows, rows)] @ Y[rows]),
             (holder.diagonal_blocks(rows[: len(rows) // 2 * 2].reshape(-1, 2))[0], P[np.ix_(rows[:2], rows[:2])]),
             (holder.explicit().P, P),
             (holder.explicit().apply(Y), P @ Y),
             (holder.squared_diagonal(), np.square(P).sum(0)),
-            (holder.residual(rows, P @ Y, Y), np.linalg.solve(P[np.ix_(rows, rows)], (P @ Y)[rows])),
+            (holder.held_out(rows).residual(P @ Y, Y), np.linalg.solve(P[np.ix_(rows, rows)], (P @ Y)[rows])),
             (holder.loo_residual(P @ Y, Y), P @ Y / P.diagonal()[:, None]),
             (self.A, P @ Y),
         ):
@@ -108,7 +107,7 @@ class Sites:
 
     def check_storage(self, Omega, rtol=None):
         """M and Q as they were given, Omega, zeros elsewhere; as many free slots as are not taken."""
-        square, slots, q = self.holder._held, self.holder._slots, self.Q.shape[1]
+        square, slots, q = self.holder._held, self.holder.slots, self.Q.shape[1]
         used = np.concatenate([np.arange(q), slots])
         assert sorted([*used, *square.free]) == list(range(len(square)))
         Z = np.triu(square.Z) + np.triu(square.Z, 1).T
@@ -301,7 +300,7 @@ def test_growth_without_memory_changes_nothing(monkeypatch):
     sites = Sites("P", 1, n=200)
     sites.learn(np.arange(14, 14 + len(sites.holder._held.free)))  # the room is used up
     with monkeypatch.context() as patched:
-        patched.setattr(linalg, "available_memory", lambda: 1000)
+        patched.setattr(memory, "available_memory", lambda: 1000)
         with pytest.raises(MemoryError, match="the matrix P with room to grow"):
             sites.border(np.array([100]))
         with pytest.raises(MemoryError, match="the matrix P"):
@@ -317,7 +316,7 @@ def test_growth_without_memory_changes_nothing(monkeypatch):
 def falsified(sites, size, seed=3):
     """Noise of this relative size in H, symmetric, at the slots in use."""
     square = sites.holder._held
-    used = np.concatenate([np.arange(square.q), sites.holder._slots])
+    used = np.concatenate([np.arange(square.q), sites.holder.slots])
     noise = np.random.default_rng(seed).normal(size=(len(used), len(used)))
     H = square.H
     for j, slot in enumerate(used):
@@ -347,7 +346,7 @@ def test_drift_is_the_largest_relative_residual_met(kind, dtype, step, t):
     assert sites.holder.drift == 0.0
     falsified(sites, 1e-3)
     square = sites.holder._held
-    slots, used = sites.holder._slots, np.concatenate([[0], sites.holder._slots])
+    slots, used = sites.holder.slots, np.concatenate([[0], sites.holder.slots])
     Z = np.block([[np.zeros((1, 1)), sites.Q[:30].T], [sites.Q[:30], sites.M[:30, :30]]]).astype(float)
     H = (np.tril(square.H) + np.tril(square.H, -1).T)[np.ix_(used, used)].astype(float)
     new, places = np.arange(60, 60 + t), np.arange(7, 7 + t)
@@ -376,7 +375,7 @@ def test_drift_never_falls():
 def test_largest_past_entry_of_P_is_forgotten_with_its_row():
     sites = Sites("P", 1, n=30)
     sites.holder.shrinkage()
-    slot = sites.holder._slots[3]
+    slot = sites.holder.slots[3]
     assert sites.holder._held.peak[slot] > 0
     sites.forget(np.array([3]))
     assert sites.holder._held.peak[slot] == 0

@@ -72,9 +72,10 @@ def test_every_method_through_the_gram_matrix_equals_the_inverse_of_the_bordered
         block = P[np.ix_(rows, rows)]
         assert_close(holder.columns(rows), P[:, rows], rtol=rtol)
         assert_close(holder.block(rows), block, rtol=rtol)
-        assert_close(holder.block_times(rows, Y[rows]), block @ Y[rows], rtol=rtol)
-        assert_close(holder.residual(rows, holder.apply(Y), Y), np.linalg.solve(block, A[rows]), rtol=10 * rtol)
-        assert_close(Phi @ holder.feature_columns(rows), Phi @ Phi.T @ P[:, rows], rtol=10 * rtol, scale=1.0)
+        assert_close(
+            holder.held_out(rows).residual(holder.apply(Y), Y), np.linalg.solve(block, A[rows]), rtol=10 * rtol
+        )
+        assert_close(Phi @ holder.feature_weights(rows), Phi @ Phi.T @ P[:, rows], rtol=10 * rtol, scale=1.0)
 
 
 @every_kind
@@ -92,7 +93,10 @@ def test_every_method_through_the_gram_matrix_is_near_in_single_precision(kind, 
         "diagonal": (holder.diagonal(), P.diagonal()),
         "columns": (holder.columns(rows), P[:, rows]),
         "block": (holder.block(rows), P[np.ix_(rows, rows)]),
-        "residual": (holder.residual(rows, holder.apply(Y), Y), np.linalg.solve(P[np.ix_(rows, rows)], A[rows])),
+        "residual": (
+            holder.held_out(rows).residual(holder.apply(Y), Y),
+            np.linalg.solve(P[np.ix_(rows, rows)], A[rows]),
+        ),
         "loo_residual": (holder.loo_residual(holder.apply(Y), Y), A / P.diagonal()[:, None]),
         "loo_path": (holder.loo_path(Y, [alpha])[0], A / P.diagonal()[:, None]),
     }
@@ -131,7 +135,7 @@ def test_alphas_too_small_for_the_gram_matrix_go_back_to_the_features(kind):
             assert_close(loo[row], expected, rtol=1e-7)
             assert_close(path[k, row], expected, rtol=1e-7)
         rows = np.array([row])
-        assert_close(other.residual(rows, other.apply(Y), Y)[0], expected, rtol=1e-7)
+        assert_close(other.held_out(rows).residual(other.apply(Y), Y)[0], expected, rtol=1e-7)
     assert LowRank(Phi.copy(), Q, alphas[0])._least == 0
     np.testing.assert_array_equal(holder.Phi, Phi)  # decompositions work on copies
 
@@ -156,16 +160,15 @@ def test_moved_alpha_uses_nothing_cached_for_the_old_one():
     Phi, Q = features("random")
     holder, Y = LowRank(Phi, Q, 0.1), np.random.default_rng(2).normal(size=(ROWS, 2))
     rows = np.array([3, 50, 7])
-    holder.residual(rows, holder.apply(Y), Y)
-    holder.factor(rows)
+    holder.held_out(rows).residual(holder.apply(Y), Y)
+    assert holder.held_out(rows).factor.shape == (3, 3)
     for alpha in (5.0, 1e3):
         other = holder.with_alpha(alpha)
         P, _ = reference.precision(Phi @ Phi.T, alpha, Q=Q)
         block = P[np.ix_(rows, rows)]
         assert_close(other.block(rows), block)
-        assert_close(other.block_times(rows, Y[rows]), block @ Y[rows])
-        assert_close(other.residual(rows, other.apply(Y), Y), np.linalg.solve(block, P[rows] @ Y))
-        assert_close(other.factor(rows), np.linalg.cholesky(block))
+        assert_close(other.held_out(rows).residual(other.apply(Y), Y), np.linalg.solve(block, P[rows] @ Y))
+        assert_close(other.held_out(rows).factor, np.linalg.cholesky(block))
 
 
 @pytest.mark.parametrize("batch", [4096, 50])
@@ -191,7 +194,7 @@ def test_rows_that_fit_themselves_are_refitted_along_a_path(r, batch, monkeypatc
             expected = ridge_residual(Phi, Q, alpha, Y, row)
             assert_close(E[k, row], expected)
             assert_close(each[row], expected)
-            assert_close(single.residual(np.array([row]), single.apply(Y), Y)[0], expected)
+            assert_close(single.held_out(np.array([row])).residual(single.apply(Y), Y)[0], expected)
 
 
 def test_gram_matrices_are_summed_over_batches_of_rows(monkeypatch):
@@ -226,7 +229,7 @@ def test_small_directions_of_many_rows_keep_their_digits(share, monkeypatch):
     monkeypatch.setattr(lowrank, "TALL", n)
     plain = LowRank(Phi, Q, share)
     assert plain._least == 0
-    weights = [each.feature_columns(slice(None)) @ Y for each in (gram, plain)]
+    weights = [each.feature_weights(slice(None)) @ Y for each in (gram, plain)]
     assert_close(Phi @ weights[0], Phi @ weights[1], rtol=1e-6)
     assert_close(gram.loo_path(Y, [share])[0], plain.loo_path(Y, [share])[0], rtol=1e-8)
 

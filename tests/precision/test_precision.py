@@ -38,8 +38,7 @@ def test_every_method_of_a_holder_equals_the_inverse_of_the_bordered_system(name
     assert_close(holder.diagonal(), P.diagonal())
     assert_close(holder.columns(rows), P[:, rows])
     assert_close(holder.block(rows), P[np.ix_(rows, rows)])
-    assert_close(holder.block_times(rows, Y[rows]), P[np.ix_(rows, rows)] @ Y[rows])
-    assert_close(holder.residual(rows, holder.apply(Y), Y), np.linalg.solve(P[np.ix_(rows, rows)], A[rows]))
+    assert_close(holder.held_out(rows).residual(holder.apply(Y), Y), np.linalg.solve(P[np.ix_(rows, rows)], A[rows]))
     assert_close(holder.loo_residual(holder.apply(Y), Y), A / P.diagonal()[:, None])
     assert_close(holder.diagonal_blocks(rows[:6].reshape(3, 2))[1], P[np.ix_(rows[2:4], rows[2:4])])
     assert_close(holder.explicit().P, P)
@@ -118,7 +117,7 @@ def test_low_rank_refits_where_held_out_rows_carry_the_features(rows):
     ridge = np.diag([0.0, *[1e-3] * 4])
     beta = np.linalg.solve(design[rest].T @ design[rest] + ridge, design[rest].T @ Y[rest])
     expected = Y[rows] - design[rows] @ beta
-    assert_close(holder.residual(rows, holder.apply(Y), Y), expected)
+    assert_close(holder.held_out(rows).residual(holder.apply(Y), Y), expected)
     if len(rows) == 1:
         assert_close(holder.loo_residual(holder.apply(Y), Y)[rows], expected)
 
@@ -131,13 +130,13 @@ def test_leaving_out_all_rows_but_one_is_defined(name):
     A = holder.apply(Y)
     rows = np.arange(N - 1)
     # one row and an intercept: the constant Y of that row
-    assert_close(Y[rows] - holder.residual(rows, A, Y), np.full((N - 1, 1), Y[-1, 0]), rtol=1e-6)
+    assert_close(Y[rows] - holder.held_out(rows).residual(A, Y), np.full((N - 1, 1), Y[-1, 0]), rtol=1e-6)
 
 
 def test_a_training_part_that_determines_nothing_is_an_error():
     P = np.zeros((3, 3))  # as if three intercepts were fitted to three rows
     with pytest.raises(SingularBlockError, match=r"leaving out 2 of 3 rows .* does not determine the model"):
-        Explicit(P, np.eye(3), 1.0).residual(np.arange(2), np.zeros((3, 1)), np.zeros((3, 1)))
+        Explicit(P, np.eye(3), 1.0).held_out(np.arange(2)).residual(np.zeros((3, 1)), np.zeros((3, 1)))
 
 
 def test_indefinite_matrices_are_refused_with_their_eigenvalues():
@@ -192,9 +191,10 @@ def test_sets_left_out_one_after_another_are_independent(name):
     A, sets = holder.apply(Y), [order[:5], order[5:12], order[3:8]]
     for rows in (*sets, *sets[::-1], order[:5].copy()):
         fresh = holders(S, Q, alpha)[name]
-        assert_close(holder.residual(rows, A, Y), fresh.residual(rows, fresh.apply(Y), Y))
-        assert_close(holder.block_times(rows, Y[rows]), fresh.block(rows) @ Y[rows])
-        assert_close(holder.residual(rows, A[:, :1], Y[:, :1]), fresh.residual(rows, fresh.apply(Y), Y)[:, :1])
-        L = holder.factor(rows)
+        assert_close(holder.held_out(rows).residual(A, Y), fresh.held_out(rows).residual(fresh.apply(Y), Y))
+        assert_close(
+            holder.held_out(rows).residual(A[:, :1], Y[:, :1]), fresh.held_out(rows).residual(fresh.apply(Y), Y)[:, :1]
+        )
+        L = holder.held_out(rows).factor
         assert_close(L @ L.T, fresh.block(rows))
         np.testing.assert_array_equal(L, np.tril(L))

@@ -33,7 +33,7 @@ def problem_of(case, rows):
 
 
 def begin(case, rows):
-    return updates.anew(problem_of(case, rows), targets(case, rows))
+    return updates.solve_anew(problem_of(case, rows), targets(case, rows))
 
 
 def learn(case, whole, rows, new):
@@ -123,7 +123,7 @@ def long_run(alpha, steps, least, most, penalty="rkhs", every=100, twice=False):
     K = kernels.RBF(0.2).gram(pool)
     rows, sizes, grown = rng.permutation(2 * most)[: 2 * least], [], 0
     problem = Problem(kernels.RBF(0.2), pool[rows], alpha=alpha, Q=np.ones((len(rows), 1)), penalty=penalty)
-    whole, upward = updates.anew(problem, Y[rows]), True
+    whole, upward = updates.solve_anew(problem, Y[rows]), True
     for step in range(1, steps + 1):
         t = 1 if rng.random() < 0.7 else int(rng.integers(2, 13))
         upward = (upward or len(rows) < least + 13) and len(rows) <= most - 13
@@ -147,7 +147,11 @@ def long_run(alpha, steps, least, most, penalty="rkhs", every=100, twice=False):
             A, B = P @ Y[rows], G @ Y[rows]
             assert_close(whole.expansion()[1], A if penalty == "rkhs" else Kr @ A, rtol=rtol)
             assert_close(whole.B, B, rtol=rtol, scale=max(np.abs(B).max(), 1.0))
-            E = A / P.diagonal()[:, None] if penalty == "rkhs" else updates.anew(whole.problem, Y[rows]).loo().E[:, 0]
+            E = (
+                A / P.diagonal()[:, None]
+                if penalty == "rkhs"
+                else updates.solve_anew(whole.problem, Y[rows]).loo().E[:, 0]
+            )
             assert_close(whole.loo().E[:, 0], E, rtol=rtol)
     assert min(sizes) >= least
     assert max(sizes) <= most

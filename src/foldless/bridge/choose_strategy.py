@@ -181,8 +181,7 @@ class SharedPrecision:
         if codes is not None:
             check_classes(codes, splits)
         task = replace(task, Y=task.Y[order], codes=codes)
-        parts = task.training_parts()
-        parts.way, parts.whole = "part", self.solver.solve(task.Y)
+        parts = task.training_parts(strategy="part", whole=self.solver.solve(task.Y))
         data = self.data.labelled(order)
         built = self.built._replace(task=task)
         run = Run(self.estimator, self.last, built, data.X, data.y, data.sample_weight, parts)

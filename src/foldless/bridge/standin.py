@@ -148,7 +148,7 @@ class StandIn(BaseEstimator):
 
     def _tied(self, rows, values):
         """Values of these rows, those of equal rows made equal."""
-        return self.run.task.problem.tied(rows[:, 0], values)
+        return self.run.task.problem.tie_equal_rows(rows[:, 0], values)
 
     def predict(self, rows):
         """Held-out (or training) predictions of these rows."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from foldless.heldout.solution import Model
+from foldless.heldout.model import Model
 from foldless.readout.task import Task
 
 
@@ -50,7 +50,7 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
     fitted = clone(estimator)
     fitted._task(X, y, sample_weight)  # names and number of features, classes
     rule = task.rule(model)
-    if task.problem.penalty == "coef" and task.problem.basis == "all":  # the other rows still carry the model
+    if task.problem.penalty.keeps_basis:  # the other rows still carry the model
         task = task.restricted(train)
     else:
         task = task.subset(train)
@@ -78,10 +78,12 @@ class ReindexedModel(Model):
 
     def __init__(self, problem, model, train):
         order = np.searchsorted(model.rows, train[problem.active])
-        self.problem, self.rows, self.Y, self.A = problem, problem.active, model.Y[order], model.A[order]
-        self.B, self._weights, self.choice = model.B, model.weights, model.choice
-
-    @property
-    def weights(self):
-        """Weights of the explicit features where P is held through them, else None."""
-        return self._weights
+        super().__init__(
+            problem=problem,
+            rows=problem.active,
+            Y=model.Y[order],
+            A=model.A[order],
+            B=model.B,
+            weights=model.weights,
+            choice=model.choice,
+        )

@@ -157,7 +157,7 @@ class KernelMachine(KernelExpansion):
         self.holder_ = model.choice
         self._dual = np.zeros((problem.n, beta.shape[1]), beta.dtype)
         self._dual[basis] = beta
-        self._weights, B = model.linear() if problem.kernel.is_linear else (None, model.B)
+        self._weights, B = model.in_features()
         self._offset = B[: problem.intercept].sum(0)  # one row with an intercept, none without
         self._confound_B = B[problem.confounds]
         self._set_attributes()
@@ -180,7 +180,7 @@ class KernelMachine(KernelExpansion):
         if confounds is not None or len(self._confound_B):
             offset = offset + self._new_confounds(confounds, X) @ self._confound_B
         if self._weights is not None:
-            return X @ self._weights + offset
+            return self.kernel_.features(X) @ self._weights + offset
         return self._expand(X, self._dual) + offset
 
     def _is_plain(self, X):

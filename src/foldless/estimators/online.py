@@ -49,7 +49,9 @@ class OnlineMachine(KernelMachine):
             ids = more_ids(self.ids_, check_ids(ids, X.shape[0], self.ids_))
             new = self._task_with_more(self._fitted_task, y, weights, classes, problem.extended(X, Q))
             whole = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
-            whole = updates.anew(new.problem, new.Y) if whole is None else updates.learn(whole, new.problem, new.Y)
+            whole = (
+                updates.solve_anew(new.problem, new.Y) if whole is None else updates.learn(whole, new.problem, new.Y)
+            )
             return self._store_update(new, whole, weights, ids)
 
     def _learn_first(self, X, y, classes, sample_weight, confounds, ids):
@@ -131,7 +133,7 @@ class OnlineMachine(KernelMachine):
         new = self._task_with_fewer(self._fitted_task, kept, weights, without)
         whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
         if whole is None:
-            whole = updates.anew(new.problem, new.Y)
+            whole = updates.solve_anew(new.problem, new.Y)
         else:
             active = rows[problem.root_w[rows] > 0]
             whole = updates.forget(whole, new.problem, new.Y, np.searchsorted(whole.rows, active))
@@ -160,12 +162,11 @@ class OnlineMachine(KernelMachine):
         if whole is None or not whole.current or not np.array_equal(root_w, before):
             return None
         if whole.problem.shift is not None:  # a mean remembers rows; P is that of the rows as they are from now on
-            return updates.anew(whole.problem.replace(shift=None), self._fitted_task.Y)
+            return updates.solve_anew(whole.problem.replace(shift=None), self._fitted_task.Y)
         return whole
 
     def _store_update(self, task, whole, weights, ids):
-        parts = task.training_parts()
-        parts.whole = whole
+        parts = task.training_parts(whole=whole)
         self._base_weights = weights
         self.ids_ = ids
         return self._accept(
@@ -184,7 +185,7 @@ class OnlineMachine(KernelMachine):
         """
         check_is_fitted(self)
         whole = None if self._parts is None else self._parts.whole
-        return float(getattr(whole.own_precision, "drift", 0.0)) if whole is not None else 0.0
+        return float(whole.own_precision.drift) if whole is not None else 0.0
 
     def forgetting_effects(self) -> np.ndarray:
         """What forgetting each row would change in the leave-one-out residuals of the others.
@@ -211,7 +212,7 @@ class OnlineMachine(KernelMachine):
             prints as a short text.
         """
         whole, task = self._loo().whole, self._fitted_task
-        new = updates.anew(task.problem, task.Y)
+        new = updates.solve_anew(task.problem, task.Y)
         again = copy(self)._accept(task, new, task.rule(new, probabilities=False))
         return certificate.compare(
             whole,

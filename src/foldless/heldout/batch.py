@@ -1,7 +1,7 @@
 """Many held-out sets of one model, each left out alone and all solved at once. Leave-one-out is n sets of one row.
 
     residuals         E_te = D^-1 A_te,   D = P_te,te           held-out fits  Y_te - E_te
-    class matrices    N - Y_te' Y_te,   U - alpha ( Y_te' A_te + (A_te - D Y_te)' E_te )
+    class matrices    N - Y_te' Y_te,   U - alpha E_te' A_te
 
 Both are differences and lose digits in two cases, which are looked for and computed without them:
 
@@ -17,30 +17,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.moments import KEPT, SMALL, Moments, nearly_gone
+from foldless.heldout.moments import EVERYTHING, adds_up, few_digits, left_moments, remaining_masses, takes_nearly_all
+from foldless.linalg.numpy import LinAlgError, solve
 from foldless.precision.base import SingularBlockError
 
 ENTRIES = 2**22  # entries of an intermediate array
-MODEST = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which terms may be added up without losing more than that
-
-
-def few_digits(values, size):
-    """Whether differences of targets of this size (m,) that come out as ``values`` (..., m) have lost most digits."""
-    return np.abs(values) < SMALL[values.dtype.itemsize] * size
-
-
-def adds_up(terms, size):
-    """Whether fits are had as sums: terms of this size in all (..., m) are modest beside the targets."""
-    return terms <= MODEST[terms.dtype.itemsize] * size
-
-
-def takes_nearly_all(model, members):
-    """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,)."""
-    if not model.problem.weighted:
-        return np.zeros(members.shape[:-1], bool)
-    squares = np.square(model.Y)
-    kept = squares.sum(0) - squares[members].sum(-2)
-    return (kept < KEPT * squares.sum(0)).any(-1)
 
 
 @dataclass(frozen=True)
@@ -48,7 +29,7 @@ class Batch:
     """k held-out sets of t rows of one model each.
 
     members (k, t) positions, Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or
-    2 t sites of each set, E (k, s, m) residuals; whitened. ``model`` is a ``heldout.solution.Solution`` or ``Part``.
+    2 t sites of each set, E (k, s, m) residuals; whitened. ``model`` is a ``Solution`` or a ``Part``.
     """
 
     model: Any
@@ -57,17 +38,17 @@ class Batch:
     A: np.ndarray
     D: np.ndarray
     E: np.ndarray
-    alone: np.ndarray | None = None  # sets (k,) whose blocks have no digits left
+    lost: np.ndarray | None = None  # sets (k,) whose blocks have no digits left
 
     @classmethod
-    def solve(cls, model, members, A, D, alone=None):
+    def solve(cls, model, members, A, D, lost=None):
         """Residuals E = D^-1 A, set by set."""
         Y = model.Y[members]
         try:
-            E = A / D if D.shape[-1] == 1 else np.linalg.solve(D, A)
-        except np.linalg.LinAlgError:
+            E = A / D if D.shape[-1] == 1 else solve(D, A)
+        except LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
-        return cls(model, members, Y, A, D, E, alone)
+        return cls(model, members, Y, A, D, E, lost)
 
     @cached_property
     def fits(self):
@@ -77,41 +58,41 @@ class Batch:
         if model.problem.n_confounds:
             confounds = model.problem.confounds
             F -= model.problem.Q[model.rows[self.members], confounds] @ self._unpenalised(confounds)
-        lost, alike = few_digits(F[:, 0], model.size), t > 1
+        lost, alike = few_digits(F[:, 0], model.target_scale), t > 1
         for row in range(1, t):  # sets are many and small
-            lost |= few_digits(F[:, row], model.size)
-            alike &= few_digits(F[:, row] - F[:, 0], model.size)
+            lost |= few_digits(F[:, row], model.target_scale)
+            alike &= few_digits(F[:, row] - F[:, 0], model.target_scale)
         lost |= alike
         if lost.any():
             sets, columns = np.flatnonzero(lost.any(1)), np.flatnonzero(lost.any(0))
             found, terms = self._from_coefficients(sets, columns)
             places = np.ix_(sets, np.arange(t), columns)
-            taken = lost[np.ix_(sets, columns)][:, None, :] & adds_up(terms, model.size[columns])
+            taken = lost[np.ix_(sets, columns)][:, None, :] & adds_up(terms, model.target_scale[columns])
             F[places] = np.where(taken, found, F[places])
-        for number, alone in self._alone.items():
-            F[number] = alone.evaluated(model.rows[self.members[number]])
-        return self._tied(F)
+        for number, other in self._solved.items():
+            F[number] = other.evaluated(model.rows[self.members[number]])
+        return self._tie_equal_rows(F)
 
     @cached_property
     def residuals(self):
         """What held-out fits, confounds included, leave of the targets, (k, t, m) in their units."""
         model, rows = self.model, self.model.rows[self.members]
         E = self.E[:, : self.Y.shape[1]] / model.root[self.members]
-        for number, alone in self._alone.items():
-            C = model.problem.Q[rows[number], model.problem.confounds] @ alone.confound_B
-            E[number] = self.Y[number] / model.root[self.members[number]] - alone.evaluated(rows[number]) - C
+        for number, other in self._solved.items():
+            C = model.problem.Q[rows[number], model.problem.confounds] @ other.confound_B
+            E[number] = self.Y[number] / model.root[self.members[number]] - other.evaluated(rows[number]) - C
         return E
 
     @cached_property
-    def _alone(self):
-        """Models of the sets that P cannot leave out, by number of the set."""
+    def _solved(self):
+        """Models without the sets that P cannot leave out, solved by themselves; by number of the set."""
         sets = takes_nearly_all(self.model, self.members)
-        sets = np.flatnonzero(sets if self.alone is None else sets | self.alone)
-        return {number: self.model.solved_without(self.members[number]) for number in sets}
+        sets = np.flatnonzero(sets if self.lost is None else sets | self.lost)
+        return {number: self.model.solve_without(self.members[number]) for number in sets}
 
-    def _tied(self, F):
+    def _tie_equal_rows(self, F):
         """Fits (k, t, m) with those of equal rows of a set made equal."""
-        numbers = self.model.problem.equal_rows if F.shape[1] > 1 else None
+        numbers = self.model.problem.equal.numbers if F.shape[1] > 1 else None
         if numbers is None:
             return F
         numbers = numbers[self.model.rows[self.members]]
@@ -156,10 +137,10 @@ class Batch:
         if problem.more_columns or not weak.any():
             return found
         V, size, sets = found.sums.copy(), np.zeros_like(found.U), np.flatnonzero(weak)
-        H, Yt = model.pulled(model.Y), (model.root[self.members] * self.Y).transpose(0, 2, 1)
+        H, Yt = model.functional_sums(model.Y), (model.root[self.members] * self.Y).transpose(0, 2, 1)
         for batch, T, A, _ in self._coefficients(sets):
-            pulled = H - Yt[sets[batch]] @ T
-            V[sets[batch]], size[sets[batch]] = pulled @ A, np.abs(pulled) @ np.abs(A)
+            rest = H - Yt[sets[batch]] @ T
+            V[sets[batch]], size[sets[batch]] = rest @ A, np.abs(rest) @ np.abs(A)
         if problem.intercept:
             V -= found.mass[:, :, None] * (V.sum(1) / found.mass.sum(1)[:, None])[:, None, :]
         return found.with_sums(weak, V, size)
@@ -171,26 +152,24 @@ class Batch:
 
     def moments(self):
         """N and U, with confounds R and V, each (k, m, m), of the training part of every set."""
-        model, t = self.model, self.Y.shape[1]
+        model = self.model
         whole = model.moments()
-        Yt = self.Y.transpose(0, 2, 1)
-        taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
-        present = np.count_nonzero(model.Y, axis=0) > np.count_nonzero(self.Y, axis=1)  # (k, m)
-        N = np.where(present[:, :, None], whole.N - Yt @ self.Y, 0.0)
-        U = whole.U - model.problem.alpha * taken
-        found = Moments(N, U)
+        N, present = remaining_masses(whole.N, model.Y, self.Y)
+        found, gone = left_moments(whole, N, present, EVERYTHING.products(self.E, self.A), model.problem.alpha)
         if whole.R is not None:
-            Qo, Z = model.span[self.members], model.unexplained[self.members]
-            R = whole.R - Z.transpose(0, 2, 1) @ np.linalg.solve(
-                np.eye(t, dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1), Z
-            )
-            C = model.Y.T @ model.C - Yt @ model.C[self.members]
-            found = Moments(N, U, R, N - U - C @ self._unpenalised(model.problem.confounds))
+            C = model.Y.T @ model.C - self.Y.transpose(0, 2, 1) @ model.C[self.members]
+            found = found.with_confounds(self._unexplained(whole.R), C @ self._unpenalised(model.problem.confounds))
         found = self._with_sums(found)
-        for number in {*np.flatnonzero(nearly_gone(found, whole, present)), *self._alone}:
-            alone = self._alone.get(number) or model.solved_without(self.members[number])
-            exact = alone.moments()
+        for number in {*np.flatnonzero(gone), *self._solved}:
+            other = self._solved.get(number) or model.solve_without(self.members[number])
+            exact = other.moments()
             for mine, theirs in zip(found, exact._replace(V=exact.sums), strict=True):
                 if mine is not None:
                     mine[number] = theirs
         return found
+
+    def _unexplained(self, R):
+        """R (k, m, m) without each set, from that of the model: R - Z_te' (I - Qo_te Qo_te')^-1 Z_te."""
+        Qo, Z = self.model.span[self.members], self.model.unexplained[self.members]
+        kept = np.eye(Z.shape[1], dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1)
+        return R - Z.transpose(0, 2, 1) @ solve(kept, Z)

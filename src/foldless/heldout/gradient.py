@@ -6,43 +6,51 @@ held-out sets,
 
     dL/dZ = P V P - 1/2 (u A' + A u'),     u = P z,     V = 1/2 sum_te (z_te E_te' + E_te z_te')
 
-(summed over targets; V is diagonal for leave-one-out, block-diagonal for disjoint sets). What Z is depends on the
-penalty, and so does the way on to K and alpha:
+(summed over targets). For leave-one-out V is diagonal. A few sets te need no n x n product: with L_te = P_,te z_te and
+R_te = P_,te E_te, which are n x m,
 
-    rkhs                Z = K + alpha I             dL/dK = dL/dZ
-    coef, basis all     Z = K K' + alpha I          dL/dK = 2 dL/dZ K
-    coef, basis train   Z = [alpha I, K; K', -I]    dL/dK = 2 (dL/dZ)_12        the matrix whose inverse holds J
+    P V P = 1/2 sum_te (L_te R_te' + R_te L_te')
 
-in each case dL/dalpha is the trace over the rows. Weights whiten: K stands for W^1/2 K W^1/2 or W^1/2 K. Each kernel
-then turns dL/dK into derivatives by its own parameters (``pullback``).
+What Z is depends on the penalty, and so does the way on to K and alpha (``heldout.penalty``). Weights whiten. Each
+kernel then turns dL/dK into derivatives by its own parameters (``pullback``).
 
-All derivatives together cost one explicit P (n^3 beyond the factor), one product of size n^3 and one of size n^2 d,
-whatever their number; the forward formulas (Bo, Wang & Jiao 2006, eq. 3.7-3.11; in 3.11 the outer factors C and C' are
+All derivatives together cost, beyond the factor, its inverse, the blocks of the sets (n^2 t for sets of t rows) and one
+product of size n^2 d, whatever their number; for leave-one-out, or more sets than rows, also an explicit P and one
+product of size n^3. The forward formulas (Bo, Wang & Jiao 2006, eq. 3.7-3.11; in 3.11 the outer factors C and C' are
 missing) take several products of size n^3 for each parameter. Exact for any list of held-out sets, overlapping ones
 included.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
+from sklearn.utils import gen_batches
 
-from foldless.heldout.solution import Part, Solution
-from foldless.linalg.numpy import add_outer_, product
+from foldless.heldout.batch import Batch
+from foldless.heldout.moments import takes_nearly_all
+from foldless.heldout.part import Part
+from foldless.heldout.solution import Solution
+from foldless.linalg.numpy import add_outer_, product, solve
+
+COLUMNS = 256  # columns that P is applied to at a time
 
 
-def residuals(solution, folds):
+def residuals(model, folds):
     """Held-out residuals in the units of the targets, (N, m): one row for each row left out.
 
-    ``folds`` is a list of positions in ``solution.rows``, each left out together, or None: every row alone.
+    ``folds`` is a list of positions in ``model.rows``, each left out together, or None: every row alone.
     """
     if folds is None:
-        return solution.loo().residuals[:, 0]
-    return np.concatenate([_residual(solution, te) for te in folds])
+        return model.loo().residuals[:, 0]
+    return np.concatenate([_fold_residuals(model, te, lambda te=te: Part(model, te)) for te in folds])
 
 
-def _residual(solution, te):
-    part = solution.without(te)
-    if isinstance(part, Part):
-        return part.E[: len(te)] / solution.root[te]
-    return solution.Y[te] / solution.root[te] - part.fits(solution.rows[te])  # solved by itself
+def _fold_residuals(model, te, part):
+    """Residuals of one set, by ``part()`` or by a solution of its own where nearly nothing of a target is left."""
+    if not takes_nearly_all(model, te):
+        return part().E[: len(te)] / model.root[te]
+    return model.Y[te] / model.root[te] - model.solve_without(te).fits(model.rows[te])
 
 
 def value_and_gradient(problem, rows, Y, folds, loss):
@@ -61,85 +69,142 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     value : float
     gradient : dict {"alpha": float, parameter of the kernel: float or array}
     """
-    if not problem.kernel.differentiable and not problem.drops_basis:
-        solution = Solution(problem, rows, Y)
-        value, slopes = loss(residuals(solution, folds))
-        return value, {"alpha": _by_alpha(solution, folds, slopes)}
+    tuned = bool(problem.kernel.differentiable)
+    if not tuned and problem.penalty.sites_per_row == 1:
+        held = _held_out(Solution(problem, rows, Y), folds)
+        value, slopes = loss(held.residuals)
+        return value, {"alpha": held.by_alpha(slopes)}
+    problem = problem.replace(shift=None) if tuned else problem  # pullback takes K as the kernel gives it
     functions = problem.basis_rows(rows)  # these rows, unless basis functions of other rows stay
     K = problem.gram(functions, functions)
     places = np.searchsorted(functions, rows)
-    solution = Solution(problem, rows, Y, problem.precision(rows, K if len(functions) == len(rows) else None))
-    value, slopes = loss(residuals(solution, folds))
-    dK, dalpha = _backward(solution, K, places, folds, slopes)
-    by_kernel = problem.kernel.pullback(dK, problem._take(functions), K) if problem.kernel.differentiable else {}
+    P = problem.precision(rows, K if len(functions) == len(rows) else None)
+    held = _held_out(Solution(problem, rows, Y, P), folds)
+    value, slopes = loss(held.residuals)
+    dK, dalpha = problem.penalty.gradient(held.adjoint(slopes), problem, rows, K, places)
+    by_kernel = problem.kernel.pullback(dK, problem.data(functions), K) if tuned else {}
     return value, {"alpha": dalpha, **by_kernel}
 
 
-def _by_alpha(solution, folds, slopes):
-    """dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing."""
-    P, A = solution.precision, solution.A
-    if folds is None:
-        each = slopes / solution.root / P.diagonal()[:, None]
-        E = P.loo_residual(A, solution.Y)
-        return np.vdot((each * E).sum(1), P.squared_diagonal()) - np.vdot(P.apply(each), A)
-    z, trace, start = np.zeros_like(A), 0.0, 0
-    for te in folds:
-        columns, g = P.columns(te), slopes[start : start + len(te)] / solution.root[te]
-        start += len(te)
-        each, E = np.linalg.solve(columns[te], g), Part(solution, te).E
-        z[te] += each
-        trace += np.vdot(columns @ each, columns @ E)
-    return trace - np.vdot(P.apply(z), A)
+def _held_out(solution, folds):
+    return EachRow(solution) if folds is None else Folds(solution, folds)
 
 
-def _backward(solution, K, places, folds, slopes):
-    """dL/dK, symmetric, and dL/dalpha; the rows of the model are at ``places`` of K."""
-    problem, root, n = solution.problem, solution.root, len(solution.rows)
-    P, A = solution.precision.explicit().P, solution.site_A
-    z, PV = _adjoint(solution, P, folds, slopes)
-    u = product(P, z)
-    if problem.drops_basis:
-        dK = root * (2 * product(PV[:n], P[:, n:]) - u[:n] @ A[n:].T - A[:n] @ u[n:].T)
-        dalpha = np.vdot(PV[:n], P[:n]) - np.vdot(u[:n], A[:n])
-        return (dK + dK.T) / 2, dalpha
-    D = add_outer_(product(PV, P).T, np.hstack([u, A]), np.hstack([A, u]), -0.5)
-    dalpha = D.trace()
-    if problem.penalty == "coef":
-        dK = np.zeros_like(K)
-        dK[places] = 2 * root * product(D, root * K[places])
-        return (dK + dK.T) / 2, dalpha
-    if not (root == 1).all():
-        D *= root
-        D *= root.T
-    return D, dalpha
+@dataclass(frozen=True)
+class Adjoint:
+    """dL/dZ = PV P + (L R' + R L') / 2, block by block; PV and P are None where L and R hold all of it."""
+
+    L: np.ndarray
+    R: np.ndarray
+    PV: np.ndarray | None = None
+    P: np.ndarray | None = None
+
+    def block(self, rows=slice(None), columns=slice(None)):
+        """The block of dL/dZ at these sites."""
+        left, right = np.hstack([self.L[columns], self.R[columns]]), np.hstack([self.R[rows], self.L[rows]])
+        if self.PV is None or self.P is None:
+            return product(left, right.T / 2).T
+        return add_outer_(product(self.PV[columns], self.P[:, rows]).T, left, right, 0.5)  # dL/dZ is symmetric
+
+    def trace(self, rows=slice(None)):
+        """The trace of dL/dZ over these sites."""
+        own = np.vdot(self.L[rows], self.R[rows])
+        return own if self.PV is None or self.P is None else own + np.vdot(self.PV[rows], self.P[rows])
 
 
-def _adjoint(solution, P, folds, slopes):
-    """z at every site, and P V."""
-    n, m = solution.Y.shape
-    z = np.zeros((len(P), m), P.dtype)
-    if folds is None:
-        loo = solution.loo()
-        sites = solution.sites(np.arange(n)[:, None])  # (n, 1 or 2)
-        g = np.zeros_like(loo.E)
-        g[:, 0] = slopes / solution.root
-        each = g / loo.D if sites.shape[1] == 1 else np.linalg.solve(loo.D, g)
-        z[sites] = each
-        V = each @ loo.E.transpose(0, 2, 1)
+@dataclass(frozen=True)
+class EachRow:
+    """Every row left out alone."""
+
+    solution: Solution
+
+    @cached_property
+    def loo(self) -> Batch:
+        """All sets of one row."""
+        return self.solution.loo()
+
+    @property
+    def residuals(self):
+        """Held-out residuals in the units of the targets, (n, m)."""
+        return self.loo.residuals[:, 0]
+
+    def _z(self, slopes):
+        """z of every row at its sites, (n, s, m)."""
+        g = np.zeros_like(self.loo.E)
+        g[:, 0] = slopes / self.solution.root
+        return g / self.loo.D if g.shape[1] == 1 else solve(self.loo.D, g)
+
+    def by_alpha(self, slopes):
+        """dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing."""
+        P, z = self.solution.precision, self._z(slopes)[:, 0]
+        return np.vdot((z * self.loo.E[:, 0]).sum(1), P.squared_diagonal()) - np.vdot(P.apply(z), self.solution.A)
+
+    def adjoint(self, slopes):
+        """dL/dZ."""
+        P, A, n = self.solution.precision.explicit().P, self.solution.site_A, len(self.solution.rows)
+        each = self._z(slopes)
+        z = np.zeros_like(A)
+        z[self.solution.sites.of(np.arange(n)[:, None])] = each
+        V = each @ self.loo.E.transpose(0, 2, 1)
         V = (V + V.transpose(0, 2, 1)) / 2
-        if sites.shape[1] == 1:
-            return z, P * V[:, 0, 0]
-        blocks = [P[:, :n], P[:, n:]]
-        return z, np.hstack([blocks[0] * V[:, 0, k] + blocks[1] * V[:, 1, k] for k in (0, 1)])
-    PV, start = np.zeros_like(P), 0
-    for te in folds:
-        sites, t = solution.sites(te), len(te)
-        g = np.zeros((len(sites), m), P.dtype)
-        g[:t] = slopes[start : start + t] / solution.root[te]
-        start += t
-        block = P[np.ix_(sites, sites)]
-        each, E = np.linalg.solve(block, g), Part(solution, te).E
-        z[sites] += each
-        V = (each @ E.T + E @ each.T) / 2
-        PV[:, sites] += product(P[:, sites], V)
-    return z, PV
+        if V.shape[1] == 1:
+            PV = P * V[:, 0, 0]
+        else:
+            PV = np.hstack([P[:, :n] * V[:, 0, k] + P[:, n:] * V[:, 1, k] for k in (0, 1)])
+        return Adjoint(-product(P, z), A, PV, P)
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Sets of rows left out together, each factorised once."""
+
+    solution: Solution
+    folds: list
+
+    @cached_property
+    def parts(self):
+        """One for each set."""
+        return [Part(self.solution, te) for te in self.folds]
+
+    @cached_property
+    def residuals(self):
+        """Held-out residuals in the units of the targets, stacked, (N, m)."""
+        pairs = zip(self.folds, self.parts, strict=True)
+        return np.concatenate([_fold_residuals(self.solution, te, lambda part=part: part) for te, part in pairs])
+
+    def _z(self, slopes):
+        """z at the sites of each set."""
+        stops = np.cumsum([len(te) for te in self.folds])[:-1]
+        for te, part, slope in zip(self.folds, self.parts, np.split(slopes, stops), strict=True):
+            g = np.zeros_like(part.E)
+            g[: len(te)] = slope / self.solution.root[te]
+            yield part.held, part.held.block.solve(g), part.E
+
+    def _spread(self, slopes):
+        """P_,te z_te and P_,te E_te of some sets at a time, (n, sets, m) each."""
+        A = self.solution.site_A
+        sets = list(self._z(slopes))
+        for batch in gen_batches(len(sets), max(1, COLUMNS // A.shape[1])):
+            both = np.zeros((2, len(A), len(sets[batch]), A.shape[1]), A.dtype)
+            for number, (held, z, E) in enumerate(sets[batch]):
+                both[0, held.sites, number] = z
+                both[1, held.sites, number] = E
+            yield [self.solution.precision.apply(each.reshape(len(A), -1)).reshape(each.shape) for each in both]
+
+    def by_alpha(self, slopes):
+        """dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing."""
+        return sum(np.vdot(L, R) - np.vdot(L.sum(1), self.solution.A) for L, R in self._spread(slopes))
+
+    def adjoint(self, slopes):
+        """dL/dZ: by n x m products of each set, or by P V P where sets and targets are more than rows."""
+        A = self.solution.site_A
+        n, m = A.shape
+        if len(self.folds) * m <= n // 2:
+            L, R = (np.concatenate(each, 1) for each in zip(*self._spread(slopes), strict=True))
+            return Adjoint(np.hstack([L.reshape(n, -1), -L.sum(1)]), np.hstack([R.reshape(n, -1), A]))
+        P = self.solution.precision.explicit().P
+        z, V = np.zeros_like(A), np.zeros_like(P)
+        for held, each, E in self._z(slopes):
+            z[held.sites] += each
+            V[np.ix_(held.sites, held.sites)] += (each @ E.T + E @ each.T) / 2
+        return Adjoint(-product(P, z), A, product(P, V), P)

@@ -8,10 +8,18 @@ For targets Y (n x m), weights W, fits F of the training part and A its coeffici
     V = Y' W F - Y' W Q_c B_c                              class sums of the fits without the confounds' part
 
 R and V are needed only where Q holds confounds whose part is left out of the scores. With an intercept alone R is N
-without its constant, which the readout knows, and V is N - U.
+without its constant, which the readout knows, and V is N - U. Without a held-out set te,
 
-Where the kernel explains next to nothing of all classes, V = N - U has few digits. With three classes or more V is then
-Y' W (g - mean) instead, from the kernel's part g of the fits, which differs by the constant alone.
+    U <- U - alpha E_te' A_te                              since A_te = P_te,te E_te
+
+Differences lose digits in two cases, which are looked for:
+
+- a training part that keeps next to nothing of a class, or of what is unexplained of it, is solved by itself.
+- where the kernel explains next to nothing of all classes, V = N - U has few digits. With three classes or more V is
+  then Y' W (g - mean) instead, from the kernel's part g of the fits, which differs by the constant alone.
+
+One implementation serves all: a ``model`` brings the numbers of a training part, a :class:`Targets` says which of its
+columns form the classes of one problem. Leading axes are a batch: of labelings, or of held-out sets.
 """
 
 from typing import NamedTuple
@@ -19,8 +27,27 @@ from typing import NamedTuple
 import numpy as np
 
 KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
-
 SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a difference has few digits, by bytes of a number
+MODEST = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which terms may be added up without losing more than that
+
+
+def few_digits(values, size):
+    """Whether differences of targets of this size (m,) that come out as ``values`` (..., m) have lost most digits."""
+    return np.abs(values) < SMALL[values.dtype.itemsize] * size
+
+
+def adds_up(terms, size):
+    """Whether fits are had as sums: terms of this size in all (..., m) are modest beside the targets."""
+    return terms <= MODEST[terms.dtype.itemsize] * size
+
+
+def takes_nearly_all(model, members):
+    """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,)."""
+    if not model.problem.weighted:
+        return np.zeros(members.shape[:-1], bool)
+    squares = np.square(model.Y)
+    kept = squares.sum(0) - squares[members].sum(-2)
+    return (kept < KEPT * squares.sum(0)).any(-1)
 
 
 class Moments(NamedTuple):
@@ -58,6 +85,90 @@ class Moments(NamedTuple):
         limit = np.sqrt(mass[..., :, None] * mass[..., None, :])
         fine = ((size <= limit) | (limit == 0)).all((-1, -2))
         return self._replace(V=np.where((weak & fine)[..., None, None], V, self.sums))
+
+    def with_confounds(self, R, part):
+        """R, and V without the confounds' part Y' W Q_c B_c of the class sums."""
+        return self._replace(R=R, V=self.N - self.U - part)
+
+    def where(self, chosen, other):
+        """These matrices, and those of ``other`` where ``chosen`` (...,); both as V, if either has it."""
+        chosen = np.asarray(chosen)[..., None, None]
+        V = None if self.V is None and other.V is None else np.where(chosen, other.sums, self.sums)
+        R = None if self.R is None else np.where(chosen, other.R, self.R)
+        return Moments(np.where(chosen, other.N, self.N), np.where(chosen, other.U, self.U), R, V)
+
+
+class Targets:
+    """All columns of a model form the classes of one problem."""
+
+    def products(self, X, Z):
+        """X' Z over all rows or sites, (..., m, m)."""
+        return np.swapaxes(X, -1, -2) @ Z
+
+    def sizes(self, X, Z):
+        """|X|' |Z|: the sizes of what adds up to the products."""
+        return self.products(np.abs(X), np.abs(Z))
+
+    def mass_matrix(self, model):
+        """N of a model."""
+        return self.products(model.Y, model.Y)
+
+    def left_masses(self, part):
+        """N of a training part as a difference, and which classes have rows in it."""
+        return remaining_masses(self.whole(part.whole).N, part.whole.Y, part.left_Y)
+
+    def confound_part(self, model):
+        """Y' W Q_c B_c of a training part."""
+        return self.products(model.Y, model.C) @ model.confound_B
+
+    def whole(self, solution):
+        """N and U of the solution from which sets are held out."""
+        return solution.own_moments
+
+
+EVERYTHING = Targets()
+
+
+def remaining_masses(N, Y, left):
+    """N without the rows ``left`` (..., t, m) of the targets Y, and which columns have others, (..., m)."""
+    present = np.count_nonzero(Y, axis=0) > np.count_nonzero(left, axis=-2)
+    return np.where(present[..., None], N - np.swapaxes(left, -1, -2) @ left, 0.0), present
+
+
+def own_moments(model, targets=EVERYTHING):
+    """N and U of a model from its own coefficients."""
+    return Moments(targets.mass_matrix(model), model.problem.alpha * targets.products(model.Y, model.A))
+
+
+def part_moments(part, targets=EVERYTHING):
+    """N and U of a training part as differences, and where they have no digits left, (...,)."""
+    N, present = targets.left_masses(part)
+    return left_moments(
+        targets.whole(part.whole), N, present, targets.products(part.E, part.left_A), part.problem.alpha
+    )
+
+
+def left_moments(whole, N, present, taken, alpha):
+    """N and U of training parts whose held-out sets take E' A (..., m, m) along, and where no digits are left, (...,).
+
+    ``present`` (..., m) says which classes have rows in them.
+    """
+    found = Moments(N, whole.U - alpha * taken)
+    return found, nearly_gone(found, whole, present)
+
+
+def finished(model, targets, found):
+    """The class matrices with R and V where these are needed: with confounds, or where all axes are weak."""
+    problem = model.problem
+    if problem.n_confounds:
+        return found.with_confounds(
+            targets.products(model.unexplained, model.unexplained), targets.confound_part(model)
+        )
+    weak = found.weak(problem.intercept)
+    if problem.more_columns or not weak.any():
+        return found
+    H = model.functional_sums(problem.beyond_unpenalised(model.rows, model.Y)[0]).T
+    return found.with_sums(weak, targets.products(H, model.site_A), targets.sizes(H, model.site_A))
 
 
 def nearly_gone(part, whole, present):

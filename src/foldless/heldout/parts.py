@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from foldless.heldout.solution import Solution
+from foldless.precision import cost
 
 
 class TrainingParts:
@@ -16,52 +17,56 @@ class TrainingParts:
 
     ``part(train)`` is a :class:`Part` (everything outside ``train`` removed from the full solution) or a
     :class:`Solution` of the training part, whichever takes fewer operations. ``plan`` is told the sizes first, so
-    that the full P is only built where it pays: two or three large folds are cheaper solved one by one.
+    that the full P is only built where it pays: two or three large folds are cheaper solved one by one. ``strategy``
+    "part" or "solve" decides it for all parts; ``whole`` is the full solution where that is at hand.
     """
 
-    def __init__(self, problem, Y, *, nested=False, way=None):
-        self.problem, self.Y, self.nested, self.way = problem, Y, nested, way
+    def __init__(self, problem, Y, *, nested=False, strategy=None, whole=None):
+        self.problem = problem
+        self.Y = Y
+        self.nested = nested
+        self.strategy = strategy
         self._whole_pays = True
+        if whole is not None:
+            vars(self)["whole"] = whole
 
     @cached_property
     def whole(self):
         """The solution on all rows of positive weight."""
         return Solution(self.problem, self.problem.active, self.Y[self.problem.active])
 
+    @cached_property
+    def _prepared(self):
+        """The same, ready to be left out of; where nested every part will ask for columns of P."""
+        return self.whole.prepared() if self.nested else self.whole
+
     def plan(self, sizes):
         """Decide from the sizes of all training parts whether the full P is worth building."""
         n = len(self.problem.active)
         alone = sum(self._solve_cost(k) for k in sizes)
-        start = self._solve_cost(n) * (3 if self.nested else 2)  # the factor, its inverse, P itself where nested
-        shared = start + sum(min(self._solve_cost(k), self._part_cost(n, n - k)) for k in sizes)
+        shared = cost.explicit_start(self._solve_cost(n), nested=self.nested)
+        shared += sum(min(self._solve_cost(k), self._part_cost(n, n - k)) for k in sizes)
         self._whole_pays = shared < alone
         return self._whole_pays
 
     def _solve_cost(self, k):
         """Flops of a fit on k rows, and of its leave-one-out where nested."""
-        r = self.problem.n_features(k)
-        if r is not None:
-            return 6.0 * k * r**2
-        cost = k**3 / 3 * (2 if self.nested else 1)
-        return cost + (2.0 * k**3 if self.problem.penalty == "coef" else 0.0)
+        squared = self.problem.penalty.squares_kernel
+        return cost.solve(k, self.problem.n_features(k), squared=squared, nested=self.nested)
 
     def _part_cost(self, n, t):
         """Flops of leaving t of n rows out of the full P."""
-        r = self.problem.n_features(n)
-        t = 2 * t if self.problem.drops_basis else t
-        cost = n * t**2 + t**3 / 3 if r is None else t * min(t, r) * r + min(t, r) ** 3 / 3
-        return cost + (2.0 * n * t**2 + (2.0 * n * t * r if r else 0) if self.nested else 0.0)
+        sites = self.problem.penalty.sites_per_row
+        return cost.leave_out(n, t, self.problem.n_features(n), sites=sites, nested=self.nested)
 
     def part(self, train):
         """The model of the training rows ``train`` (rows of weight 0 are ignored)."""
         rows = np.intersect1d(train, self.problem.active)
         n = len(self.problem.active)
-        way = self.way or (
-            "part" if self._whole_pays and self._part_cost(n, n - len(rows)) <= self._solve_cost(len(rows)) else "solve"
-        )
-        if way == "solve":
+        strategy = self.strategy or ("part" if self._leaving_out_pays(n, len(rows)) else "solve")
+        if strategy == "solve":
             return Solution(self.problem, rows, self.Y[rows])
-        removed = np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True))
-        if self.nested and self.problem.n_features(n) is None:
-            self.whole.precision = self.whole.precision.explicit()  # every fold will ask for its columns
-        return self.whole.without(removed)
+        return self._prepared.without(np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True)))
+
+    def _leaving_out_pays(self, n, k):
+        return self._whole_pays and self._part_cost(n, n - k) <= self._solve_cost(k)

@@ -2,141 +2,136 @@
 
     minimise  sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2,     f(x) = k(x)' beta + q(x)' B
 
-Two penalties, one engine (S is the Gram matrix P is made of):
-
-    penalty="rkhs"   |f|^2 = beta' K beta    S = K         beta = A      (Cawley 2006; Treder 2019)
-    penalty="coef"   |f|^2 = beta' beta      S = K K'      beta = K' A   (Cawley & Talbot 2003, eq. 5; Bo et al. 2006)
+What |f| is, and the Gram matrix S that P is made of, are the penalty's business (``heldout.penalty``). How P is held is
+decided by ``precision.choose``.
 
 Weights enter by whitening: W^1/2 S W^1/2, W^1/2 Q, W^1/2 Y. Rows of weight 0 stay outside.
 
 Q holds an intercept (a column of ones) and confounds. Scores leave the part of the last ``n_confounds`` columns out:
 what they explain, f is not asked to.
-
-The holder of P is chosen here: explicit features when the kernel is linear and has fewer of them than a third of the
-rows (or than rows, at a tiny alpha), otherwise one Cholesky factor; where rounding leaves M without one (tiny alpha,
-duplicated rows), the eigendecomposition, which sets the eigenvalues that rounding made negative to zero. ``choice``
-of the holder says which and why.
 """
 
-from copy import copy
+import dataclasses
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.linalg import eigvalsh
 from sklearn.utils.extmath import row_norms
 
-from foldless.heldout.ties import equal_rows, first_equal
-from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import NotPositiveDefiniteError, product
-from foldless.precision.base import SingularBlockError, orthonormal, upper_solve
-from foldless.precision.factored import Factored
-from foldless.precision.lowrank import LowRank
-from foldless.precision.spectral import IndefiniteError, Spectral, Spectrum
-
-UNEVEN = 2.0**10  # ratio of roots of weights from which eigenvectors would lose the light rows
+from foldless.heldout.kernel_rows import FeatureTable, KernelRows
+from foldless.heldout.penalty import as_penalty
+from foldless.heldout.ties import EqualRows, first_equal
+from foldless.linalg.numpy import eigenvalues, orthonormal, upper_solve
+from foldless.precision.base import SingularBlockError
+from foldless.precision.choose import Ingredients, describe, takes_features
 
 
-class EachAlpha:
-    """P of every alpha by a Cholesky factor of its own, whose rows are as accurate as they are large."""
-
-    def __init__(self, problem, rows):
-        self._problem, self._rows = problem, rows
-
-    def with_alpha(self, alpha):
-        """P for this alpha."""
-        return self._problem.replace(alpha=alpha).dense(self._rows)
-
-
-class Problem:
-    """Everything that is known before the targets.
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(KernelRows):
+    """Everything that is known before the targets. Frozen: ``replace`` and its relatives give another one.
 
     Parameters
     ----------
     kernel : kernel of ``foldless.kernels``
     X : array or sparse matrix of shape (n, d); the Gram matrix itself for ``Precomputed``
     alpha : penalty > 0
-    sample_weight : array of shape (n,) or None
     Q : array of shape (n, q), the unpenalised columns (ones: an intercept)
-    n_confounds : number of trailing columns of Q whose part the scores leave out
-    penalty : "rkhs" or "coef"
+    sample_weight : array of shape (n,) or None
+    penalty : "rkhs" or "coef", or an object of ``heldout.penalty``
     basis : "train" (a row left out takes its basis function along) or "all" (it stays); for penalty="coef"
+    n_confounds : number of trailing columns of Q whose part the scores leave out
+
+    The other fields follow from these, unless they are kept from another problem: the number of intercepts (0 or 1),
+    square roots ``root_w`` of the weights, rows whose basis ``functions`` there are, the mean of the features that is
+    taken out of them (``shift``; "mean": that of these rows), features and equal rows of X.
     """
 
-    def __init__(self, kernel, X, *, alpha, Q, sample_weight=None, penalty="rkhs", basis="train", n_confounds=0):
-        self.kernel, self.alpha, self.Q, self.n_confounds = kernel, alpha, Q, n_confounds
-        self.penalty, self.basis = penalty, basis
-        self.n, self.dtype = X.shape[0], X.dtype
-        self.root_w = _roots(sample_weight, self.n, X.dtype)
-        self.active = self._functions = np.flatnonzero(self.root_w)
-        self.X = X
-        # With an intercept P sees no constants: taking the mean out of linear features only improves the rounding.
-        self.intercept = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
-        centre = self.intercept and kernel.is_linear and penalty == "rkhs" and not sp.issparse(X)
-        self.shift = X[self.active].mean(0) if centre else None
+    kernel: Any
+    X: Any
+    alpha: float
+    Q: np.ndarray
+    sample_weight: dataclasses.InitVar[Any] = None
+    penalty: Any = "rkhs"
+    basis: dataclasses.InitVar[str] = "train"
+    n_confounds: int = 0
+    intercept: Any = None
+    root_w: Any = None
+    functions: Any = None
+    shift: Any = "mean"
+    table: Any = None
+    equal: Any = None
+    active: np.ndarray = dataclasses.field(init=False)  # rows of positive weight
+
+    def __post_init__(self, sample_weight, basis):
+        root_w = _roots(sample_weight, self.n, self.dtype) if self.root_w is None else self.root_w
+        active = np.flatnonzero(root_w)
+        known = {
+            "penalty": as_penalty(self.penalty, basis),
+            "root_w": root_w,
+            "active": active,
+            "functions": active if self.functions is None else self.functions,
+        }
+        vars(self).update(known)
+        if self.intercept is None:
+            vars(self)["intercept"] = int(self.Q.shape[1] > self.n_confounds and (self.Q[:, 0] == 1).all())
+        if self.table is None or self.table.kernel is not self.kernel or self.table.X is not self.X:
+            vars(self)["table"] = FeatureTable(self.kernel, self.X)
+        if self.equal is None:
+            vars(self)["equal"] = EqualRows(self.X, self.Q[:, self.intercept : self.Q.shape[1] - self.n_confounds])
+        if isinstance(self.shift, str):
+            # With an intercept P sees no constants: taking the mean out of features only improves the rounding.
+            centre = self.intercept and self.penalty.takes_features
+            vars(self)["shift"] = self.mean_of_features(active) if centre else None
+
+    # -- other problems --------------------------------------------------------------------------------------------
+
+    def replace(self, **changes):
+        """The same problem with other fields."""
+        if {"X", "Q", "n_confounds"} & changes.keys():
+            changes.setdefault("equal", None)
+        if "kernel" in changes and self.shift is not None:
+            changes.setdefault("shift", "mean")
+        return dataclasses.replace(self, **changes)
 
     def subset(self, rows):
         """The same problem on these rows alone: kernel parameters, shift and all stay as they were resolved."""
-        other = copy(self)
-        other.X = self.kernel.rows(self.X, rows)
-        _forget_rows(other)
-        other.n, other.Q, other.root_w = len(rows), self.Q[rows], self.root_w[rows]
-        other.active = other._functions = np.flatnonzero(other.root_w)
-        return other
+        X = self.kernel.rows(self.X, rows)
+        table = self.table.subset(X, rows)
+        return self.replace(X=X, Q=self.Q[rows], root_w=self.root_w[rows], functions=None, table=table)
 
     def extended(self, X, Q):
         """The problem with the rows X and Q behind its own, all of weight 1 until told otherwise."""
-        other = copy(self)
-        other.X = self.kernel.joined(self.X, X)
-        other.n, other.Q, other.shift = self.n + X.shape[0], np.concatenate([self.Q, Q]), None
-        _forget_rows(other)
-        return other.weighted_by(None)
+        joined = self.kernel.joined(self.X, X)
+        table = self.table.extended(joined, X)
+        Q = np.concatenate([self.Q, Q])
+        return self.replace(X=joined, Q=Q, root_w=None, functions=None, shift=None, table=table)
 
     def weighted_by(self, sample_weight):
         """The same rows with other weights."""
-        if sample_weight is None and len(self.root_w) == self.n and (self.root_w == 1).all():
+        if sample_weight is None and (self.root_w == 1).all():
             return self
-        other = copy(self)
-        _forget_rows(other)
-        other.root_w = _roots(sample_weight, self.n, self.dtype)
-        other.active = other._functions = np.flatnonzero(other.root_w)
-        return other
+        return self.replace(root_w=None, sample_weight=sample_weight, functions=None)
 
     def restricted(self, rows):
         """The same rows, all but ``rows`` with weight 0; ``basis="all"`` keeps the basis functions there are."""
-        other = copy(self)
-        other.root_w = np.zeros_like(self.root_w)
-        other.root_w[rows] = self.root_w[rows]
-        other.active = np.flatnonzero(other.root_w)
-        return other
-
-    def with_confounds(self, C, *, in_score=False):
-        """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps their part in the scores."""
-        other = self.replace(Q=np.hstack([self.Q, C]), n_confounds=0 if in_score else C.shape[1])
-        _forget_rows(other)
-        return other
+        root_w = np.zeros_like(self.root_w)
+        root_w[rows] = self.root_w[rows]
+        return self.replace(root_w=root_w)
 
     def trained_on(self, rows):
         """The same rows, all but ``rows`` with weight 0 and without their basis functions, as if never seen."""
-        other = self.restricted(rows)
-        other._functions = other.active
-        return other
+        return self.restricted(rows).replace(functions=None)
 
-    def replace(self, **changes):
-        """The same rows with another ``kernel``, ``alpha`` or Q."""
-        other = copy(self)
-        vars(other).update(changes)
-        return other
+    def with_confounds(self, C, *, in_score=False):
+        """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps their part in the scores."""
+        return self.replace(Q=np.hstack([self.Q, C]), n_confounds=0 if in_score else C.shape[1])
 
-    def __copy__(self):
-        other = object.__new__(type(self))
-        vars(other).update(vars(self))
-        return other
+    # -- rows and columns ------------------------------------------------------------------------------------------
 
-    @property
-    def drops_basis(self):
-        """Whether leaving out a row also takes its basis function away."""
-        return self.penalty == "coef" and self.basis == "train"
+    def root(self, rows):
+        """Square roots of the weights of these rows, as a column."""
+        return self.root_w[rows][:, None]
 
     @property
     def weighted(self):
@@ -153,16 +148,16 @@ class Problem:
         """The columns of Q whose part the scores leave out, as a slice."""
         return slice(self.Q.shape[1] - self.n_confounds, None)
 
-    def scored_part(self, at, B):
-        """The part of the unpenalised columns in the scores of the rows ``at``, q' B without that of confounds."""
+    def scored_part(self, rows, B):
+        """The part of the unpenalised columns in the scores of these rows, q' B without that of confounds."""
         shown = self.Q.shape[1] - self.n_confounds
         if shown == self.intercept:  # the same for all rows
             return B[:shown].sum(0)
-        return self.Q[at, :shown] @ B[:shown]
+        return self.Q[rows, :shown] @ B[:shown]
 
     def span(self, rows):
         """Orthonormal basis of the whitened columns of Q on ``rows``, which must determine all of them."""
-        Q = self.root_w[rows][:, None] * self.Q[rows]
+        Q = self.root(rows) * self.Q[rows]
         Qo, R = np.linalg.qr(Q)
         tolerance = 8 * np.sqrt(len(rows)) * np.finfo(Q.dtype).eps
         lost = np.flatnonzero(np.abs(R.diagonal()) <= tolerance * np.linalg.norm(Q, axis=0)[: len(R)])
@@ -181,150 +176,86 @@ class Problem:
         P Q = 0: A = P Y does not change when a fit by Q is taken out of Y, but keeps its digits where targets are far
         larger than they differ.
         """
-        Q = self.root_w[rows][:, None] * self.Q[rows]
+        Q = self.root(rows) * self.Q[rows]
         if not Q.shape[1]:
             return Y, np.zeros((0, Y.shape[1]), Y.dtype)
         Qo, R = orthonormal(Q)
         B = upper_solve(R, Qo.T @ Y)
         return Y - Q @ B, B
 
-    @cached_property
-    def equal_rows(self):
-        """Numbers that rows share whose scores are equal in any model, equal rows of X; None where all differ."""
-        more = self.Q[:, self.intercept : self.Q.shape[1] - self.n_confounds]
-        return equal_rows(self.X, more) if more.shape[1] else equal_rows(self.X)
+    def first_equal(self, rows):
+        """For each of the rows the place among them of the first that equals it; None where all differ."""
+        return None if len(rows) < 2 or self.equal.numbers is None else first_equal(self.equal.numbers[rows])
 
-    def first_equal(self, at):
-        """For each of the rows ``at`` the place in ``at`` of the first that equals it; None where all differ."""
-        return None if len(at) < 2 or self.equal_rows is None else first_equal(self.equal_rows[at])
-
-    def tied(self, at, values):
-        """Values of the rows ``at`` with those of equal rows made equal."""
-        first = self.first_equal(at)
+    def tie_equal_rows(self, rows, values):
+        """Values of these rows with those of equal rows made equal."""
+        first = self.first_equal(rows)
         return values if first is None else values[first]
 
-    def n_features(self, n_rows):
-        """Number of explicit features where P is held through them, else None."""
-        r = self.kernel.n_features(self.X)
-        if r is None or self.penalty != "rkhs" or r >= n_rows:
-            return None
-        # About 6 n r^2 flops against 2/3 n^3; a nearly absent penalty wants the features for accuracy.
-        least = {8: 1e-8, 4: 1e-3}[self.dtype.itemsize]
-        return r if 3 * r <= n_rows or self.alpha < least * self.size else None
+    # -- P ---------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def size(self):
-        """Mean of the diagonal of the linear kernel."""
-        return float(np.mean(self.kernel.diag(self._take(self.active))))
+    def mean_diagonal(self):
+        """Mean of the diagonal of the kernel, of centred features where these are centred."""
+        if self.shift is not None:
+            return float(np.mean(row_norms(self._features(self.active), squared=True)))
+        return float(np.mean(self.kernel.diag(self.data(self.active))))
+
+    def n_features(self, n_rows):
+        """Number of explicit features where P of so many rows is held through them, else None."""
+        r = self.kernel.n_features(self.X) if self.penalty.takes_features else None
+        if r is None:
+            return None
+        small = takes_features(n_rows, r, self.alpha, lambda: self.mean_diagonal, self.dtype.itemsize)
+        return r if small else None
 
     def describe_holder(self):
         """How P of all rows will be held, in words."""
-        r = self.n_features(len(self.active))
-        return f"low rank, {r} features" if r is not None else f"one Cholesky factor of {len(self.active)} rows"
-
-    def gram(self, rows, columns):
-        """K[rows, columns]."""
-        if self.kernel.takes_rows:
-            require_memory((len(rows), len(columns)), self.dtype, "the kernel matrix")
-        return self._gram(rows, columns)
-
-    def _gram(self, rows, columns):
-        if not self.kernel.takes_rows:
-            return self.kernel.block(self.X, rows, columns)
-        if rows is columns:
-            return np.ascontiguousarray(self.kernel.gram(self._take(rows)))
-        return self.kernel.gram(self._take(rows), self._take(columns))
-
-    def gram_new(self, X, rows):
-        """Kernel between new rows X and the basis of the model on ``rows``."""
-        basis = self.basis_rows(rows)
-        if not self.kernel.takes_rows:
-            return self.kernel.against(X, self.X, basis)
-        return self.kernel.gram(X if self.shift is None else X - self.shift, self._take(basis))
-
-    def features_new(self, X):
-        """Explicit features of new rows X, as those of the training rows."""
-        X = X.toarray() if sp.issparse(X) else X
-        return X if self.shift is None else X - self.shift
-
-    def _take(self, rows):
-        X = self.X if len(rows) == self.n and np.array_equal(rows, np.arange(self.n)) else self.X[rows]
-        return X if self.shift is None else X - self.shift
-
-    def features(self, rows):
-        """Explicit features of these rows as a dense array."""
-        X = self._take(rows)
-        if not sp.issparse(X):
-            return X
-        require_memory(X.shape, self.dtype, "the features as a dense array")
-        return X.toarray()
+        return describe(len(self.active), self.n_features(len(self.active)))
 
     def basis_rows(self, rows):
         """Rows whose kernel functions carry the model fitted on ``rows``."""
-        return self._functions if self.penalty == "coef" and self.basis == "all" else rows
+        return self.penalty.basis_rows(self, rows)
+
+    def ingredients(self, rows, K=None):
+        """What P of ``rows`` is made of; K = gram(rows, rows) where known."""
+        through = self.n_features(len(rows)) is not None
+        return Ingredients(
+            gram=lambda: self.whitened_gram(rows, K),
+            kernel_matrix=lambda: self.gram(rows, rows),
+            Q=self.root(rows) * self.Q[rows],
+            alpha=self.alpha,
+            root=self.root(rows),
+            features=(lambda: self._whitened_features(rows)) if through else None,
+            feature_kind="linear features" if self.kernel.is_linear else "features",
+        )
 
     def precision(self, rows, K=None):
         """P of the whitened problem on ``rows``, in the holder that suits it; K = gram(rows, rows) where known."""
         if self.more_columns:
             self.span(rows)  # complains where they are dependent
-        root = self.root_w[rows][:, None]
-        Q = root * self.Q[rows]
-        r = self.n_features(len(rows))
-        if r is not None:
-            Phi = root * self.features(rows)
-            self._check_size(row_norms(Phi, squared=True))
-            graded = root.max() > 4 * root.min()
-            P = LowRank(Phi, Q, self.alpha, graded=bool(graded))
-            P.choice = f"low rank: {r} linear features for {len(rows)} rows"
-            return P
-        return self.dense(rows, K)
+        return self.ingredients(rows, K).precision()
 
-    def dense(self, rows, K=None):
+    def dense(self, rows):
         """P of the whitened problem on ``rows`` from S itself."""
-        root = self.root_w[rows][:, None]
-        Q = root * self.Q[rows]
-        P: Factored | Spectral
-        try:
-            P = Factored(self._whitened_gram(rows, root, K), Q, self.alpha)
-            P.choice = f"factored: one alpha, one Cholesky factor of {len(rows)} rows"
-        except NotPositiveDefiniteError:
-            P = self.spectrum(rows, K).with_alpha(self.alpha)
-            P.choice = (
-                f"spectral: S + alpha I of {len(rows)} rows has no Cholesky factor at alpha={self.alpha:g};"
-                " eigenvalues lost in rounding are set to zero"
-            )
-        return P
+        return self.ingredients(rows).dense()
 
     def path(self, rows):
-        """What serves every alpha: features where they are few, else the eigendecomposition; ``with_alpha`` gives P.
-
-        Eigenvectors are as accurate in the lightest row as in the heaviest: where that is not enough, factors.
-        """
+        """What serves every alpha: ``with_alpha`` gives P."""
         if self.n_features(len(rows)) is not None:
             return self.precision(rows)
-        root = self.root_w[rows]
-        return EachAlpha(self, rows) if root.max() > UNEVEN * root.min() else self.spectrum(rows)
+        return self.ingredients(rows).path()
 
-    def spectrum(self, rows, K=None):
-        """The eigendecomposition that serves every alpha."""
-        root = self.root_w[rows][:, None]
-        try:
-            return Spectrum(self._whitened_gram(rows, root, K), root * self.Q[rows])
-        except IndefiniteError:
-            lowest, *_, largest = eigvalsh(self.gram(rows, rows))
-            needed = -lowest * np.square(root).max()
-            raise ValueError(
-                f"the kernel matrix is indefinite: its eigenvalues reach from {lowest:.3g} to {largest:.3g}. A kernel"
-                " must be positive semi-definite; clip its negative eigenvalues (numpy.linalg.eigh), add their size to"
-                f" the diagonal, or use alpha > {needed:.3g}."
-            ) from None
+    def _whitened_features(self, rows):
+        Phi = self.root(rows) * self.features(rows)
+        self._check_size(row_norms(Phi, squared=True))
+        return Phi
 
-    def _whitened_gram(self, rows, root, K=None):
+    def whitened_gram(self, rows, K=None):
+        """A new W^1/2 S W^1/2 of ``rows``; K = gram(rows, rows) where known."""
+        root = self.root(rows)
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out
-            S = self.gram(rows, rows) if K is None else K.copy()
-            if self.penalty == "coef":
-                K = S if self.basis_rows(rows) is rows else self.gram(rows, self.basis_rows(rows))
-                S = np.ascontiguousarray(product(K, K.T))
+            S = self.penalty.gram(self, rows, K)
             if not (root == 1).all():
                 S *= root
                 S *= root.T
@@ -342,60 +273,17 @@ class Problem:
                 " sklearn.preprocessing.StandardScaler)."
             )
 
-    def basis_functions(self, rows):
-        """Whitened W^1/2 K, whose columns are the basis functions of ``penalty="coef"``."""
-        return self.root_w[rows][:, None] * self.gram(rows, self.basis_rows(rows))
-
-    def system(self, rows, unit=1.0):
-        """The whitened M of ``rows``, of which the growing holder keeps the inverse.
-
-        M = S + alpha I; for the coefficient penalty the matrix [alpha I, K; K', -I] of rows and basis functions, whose
-        inverse is J (``heldout.solution``), with its rows in this unit: [alpha unit^2 I, unit K; unit K', -I].
-        """
-        if self.penalty == "rkhs":
-            M = self._whitened_gram(rows, self.root_w[rows][:, None])
-            M.flat[:: len(M) + 1] += self.alpha
-            return M
-        K, identity = unit * self.root_w[rows][:, None] * self.gram(rows, rows), np.eye(len(rows), dtype=self.dtype)
-        return np.block([[self.alpha * unit**2 * identity, K], [K.T, -identity]])
-
-    def extremes(self, rows):
+    def eigenvalue_range(self, rows):
         """Smallest and largest size of the eigenvalues of S + alpha I."""
-        S = self._whitened_gram(rows, self.root_w[rows][:, None])
+        S = self.whitened_gram(rows)
         S.flat[:: len(S) + 1] += self.alpha
-        sizes = np.abs(eigvalsh(S))
+        sizes = np.abs(eigenvalues(S))
         return max(float(sizes.min()), float(np.finfo(S.dtype).tiny)), float(sizes.max())
 
     def condition(self, rows):
         """The condition number of S + alpha I."""
-        smallest, largest = self.extremes(rows)
+        smallest, largest = self.eigenvalue_range(rows)
         return largest / smallest
-
-    def border(self, rows, new, unit=1.0):
-        """(columns, corner) by which M grows when the rows ``new`` are learnt; each brings a basis function, if any."""
-        root, root_new = self.root_w[rows][:, None], self.root_w[new]
-        both = self._gram(new, np.concatenate([rows, new]))
-        K, own = both[:, : len(rows)].T, (both[:, len(rows) :] + both[:, len(rows) :].T) / 2
-        identity = np.eye(len(new), dtype=self.dtype)
-        if self.penalty == "rkhs":
-            return root * K * root_new, root_new[:, None] * own * root_new + self.alpha * identity
-        K, none, own = unit * K, np.zeros_like(K), unit * root_new[:, None] * own
-        columns = np.block([[none, root * K], [K * root_new, none]])
-        return columns, np.block([[self.alpha * unit**2 * identity, own], [own.T, -identity]])
-
-    def linear(self, weights, basis, beta, B):
-        """(coef, B) of f(x) = x' coef + q(x)' B for the linear kernel in the units of X, from whichever is known."""
-        coef = np.asarray(self._take(basis).T @ beta) if weights is None else weights
-        if self.shift is not None:
-            B = B.copy()
-            B[0] -= self.shift @ coef
-        return coef, B
-
-
-def _forget_rows(problem):
-    """Drop what was derived from other rows, columns or weights."""
-    for name in ("size", "equal_rows"):
-        vars(problem).pop(name, None)
 
 
 def _roots(sample_weight, n, dtype):

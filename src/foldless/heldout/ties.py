@@ -5,8 +5,25 @@ to rounding only; a metric that ranks would let the rounding decide, and roundin
 therefore share the score of the first of them.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
+
+
+@dataclass(frozen=True, eq=False)
+class EqualRows:
+    """Which rows of X, and of the columns ``more`` beside it, are equal; looked up when first asked for."""
+
+    X: Any
+    more: np.ndarray
+
+    @cached_property
+    def numbers(self):
+        """Numbers that rows share whose scores are equal in any model; None where all differ."""
+        return equal_rows(self.X, self.more) if self.more.shape[1] else equal_rows(self.X)
 
 
 def equal_rows(*tables):

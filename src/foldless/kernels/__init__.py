@@ -2,6 +2,7 @@
 
 from foldless.kernels.base import Kernel
 from foldless.kernels.distance import RBF, Laplacian
+from foldless.kernels.features import FeatureMap
 from foldless.kernels.given import Custom, Precomputed, check_symmetric
 from foldless.kernels.inner import Boolean, Cosine, Linear, Poly
 from foldless.kernels.registry import KERNELS, resolve
@@ -12,6 +13,7 @@ __all__ = [
     "Boolean",
     "Cosine",
     "Custom",
+    "FeatureMap",
     "Kernel",
     "Laplacian",
     "Linear",

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from foldless.kernels.base import Kernel, dot, inner_derivative, scale, sum_by_gamma
+from foldless.kernels.features import FeatureMap
 
 
 def _unit(X):
@@ -33,7 +34,7 @@ def _largest(X):
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(FeatureMap):
     """x.z"""
 
     is_linear: ClassVar[bool] = True
@@ -45,14 +46,6 @@ class Linear(Kernel):
     def features(self, X):
         """X itself."""
         return X
-
-    def gram(self, X, Z=None):
-        """Gram matrix of shape (len(X), len(Z))."""
-        return dot(X, X if Z is None else Z)
-
-    def diag(self, X):
-        """k(x, x) for each row of X."""
-        return row_norms(X, squared=True)
 
 
 @dataclass(frozen=True)

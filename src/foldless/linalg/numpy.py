@@ -1,19 +1,27 @@
-"""Dense linear algebra in place: the only file that speaks to LAPACK about triangles.
+"""The verbs on dense matrices, for arrays of NumPy.
 
-``cholesky_`` and ``invert_lower_`` work inside the memory of their argument, so that a fit holds one n x n array
-from the kernel matrix to the inverse of its factor. Everything goes through SciPy's BLAS: NumPy's and SciPy's
-wheels carry separate OpenBLAS copies whose thread pools disturb each other when calls alternate.
+    triangles        cholesky_, invert_lower_, lower_solve, upper_solve, right_solve, cholesky_solve, lower_times
+    products         product, outer_square, lower_square, symmetric_times, add_outer_, add_signed_
+    decompositions   orthonormal, eigh_, eigenvalues, svd
+    general systems  solve, inverse (both take leading batch axes); lu_factor, lu_solve
 
-Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more.
+Other rooms ask for nothing else of LAPACK; another kind of arrays needs another file with the same verbs. A verb that
+ends in an underscore works inside the memory of its first argument: a fit holds one n x n array from the kernel matrix
+to the inverse of its factor. Large matrices go through SciPy's BLAS only: the wheels of NumPy and SciPy carry separate
+copies of OpenBLAS, whose thread pools disturb each other when calls alternate.
+
+Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more, eigenvectors about 9 n^3.
 """
 
 import numpy as np
-from scipy.linalg import get_blas_funcs, get_lapack_funcs
+from numpy.linalg import LinAlgError
+from scipy.linalg import eigh, eigvalsh, get_blas_funcs, get_lapack_funcs, qr, solve_triangular
+from scipy.linalg import svd as _svd
 
 FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
 
 
-class NotPositiveDefiniteError(np.linalg.LinAlgError):
+class NotPositiveDefiniteError(LinAlgError):
     """The matrix given to :func:`cholesky_` has no Cholesky factor in this precision."""
 
 
@@ -41,6 +49,16 @@ def lower_solve(L, Y, *, transpose=False):
         return Y.copy()
     (trtrs,) = get_lapack_funcs(("trtrs",), (L, Y))
     return trtrs(L, Y, lower=1, trans=int(transpose))[0]
+
+
+def upper_solve(R, B, *, lower=False):
+    """R^-1 B for the triangle of :func:`orthonormal`, or for its transpose with ``lower``."""
+    return solve_triangular(R, B, lower=lower, check_finite=False) if len(R) else B
+
+
+def cholesky_solve(L, B):
+    """(L L')^-1 B."""
+    return lower_solve(L, lower_solve(L, B), transpose=True)
 
 
 def lower_times(L, Y, *, transpose=False):
@@ -120,3 +138,63 @@ def product(A, B, *, transpose_a=False):
     a, ta = (A, transpose_a) if A.flags.f_contiguous else (A.T, not transpose_a)
     b, tb = (B, False) if B.flags.f_contiguous else (B.T, True)
     return gemm(1.0, a, b, trans_a=int(ta), trans_b=int(tb))
+
+
+def solve(M, B):
+    """M^-1 B for any regular M; leading axes are a batch."""
+    return np.linalg.solve(M, B)
+
+
+def lu_factor(M):
+    """Factors of a regular M for :func:`lu_solve`."""
+    (getrf,) = get_lapack_funcs(("getrf",), (M,))
+    lu, pivots, info = getrf(M)
+    if info != 0:
+        raise LinAlgError("singular matrix")
+    return lu, pivots
+
+
+def lu_solve(factors, B):
+    """M^-1 B from the factors of M."""
+    (getrs,) = get_lapack_funcs(("getrs",), (factors[0], B))
+    return getrs(*factors, B)[0]
+
+
+def inverse(M):
+    """M^-1 for any regular M; leading axes are a batch."""
+    return np.linalg.inv(M)
+
+
+def eigh_(S):
+    """(eigenvalues in ascending order, eigenvectors) of a symmetric S, which is overwritten."""
+    return eigh(S, driver="evd", overwrite_a=True, check_finite=False)
+
+
+def eigenvalues(S):
+    """Eigenvalues of a symmetric S in ascending order; leading axes are a batch of small matrices."""
+    return eigvalsh(S) if S.ndim == 2 else np.linalg.eigvalsh(S)
+
+
+def svd(Phi, *, overwrite=False):
+    """The thin decomposition Phi = U diag(sigma) V', as (U, sigma, V')."""
+    return _svd(Phi, full_matrices=False, overwrite_a=overwrite, check_finite=False)
+
+
+def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
+    """Q = Qo R with orthonormal columns Qo, whose rows are as accurate as they are large.
+
+    Reflections would leave errors of the size eps in every row, and the rows of tiny weights are smaller than that:
+    Qo is Q R^-1 instead, twice, as the first division leaves its columns not quite orthogonal.
+    """
+    if Q.shape[1] == 1:
+        R = np.linalg.norm(Q, axis=0, keepdims=True)
+        return Q / R, R
+    R = np.eye(Q.shape[1], dtype=Q.dtype)
+    for _ in range(min(2, Q.shape[1])):
+        step = np.asarray(np.linalg.qr(Q, mode="r"))
+        step *= np.where(step.diagonal() < 0, -1.0, 1.0).astype(Q.dtype)[:, None]
+        if not step.diagonal().all():  # dependent columns
+            return qr(Q, mode="economic", check_finite=False)
+        Q = upper_solve(step.T, Q.T, lower=True).T
+        R = step @ R
+    return np.ascontiguousarray(Q), R

@@ -65,8 +65,7 @@ def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confound
 
     task, classes, flat = closed_form_or(refuse, build)
     _check(task, classes, flat)
-    whole = task.training_parts().whole
-    whole.precision = whole.precision.explicit()
+    whole = task.training_parts().whole.explicit()
     if classes is None:
         y = task.Y[whole.rows, 0]
         return _share(task, whole, np.nonzero(y[:, None] > y[None, :]), None)

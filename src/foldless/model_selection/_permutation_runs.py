@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import gen_batches
-from threadpoolctl import threadpool_limits
 
 from foldless.bridge.adapters import Search
 from foldless.bridge.choose_strategy import choose_strategy, generalised
@@ -15,11 +14,11 @@ from foldless.bridge.pipelines import split_steps
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import Route, warn_caller, warn_of_refits
 from foldless.linalg.memory import require_memory
+from foldless.linalg.threads import threads_for
 from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE
 from foldless.permutation.result import PermutationTestResult
 from foldless.permutation.strategies import Scores
 
-SMALL = 2000  # rows up to which one thread is as quick as two
 EVERY_LABELING = "for every permutation"
 
 
@@ -97,11 +96,8 @@ def _member_scores(spec, data, orders, splits, everywhere, strategy):
 
 
 def _limited(function, n, *arguments):
-    """``function(*arguments)`` for n rows.
-
-    Products of few rows are many and short: threads that wait for each other make them slower, several times so.
-    """
-    with threadpool_limits(1 if n <= SMALL else None, user_api="blas"):
+    """``function(*arguments)`` for n rows."""
+    with threads_for(n):
         return function(*arguments)
 
 

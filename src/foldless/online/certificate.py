@@ -73,13 +73,13 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
     problem, Y = whole.problem, whole.Y
     fits = whole.evaluated(whole.rows) + problem.Q[whole.rows, problem.confounds] @ whole.confound_B
     residual = np.abs(Y - problem.alpha * whole.A - whole.root * fits).max(initial=0.0)
-    smallest, largest = problem.extremes(whole.rows)
+    smallest, largest = problem.eigenvalue_range(whole.rows)
     try:
         fits_new = new.loo().fits[:, 0]
     except ValueError:  # one row, or one that alone determines an unpenalised column
         loo = float("nan")
     else:
-        loo = _relative(whole.loo().fits[:, 0], fits_new, new.size.max(initial=0.0))
+        loo = _relative(whole.loo().fits[:, 0], fits_new, new.target_scale.max(initial=0.0))
     eps, sizes = np.finfo(Y.dtype).eps, _sizes(new, largest, stored_new)
     differences = [_relative(stored[name], stored_new[name], sizes.get(name, 0.0)) for name in stored_new]
     return Certificate(
@@ -98,12 +98,12 @@ def _sizes(new, largest, stored):
 
     ``largest`` is the norm of S + alpha I.
     """
-    problem, size = new.problem, float(new.size.max(initial=0.0))
+    problem, size = new.problem, float(new.target_scale.max(initial=0.0))
     A = float(np.abs(new.Y).max(initial=0.0)) / largest
-    dual = A * (float(new.root.max()) if problem.penalty == "rkhs" else np.sqrt(max(largest - problem.alpha, 0.0)))
+    dual = A * problem.penalty.expansion_size(new.root, largest - problem.alpha)
     sizes = {"offset": size, "cut": size, "dual": dual}
     if "weights" in stored:
-        sizes["weights"] = dual * np.sqrt(problem.n * problem.size)
+        sizes["weights"] = dual * np.sqrt(problem.n * problem.mean_diagonal)
     if problem.n_confounds:
         C = np.abs(problem.Q[new.rows, problem.confounds]).max(0)
         sizes["confounds"] = (size / np.maximum(C, np.finfo(C.dtype).tiny))[:, None]

@@ -12,6 +12,7 @@ forgotten takes its basis function along: two sites of J (``heldout.solution``),
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless.linalg.numpy import inverse, solve
 from foldless.precision.base import SingularBlockError
 
 ENTRIES = 2**20  # entries of an intermediate array
@@ -25,15 +26,15 @@ def effects(whole):
     own = whole.own_sites(np.arange(n)[:, None])  # left out by leave-one-out
     gone = np.arange(len(whole.joint_A)).reshape(-1, n).T  # forgotten
     A, D = whole.joint_A[own], J.diagonal_blocks(own)
-    press = np.square(np.linalg.solve(D, A)[:, 0]).sum(-1)
+    press = np.square(solve(D, A)[:, 0]).sum(-1)
     D_gone = J.diagonal_blocks(gone)
-    E_gone = np.linalg.solve(D_gone, whole.joint_A[gone])
+    E_gone = solve(D_gone, whole.joint_A[gone])
     effect = np.empty(n, A.dtype)
     for batch in gen_batches(n, max(1, ENTRIES // (n * gone.shape[1] ** 2))):
         mine = np.arange(n)[batch]
         C = J.columns(gone[mine].ravel())[own].reshape(*own.shape, len(mine), -1)
         A_left = A[:, None] - np.einsum("jaib,ibm->jiam", C, E_gone[mine])
-        taken = np.einsum("jaib,ibc,jdic->jiad", C, np.linalg.inv(D_gone[mine]), C, optimize=True)
+        taken = np.einsum("jaib,ibc,jdic->jiad", C, inverse(D_gone[mine]), C, optimize=True)
         loss = _squared(A_left, D[:, None] - taken, mine, 64 * np.finfo(D.dtype).eps * D[:, None])
         if not np.isfinite(loss).all():
             raise SingularBlockError.of(range(2), n)
@@ -49,7 +50,7 @@ def _squared(A, D, mine, lost):
     self = mine, np.arange(len(mine))
     D[self], A[self] = np.eye(D.shape[-1], dtype=D.dtype), 0.0
     if D.shape[-1] > 1:
-        return np.square(np.linalg.solve(D, A)[:, :, 0]).sum(-1)
+        return np.square(solve(D, A)[:, :, 0]).sum(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         E = A / np.where(lost < D, D, 0.0)
     return np.square(E[:, :, 0]).sum(-1)

@@ -22,8 +22,8 @@ KDA/MSE, ``pseudo_solve`` takes the singular values above rounding (eq. 14).
 """
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs, lstsq, qr, qr_delete, qr_insert, solve_triangular
 
+from foldless.linalg import qr
 from foldless.linalg.memory import require_memory
 from foldless.linalg.numpy import product
 
@@ -69,8 +69,8 @@ class MinimumNorm:
         columns = np.empty((n + 1, n), order="F")
         columns[0], columns[1:] = 1.0, K
         columns[1:].flat[:: n + 1] += alpha
-        Q, R = qr(columns, overwrite_a=True, check_finite=False)
-        self._set(Q, np.asfortranarray(R), float(alpha), 0)
+        Q, R = qr.qr_(columns)
+        self._set(Q, R, float(alpha), 0)
 
     def _set(self, Q, R, alpha, updates):
         size = np.abs(R.diagonal())
@@ -104,9 +104,9 @@ class MinimumNorm:
         MinimumNorm
         """
         p = C.shape[1]
-        Q, R = _append_rows(self._Q, self._R, C.T)
+        Q, R = qr.append_rows(self._Q, self._R, C.T)
         columns = np.vstack([np.ones((1, p)), C, D + self.alpha * np.eye(p)])
-        return self._next(*qr_insert(Q, R, columns, self.n, which="col", overwrite_qru=True, check_finite=False))
+        return self._next(*qr.insert_columns_(Q, R, columns, self.n))
 
     def remove(self, rows):
         """The factors without ``rows``, sorted positions; neighbours go together (Algorithm 6, for blocks)."""
@@ -114,8 +114,8 @@ class MinimumNorm:
         Q, R = self._Q, self._R
         for run in reversed(np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)):
             ours = Q is not self._Q  # the factors of this object stay as they are
-            Q, R = qr_delete(Q, R, run[0], len(run), which="col", overwrite_qr=ours, check_finite=False)
-            Q, R = qr_delete(Q, R, run[0] + 1, len(run), which="row", overwrite_qr=True, check_finite=False)
+            Q, R = qr.delete_columns(Q, R, run[0], len(run), overwrite=ours)
+            Q, R = qr.delete_rows_(Q, R, run[0] + 1, len(run))
         return self._next(Q, R)
 
     # -- what follows from the factors -------------------------------------------------------------------------------
@@ -125,13 +125,12 @@ class MinimumNorm:
         return product(self._Q[:, : self.n], self._whiten(Y))
 
     def _whiten(self, Y):
-        return solve_triangular(self._R[: self.n], Y, trans="T", check_finite=False)
+        return qr.transposed_solve(self._R[: self.n], Y)
 
     def loo(self, Y):
         """Fits of all rows, each by the solution without it, (n, m): the closed form, n^3/3 flops."""
         n, q = self.n, self._Q[1:, -1]
-        (trtri,) = get_lapack_funcs(("trtri",), (self._R,))
-        inverse, _ = trtri(self._R[:n])  # no zero pivot: the rank was looked at
+        inverse = qr.invert_upper(self._R[:n])  # no zero pivot: the rank was looked at
         Y1 = self._whiten(Y)
         p = np.einsum("ij,ij->i", inverse, inverse)[:, None]
         r = np.einsum("ij,ij->i", inverse, self._Q[1:, :n])[:, None]
@@ -153,24 +152,7 @@ class MinimumNorm:
         return fits
 
 
-def _append_rows(Q, R, V):
-    """Factors of [Q R; V] for p new rows V.
-
-    ``qr_insert`` is quick for one row, but slower than a new factorisation for several; LAPACK's triangular-pentagonal
-    QR takes p n^2 flops.
-    """
-    p, n = V.shape
-    if p == 1:
-        return qr_insert(Q, R, V, len(Q), which="row", check_finite=False)
-    tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), (R,))
-    triangle, reflectors, blocks, _ = tpqrt(0, min(32, n), R[:n], V)
-    m = len(Q)
-    Q = np.block([[Q, np.zeros((m, p))], [np.zeros((p, m)), np.eye(p)]])
-    Q[:, :n], Q[:, m:], _ = tpmqrt(0, reflectors, blocks, Q[:, :n], Q[:, m:], side="R", trans="N")
-    return Q, np.vstack([triangle, np.zeros((m - n + p, n))])
-
-
 def pseudo_solve(K, Y):
     """[b; z] = [1, K]^+ Y by the singular value decomposition (eq. 14): KDA/MSE, dependent rows allowed."""
     G = np.hstack([np.ones((len(K), 1)), K])
-    return lstsq(G, Y, cond=EPS * max(G.shape), overwrite_a=True)[0]
+    return qr.least_squares_(G, Y, EPS * max(G.shape))

@@ -18,17 +18,18 @@ A solution that was updated is used up: its P has become that of the new one.
 
 import numpy as np
 
+from foldless.heldout.sites import sites_of
 from foldless.heldout.solution import Solution
 from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.precision.base import SingularBlockError
+from foldless.precision.cost import update_pays
 from foldless.precision.growing import Growing
-from foldless.precision.lowrank import LowRank
 
 WELL = 1e4  # |K| / alpha up to which updates need no refinement
 LEAST = 1e-9  # errors to bear whatever the condition
 
 
-def anew(problem, Y):
+def solve_anew(problem, Y):
     """The solution with targets Y (n, m) by a new factorisation."""
     return Solution(problem, problem.active, Y[problem.active])
 
@@ -36,28 +37,24 @@ def anew(problem, Y):
 def learn(whole, problem, Y):
     """The solution with targets Y (n, m) on all rows of ``problem``, of which the first are those of ``whole``."""
     n, new, white = len(whole.rows), problem.active[len(whole.rows) :], _whitened(problem, Y)
-    t, same = len(new), _same(whole.Y, white[: len(whole.rows)])
-    if t == 0 and same:
+    unchanged = _equal_targets(whole.Y, white[:n])
+    if len(new) == 0 and unchanged:
         return whole.on(problem)
-    if not _pays(problem, n, t):
-        return anew(problem, Y)
+    if not _pays(problem, n, len(new)):
+        return solve_anew(problem, Y)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # a new factorisation tells what overflows
             joint = growing(whole)
-            columns, corner = problem.border(whole.rows, new, joint.unit)
-            q = problem.root_w[new][:, None] * problem.Q[new]
-            order = None
-            if problem.penalty == "coef":  # sites of rows come before those of basis functions
-                q = np.vstack([q, np.zeros_like(q)])
-                order = np.r_[:n, 2 * n : 2 * n + t, n : 2 * n, 2 * n + t : 2 * (n + t)]
-            border = joint.border(columns, q, corner, _units(problem, joint.unit, t))
+            more = problem.penalty.extension(problem, whole.rows, new, joint.unit)
+            border = joint.border(more.columns, more.q, more.corner, more.units)
     except NotPositiveDefiniteError:
-        return anew(problem, Y)
-    if not same:
-        return _solved(problem, Y, white, border.learn(order))
-    A = border.precision.inward(whole.joint_A)
-    A, B = border.solution(A, whole.B, _padded(white[n:], len(q)) - columns.T @ A - q @ whole.B)
-    return _solved(problem, Y, white, border.learn(order), A if order is None else A[order], B)
+        return solve_anew(problem, Y)
+    if not unchanged:
+        return _solution(problem, Y, white, border.learn(more.order))
+    A = joint.inward(whole.joint_A)
+    residual = _padded(white[n:], len(more.q)) - more.columns.T @ A - more.q @ whole.B
+    A, B = border.solution(A, whole.B, residual)
+    return _solution(problem, Y, white, border.learn(more.order), A if more.order is None else A[more.order], B)
 
 
 def forget(whole, problem, Y, removed):
@@ -66,50 +63,40 @@ def forget(whole, problem, Y, removed):
     ``removed`` are positions among the rows of ``whole``.
     """
     n, t, white = len(whole.rows), len(removed), _whitened(problem, Y)
-    same = _same(np.delete(whole.Y, removed, axis=0), white)
-    if t == 0 and same:
+    unchanged = _equal_targets(np.delete(whole.Y, removed, axis=0), white)
+    if t == 0 and unchanged:
         return whole.on(problem)
     if problem.more_columns:
         problem.span(problem.active)  # complains where what is left does not determine them
     if not _pays(problem, n - t, t):
-        return anew(problem, Y)
-    sites = removed if problem.penalty == "rkhs" else np.concatenate([removed, removed + n])
+        return solve_anew(problem, Y)
     try:
-        removal = growing(whole).removal(sites)
+        removal = growing(whole).removal(sites_of(problem.penalty.joint_sites_per_row, removed, n))
     except SingularBlockError:  # lost in rounding: a new factorisation solves it, or tells why not
-        return anew(problem, Y)
-    if not same:
-        return _solved(problem, Y, white, removal.forget())
+        return solve_anew(problem, Y)
+    if not unchanged:
+        return _solution(problem, Y, white, removal.forget())
     A, B = removal.solution(removal.precision.inward(whole.joint_A), whole.B)
-    return _solved(problem, Y, white, removal.forget(), A, B)
+    return _solution(problem, Y, white, removal.forget(), A, B)
 
 
 def growing(whole):
     """The P of a solution, or its J, in the holder that can be updated."""
-    if isinstance(whole.joint, Growing):
+    if whole.joint.grows:
         return whole.joint
-    problem, own = whole.problem, whole.own_precision
-    if isinstance(own, LowRank):
-        own = problem.dense(whole.rows)
-    n, Q, unit = len(whole.rows), whole.root * problem.Q[whole.rows], 1.0
-    if problem.penalty == "coef":  # J in a unit that makes P 1 at most; without rows to spare P is 0
-        largest = float(own.diagonal().max())
-        unit = np.sqrt(largest if largest * problem.alpha > np.finfo(Q.dtype).eps else 1.0 / problem.alpha)
-    M = problem.system(whole.rows, unit)
+    problem, n, own, joint = whole.problem, len(whole.rows), whole.own_precision, whole.joint
+    if own.through_features:
+        own = joint = problem.dense(whole.rows)
+    unit = problem.penalty.unit(problem.alpha, own)
+    M = problem.penalty.system(problem, whole.rows, unit)
     entry = float(np.linalg.norm(M[:n, len(M) - n :]) / unit) / n
-    if problem.penalty == "coef":
-        joint, Q = whole.joint.explicit(), np.vstack([Q, np.zeros_like(Q)])
-        return Growing.of(joint, own.Omega, M, Q, entry=entry, refines=True, units=_units(problem, unit, n))
-    refines = M.dtype != np.float64 or entry * n > WELL * problem.alpha
-    return Growing.of(own.explicit(), own.Omega, M, Q, entry=entry, refines=refines)
+    refines = not joint.definite or problem.dtype != np.float64 or entry * n > WELL * problem.alpha
+    Q = _padded(whole.root * problem.Q[whole.rows], len(M))
+    units = problem.penalty.units(unit, n, problem.dtype)
+    return Growing.of(joint.explicit(), own.Omega, M, Q, entry=entry, refines=refines, units=units)
 
 
-def _units(problem, unit, n):
-    """Units of n rows and their basis functions in J; None where P is held."""
-    return None if problem.penalty == "rkhs" else np.repeat(np.array([unit, 1.0], problem.dtype), n)
-
-
-def _solved(problem, Y, white, joint, A=None, B=None):
+def _solution(problem, Y, white, joint, A=None, B=None):
     """The solution by an updated P or J: with A and B, or from targets that are not what they were.
 
     Where it is not accurate enough, the one by a new factorisation.
@@ -126,7 +113,7 @@ def _solved(problem, Y, white, joint, A=None, B=None):
         shrinkage = joint.shrinkage()
         accurate = joint.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
     if not accurate:
-        return anew(problem, Y)
+        return solve_anew(problem, Y)
     return Solution.known(problem, problem.active, white, joint, joint.outward(A), B)
 
 
@@ -136,7 +123,7 @@ def _refined(problem, joint, A, B, targets, tolerance):
     A step can enlarge the residual, where a P of ill condition is wrong in directions that K enlarges: it is computed
     again there.
     """
-    root = problem.root_w[problem.active][:, None]
+    root = problem.root(problem.active)
     n, unit, least = len(root), joint.unit, np.finfo(A.dtype).tiny
     # Of targets far from zero, what their own spread is worth.
     spread = np.abs(problem.beyond_unpenalised(problem.active, targets[:n])[0] / root).max(initial=0.0)
@@ -160,48 +147,36 @@ def _refined(problem, joint, A, B, targets, tolerance):
 def _tolerance(problem, joint):
     """max(1e-9, 10 eps cond(M)), the condition being taken as |S + alpha I| max(P_ii).
 
-    |S| is that of the rows at the factorisation, or the trace where large rows have gone since.
+    |S| is that of the rows at the factorisation, or a bound by diag K where large rows have gone since.
     """
     n, eps = len(problem.active), np.finfo(problem.dtype).eps
     largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
-    size = (joint.entry * n) ** (1 if problem.penalty == "rkhs" else 2)
-    if 10 * eps * (size + problem.alpha) * largest > LEAST:
-        size = min(size, _trace(problem, joint))
-    return max(LEAST, 10 * eps * max(1.0, (size + problem.alpha) * largest))
-
-
-def _trace(problem, joint):
-    """A bound of |S| from diag K: the trace of S = K, or that of K K', for which K_ij^2 <= K_ii K_jj."""
-    root = problem.root_w[problem.active]
-    rows = np.arange(len(root))
-    own = joint.system_entries(rows, rows + joint.n - len(root))
-    if problem.penalty == "rkhs":
-        return float(np.abs(own - problem.alpha).sum())
-    own = np.abs(own) / joint.unit
-    return float(own @ root) * float((own / root).sum())
+    norm = problem.penalty.norm_of_gram(joint.entry * n)
+    if 10 * eps * (norm + problem.alpha) * largest > LEAST:
+        rows, root = np.arange(n), problem.root_w[problem.active]
+        entries = joint.system_entries(rows, rows + joint.n - n)
+        norm = min(norm, problem.penalty.trace_bound(problem, entries, root, joint.unit))
+    return max(LEAST, 10 * eps * max(1.0, (norm + problem.alpha) * largest))
 
 
 def _pays(problem, n, t):
-    """Whether an update by t rows is to be preferred to a new factorisation, n being the rows that stay.
-
-    Few explicit features are solved anew in less time, and at small alpha with more digits than an explicit P has.
-    """
-    r = problem.n_features(n + t)
-    few_features = r is not None and (6 * r * r <= n or problem.alpha < 1e-4 * problem.size)
-    return 0 < 2 * t <= n and not few_features
+    """Whether an update by t rows is to be preferred to a new factorisation, n being the rows that stay."""
+    return update_pays(
+        n, t, problem.n_features(n + t), small_alpha=lambda: problem.alpha < 1e-4 * problem.mean_diagonal
+    )
 
 
 def _whitened(problem, Y):
-    return np.ascontiguousarray(problem.root_w[problem.active][:, None] * Y[problem.active])
+    return np.ascontiguousarray(problem.root(problem.active) * Y[problem.active])
 
 
-def _same(before, now):
+def _equal_targets(before, now):
     """Whether rows keep their targets: a new class changes them."""
     return before.shape == now.shape and np.array_equal(before, now)
 
 
 def _padded(Y, n_sites):
-    """Targets of all sites: basis functions have zeros."""
+    """Y of all sites: basis functions have zeros."""
     if len(Y) == n_sites:
         return Y
     padded = np.zeros((n_sites, Y.shape[1]), Y.dtype)

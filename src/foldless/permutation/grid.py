@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.solution import Part, Solution
+from foldless.heldout.part import Part
 from foldless.permutation.labelings import Fitted, Labelings, Solver, labelings_that_fit
 from foldless.permutation.strategies import Scores
-from foldless.precision.base import Explicit
 from foldless.readout.codings import against_all
 from foldless.tuning import criteria
 from foldless.tuning.selection import choose, heldout_fits
@@ -61,8 +60,7 @@ class BatchedGrid:
         """Criterion (b,) of the inner held-out fits of one outer training part, all columns of a labeling added up."""
         model = fitted.part(train)
         if selection.folds is not None and isinstance(model, Part):
-            shares = isinstance(model.whole.precision, Explicit) and not model.problem.drops_basis
-            model = model.alone() if shares else Solution(model.problem, model.rows, model.Y / model.root)
+            model = model.as_solution()
         fits = heldout_fits(model, selection.folds)
         F, T = _targets(fitted.labelings, fits, selection.rows[selection.where])
         b, m, N = F.shape

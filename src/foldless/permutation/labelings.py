@@ -12,15 +12,15 @@ that all classes share. A class that a training part lacks never wins there; a t
 Cost: 2 n^2 flops a column, and t^2 for every held-out set.
 """
 
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from foldless.heldout.moments import Moments, nearly_gone
-from foldless.heldout.solution import Part, Solution
-from foldless.precision.lowrank import LowRank
+from foldless.heldout.moments import Moments, Targets, own_moments
+from foldless.heldout.part import Part
+from foldless.heldout.sites import Sites
+from foldless.heldout.solution import Solution
 from foldless.readout.codings import OneAgainstAll, against_all, drop_rounding_noise, tie_best
 from foldless.readout.discriminant import combine
 from foldless.readout.task import Task
@@ -37,17 +37,11 @@ class Solver:
         self.rows = problem.active if rows is None else rows
         P = problem.precision(self.rows) if precision is None else precision
         self.choice = P.choice
-        self.P = P if isinstance(P, LowRank) else P.explicit()
-        self.P.choice = self.choice
-        self.sites = self.solve(np.zeros((problem.n, 1), problem.dtype)).precision
+        self.sites = Sites(problem, self.rows, P.prepare_blocks(), choice=self.choice)
 
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
-        Y = Y if len(self.rows) == len(Y) else Y[self.rows]
-        solution = Solution(self.problem, self.rows, Y, self.P)
-        if hasattr(self, "sites"):
-            solution.precision = self.sites
-        return solution
+        return Solution.of(self.sites, Y if len(self.rows) == len(Y) else Y[self.rows])
 
     def rows_of(self, X, rows):
         """These rows of other features X, as the models here take them."""
@@ -116,22 +110,18 @@ def labelings_that_fit(task, memory_limit):
     return max(1, int(entries // (task.problem.n * width)))
 
 
-class Fitted:
+class Fitted(Targets):
     """Labelings with P applied: decisions of all of them for any training part."""
 
-    def __init__(self, solver, labelings):
+    def __init__(self, solver, labelings, solution=None):
         self.solver, self.labelings = solver, labelings
-        self.solution = solver.solve(labelings.columns())
+        self.solution = solver.solve(labelings.columns()) if solution is None else solution
 
     def select(self, chosen):
         """The same for some of the labelings."""
-        other, width = copy(self), self.labelings.width
-        for name in ("_mass", "_form", "_whole_moments"):
-            vars(other).pop(name, None)
-        other.labelings = self.labelings.select(chosen)
+        width = self.labelings.width
         columns = (np.arange(len(self.labelings))[chosen][:, None] * width + np.arange(width)).ravel()
-        other.solution = self.solution.select(columns)
-        return other
+        return Fitted(self.solver, self.labelings.select(chosen), self.solution.select_targets(columns))
 
     def part(self, train):
         """The model of the rows ``train``."""
@@ -176,15 +166,6 @@ class Fitted:
         """Masses (b, width) of the classes with a column among all rows."""
         return (self.solution.root.T @ self.solution.Y).reshape(len(self.labelings), -1)
 
-    @cached_property
-    def _form(self):
-        """Y' A (b, width, width) of all rows."""
-        return self._products(self.solution.Y, self.solution.A)
-
-    def _products(self, Y, A):
-        """Y' A (b, width, width), labeling by labeling."""
-        return self.labelings.split(Y) @ self.labelings.split(A).transpose(0, 2, 1)
-
     def masses(self, model):
         """Masses (b, c) of the classes in the training part."""
         if self.solver.problem.weighted:  # a difference would lose the digits of a class that is nearly gone
@@ -198,60 +179,60 @@ class Fitted:
             return mass
         return np.concatenate([len(model.rows) - mass.sum(1, keepdims=True), mass], 1)
 
-    def _class_moments(self, model, products):
-        """N and U (b, c, c) from Y' A of the classes with a column."""
-        mass = self.masses(model)
-        identity = np.eye(mass.shape[1], dtype=mass.dtype)
-        # From the classes with a column to all: the indicators add up to one, their A to zero.
-        full = _with_implied(identity, self.labelings.n_implied)
-        return Moments(mass[:, :, None] * identity, self.solver.problem.alpha * (full @ products @ full.T))
-
-    @cached_property
-    def _whole_moments(self):
-        """N and U (b, c, c) of all rows."""
-        return self._class_moments(self.solution, self._form)
-
     def moments(self, model):
         """Class matrices (b, c, c) of the training part."""
-        labelings, problem = self.labelings, self.solver.problem
-        if not labelings.task.readout.needs_axes:
-            N = self.masses(model)[:, :, None] * np.eye(labelings.task.n_classes, dtype=self.solution.Y.dtype)
-            return Moments(N, np.zeros_like(N))  # masses are all that is asked for
-        whole = self._whole_moments
-        if model is self.solution:
-            found = whole
-        elif not isinstance(model, Part):  # solved by itself
-            found = self._class_moments(model, self._products(model.Y, model.A))
-        else:
-            taken = self._products(model.E, self.solution.site_A[model.sites])
-            found = self._class_moments(model, self._form - taken)
-            gone = nearly_gone(found, whole, found.mass > 0)
-            if gone.any():
-                alone = model.solved_alone()
-                found.U[gone] = self._class_moments(alone, self._products(alone.Y, alone.A)).U[gone]
-        weak = found.weak(problem.intercept)
-        if weak.any() and not problem.more_columns:
-            H = model.pulled(problem.beyond_unpenalised(model.rows, model.Y)[0]).T
-            full = _with_implied(np.eye(found.mass.shape[1], dtype=H.dtype), labelings.n_implied)
-            V, size = self._products(H, model.site_A), self._products(np.abs(H), np.abs(model.site_A))
-            found = found.with_sums(weak, full @ V @ full.T, np.abs(full) @ size @ np.abs(full).T)
-        if not problem.n_confounds:
-            return found
-        N, U = found.N, found.U
-        full = _with_implied(np.eye(N.shape[1], dtype=N.dtype), labelings.n_implied)
-        rest = labelings.split(model.unexplained)
-        B = full @ labelings.split(model.confound_B)  # (b, c, q)
-        sums = full @ labelings.split(model.C.T @ model.Y)
-        if labelings.n_implied:
+        if self.labelings.task.readout.needs_axes:
+            return model.moments(self)
+        N = self.mass_matrix(model)
+        return Moments(N, np.zeros_like(N))  # masses are all that is asked for
+
+    # -- the classes of each labeling, as ``heldout.moments`` asks for them
+
+    @cached_property
+    def _full(self):
+        """The matrix (c, width) from the classes with a column to all: indicators add up to one, their A to zero."""
+        n_classes, dtype = self.labelings.task.n_classes, self.solution.Y.dtype
+        full = np.eye(n_classes, dtype=dtype)[:, self.labelings.n_implied :].copy()
+        full[: self.labelings.n_implied] = -1.0
+        return full
+
+    def products(self, X, Z):
+        """X' Z (b, c, c), labeling by labeling."""
+        return self._full @ self._column_products(X, Z) @ self._full.T
+
+    def _column_products(self, X, Z):
+        return self.labelings.split(X) @ self.labelings.split(Z).transpose(0, 2, 1)
+
+    def sizes(self, X, Z):
+        """Sizes of what adds up to them."""
+        full = np.abs(self._full)
+        return full @ self._column_products(np.abs(X), np.abs(Z)) @ full.T
+
+    def mass_matrix(self, model):
+        """N (b, c, c) of a training part."""
+        mass = self.masses(model)
+        return mass[:, :, None] * np.eye(mass.shape[1], dtype=mass.dtype)
+
+    def left_masses(self, part):
+        """N of a training part, and which classes have rows in it."""
+        N = self.mass_matrix(part)
+        return N, np.diagonal(N, axis1=1, axis2=2) > 0
+
+    def confound_part(self, model):
+        """Y' W Q_c B_c (b, c, c) of a training part."""
+        B = self._full @ self.labelings.split(model.confound_B)  # (b, c, q)
+        sums = self._full @ self.labelings.split(model.C.T @ model.Y)
+        if self.labelings.n_implied:
             sums[:, 0] += (model.C.T @ model.root)[:, 0]
-        return Moments(N, U, full @ (rest @ rest.transpose(0, 2, 1)) @ full.T, N - U - sums @ B.transpose(0, 2, 1))
+        return sums @ B.transpose(0, 2, 1)
 
+    @cached_property
+    def _whole(self):
+        return own_moments(self.solution, self)
 
-def _with_implied(identity, n_implied):
-    """The matrix (c, width) by which quantities that add up to zero follow from those of the classes with a column."""
-    full = identity[:, n_implied:].copy()
-    full[:n_implied] = -1.0
-    return full
+    def whole(self, solution):
+        """N and U of a solution of all columns."""
+        return self._whole if solution is self.solution else own_moments(solution, self)
 
 
 def _present(D, mass):
@@ -267,9 +248,11 @@ def _present(D, mass):
 def elsewhere(model, rows):
     """A function from other features X of the rows ``rows`` to fits (t, m): what generalisation asks for."""
     problem = model.problem
-    linear = problem.kernel.is_linear
-    coef, B = model.linear() if linear else (model.expansion()[1], model.B)
+    weights, B = model.in_features()
     Q = problem.Q[rows].copy()
     Q[:, problem.confounds] = 0.0
     offset = Q @ B
-    return lambda X: (X if linear else problem.gram_new(X, model.rows)) @ coef + offset
+    if weights is not None:
+        return lambda X: problem.kernel.features(X) @ weights + offset
+    basis, beta = model.expansion()
+    return lambda X: problem.gram_new(X, basis) @ beta + offset

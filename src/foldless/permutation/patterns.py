@@ -93,7 +93,7 @@ def patterns_that_fit(task, memory_limit):
 def weights_and_covariances(solver, labelings):
     """Weights w and covariances Cov(x) w of all decisions one against all, (2, b, k, d)."""
     problem, task = solver.problem, labelings.task
-    W = labelings.split(solver.solve(labelings.columns()).linear()[0])  # (b, width, d)
+    W = labelings.split(solver.solve(labelings.columns()).in_features()[0])  # (b, width, d)
     if task.codes is not None:
         W = np.concatenate([-W.sum(1, keepdims=True), W], 1) if labelings.n_implied else W
         W = against_all(W, axis=1)

@@ -1,4 +1,4 @@
-"""The verbs of P, and P itself as an array.
+"""The verbs of P, one held-out block of it, and P itself as an array.
 
 For a Gram matrix S, a penalty alpha > 0 and unpenalised columns Q (n x q, q may be 0):
 
@@ -8,19 +8,18 @@ P is symmetric, positive semi-definite, P Q = 0, and [P G'; G .] is the inverse 
 seen here: with W^1/2 S W^1/2, W^1/2 Q and W^1/2 Y in place of S, Q, Y the same formulas hold (``heldout.problem``).
 
 Every holder subclasses :class:`Precision`, which only needs ``apply``, ``G``, ``diagonal`` and ``columns``; a holder
-overrides ``block_times`` and ``residual`` where it knows a cheaper way. To add a holder, write these and add it to
-the table of cases in ``tests/cases.py``: the laws and the comparison with refits then run on it.
+overrides the other verbs where it knows a cheaper way. To add a holder, write these and add it to the table of cases
+of the tests: the laws and the comparison with refits then run on it.
 """
 
 from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, qr, solve_triangular
 from sklearn.utils import gen_batches
 
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import cholesky_, lower_solve, product
+from foldless.linalg.numpy import LinAlgError, cholesky_, cholesky_solve, lu_factor, lu_solve, product
 
 
 class SingularBlockError(ValueError):
@@ -35,28 +34,46 @@ class SingularBlockError(ValueError):
         )
 
 
-def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
-    """Q = Qo R with orthonormal columns Qo, whose rows are as accurate as they are large.
+class HeldOutBlock:
+    """P[rows, rows] of one held-out set, factorised once for all that is solved with it."""
 
-    Reflections would leave errors of the size eps in every row, and the rows of tiny weights are smaller than that:
-    Qo is Q R^-1 instead, twice, as the first division leaves its columns not quite orthogonal.
-    """
-    if Q.shape[1] == 1:
-        R = np.linalg.norm(Q, axis=0, keepdims=True)
-        return Q / R, R
-    R = np.eye(Q.shape[1], dtype=Q.dtype)
-    for _ in range(min(2, Q.shape[1])):
-        step = np.asarray(np.linalg.qr(Q, mode="r"))
-        step *= np.where(step.diagonal() < 0, -1.0, 1.0).astype(Q.dtype)[:, None]
-        if not step.diagonal().all():  # dependent columns
-            return qr(Q, mode="economic", check_finite=False)
-        Q, R = upper_solve(step.T, Q.T, lower=True).T, step @ R
-    return np.ascontiguousarray(Q), R
+    def __init__(self, precision, rows):
+        self.precision = precision
+        self.rows = rows
 
+    @cached_property
+    def block(self):
+        """P[rows, rows]."""
+        return self.precision.block(self.rows)
 
-def upper_solve(R, B, *, lower=False):
-    """R^-1 B for the triangle of :func:`orthonormal`, or for its transpose with ``lower``."""
-    return solve_triangular(R, B, lower=lower, check_finite=False) if len(R) else B
+    @cached_property
+    def factor(self):
+        """Lower Cholesky factor of the block."""
+        return cholesky_(np.array(self.block, order="C"))
+
+    @cached_property
+    def _lu(self):
+        return lu_factor(self.block)
+
+    def solve(self, B):
+        """P[rows, rows]^-1 B."""
+        return cholesky_solve(self.factor, B) if self.precision.definite else self.solve_general(B)
+
+    def solve_general(self, B):
+        """The same without a Cholesky factor, which J has not and rounding may take from P."""
+        return lu_solve(self._lu, B)
+
+    def residual(self, A, Y):
+        """Held-out residuals E = P[rows, rows]^-1 A[rows], for A = P Y of shape (n, m)."""
+        try:
+            return self.solve(A[self.rows])
+        except LinAlgError:
+            raise SingularBlockError.of(self.rows, self.precision.n) from None
+
+    @property
+    def keeps_digits(self):
+        """Whether Schur complements of the block can be trusted."""
+        return True
 
 
 class Precision(ABC):
@@ -64,9 +81,12 @@ class Precision(ABC):
 
     n: int
     alpha: float
-    definite: bool = True  # whether blocks of P are positive definite
     choice: str = ""  # why this holder was taken, for those who want to know
-    _last: tuple = (None, None)
+    definite: bool = True  # whether blocks of P are positive definite
+    through_features: bool = False  # whether P is held through explicit features, and nothing n x n is formed
+    grows: bool = False  # whether rows can be learnt and forgotten
+    current: bool = True  # whether P is still that of its rows
+    drift: float = 0.0  # largest relative residual that updates of P have met
 
     @property
     @abstractmethod
@@ -98,58 +118,42 @@ class Precision(ABC):
         """P[rows_i, rows_i] for each row_i of ``rows`` (k, t), shape (k, t, t)."""
         if rows.shape[1] == 1:
             return self.diagonal()[rows][:, :, None]
-        return np.stack([self.block(each) for each in rows])
+        return self.explicit().diagonal_blocks(rows)
 
-    def _same_block(self, rows):
-        """``block(rows)``, kept while the same held-out set is asked again."""
-        if self._last[0] is not rows:
-            self._last = rows, self.block(rows)
-        return self._last[1]
-
-    def block_times(self, rows, Y):
-        """P[rows, rows] Y."""
-        return self._same_block(rows) @ Y
-
-    def factor(self, rows):
-        """Lower Cholesky factor of P[rows, rows], kept like the block."""
-        block = self._same_block(rows)
-        if len(self._last) == 2:
-            self._last = rows, block, cholesky_(np.array(block, order="C"))
-        return self._last[2]
+    def held_out(self, rows) -> HeldOutBlock:
+        """The block of one held-out set, with what is solved by it."""
+        return HeldOutBlock(self, rows)
 
     def lost(self, blocks):
         """Which of the blocks (k, t, t) of P have no digits left, (k,)."""
         return np.zeros(len(blocks), bool)
 
-    def keeps_digits(self, rows):
-        """Whether Schur complements of P[rows, rows] can be trusted; holders that know better say so."""
-        return True
-
-    def residual(self, rows, A, Y):
-        """Held-out residuals E = P[rows, rows]^-1 A[rows], for A = P Y of shape (n, m)."""
-        try:
-            if self.definite:
-                L = self.factor(rows)
-                return lower_solve(L, lower_solve(L, A[rows]), transpose=True)
-            return np.linalg.solve(self._same_block(rows), A[rows])
-        except LinAlgError:
-            raise SingularBlockError.of(rows, self.n) from None
-
     def loo_residual(self, A, Y):
         """E_i = A_i / P_ii for every row."""
         return A / self.diagonal()[:, None]
+
+    def feature_weights(self, rows):
+        """(Phi' P)[:, rows] where P is held through features Phi: what targets at these rows add to their weights."""
+        return None
 
     def explicit(self):
         """The same P as an n x n array."""
         require_memory((self.n, self.n), self.G.dtype, "the matrix P")
         return Explicit(self.columns(np.arange(self.n)), self.G, self.alpha)
 
+    def prepare_blocks(self):
+        """The same P in the form that serves many blocks."""
+        return self.explicit()
+
 
 class Explicit(Precision):
     """P as an array: for what needs most of its entries (nested leave-one-out, pairs, both bases)."""
 
     def __init__(self, P, G, alpha, *, definite=True):
-        self.P, self._G, self.alpha, self.definite = P, G, alpha, definite
+        self.P = P
+        self._G = G
+        self.alpha = alpha
+        self.definite = definite
         self.n = P.shape[0]
 
     @property

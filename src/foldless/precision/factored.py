@@ -17,11 +17,13 @@ from foldless.linalg.memory import require_memory
 from foldless.linalg.numpy import (
     add_outer_,
     cholesky_,
+    inverse,
     invert_lower_,
     lower_solve,
     lower_square,
     lower_times,
     product,
+    solve,
 )
 from foldless.precision.base import Explicit, Precision
 
@@ -39,8 +41,8 @@ class Factored(Precision):
         self._L, self._inverted = cholesky_(S), False
         self._MQ = self._solve(Q)
         QMQ = Q.T @ self._MQ
-        self._G = np.linalg.solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
-        self.Omega = np.linalg.inv(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # of S as it was given
+        self._G = solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
+        self.Omega = inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # of S as it was given
 
     @property
     def G(self):

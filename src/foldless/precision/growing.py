@@ -4,15 +4,7 @@ P, G and Omega = (Q' M^-1 Q)^-1 are blocks of one symmetric matrix, the inverse 
 
     H = Z^-1 = [ M  Q ; Q'  0 ]^-1 = [ P  G' ; G  -Omega ]
 
-Learning t samples borders Z by b = [m; q'] (their columns of M and of Q') and the corner mu:
-
-    u = H b = [c; d],   s = mu - b' u,   H <- [ H + u s^-1 u',  -u s^-1 ; -s^-1 u',  s^-1 ] = H + v D v',
-    v = [u; -I] R'  for  s^-1 = R' D R:  R = L^-1 and D = I by the Cholesky factor of s, or its eigenvectors where M is
-    indefinite.
-
-Forgetting samples te is the Schur complement H <- H - h h_te,te^-1 h' with h = H[:, te]; their rows are zero then. Both
-are symmetric updates of low rank in place: half of a matrix is read for each product, half of one read and written for
-the update. (Kim, Drake & Park, section 4, reach O(n^2) by QR updating.)
+Rows come and go by symmetric updates of low rank, in place (``precision.bordering``).
 
 **Rounding.** H carries errors of the size eps |H|, which a small s would amplify. Z is therefore kept as well, and what
 an update is made of is put back into the equations: with r = b - Z u, one step of refinement gives u + H r and
@@ -34,15 +26,14 @@ either: it tears H and the wrong Z apart.)
 ``Growing`` shows the slots of a ``Square``, which holds Z and H, in the order of the samples.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, eigh
 
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import NotPositiveDefiniteError, add_signed_, cholesky_, lower_solve
+from foldless.linalg.numpy import LinAlgError, NotPositiveDefiniteError
 from foldless.precision.base import Explicit, Precision, SingularBlockError
+from foldless.precision.bordering import Border, Removal, signed_root
 from foldless.precision.square import PROBED, Square, room
 
 
@@ -53,8 +44,11 @@ class StaleError(RuntimeError):
 class Growing(Precision):
     """P, or J of rows and basis functions, whose sites come and go."""
 
+    grows = True
+
     def __init__(self, square, slots, alpha, *, definite=True, units=None):
-        self._held, self._slots, self.alpha, self.definite, self.units = square, slots, alpha, definite, units
+        self._held, self.slots = square, slots
+        self.alpha, self.definite, self.units = alpha, definite, units
         self.version, self.n = square.version, len(slots)
         self.choice = f"growing: explicit P of {self.n} rows, updated as rows come and go"
 
@@ -80,18 +74,19 @@ class Growing(Precision):
         return cls(square, slots, P.alpha, definite=P.definite, units=units)
 
     @property
-    def current(self):
+    def current(self):  # type: ignore[override]
         """Whether the matrix is still the one of these sites."""
         return self.version == self._held.version
 
     @property
-    def _square(self):
+    def square(self):
+        """The matrix, while it is still the one of these sites."""
         if not self.current:
             raise StaleError("P has learnt or forgotten samples since")
         return self._held
 
     @property
-    def drift(self):
+    def drift(self):  # type: ignore[override]
         """Largest relative residual met in updates since the factorisation."""
         return self._held.drift
 
@@ -110,21 +105,21 @@ class Growing(Precision):
 
         Errors are of the size that P had: forgetting a row whose twin stays can leave little else of P_ii.
         """
-        size, peak = np.abs(self._held_diagonal), self._square.peak
-        peak[self._slots] = np.maximum(peak[self._slots], size)
-        return float((peak[self._slots] / np.maximum(size, np.finfo(size.dtype).tiny)).max(initial=1.0))
+        size, peak = np.abs(self._held_diagonal), self.square.peak
+        peak[self.slots] = np.maximum(peak[self.slots], size)
+        return float((peak[self.slots] / np.maximum(size, np.finfo(size.dtype).tiny)).max(initial=1.0))
 
     def error(self):
         """Largest error of a P_ii relative to it: rounding of what it has been, and errors of its row that were met."""
-        error, eps = self._square.error[self._slots], np.finfo(self._held.error.dtype).eps
+        error, eps = self.square.error[self.slots], np.finfo(self._held.error.dtype).eps
         size = np.maximum(np.abs(self._held_diagonal), np.finfo(error.dtype).tiny)
         return max(float((error / size).max(initial=0.0)), eps * self.shrinkage())
 
     def at_sites(self, rows):
         """The same matrix for some of its sites."""
-        return self._now(self._slots[rows], None if self.units is None else self.units[rows])
+        return self.now(self.slots[rows], None if self.units is None else self.units[rows])
 
-    def _now(self, slots, units):
+    def now(self, slots, units):
         """The square as it is now, at these slots."""
         return Growing(self._held, slots, self.alpha, definite=self.definite, units=units)
 
@@ -154,13 +149,13 @@ class Growing(Precision):
     @cached_property
     def G(self):
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
-        G = np.ascontiguousarray(self._square.H[self._slots, : self._held.q].T)
+        G = np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T)
         return G if self.units is None else G * (self.units / self.units[0])
 
     def _scattered(self, Y, head=None):
         """Y at its slots, and ``head`` at those of the unpenalised columns."""
-        full = np.zeros((len(self._square), Y.shape[1]), Y.dtype, order="F")
-        full[self._slots] = Y
+        full = np.zeros((len(self.square), Y.shape[1]), Y.dtype, order="F")
+        full[self.slots] = Y
         if head is not None:
             full[: len(head)] = head
         return full
@@ -168,12 +163,12 @@ class Growing(Precision):
     def apply(self, Y):
         """P Y for Y of shape (n, m)."""
         every = np.arange(self.n)[:, None]
-        return self._shown(self._square.times_H(self._scattered(self._shown(Y, every)))[self._slots], every)
+        return self._shown(self.square.times_H(self._scattered(self._shown(Y, every)))[self.slots], every)
 
     @cached_property
     def _diagonal(self):  # read once: its entries are far apart in memory
         every = slice(None)
-        return self._shown(self._square.H.diagonal()[self._slots], every, every)
+        return self._shown(self.square.H.diagonal()[self.slots], every, every)
 
     @property
     def _held_diagonal(self):
@@ -185,39 +180,41 @@ class Growing(Precision):
 
     def columns(self, rows):
         """P[:, rows]."""
-        return self._shown(self._square.columns_of_H(self._slots[rows])[self._slots], np.arange(self.n)[:, None], rows)
+        return self._shown(self.square.columns_of_H(self.slots[rows])[self.slots], np.arange(self.n)[:, None], rows)
 
     def block(self, rows):
         """P[rows, rows]."""
         rows = np.arange(self.n)[rows]
-        return self._shown(
-            self._square.entries_of_H(self._slots[rows][:, None], self._slots[rows]), rows[:, None], rows
-        )
+        return self._shown(self.square.entries_of_H(self.slots[rows][:, None], self.slots[rows]), rows[:, None], rows)
 
     def diagonal_blocks(self, rows):
         """P[rows_i, rows_i] for each row_i of ``rows`` (k, t), shape (k, t, t)."""
-        slots, i, j = self._slots[rows], rows[:, :, None], rows[:, None, :]
-        return self._shown(self._square.entries_of_H(slots[:, :, None], slots[:, None, :]), i, j)
+        slots, i, j = self.slots[rows], rows[:, :, None], rows[:, None, :]
+        return self._shown(self.square.entries_of_H(slots[:, :, None], slots[:, None, :]), i, j)
 
     def explicit(self):
         """The same P as an n x n array."""
         require_memory((self.n, self.n), self._held.H.dtype, "the matrix P")
         return Explicit(self.block(np.arange(self.n)), self.G, self.alpha, definite=self.definite)
 
+    def prepare_blocks(self):
+        """Entries are at hand: nothing is copied."""
+        return self
+
     def system_entries(self, i, j):
         """Entries of M, as it is held, at these pairs of sites."""
-        i, j = self._slots[i], self._slots[j]
-        return self._square.Z[np.minimum(i, j), np.maximum(i, j)]
+        i, j = self.slots[i], self.slots[j]
+        return self.square.Z[np.minimum(i, j), np.maximum(i, j)]
 
     def residual_of(self, A, B, Y):
         """What a solution leaves of the targets Y of all sites, Y - Z x, at the sites and at the columns of Q."""
-        r = self._scattered(Y) - self._square.times_Z(self._scattered(A, B))
-        return r[self._slots], r[: len(B)]
+        r = self._scattered(Y) - self.square.times_Z(self._scattered(A, B))
+        return r[self.slots], r[: len(B)]
 
     def solve(self, Y, head):
         """A and B for targets Y of all sites and right sides ``head`` of the columns of Q: H [head; Y]."""
-        x = self._square.times_H(self._scattered(Y, head))
-        return x[self._slots], x[: len(head)]
+        x = self.square.times_H(self._scattered(Y, head))
+        return x[self.slots], x[: len(head)]
 
     @property
     def ill(self):
@@ -226,13 +223,13 @@ class Growing(Precision):
 
     def is_to_be_probed(self, ill):
         """Whether H is: now and then, and always from an ``ill`` condition on."""
-        square = self._square
+        square = self.square
         square.ill = square.ill or ill
         return square.ill or square.version % PROBED == 0
 
     def probe(self, A, B, Y):
         """Note by how much H y misses a solution that was refined: the errors of H in a direction of no smoothness."""
-        wrong = self._square.times_H(self._scattered(Y)) - self._scattered(A, B)
+        wrong = self.square.times_H(self._scattered(Y)) - self._scattered(A, B)
         size = np.linalg.norm(Y, axis=0)
         self._held.note(wrong / np.maximum(size, np.finfo(size.dtype).tiny))
 
@@ -240,7 +237,7 @@ class Growing(Precision):
 
     def border(self, m, q, corner, units=None):
         """The update that learns t sites with columns m (n, t) of M, rows q (t, columns) of Q, and this corner of M."""
-        square = self._square
+        square = self.square
         square.reserve(len(q))
         b = self._scattered(m, q.T)
         u = square.times_H(b)
@@ -251,12 +248,12 @@ class Growing(Precision):
             raise NotPositiveDefiniteError("Schur complement overflows")
         # What the subtraction leaves below its own rounding is no number.
         floor = 4 * np.finfo(s.dtype).eps * size.max()
-        R, signs = _signed_root((s + s.T) / 2, self.definite, floor)
+        R, signs = signed_root((s + s.T) / 2, self.definite, floor)
         return Border(self, b, corner, u, R, signs, units)
 
     def removal(self, rows):
         """The update that forgets these sites."""
-        square, slots = self._square, self._slots[rows]
+        square, slots = self.square, self.slots[rows]
         h, unit = square.columns_of_H(slots), np.zeros((len(square), len(slots)), square.H.dtype, order="F")
         unit[slots, np.arange(len(slots))] = 1.0
         size, tiny = np.abs(square.Z.diagonal()[slots]), np.finfo(h.dtype).tiny
@@ -265,95 +262,10 @@ class Growing(Precision):
             square.note((h - found)[:, h[slots].diagonal() > 0])  # columns of P, not of basis functions
         floor = 16 * np.finfo(h.dtype).eps * max(1.0 / max(size.max(), tiny), np.abs(h[slots].diagonal()).max())
         try:
-            R, signs = _signed_root((h[slots] + h[slots].T) / 2, self.definite, floor)
+            R, signs = signed_root((h[slots] + h[slots].T) / 2, self.definite, floor)
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
         if not self.refines:  # rounding of P, of which a small pivot leaves little else
             lost = np.finfo(h.dtype).eps * float(self.diagonal().max()) * float(np.square(R).sum())
             square.drift = max(square.drift, lost)
         return Removal(self, rows, h, R, signs)
-
-
-@dataclass(frozen=True)
-class Border:
-    """What is known about t new sites before they are learnt: b, mu, u and s^-1 = R' D R."""
-
-    precision: Growing
-    b: np.ndarray
-    corner: np.ndarray
-    u: np.ndarray
-    R: np.ndarray
-    signs: np.ndarray
-    units: np.ndarray | None = None
-
-    def solution(self, A, B, residual):
-        """A of all sites, old ones first, and B, for new sites whose targets differ from their fits by ``residual``."""
-        e = self.R.T @ (self.signs[:, None] * (self.R @ residual))
-        return np.vstack([A - self.u[self.precision._slots] @ e, e]), B - self.u[: len(B)] @ e
-
-    def learn(self, order=None):
-        """P of all sites, old ones first unless ``order`` rearranges them; the old one can no longer be used."""
-        square, t = self.precision._square, len(self.signs)
-        slots = np.array(square.free[:t])
-        v = np.asfortranarray(self.u @ self.R.T)
-        v[slots] = -self.R.T
-        square.version += 1
-        add_signed_(square.H, v, self.signs)
-        for column, slot in zip(self.b.T, slots, strict=True):
-            square.Z[:slot, slot], square.Z[slot, slot:] = column[:slot], column[slot:]
-        square.Z[np.minimum.outer(slots, slots), np.maximum.outer(slots, slots)] = self.corner
-        del square.free[:t]
-        slots, units = np.concatenate([self.precision._slots, slots]), self.precision.units
-        units = None if units is None else np.concatenate([units, self.units])
-        if order is not None:
-            slots, units = slots[order], None if units is None else units[order]
-        return self.precision._now(slots, units)
-
-
-@dataclass(frozen=True)
-class Removal:
-    """What is known about t sites before they are forgotten: h = H[:, te] and h_te,te^-1 = R' D R."""
-
-    precision: Growing
-    rows: np.ndarray
-    h: np.ndarray
-    R: np.ndarray
-    signs: np.ndarray
-
-    def solution(self, A, B):
-        """A of the other sites, and B."""
-        # By the block as it is, not made symmetric: what is cut off is then zero, and other rows keep their fits.
-        E = np.linalg.solve(self.h[self.precision._slots[self.rows]], A[self.rows])
-        return np.delete(A - self.h[self.precision._slots] @ E, self.rows, axis=0), B - self.h[: len(B)] @ E
-
-    def forget(self):
-        """P of the other sites; the old one can no longer be used."""
-        square, slots = self.precision._square, self.precision._slots
-        v = np.asfortranarray(self.h @ self.R.T)
-        square.version += 1
-        add_signed_(square.H, v, -self.signs)
-        for slot in slots[self.rows]:
-            square.wipe(slot)
-        slots = np.delete(slots, self.rows)
-        if len(square.free) > room(len(square)) + len(square) // 2:
-            slots = square.compact(slots)
-        units = self.precision.units
-        return self.precision._now(slots, None if units is None else np.delete(units, self.rows))
-
-
-def _signed_root(s, definite, floor):
-    """R and D = diag(signs) with s^-1 = R' D R."""
-    if len(s) == 1:
-        value = s[0, 0]
-        if not (value > floor if definite else abs(value) > floor):
-            raise NotPositiveDefiniteError(f"Schur complement {value:.3g}")
-        return 1.0 / np.sqrt(np.abs(s)), np.sign(s[0])
-    if definite:
-        L = cholesky_(np.array(s, order="C"))
-        if L.diagonal().min() ** 2 <= floor:
-            raise NotPositiveDefiniteError("Schur complement lost in rounding")
-        return lower_solve(L, np.eye(len(s), dtype=s.dtype)), np.ones(len(s), s.dtype)
-    e, U = eigh(s)
-    if np.abs(e).min() <= max(floor, np.finfo(s.dtype).eps * np.abs(e).max()):
-        raise NotPositiveDefiniteError("Schur complement lost in rounding")
-    return U.T / np.sqrt(np.abs(e))[:, None], np.sign(e)

@@ -16,11 +16,21 @@ are fitted anew without them, n r^2 each.
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, svd
 from sklearn.utils import gen_batches
 
-from foldless.linalg.numpy import outer_square, product
-from foldless.precision.base import Precision, SingularBlockError, orthonormal, upper_solve
+from foldless.linalg.numpy import (
+    LinAlgError,
+    cholesky_,
+    cholesky_solve,
+    eigenvalues,
+    eigh_,
+    orthonormal,
+    outer_square,
+    product,
+    svd,
+    upper_solve,
+)
+from foldless.precision.base import HeldOutBlock, Precision, SingularBlockError
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 DOUBLED = 2**25  # entries of a part of the features that is held in double precision
@@ -43,13 +53,13 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
         gram = np.zeros((r, r))
         for rows in gen_batches(n, max(r, DOUBLED // r)):
             gram += outer_square(Phi[rows].astype(np.float64, copy=False).T)
-        s, V = eigh(gram, driver="evd", overwrite_a=True, check_finite=False)
+        s, V = eigh_(gram)
         least = SQUARED * max(s[-1], 0.0)
         if alpha >= least:
             keep = s > max(10 * np.finfo(np.float64).eps * s[-1], rest**2)
             s, V = s[keep], V[:, keep]
             return product(Phi, (V / np.sqrt(s)).astype(Phi.dtype)), s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
-    U, sigma, Vt = svd(Phi, full_matrices=False, overwrite_a=not graded, check_finite=False)
+    U, sigma, Vt = svd(Phi, overwrite=not graded)
     keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
     U, sigma, Vt = U[:, keep], sigma[keep], Vt[keep]
     if graded:
@@ -62,6 +72,9 @@ class LowRank(Precision):
 
     ``graded`` says that rows differ in size by far, as those of very different weights do.
     """
+
+    through_features = True
+    serves_every_alpha = True
 
     def __init__(self, Phi, Q, alpha, *, graded=False):
         self.n, q = Q.shape
@@ -113,7 +126,7 @@ class LowRank(Precision):
             E[:, rows] = (A / p[:, :, None]).transpose(1, 0, 2)
             for i, j in np.argwhere(alphas * p <= FREE):
                 row = rows.start + i
-                E[j, row] = self.with_alpha(alphas[j])._refit_residual(np.array([row]), Y)
+                E[j, row] = self.with_alpha(alphas[j]).refit_residual(np.array([row]), Y)
         return E
 
     def _complement(self, Y):
@@ -127,10 +140,10 @@ class LowRank(Precision):
     @cached_property
     def G(self):
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
-        return upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_columns(slice(None)))
+        return upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
 
-    def feature_columns(self, rows):
-        """(Phi' P)[:, rows]: what a target at these rows adds to the weights of the features.
+    def feature_weights(self, rows):
+        """(Phi' P)[:, rows]: what targets at these rows add to the weights of the features.
 
         V diag(sqrt s / (s + alpha)) U', not Phi' times P: P is of the size of 1 / alpha, and Phi' takes it back.
         """
@@ -151,6 +164,10 @@ class LowRank(Precision):
         """diag P^2, shape (n,)."""
         return (self.U * self.U) @ np.square(self._weights) + self._outside / self.alpha**2
 
+    def prepare_blocks(self):
+        """Blocks come from the features: nothing n x n is formed."""
+        return self
+
     def columns(self, rows):
         """P[:, rows]."""
         unit = np.zeros((self.n, len(rows)), self.U.dtype)
@@ -162,48 +179,23 @@ class LowRank(Precision):
         V = self._Psi[rows]
         return (np.eye(len(rows), dtype=V.dtype) - V @ V.T) / self.alpha
 
-    def block_times(self, rows, Y):
-        """P[rows, rows] Y."""
-        V = self._Psi[rows]
-        return (Y - V @ (V.T @ Y)) / self.alpha
-
-    def residual(self, rows, A, Y):
-        """P[rows, rows]^-1 A[rows], on the smaller side: the rows or the features."""
-        V = self._Psi[rows]
-        t, r = V.shape
-        if not r:  # no feature and no unpenalised column: the model is 0
-            return self.alpha * A[rows]
-        small = np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V)
-        try:
-            factor = cho_factor(small, lower=True, check_finite=False)
-            if np.square(factor[0].diagonal()).min(initial=1.0) > FREE:
-                if t <= r:
-                    return self.alpha * cho_solve(factor, A[rows], check_finite=False)
-                return self.alpha * (A[rows] + V @ cho_solve(factor, V.T @ A[rows], check_finite=False))
-        except LinAlgError:
-            pass
-        return self._refit_residual(rows, Y)
+    def held_out(self, rows):
+        """The block of one held-out set, solved on its smaller side."""
+        return LowRankBlock(self, rows)
 
     def lost(self, blocks):
         """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
-        return self.alpha * np.linalg.eigvalsh(blocks)[:, 0] <= FREE
-
-    def keeps_digits(self, rows):
-        """Whether P[rows, rows] has digits left: the rows do not carry a feature nearly alone."""
-        try:
-            return self.alpha * np.square(self.factor(rows).diagonal()).min(initial=np.inf) > FREE
-        except LinAlgError:
-            return False
+        return self.alpha * eigenvalues(blocks)[:, 0] <= FREE
 
     def loo_residual(self, A, Y):
         """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
         free = self.alpha * self.diagonal()
         E = A / self.diagonal()[:, None]
         for i in np.flatnonzero(free <= FREE):
-            E[i] = self._refit_residual(np.array([i]), Y)
+            E[i] = self.refit_residual(np.array([i]), Y)
         return E
 
-    def _refit_residual(self, rows, Y):
+    def refit_residual(self, rows, Y):
         """Fit the training rows by themselves and evaluate: n r^2, and nothing of the held-out rows enters."""
         rest = np.ones(self.n, bool)
         rest[rows] = False
@@ -215,5 +207,48 @@ class LowRank(Precision):
             B = B + alone.G @ Y_rest
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
-        weights = alone.feature_columns(slice(None)) @ Y_rest
+        weights = alone.feature_weights(slice(None)) @ Y_rest
         return Y[rows] - self.Phi[rows] @ weights - self.Q[rows] @ B
+
+
+class LowRankBlock(HeldOutBlock):
+    """P[rows, rows] through its features: solved on the smaller side, the rows or the features."""
+
+    @cached_property
+    def _V(self):
+        return self.precision._Psi[self.rows]
+
+    @cached_property
+    def _small_factor(self):
+        """Cholesky factor of I - V V' or I - V' V; None where no digits are left."""
+        V = self._V
+        t, r = V.shape
+        try:
+            L = cholesky_(np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V))
+        except LinAlgError:
+            return None
+        return L if np.square(L.diagonal()).min(initial=1.0) > FREE else None
+
+    def solve(self, B):
+        """P[rows, rows]^-1 B."""
+        V, L, alpha = self._V, self._small_factor, self.precision.alpha
+        if not V.shape[1]:  # no feature and no unpenalised column: the model is 0
+            return alpha * B
+        if L is None:
+            return self.solve_general(B)
+        if V.shape[0] <= V.shape[1]:
+            return alpha * cholesky_solve(L, B)
+        return alpha * (B + V @ cholesky_solve(L, V.T @ B))
+
+    def residual(self, A, Y):
+        """Held-out residuals; by a fit without the rows where they nearly fit themselves."""
+        lost = self._V.shape[1] and self._small_factor is None
+        return self.precision.refit_residual(self.rows, Y) if lost else self.solve(A[self.rows])
+
+    @property
+    def keeps_digits(self):
+        """Whether the block has digits left: its rows do not carry a feature nearly alone."""
+        try:
+            return self.precision.alpha * np.square(self.factor.diagonal()).min(initial=np.inf) > FREE
+        except LinAlgError:
+            return False

@@ -14,11 +14,10 @@ is no kernel matrix and is refused.
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh
 
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import add_outer_, outer_square, product
-from foldless.precision.base import Explicit, Precision, orthonormal, upper_solve
+from foldless.linalg.numpy import add_outer_, eigh_, orthonormal, outer_square, product, upper_solve
+from foldless.precision.base import Explicit, Precision
 
 
 class IndefiniteError(ValueError):
@@ -27,6 +26,8 @@ class IndefiniteError(ValueError):
 
 class Spectrum:
     """The alpha-free part: U, s and what G needs. The C-ordered array S is overwritten."""
+
+    serves_every_alpha = True
 
     def __init__(self, S, Q):
         self.n, q = Q.shape
@@ -37,7 +38,7 @@ class Spectrum:
             # C S C - size Qo Qo' = S - Qo H' - H Qo': the columns of Qo become the q lowest eigenvectors, apart.
             H = self.QS.T - self.Qo @ (self.QS @ self.Qo - size * np.eye(q, dtype=S.dtype)) / 2
             S = add_outer_(S, np.hstack([self.Qo, H]), np.hstack([H, self.Qo]), -1.0)
-        s, U = eigh(S, driver="evd", overwrite_a=True, check_finite=False)
+        s, U = eigh_(S)
         self.U, s = U[:, q:], s[q:]
         lowest, largest = s.min(initial=0.0), max(s.max(initial=0.0), size)
         if lowest < -np.sqrt(np.finfo(S.dtype).eps) * largest:

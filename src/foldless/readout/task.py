@@ -53,11 +53,13 @@ class Task:
         """The task with the columns C (n, k) fitted beside the intercept."""
         return replace(self, problem=self.problem.with_confounds(C, in_score=in_score))
 
-    def training_parts(self, *, probabilities=True):
-        """Models of any training part; ``probabilities=False`` when no calibration will be asked for."""
-        return TrainingParts(
-            self.problem, self.Y, nested=self.readout.cuts or (probabilities and self.calibration is not None)
-        )
+    def training_parts(self, *, probabilities=True, **options):
+        """Models of any training part; ``probabilities=False`` when no calibration will be asked for.
+
+        ``options`` are those of :class:`TrainingParts`.
+        """
+        nested = self.readout.cuts or (probabilities and self.calibration is not None)
+        return TrainingParts(self.problem, self.Y, nested=nested, **options)
 
     def subset(self, rows):
         """The task of these rows alone."""

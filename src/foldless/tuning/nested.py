@@ -12,27 +12,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foldless.heldout.part import Part
 from foldless.heldout.parts import TrainingParts
-from foldless.heldout.solution import Part, Solution
+from foldless.heldout.solution import Solution
+from foldless.precision.cost import one_p_pays
 from foldless.readout.task import Rule
 from foldless.tuning.criteria import class_weights, weights
 from foldless.tuning.selection import Selection
-
-EIGH = 10.0  # n^3 flops of an eigendecomposition at the speed of a matrix product
-CALL = 5e6  # flops in the time of the small steps of one split
 
 
 def sharing_pays(problem, n_alphas, outer, inner):
     """Whether one P for each alpha takes fewer operations than a decomposition of every training part."""
     n = len(problem.active)
-    if problem.n_features(n) is not None or (problem.drops_basis and inner[0] is not None):
+    sites, folds = problem.penalty.sites_per_row, inner[0] is not None
+    if problem.n_features(n) is not None or (sites > 1 and folds):
         return False
     sizes = np.array([np.intersect1d(train, problem.active).size for train, _ in outer], float)
-    sites = 2.0 if problem.drops_basis else 1.0
-    left = sites * (n - sizes)
-    split = 2 * sites * n * left**2 + (2 * sizes**2 * left if inner[0] is not None else 0.0) + CALL
-    shared = EIGH * n**3 + n_alphas * ((sites * n) ** 3 + split.sum())
-    return shared < EIGH * (sizes**3).sum()
+    return one_p_pays(n, sizes, n_alphas, sites=sites, inner_folds=folds)
 
 
 def losses_by_part(problem, alphas, selections):
@@ -55,7 +51,7 @@ def losses_from_one_P(task, alphas, selections):
 def _part(model, removed, selection):
     """The training part without ``removed``, ready for the inner splits."""
     part = model.without(removed)
-    return part.alone() if selection.folds is not None and isinstance(part, Part) else part
+    return part.as_solution() if selection.folds is not None and isinstance(part, Part) else part
 
 
 @dataclass(frozen=True)
@@ -83,9 +79,9 @@ def heldout_of_candidate(task, problem, outer, selections, *, probabilities):
             inner_rows=selection.tested_rows,
             inner_scores=selection.scores(own)[selection.tested],
             rule=rule,
-            fits=problem.tied(test, task.plus_minus_fits(fits)),
-            decision=problem.tied(test, rule.decision(fits)),
-            probabilities=problem.tied(test, rule.proba(fits)) if rule.calibrator is not None else None,
+            fits=problem.tie_equal_rows(test, task.plus_minus_fits(fits)),
+            decision=problem.tie_equal_rows(test, rule.decision(fits)),
+            probabilities=problem.tie_equal_rows(test, rule.proba(fits)) if rule.calibrator is not None else None,
         )
 
 

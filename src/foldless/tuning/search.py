@@ -233,11 +233,7 @@ def minimise(problem, selection, space, start, *, method, limits, prior=None, ma
 
 def size(problem):
     """Mean of the diagonal of S: the unit of alpha."""
-    rows = problem.active
-    if problem.penalty == "rkhs":
-        return float(np.mean(problem.kernel.diag(problem._take(rows)))) or 1.0
-    some = rows[:: max(1, len(rows) // 100)]
-    return float(np.square(problem.gram(some, problem.basis_rows(rows))).sum(1).mean()) or 1.0
+    return problem.penalty.mean_diagonal(problem) or 1.0
 
 
 def default_grid(problem):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from foldless.heldout.batch import few_digits
 from foldless.heldout.gradient import residuals
+from foldless.heldout.moments import few_digits
 from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.codings import chosen_codes
 from foldless.readout.task import Task
@@ -132,7 +132,7 @@ class Selection:
         for te in self.folds:
             part, rows = model.without(te), self.rows[te]
             moments = part.moments() if readout.needs_moments else None
-            scores.append(self.task.problem.tied(rows, readout.scores(part.fits(rows), moments)))
+            scores.append(self.task.problem.tie_equal_rows(rows, readout.scores(part.fits(rows), moments)))
         return np.concatenate(scores)
 
     def path(self, problem, alphas):
