@@ -26,7 +26,6 @@ from scipy.optimize import minimize
 
 from foldless.heldout.gradient import value_and_gradient
 from foldless.heldout.solution import Solution
-from foldless.kernels import resolve
 from foldless.precision.lowrank import TALL
 
 
@@ -251,19 +250,10 @@ def default_grid(problem):
         wide = problem.n_features(n) is None or problem.X.shape[1] < TALL
         low, high, steps = -8.0 if wide else -4.0, float(np.log10(n)), 25
     grid = {"alpha": (size(problem) * np.logspace(low, high, steps)).tolist()}
-    if "gamma" in kernel.differentiable and not np.ndim(kernel.gamma):
-        factors = np.logspace(-2, 1, 10) if len(kernel.differentiable) == 1 else np.logspace(-1, 1, 3)
-        grid["gamma"] = (resolve("rbf", problem.X[problem.active]).gamma * factors).tolist()
-    if "eta" in kernel.differentiable:
-        grid["eta"] = np.logspace(-2.5, 0.5, 7).tolist()
-    return grid
+    return {**grid, **kernel.default_grid(problem.X[problem.active])}
 
 
 def default_limits(problem):
     """{parameter: (low, high)} for continuous searches."""
-    kernel, unit = problem.kernel, size(problem)
-    limits = {"alpha": (1e-8 * unit, 1e6 * unit), "coef0": (1e-3, 1e3), "eta": (1e-4, 1e2)}
-    if "gamma" in kernel.differentiable:
-        middle = float(np.max(kernel.gamma))
-        limits["gamma"] = (1e-5 * middle, 1e3 * middle)
-    return limits
+    unit = size(problem)
+    return {"alpha": (1e-8 * unit, 1e6 * unit), **problem.kernel.limits()}
