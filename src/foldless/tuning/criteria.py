@@ -29,6 +29,8 @@ from typing import Any
 
 import numpy as np
 
+from foldless.readout.ranking import pairs_won
+
 BLOCK = 2**22  # pairs of a smooth AUC looked at together
 
 
@@ -81,20 +83,8 @@ def hinge2(f, t, w):
 def auc(f, t, w):
     """1 - AUC; one half where a class is missing."""
     f, t, w = np.broadcast_arrays(f, t, w)
-    problems = zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)
-    flat = [_auc(fits, targets, weights) for fits, targets, weights in problems]
-    return np.reshape(flat, f.shape[:-1])[()], None
-
-
-def _auc(f, t, w):
-    _, rank = np.unique(f, return_inverse=True)
-    above = np.bincount(rank, np.where(t > 0, w, 0.0))
-    below = np.bincount(rank, np.where(t > 0, 0.0, w))
-    pairs = above.sum() * below.sum()
-    if pairs == 0:
-        return 0.5
-    higher = np.cumsum(below[::-1])[::-1]  # from the top, so that a perfect order sums nothing but zeros
-    return above @ (higher - below / 2) / pairs
+    wrong, pairs = pairs_won(-f, t > 0, w)
+    return np.divide(wrong, pairs, out=np.full(np.shape(pairs), 0.5), where=pairs > 0)[()], None
 
 
 def smooth_auc(f, t, w, slope=10.0):
