@@ -247,7 +247,7 @@ def _choose_for_search(spec, data, steps):
     closed_form_or(_refuse_fit_params, partial(check_fit_params, unknown))
     if data.confounds is not None:
         raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
-    criterion = steps.last.checked_criterion()
+    criterion = steps.last.checked_spec().criterion
     otherwise = partial(_refit_each, spec, data, steps.last)
     return closed_form_or(otherwise, partial(_batched_grid, spec, data, steps, criterion))
 

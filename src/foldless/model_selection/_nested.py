@@ -132,7 +132,7 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     search = steps.last
     _check(search, y, scoring, params)
     X, y, groups = indexable(X, y, groups)
-    criterion = search.checked_criterion()
+    criterion = search.checked_spec().criterion
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
         raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")

@@ -17,8 +17,9 @@ Jiao 2006, theorem 1).
 
 ``multiclass_error`` is the error of the classifier's own decision, whatever its readout; it looks at no single column.
 
-To add a criterion write one function and one entry in ``CRITERIA``. A user's callable is called in the same way, one
-problem at a time, and returns the loss or (loss, derivative).
+To add a criterion write one function and wrap it: ``Criterion(function, smooth=True)`` is taken wherever the names are;
+an entry in ``CRITERIA`` gives it one. A user's plain function is called in the same way, one problem at a time, and
+returns the loss or (loss, derivative).
 """
 
 from collections.abc import Callable
@@ -121,9 +122,10 @@ class Criterion:
     function: Callable
     smooth: bool  # whether there is a derivative to follow
     labels: bool = True  # whether it wants targets of +-1
-    hard: str | None = None  # the criterion that a slope approximates
+    hard: Any = None  # the criterion that a slope approximates, or its name
     whole: bool = False  # a loss of decisions, not of single columns
-    user: bool = False
+    user: bool = False  # a plain function, asked for one column at a time
+    residuals: bool = False  # a function of t - f alone
 
     @property
     def ranks(self):
@@ -171,7 +173,7 @@ class Criterion:
 
 
 CRITERIA = {
-    "press": Criterion(press, True, labels=False),
+    "press": Criterion(press, True, labels=False, residuals=True),
     "error": Criterion(error, False),
     "smooth_error": Criterion(smooth_error, True, hard="error"),
     "ber": Criterion(ber, False),
@@ -198,7 +200,9 @@ def _short(value):
 
 
 def resolve(criterion):
-    """The :class:`Criterion` of a name or of a user's function."""
+    """The :class:`Criterion` of a name or of a user's function; one that is given is taken as it is."""
+    if isinstance(criterion, Criterion):
+        return criterion
     if callable(criterion):
         return Criterion(criterion, True, labels=False, user=True)
     if not isinstance(criterion, str) or criterion not in CRITERIA:
