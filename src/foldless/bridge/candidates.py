@@ -19,8 +19,7 @@ from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task
 from foldless.bridge.route import closed_form_or
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.heldout.solution import Solution
-from foldless.kernels.base import Kernel
-from foldless.kernels.registry import KERNELS
+from foldless.kernels.registry import KERNELS, is_object
 from foldless.readout.task import Task
 from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.descent import Start
@@ -83,7 +82,7 @@ def _refuse(obstacle):
 
 def kernel_prefix(estimator):
     """What stands in front of the names of the kernel's parameters among those of an estimator."""
-    return "kernel__" if isinstance(getattr(estimator, "kernel", None), Kernel) else ""
+    return "kernel__" if is_object(getattr(estimator, "kernel", None)) else ""
 
 
 # -- grids -------------------------------------------------------------------------------------------------------------
@@ -127,7 +126,7 @@ def _key(params):
 
 
 def _content(value):
-    if isinstance(value, Kernel):
+    if is_object(value):
         return type(value), _key(value.get_params())
     return id(value) if callable(value) else fingerprint(value)
 

@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from foldless.kernels.base import Kernel
+from foldless.kernels.registry import is_object
 
 FEW = 20  # rows from which a width for the kernel can hardly be told
 
@@ -40,7 +40,7 @@ def _value(estimator, name):
 
 
 def _same(a, b):
-    if a is b or (isinstance(a, Kernel) and type(a) is type(b)):  # its parameters have names of their own
+    if a is b or (is_object(a) and type(a) is type(b)):  # its parameters have names of their own
         return True
     return a == b if isinstance(a, Mapping) or isinstance(b, Mapping) else np.array_equal(a, b)
 

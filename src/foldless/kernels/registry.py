@@ -14,7 +14,7 @@ def build(kernel, **shorthands):
 
     ``shorthands`` are the parameters of a kernel that is given by name. An object has its own.
     """
-    if isinstance(kernel, Kernel):
+    if is_object(kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         raise ValueError(f"kernel={kernel.__name__} is a class; give an object, for instance {kernel.__name__}().")
@@ -26,6 +26,11 @@ def build(kernel, **shorthands):
     return kind(**{name: shorthands[name] for name in kind.parameters()})
 
 
+def is_object(kernel):
+    """Whether a kernel, as estimators take it, is an object with parameters of its own."""
+    return isinstance(kernel, Kernel)
+
+
 def given_kernel(estimator):
     """The kernel object of an estimator with ``kernel`` and the shorthands, as it was given."""
     return build(estimator.kernel, **{name: getattr(estimator, name) for name in SHORTHANDS})
@@ -33,7 +38,7 @@ def given_kernel(estimator):
 
 def is_precomputed(kernel):
     """Whether a kernel, as estimators take it, means that X is the Gram matrix."""
-    return not kernel.takes_rows if isinstance(kernel, Kernel) else isinstance(kernel, str) and kernel == "precomputed"
+    return not kernel.takes_rows if is_object(kernel) else isinstance(kernel, str) and kernel == "precomputed"
 
 
 def resolve(kernel, X, *, gamma="scale", degree=3, coef0=1.0, eta=1.0, sample_weight=None):

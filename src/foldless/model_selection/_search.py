@@ -1,8 +1,5 @@
 """FoldlessSearchCV: hyper-parameters by closed-form held-out criteria, behind the interface of GridSearchCV."""
 
-import warnings
-from functools import cached_property
-
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags, indexable
@@ -10,14 +7,21 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
-from foldless.bridge.candidates import heldout_scores, with_params
+from foldless.bridge.candidates import (
+    candidates,
+    check_known,
+    heldout_scores,
+    settings,
+    starting_points,
+    with_params,
+)
 from foldless.bridge.splits import draw_splits
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.state import all_or_nothing
 from foldless.model_selection._search_descent import continuous_search
 from foldless.model_selection._search_grid import grid_search
-from foldless.model_selection._search_spec import checked_rows, search_spec
-from foldless.readout.calibration import fit_calibration
+from foldless.model_selection._search_spec import checked_rows, search_spec, warn_of_unused_groups
+from foldless.readout.calibration import DeferredSigmoid
 
 
 def _best_has(method):
@@ -180,19 +184,12 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         """
         X, y, groups = indexable(X, y, groups)
         spec = self.checked_spec()
-        if groups is not None and self.cv is None:
-            warnings.warn(
-                "groups is ignored by cv=None, which leaves out single rows: rows of a group then vouch for each other."
-                " Use cv=GroupKFold() or another splitter of groups.",
-                UserWarning,
-                stacklevel=2,
-            )
+        warn_of_unused_groups(self.cv, groups, stacklevel=2)
         y, sample_weight = checked_rows(self.estimator, y, sample_weight)
         with all_or_nothing(self):  # a fit that fails leaves an earlier one as it was
             self._forget_fit()
             splits = draw_splits(self.cv, self.estimator, X, y, groups)
-            search = grid_search if spec.method == "grid" else continuous_search
-            outcome = search(spec, self.estimator, self.param_grid, X, y, sample_weight, splits)
+            outcome = self._searched(spec, X, y, sample_weight, splits)
             self._store(spec, outcome)
             if self.refit:
                 self._refit(X, y, sample_weight)
@@ -201,6 +198,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
 
     def checked_spec(self):
         """The parameters as a checked ``SearchSpec``; refuses those that make no sense together."""
+        check_known(self.estimator)
         return search_spec(self)
 
     def best_setting(self):
@@ -209,6 +207,15 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             return with_params(self.estimator, self.best_params_)
         parts = [with_params(self.estimator, each) for each in self.best_params_]
         return OneAgainstAllClassifier(list(zip(self.classes_.tolist(), parts, strict=True)))
+
+    def _searched(self, spec, X, y, sample_weight, splits):
+        """What the search finds: from all candidates, or from all starting points."""
+        if spec.method == "grid":
+            listed = candidates(self.estimator, self.param_grid, X, y, sample_weight)
+            tried = settings(self.estimator, listed, X, y, sample_weight)
+            return grid_search(spec, listed, tried, splits, sample_weight)
+        starts = starting_points(spec, self.estimator, self.param_grid, X, y, sample_weight)
+        return continuous_search(spec, starts, splits, sample_weight)
 
     def _forget_fit(self):
         """Nothing of an earlier fit may survive."""
@@ -249,7 +256,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         scores = scores if len(self.classes_) > 2 else scores.reshape(-1)
         codes = np.searchsorted(self.classes_, np.asarray(y))[rows]
         weights = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
-        self._sigmoid = _Sigmoid(scores, codes, len(self.classes_), weights)
+        self._sigmoid = DeferredSigmoid(scores, codes, len(self.classes_), weights)
 
     # -- the chosen estimator ------------------------------------------------------------------------------------------
 
@@ -330,14 +337,3 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.target_tags = inner.target_tags
         return tags
-
-
-class _Sigmoid:
-    """Held-out scores and the sigmoid of them, fitted if it is ever asked for."""
-
-    def __init__(self, *scores):
-        self.scores = scores
-
-    @cached_property
-    def fitted(self):
-        return fit_calibration("sigmoid", *self.scores)

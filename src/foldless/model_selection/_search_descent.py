@@ -3,15 +3,13 @@
 import numpy as np
 from joblib import delayed
 
-from foldless.bridge.candidates import starting_points
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.tuning.descent import choose_descents, follow
 from foldless.tuning.outcome import Outcome
 
 
-def continuous_search(spec, estimator, param_grid, X, y, sample_weight, splits):
+def continuous_search(spec, starts, splits, sample_weight):
     """All starting points, followed down, and the best of them."""
-    starts = starting_points(spec, estimator, param_grid, X, y, sample_weight)
     descents = _followed(spec, starts, splits, sample_weight)
     chosen = choose_descents(descents)
     best = [descents[place] for place in chosen]

@@ -3,16 +3,13 @@
 import numpy as np
 from joblib import delayed
 
-from foldless.bridge.candidates import candidates, settings
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.tuning.grid import choose_candidates, losses_of_alphas
 from foldless.tuning.outcome import Outcome
 
 
-def grid_search(spec, estimator, param_grid, X, y, sample_weight, splits):
-    """All candidates and the best of them."""
-    listed = candidates(estimator, param_grid, X, y, sample_weight)
-    tried = settings(estimator, listed, X, y, sample_weight)
+def grid_search(spec, listed, tried, splits, sample_weight):
+    """The best of the candidates ``listed``, whose kernel settings are ``tried``."""
     jobs = (delayed(losses_of_alphas)(spec, each.task, each.alphas, splits, sample_weight) for each in tried)
     found = run_with_progress(jobs, spec.n_jobs, Progress(len(tried), "kernel settings", spec.verbose))
     losses = np.empty((len(listed), found[0][0].shape[1]))

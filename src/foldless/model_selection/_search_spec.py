@@ -1,5 +1,6 @@
 """The parameters of a search, checked one rule at a time and handed on as a ``SearchSpec``."""
 
+import warnings
 from collections.abc import Mapping
 from numbers import Integral
 
@@ -8,7 +9,6 @@ from sklearn.base import is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from foldless.bridge.candidates import check_known
 from foldless.estimators.checks import check_option, numbers
 from foldless.tuning import criteria
 from foldless.tuning.priors import PRIORS
@@ -52,7 +52,6 @@ def search_spec(search):
 
 def _check_options(search):
     """Names that exist."""
-    check_known(search.estimator)
     check_option("method", search.method, METHODS)
     check_option("share", search.share, SHARES)
     check_option("prior", search.prior, ("auto", None, *PRIORS))
@@ -155,6 +154,17 @@ def _bounds(search):
         if values is None or values.shape != (2,) or not 0 < values[0] <= values[1]:
             raise ValueError(f"bounds[{name!r}]={pair!r} must be two finite numbers 0 < low <= high.")
     return bounds
+
+
+def warn_of_unused_groups(cv, groups, stacklevel):
+    """Leave-one-out does not see groups."""
+    if groups is not None and cv is None:
+        warnings.warn(
+            "groups is ignored by cv=None, which leaves out single rows: rows of a group then vouch for each other."
+            " Use cv=GroupKFold() or another splitter of groups.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
 
 
 def checked_rows(estimator, y, sample_weight):
