@@ -9,8 +9,10 @@ from sklearn import model_selection as skl
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, kernels
 from foldless.bridge.adapters import TASKS
 from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.search import PRIORS, Objective, Space
+from foldless.tuning.objective import Objective
+from foldless.tuning.priors import PRIORS
 from foldless.tuning.selection import Selection
+from foldless.tuning.space import Space
 from support.searches import BINARY, LABELS, VALUES, WEIGHT, D, N, X, criterion_by_refits, splits_of, xor
 from support.tolerances import assert_close
 

@@ -1,30 +1,39 @@
-"""From a search's grid to tasks: candidates that differ in alpha alone share one task, hence one decomposition."""
+"""From a search's grid to tasks: candidates that differ in alpha alone share one task, hence one decomposition.
+
+A grid search works on :class:`Setting` objects, a continuous one on the starting points of ``tuning.descent``. Both are
+made here, where estimators are known.
+"""
 
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from joblib import hash as fingerprint
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
+from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task
 from foldless.bridge.route import closed_form_or
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.heldout.solution import Solution
+from foldless.kernels.registry import KERNELS, is_object
 from foldless.readout.task import Task
 from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.search import default_grid
+from foldless.tuning.descent import Start
+from foldless.tuning.grid import default_grid
 from foldless.tuning.selection import Selection
+from foldless.tuning.space import Space, default_limits
 
 
-@dataclass
+@dataclass(frozen=True)
 class Setting:
     """Everything but alpha fixed: the estimator, its task, the alphas to try and their places among all candidates."""
 
     params: dict
-    estimator: object
+    estimator: Any
     task: Task
     classes: np.ndarray | None
     flat: bool
@@ -34,21 +43,6 @@ class Setting:
     def problem(self, alpha):
         """The problem at one alpha."""
         return self.task.problem.replace(alpha=float(alpha))
-
-
-@dataclass
-class Outcome:
-    """What a search found: all settings with their losses, the chosen (one, or one for each class), the way there."""
-
-    classes: np.ndarray | None
-    params: list
-    losses: np.ndarray
-    chosen: list
-    best: list
-    loss: float
-    history: list
-    slope: float | None = None  # of the chosen descent
-    held: tuple | None = None  # row numbers and held-out fits (or decisions) of the chosen setting, where at hand
 
 
 def check_known(estimator):
@@ -62,7 +56,12 @@ def check_known(estimator):
         )
 
 
-def solved(estimator, X, y, sample_weight):
+def with_params(estimator, params):
+    """A clone with these parameters, which are cloned too: ``kernel__name`` changes a kernel in place."""
+    return clone(estimator).set_params(**clone(params, safe=False))
+
+
+def closed_form_task(estimator, X, y, sample_weight):
     """(task, classes, flat) of an estimator, or a ValueError that says why it has none."""
     if not isinstance(estimator, FOLDLESS_ESTIMATORS) and getattr(estimator, "class_weight", None) == "balanced":
         classes = np.unique(y)  # once, from all labels, as foldless' own estimators do
@@ -81,38 +80,117 @@ def _refuse(obstacle):
     raise ValueError(f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting.")
 
 
+def kernel_prefix(estimator):
+    """What stands in front of the names of the kernel's parameters among those of an estimator."""
+    return "kernel__" if is_object(getattr(estimator, "kernel", None)) else ""
+
+
+# -- grids -------------------------------------------------------------------------------------------------------------
+
+
 def candidates(estimator, param_grid, X, y, sample_weight):
     """The list of parameter dictionaries; without a grid, one made from the data (labels are not looked at)."""
     if param_grid is None:
-        task, _, _ = solved(estimator, X, y, sample_weight)
-        param_grid = default_grid(task.problem)
+        task, _, _ = closed_form_task(estimator, X, y, sample_weight)
+        prefix = kernel_prefix(estimator)
+        grid = default_grid(task.problem)
+        param_grid = {name if name == "alpha" else prefix + name: values for name, values in grid.items()}
     listed = list(ParameterGrid(param_grid))
     if not listed:
         raise ValueError(f"param_grid={param_grid!r} names no candidate.")
     return listed
 
 
-def _key(params):
-    """Equal for equal parameters; arrays by their content, functions by themselves."""
-    return tuple((name, id(value) if callable(value) else fingerprint(value)) for name, value in sorted(params.items()))
-
-
 def settings(estimator, listed, X, y, sample_weight):
     """Candidates grouped by all parameters but alpha, in the order of their first appearance."""
-    groups = {}
+    groups: dict = {}
     for place, params in enumerate(listed):
         rest = {name: value for name, value in params.items() if name != "alpha"}
-        alpha = params.get("alpha", estimator.alpha)
-        if not isinstance(alpha, Real) or not np.isfinite(alpha) or alpha <= 0:
+        alpha: Any = params.get("alpha", estimator.alpha)
+        if not isinstance(alpha, Real) or not np.isfinite(float(alpha)) or alpha <= 0:
             raise ValueError(f"param_grid: alpha={alpha!r} must be a finite number > 0.")
         _, alphas, places = groups.setdefault(_key(rest), (rest, [], []))
         alphas.append(float(alpha))
         places.append(place)
     result = []
     for rest, alphas, places in groups.values():
-        single = clone(estimator).set_params(**rest, alpha=min(alphas))
-        result.append(Setting(rest, single, *solved(single, X, y, sample_weight), alphas, places))
+        single = with_params(estimator, {**rest, "alpha": min(alphas)})
+        task, classes, flat = closed_form_task(single, X, y, sample_weight)
+        result.append(Setting(rest, single, task, classes, flat, alphas, places))
     return result
+
+
+def _key(params):
+    """Equal for equal parameters; arrays and kernels by their content, functions by themselves."""
+    return tuple((name, _content(value)) for name, value in sorted(params.items()))
+
+
+def _content(value):
+    if is_object(value):
+        return type(value), _key(value.get_params())
+    return id(value) if callable(value) else fingerprint(value)
+
+
+# -- starting points ---------------------------------------------------------------------------------------------------
+
+
+def starting_points(spec, estimator, param_grid, X, y, sample_weight):
+    """The starting points of a continuous search: every candidate, and further ones around it, for every slope."""
+    rng = check_random_state(spec.random_state)
+    slopes = spec.slopes if spec.criterion.hard else [None]
+    starts = []
+    for params in candidates(estimator, param_grid or {}, X, y, sample_weight):
+        single = with_params(estimator, params)
+        task, classes, _ = closed_form_task(single, X, y, sample_weight)
+        several, prefix = task.n_classes > 2, kernel_prefix(single)
+        space = _space(spec, single, task.problem, task.n_classes if several and spec.share == "kernel" else 1)
+        limits = {**default_limits(task.problem), **_without(prefix, spec.bounds)}
+        prior = spec.prior if space.n_scales > 1 else None
+        first = space.pack(task.problem.alpha, task.problem.kernel)
+        for column in range(task.n_classes) if several and spec.share == "none" else [None]:
+            for number in range(spec.n_starts):
+                vector = first + (rng.normal(0.0, 1.5, len(first)) if number else 0.0)
+                starts += [
+                    Start(task, classes, space, vector, limits, column, slope, prior, params, prefix)
+                    for slope in slopes
+                ]
+    _check_bounded_names(spec.bounds, starts)
+    return starts
+
+
+def _space(spec, estimator, problem, n_alphas):
+    """The parameters to move: one alpha (or one a class), one value for all features or one for each or each group."""
+    kernel = problem.kernel
+    if spec.feature_scaling and (
+        kernel.per_feature not in kernel.differentiable or not isinstance(estimator, FOLDLESS_ESTIMATORS)
+    ):
+        raise ValueError(
+            "feature_scaling needs an estimator of foldless with kernel='rbf', 'poly' or 'laplacian';"
+            f" {type(estimator).__name__} with {kernel!r} has no scale for each feature."
+        )
+    options = {"feature_scaling": spec.feature_scaling, "feature_groups": spec.feature_groups}
+    return Space.of(kernel, problem.X.shape[1], n_alphas, **options)
+
+
+def _without(prefix, bounds):
+    """Bounds of alpha and of the kernel's parameters, under the kernel's own names."""
+    return {name.removeprefix(prefix): pair for name, pair in bounds.items() if name.startswith(("alpha", prefix))}
+
+
+def _check_bounded_names(bounds, starts):
+    """Bounds must name parameters that some search can move."""
+    known = ["alpha", *(each.prefix + name for each in starts for name in each.space.names if each.prefix)]
+    if not all(each.prefix for each in starts):
+        known += [name for kind in KERNELS.values() for name in kind().differentiable]
+    known = list(dict.fromkeys(known))
+    for name in bounds:
+        if name not in known:
+            *others, last = known
+            text = f"{', '.join(others)} and {last}" if others else last
+            raise ValueError(f"bounds names {name!r}; the continuous parameters are {text}.")
+
+
+# -- held-out decisions --------------------------------------------------------------------------------------
 
 
 def heldout_scores(estimator, X, y, sample_weight, splits):
@@ -123,7 +201,7 @@ def heldout_scores(estimator, X, y, sample_weight, splits):
             for label, each in estimator.estimators
         ]
         return columns[0][0], np.column_stack([scores for _, scores in columns])
-    task, _, _ = solved(estimator, X, y, sample_weight)
+    task, _, _ = closed_form_task(estimator, X, y, sample_weight)
     selection = Selection.of(task, CRITERIA["press"], splits=splits)
     model = Solution(task.problem, selection.rows, task.Y[selection.rows])
     return selection.tested_rows, selection.scores(model)[selection.tested]

@@ -32,6 +32,7 @@ from foldless.bridge.scorers import is_function, reads_estimators, scoring_of_ro
 from foldless.bridge.splits import depends_on_labels
 from foldless.bridge.standin import Run, StandIn
 from foldless.estimators.access import EstimatorTask, kernel_of
+from foldless.kernels.registry import is_precomputed
 from foldless.permutation.grid import BatchedGrid
 from foldless.permutation.labelings import Solver, labelings_that_fit
 from foldless.permutation.strategies import Batched, BatchedBySplit, Generalised, RefitEach
@@ -109,7 +110,7 @@ def _closed_form(spec, data, steps):
 def _check_steps(spec, first, last):
     """Refuse steps in front of a model that stand in the way of columns."""
     check_steps(first)
-    if getattr(last, "kernel", None) == "precomputed":
+    if is_precomputed(getattr(last, "kernel", None)):
         raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
     if spec.moves_splits:
         raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")

@@ -19,6 +19,7 @@ from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.pipelines import with_last
 from foldless.estimators.access import EstimatorTask, fitted_on_part
 from foldless.heldout.parts import TrainingParts
+from foldless.kernels.registry import is_precomputed
 from foldless.readout.codings import chosen_labels
 
 
@@ -93,7 +94,7 @@ class Run:
 
     def rows_of(self, X, rows, train):
         """These rows of X as the estimator of ``train`` takes them: of a precomputed kernel the columns of train."""
-        if getattr(self.estimator, "kernel", None) != "precomputed":
+        if not is_precomputed(getattr(self.estimator, "kernel", None)):
             return _safe_indexing(X, rows)
         K = X if hasattr(X, "shape") else np.asarray(X)
         return _safe_indexing(_safe_indexing(K, rows), train, axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from foldless.heldout.model import Model
+from foldless.kernels.registry import is_precomputed
 from foldless.readout.task import Task
 
 
@@ -55,7 +56,7 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
     else:
         task = task.subset(train)
         model = ReindexedModel(task.problem, model, train)
-    if fitted.kernel == "precomputed":
+    if is_precomputed(fitted.kernel):
         fitted.n_features_in_ = task.problem.n
         if hasattr(fitted, "feature_names_in_") and task.problem.n == len(train):
             fitted.feature_names_in_ = fitted.feature_names_in_[train]

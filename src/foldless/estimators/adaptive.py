@@ -13,6 +13,7 @@ from foldless.estimators.expansion import KernelExpansion
 from foldless.estimators.labels import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
 from foldless.estimators.rows import check_ids, fewer_ids, more_ids, positions
 from foldless.estimators.state import all_or_nothing, check_unchanged, warn_of_few_rows
+from foldless.kernels.registry import given_kernel
 from foldless.kernels.types import GammaLike, KernelLike
 from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
@@ -33,8 +34,11 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "laplacian", "boolean", "cosine", "precomputed"} or callable, default="rbf"
-        A callable takes two matrices and returns their Gram matrix. "precomputed" can be fitted only, not updated.
+    kernel : str, callable or Kernel, default="rbf"
+        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
+        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, whose parameters are set and searched
+        as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored). "precomputed" can be
+        fitted only, not updated.
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` or the first
         ``partial_fit`` and kept in ``kernel_`` until the next ``fit``.
@@ -142,7 +146,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
             if self.__sklearn_is_fitted__():
                 return self._learn_more(X, y, ids, classes)
             self._learn_first(X, y, ids, classes)
-            warn_of_few_rows(self, self.kernel_, self.X_fit_.shape[0], stacklevel=2)
+            warn_of_few_rows(given_kernel(self), self.kernel_, self.X_fit_.shape[0], stacklevel=2)
             return self
 
     def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:

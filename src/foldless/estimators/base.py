@@ -107,7 +107,7 @@ class KernelMachine(KernelExpansion):
         self._base_weights = weights
         self.ids_ = ids
         self._n_forgotten = 0
-        self._settings = self.get_params(deep=False)
+        self._settings = self.get_params()
 
     def _task(self, X, y, sample_weight):
         """The Task of data as the caller gave them; sets only the attributes that describe the input."""

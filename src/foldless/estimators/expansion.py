@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.kernels.registry import resolve
+from foldless.kernels.registry import given_kernel, is_precomputed
 
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
 
@@ -28,19 +28,11 @@ class KernelExpansion(BaseEstimator):
     @property
     def _is_precomputed(self):
         """Whether X is the Gram matrix itself."""
-        return self.kernel == "precomputed"
+        return is_precomputed(self.kernel)
 
     def _kernel(self, X, weights=None):
         """The kernel of validated X; gamma is resolved with the user's weights only (labels are not seen)."""
-        return resolve(
-            self.kernel,
-            X,
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            eta=self.eta,
-            sample_weight=weights,
-        )
+        return given_kernel(self).resolved(X, weights)
 
     def _expand(self, X, beta):
         """k(x)' beta of validated new rows, some rows at a time."""

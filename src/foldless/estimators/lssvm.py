@@ -27,8 +27,10 @@ class LSSVC(KernelClassifier, OnlineMachine):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "laplacian", "boolean", "cosine", "precomputed"} or callable, default="rbf"
-        A callable takes two matrices and returns their Gram matrix.
+    kernel : str, callable or Kernel, default="rbf"
+        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
+        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, whose parameters are set and searched
+        as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored).
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
         ``kernel_``.
@@ -123,8 +125,10 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "laplacian", "boolean", "cosine", "precomputed"} or callable, default="rbf"
-        A callable takes two matrices and returns their Gram matrix.
+    kernel : str, callable or Kernel, default="rbf"
+        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
+        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, whose parameters are set and searched
+        as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored).
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
         ``kernel_``.

@@ -17,6 +17,7 @@ from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import as_stored, check_more_gram, check_more_weights, check_targets, is_plain_target
 from foldless.estimators.rows import check_ids, fewer_ids, more_ids, positions
 from foldless.estimators.state import all_or_nothing, check_unchanged, warn_of_few_rows
+from foldless.kernels.registry import given_kernel
 from foldless.online import certificate, influence, updates
 from foldless.online.certificate import Certificate
 
@@ -58,7 +59,7 @@ class OnlineMachine(KernelMachine):
         self._refuse_balanced()
         X, y, weights = self._copied(*self._validated(X, y, sample_weight, least=1))
         task = self._make_task(X, y, weights, classes)
-        warn_of_few_rows(self, task.problem.kernel, task.problem.n, stacklevel=4)
+        warn_of_few_rows(given_kernel(self), task.problem.kernel, task.problem.n, stacklevel=4)
         return self._fit_task(task, weights, confounds, ids)
 
     def _checked_new_rows(self, X, y):
@@ -220,7 +221,7 @@ class OnlineMachine(KernelMachine):
             self._stored(),
             again._stored(),
             n_forgotten=self._n_forgotten,
-            inherited=("gamma",) if isinstance(self.gamma, str) and hasattr(task.problem.kernel, "gamma") else (),
+            inherited=tuple(given_kernel(self).unresolved),
         )
 
     def _stored(self):

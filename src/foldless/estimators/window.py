@@ -111,7 +111,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         """
         if not hasattr(self, "estimator_"):
             return self._learn(clone(self.estimator), X, y, options)
-        check_unchanged(self.estimator, self.estimator_.get_params(deep=False))
+        check_unchanged(self.estimator, self.estimator_.get_params())
         return self._learn(self.estimator_, X, y, options)
 
     def _learn(self, model, X, y, options):

@@ -5,6 +5,7 @@ from foldless.kernels.distance import RBF, Laplacian
 from foldless.kernels.features import FeatureMap
 from foldless.kernels.given import Custom, Precomputed, check_symmetric
 from foldless.kernels.inner import Boolean, Cosine, Linear, Poly
+from foldless.kernels.parameters import Number, Parameter, Width
 from foldless.kernels.registry import KERNELS, resolve
 
 __all__ = [
@@ -17,8 +18,11 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Linear",
+    "Number",
+    "Parameter",
     "Poly",
     "Precomputed",
+    "Width",
     "check_symmetric",
     "resolve",
 ]

@@ -1,8 +1,14 @@
 """The contract of a kernel, and what the families share.
 
-A kernel is a frozen dataclass whose fields are its parameters. It owns all that others ask of it:
+A kernel is a frozen dataclass whose fields are its parameters (``kernels.parameters``). It owns all that others ask of
+it:
 
     gram(X, Z), diag(X)      its values
+    resolved(X)              the same kernel with parameters that are checked, and made numbers from X where they are
+                             names such as "scale"
+    default_grid(X),         where searches look for its parameters
+    limits()
+    get_params, set_params   scikit-learn's protocol: ``kernel__gamma`` is a parameter of an estimator
     features(X)              explicit features phi with k(x, z) = phi(x).phi(z) where it has them, else None
     rows(X, index), ...      how the data it works on are sliced and joined: X may be the Gram matrix itself
     differentiable           names of the parameters that have a derivative
@@ -14,19 +20,23 @@ To add a kernel write one such class; ``kernel=`` of the estimators takes its ob
 ``registry.KERNELS`` gives it a name.
 """
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.extmath import safe_sparse_dot
 
+from foldless.kernels.parameters import Parameter
 from foldless.linalg.numpy import outer_square, product
 
 
+@dataclass(frozen=True)
 class Kernel:
     """Base of the kernels: a kernel of rows x of a matrix X, without explicit features."""
 
-    differentiable: ClassVar[tuple] = ()
+    name: ClassVar[str] = ""
     takes_rows: ClassVar[bool] = True  # False: X is the Gram matrix itself
     is_linear: ClassVar[bool] = False  # True: features(X) is X itself
     surely_symmetric: ClassVar[bool] = True  # False: what the user gives may not be
@@ -51,6 +61,63 @@ class Kernel:
         """Derivatives by the parameters ``differentiable``; R is overwritten."""
         return {}
 
+    # -- parameters ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def parameters(cls) -> dict[str, Parameter]:
+        """The kinds of the parameters by their names, in order."""
+        kind: Any = cls
+        return _parameters(kind)
+
+    @property
+    def differentiable(self) -> tuple:
+        """Names of the parameters that ``pullback`` has derivatives by."""
+        return tuple(name for name, kind in self.parameters().items() if kind.differentiable)
+
+    @property
+    def per_feature(self) -> str | None:
+        """Name of the parameter that may hold one value for each feature, if there is one."""
+        return next((name for name, kind in self.parameters().items() if kind.per_feature), None)
+
+    @property
+    def unresolved(self) -> dict:
+        """{parameter: value} of those whose numbers come from the data."""
+        values = self.get_params()
+        return {name: values[name] for name, kind in self.parameters().items() if kind.from_data(values[name])}
+
+    def resolved(self, X, sample_weight=None):
+        """The kernel with its parameters checked and made numbers; weights count as repetitions of rows."""
+        label = self.name or type(self).__name__
+        kinds = self.parameters().items()
+        return replace(
+            self, **{name: kind.resolved(name, getattr(self, name), label, X, sample_weight) for name, kind in kinds}
+        )
+
+    def default_grid(self, X) -> dict:
+        """{parameter: values} to try on the rows X; parameters that hold one value for each feature stay."""
+        kinds = {name: kind for name, kind in self.parameters().items() if not np.ndim(getattr(self, name))}
+        grid = {name: kind.values(X) for name, kind in kinds.items()}
+        return {name: values for name, values in grid.items() if values}
+
+    def limits(self) -> dict:
+        """{parameter: (low, high)} for continuous searches that start here."""
+        return {name: self.parameters()[name].limits(getattr(self, name)) for name in self.differentiable}
+
+    def get_params(self, deep=True) -> dict:
+        """The parameters by name, as scikit-learn asks for them."""
+        return {name: getattr(self, name) for name in self.parameters()}
+
+    def set_params(self, **params):
+        """Change parameters in place, as scikit-learn does for ``estimator.set_params(kernel__name=value)``."""
+        for name in params.keys() - self.parameters().keys():
+            raise ValueError(
+                f"Invalid parameter {name!r} for kernel {self!r}. Valid parameters are: {list(self.parameters())!r}."
+            )
+        changed = vars(replace(self, **params))
+        vars(self).clear()  # what was derived from the old ones goes with them
+        vars(self).update(changed)
+        return self
+
     # -- data: how X is sliced and joined ------------------------------------------------------------------------------
 
     def rows(self, X, index):
@@ -70,6 +137,16 @@ class Kernel:
     def joined(self, X, more):
         """The data X with the rows ``more`` behind them."""
         return sp.vstack([X, more]).tocsr() if sp.issparse(X) else np.concatenate([X, more])
+
+
+@cache
+def _parameters(kind):
+    hints = get_type_hints(kind, include_extras=True)
+    named = {each.name: getattr(hints[each.name], "__metadata__", ()) for each in fields(kind)}
+    return {
+        name: next((extra for extra in extras if isinstance(extra, Parameter)), Parameter())
+        for name, extras in named.items()
+    }
 
 
 def dot(X, Z):

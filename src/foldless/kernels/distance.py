@@ -7,7 +7,7 @@ parameters, which also keeps features of size 1e150 away from overflow.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms
 
 from foldless.kernels.base import Kernel, dot, inner_derivative, scale, sum_by_gamma
+from foldless.kernels.parameters import Width
 
 FEW = 4  # rows whose distances are sooner summed up directly than through a product
 
@@ -74,8 +75,8 @@ def _part_of_minus_distances(X, Z, root, *, alike):
 class RBF(Kernel):
     """exp(-sum_k gamma_k (x_k - z_k)^2)"""
 
-    gamma: float | np.ndarray = 1.0
-    differentiable: ClassVar[tuple] = ("gamma",)
+    name: ClassVar[str] = "rbf"
+    gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
@@ -101,8 +102,8 @@ class RBF(Kernel):
 class Laplacian(Kernel):
     """exp(-sum_k gamma_k |x_k - z_k|)"""
 
-    gamma: float | np.ndarray = 1.0
-    differentiable: ClassVar[tuple] = ("gamma",)
+    name: ClassVar[str] = "laplacian"
+    gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""

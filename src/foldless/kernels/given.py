@@ -46,6 +46,7 @@ class Custom(Kernel):
 class Precomputed(Kernel):
     """X is the Gram matrix itself: rows are samples, columns the training rows."""
 
+    name: ClassVar[str] = "precomputed"
     takes_rows: ClassVar[bool] = False
     surely_symmetric: ClassVar[bool] = False
 

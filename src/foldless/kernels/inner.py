@@ -8,7 +8,7 @@ the one of Cawley (2006, section V) for binary features.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from sklearn.utils.extmath import row_norms
 
 from foldless.kernels.base import Kernel, dot, inner_derivative, scale, sum_by_gamma
 from foldless.kernels.features import FeatureMap
+from foldless.kernels.parameters import Number, Width
 
 
 def _unit(X):
@@ -37,6 +38,7 @@ def _largest(X):
 class Linear(FeatureMap):
     """x.z"""
 
+    name: ClassVar[str] = "linear"
     is_linear: ClassVar[bool] = True
 
     def n_features(self, X):
@@ -52,10 +54,17 @@ class Linear(FeatureMap):
 class Poly(Kernel):
     """(sum_k gamma_k x_k z_k + coef0)^degree"""
 
-    gamma: float | np.ndarray = 1.0
-    degree: float = 3
-    coef0: float = 1.0
-    differentiable: ClassVar[tuple] = ("gamma", "coef0")
+    name: ClassVar[str] = "poly"
+    gamma: Annotated[float | np.ndarray | str, Width(grid=(0.1, 1.0, 10.0))] = 1.0
+    degree: Annotated[float, Number(differentiable=False)] = 3
+    coef0: Annotated[float, Number(zero=True, bounds=(1e-3, 1e3))] = 1.0
+
+    def resolved(self, X, sample_weight=None):
+        """The kernel with its parameters checked and made numbers."""
+        kernel = super().resolved(X, sample_weight)
+        if not float(self.degree).is_integer():
+            raise ValueError(f"degree={self.degree!r} must be an integer: other powers are no kernels.")
+        return kernel
 
     def _base(self, X, Z):
         root = np.sqrt(self.gamma)
@@ -83,8 +92,8 @@ class Poly(Kernel):
 class Boolean(Kernel):
     """(1 + eta)^(x.z), for 0/1 features: one term for every conjunction they share (Cawley 2006)."""
 
-    eta: float = 1.0
-    differentiable: ClassVar[tuple] = ("eta",)
+    name: ClassVar[str] = "boolean"
+    eta: Annotated[float, Number(bounds=(1e-4, 1e2), grid=tuple(np.logspace(-2.5, 0.5, 7).tolist()))] = 1.0
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""
@@ -105,6 +114,8 @@ class Boolean(Kernel):
 @dataclass(frozen=True)
 class Cosine(Kernel):
     """x.z / (|x| |z|); rows of zeros have k = 0."""
+
+    name: ClassVar[str] = "cosine"
 
     def gram(self, X, Z=None):
         """Gram matrix of shape (len(X), len(Z))."""

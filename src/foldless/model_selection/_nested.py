@@ -23,7 +23,7 @@ from foldless.bridge.scorers import check_single, wants_probabilities
 from foldless.bridge.splits import row_numbers
 from foldless.model_selection._nested_grid import nested_grid
 from foldless.model_selection._nested_loop import nested_loop
-from foldless.model_selection._search import checked_criterion
+from foldless.model_selection._search_spec import search_spec
 
 
 @dataclass(repr=False)
@@ -118,7 +118,7 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     search = steps.last
     _check(search, y, scoring, params)
     X, y, groups = indexable(X, y, groups)
-    criterion = checked_criterion(search)
+    criterion = search_spec(search).criterion
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
         raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")

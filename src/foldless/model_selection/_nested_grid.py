@@ -12,6 +12,7 @@ from foldless.bridge.progress import Progress, run_with_progress
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, Route
 from foldless.bridge.scorers import known_outputs
 from foldless.readout.calibration import fit_calibration
+from foldless.tuning.grid import choose_candidates
 from foldless.tuning.nested import (
     heldout_of_candidate,
     losses_by_part,
@@ -19,7 +20,7 @@ from foldless.tuning.nested import (
     outer_loss,
     sharing_pays,
 )
-from foldless.tuning.selection import Selection, choose
+from foldless.tuning.selection import Selection
 
 
 def nested_grid(data, criterion, outer, n_jobs, verbose):
@@ -37,7 +38,7 @@ def nested_grid(data, criterion, outer, n_jobs, verbose):
     losses = np.empty((len(outer), len(listed), found[0].shape[-1]))
     for setting, values in zip(tried, found, strict=True):
         losses[:, setting.places] = values
-    places = [choose(each, tried)[0] for each in losses]
+    places = [choose_candidates(each, tried)[0] for each in losses]
     results: dict[int, OuterSplitResult] = {}
     for place in set(places):
         mine = [number for number, chosen in enumerate(places) if chosen == place]

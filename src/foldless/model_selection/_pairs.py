@@ -11,10 +11,9 @@ from sklearn.utils import gen_batches, indexable
 from foldless.bridge.adapters import build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import closed_form_or
+from foldless.readout.ranking import scored_pairs_won
 
 PAIRS_AT_ONCE = 2**16
-TIE = 8 * np.finfo(float).eps  # relative difference of scores of equal fits
-TIE_SQUARES = 1e-10  # the same of decisions that are squared distances to centroids
 
 
 def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confounds_in_score=False):
@@ -102,7 +101,5 @@ def _share(task, whole, pairs, column):
         moments = batch.moments() if task.readout.needs_moments else None
         scores = task.readout.scores(batch.fits, moments)
         scores = scores if scores.ndim == 2 else scores[..., 0 if column is None else column]
-        difference = scores[:, 0] - scores[:, 1]
-        tied = np.abs(difference) <= (TIE if column is None else TIE_SQUARES) * np.abs(scores).max(1)
-        wins += np.count_nonzero((difference > 0) & ~tied) + 0.5 * np.count_nonzero(tied)
+        wins += scored_pairs_won(scores, squares=column is not None)
     return float(wins / len(high))

@@ -15,7 +15,7 @@ from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import check_single
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._permutation_runs import build_result, run_family, run_single
-from foldless.model_selection._search import checked_criterion
+from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._validation import cross_validate
 from foldless.permutation.nulls import Null
 
@@ -143,7 +143,7 @@ def permutation_test_score(
         weights=weights,
         memory_limit=memory_limit,
         refit=_searched if searches else _validated,
-        criterion=checked_criterion(last) if searches else None,
+        criterion=search_spec(last).criterion if searches else None,
     )
     labelings = Null.draw(scheme, len(y), n_permutations, random_state, spec.first)
     check_exchangeable(y, labelings.orders)

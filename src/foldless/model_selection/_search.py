@@ -1,31 +1,26 @@
 """FoldlessSearchCV: hyper-parameters by closed-form held-out criteria, behind the interface of GridSearchCV."""
 
-import warnings
-from collections.abc import Mapping
-from functools import cached_property
-from numbers import Integral
-
 import numpy as np
-from scipy.stats import rankdata
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
-from foldless.bridge.candidates import check_known, heldout_scores
+from foldless.bridge.candidates import (
+    candidates,
+    heldout_scores,
+    settings,
+    starting_points,
+    with_params,
+)
 from foldless.bridge.splits import draw_splits
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.estimators.checks import check_option, numbers
-from foldless.model_selection._descent import descend
-from foldless.model_selection._grid import grid
-from foldless.readout.calibration import fit_calibration
-from foldless.tuning import criteria
-from foldless.tuning.search import PRIORS
-
-METHODS = ("grid", "simplex", "gradient")
-SHARES = ("all", "kernel", "none")
+from foldless.estimators.state import all_or_nothing
+from foldless.model_selection._search_descent import continuous_search
+from foldless.model_selection._search_grid import grid_search
+from foldless.model_selection._search_spec import checked_rows, search_spec, warn_of_unused_groups
+from foldless.readout.calibration import DeferredSigmoid
 
 
 def _best_has(method):
@@ -61,11 +56,11 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
     cv : int, splitter or iterable, default=None
         What is left out together; None: each row alone. Use a group splitter for grouped rows: leave-one-out leaks
         there. The criterion is taken over all held-out rows together.
-    criterion : str or callable, default="press"
+    criterion : str, callable or Criterion, default="press"
         Loss of the held-out fits, +-1 one against all: "press", "error", "smooth_error", "ber", "smooth_ber", "hinge",
         "hinge2", "auc", "smooth_auc" (losses add up over the classes), "multiclass_error" (of the classifier's own
         decision), or a function ``f(f, t, w)`` of fits, targets and weights of one class that returns the loss, or
-        (loss, derivative by the fits).
+        (loss, derivative by the fits). A ``foldless.criteria.Criterion`` is taken as those with names are.
     criterion_weight : {None, "balanced", "sample_weight"}, default=None
         Weights of the rows in the criterion, apart from those of the fit: equal, both classes the same, or those given
         to ``fit``.
@@ -82,7 +77,8 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         "bayes" to 0 (Cawley & Talbot 2007), None leaves them free. "auto" is "cauchy" for "press", None otherwise
         (docs/benchmarks.md: better than no prior, not better than a single gamma).
     bounds : dict, default=None
-        {parameter: (low, high)} for the continuous searches; the rest from the data.
+        {parameter: (low, high)} for the continuous searches; the rest from the data. Parameters of a kernel object are
+        named ``kernel__gamma`` here, in ``param_grid`` and in ``best_params_``.
     n_starts : int, default=1
         Starting points for each candidate, the first at its own parameters, the others around it.
     max_iter : int, default=50
@@ -186,154 +182,75 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         self : object
         """
         X, y, groups = indexable(X, y, groups)
-        criterion = self._checked()
-        if groups is not None and self.cv is None:
-            warnings.warn(
-                "groups is ignored by cv=None, which leaves out single rows: rows of a group then vouch for each other."
-                " Use cv=GroupKFold() or another splitter of groups.",
-                UserWarning,
-                stacklevel=2,
-            )
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
-            if np.count_nonzero(sample_weight) < 2:
-                raise ValueError("sample_weight leaves fewer than two rows with a positive weight.")
-        if is_classifier(self.estimator):
-            y = column_or_1d(y, warn=True)
-            check_classification_targets(y)
-            if sample_weight is not None and len(np.unique(y[sample_weight > 0])) < min(2, len(np.unique(y))):
-                raise ValueError("sample_weight leaves one class only; at least two need rows of positive weight.")
-        before = vars(self).copy()
-        try:
-            for name in before:  # nothing of an earlier fit may survive
-                if name.endswith("_") or name == "_sigmoid":
-                    delattr(self, name)
+        spec = search_spec(self)
+        warn_of_unused_groups(self.cv, groups, stacklevel=2)
+        y, sample_weight = checked_rows(self.estimator, y, sample_weight)
+        with all_or_nothing(self):  # a fit that fails leaves an earlier one as it was
+            self._forget_fit()
             splits = draw_splits(self.cv, self.estimator, X, y, groups)
-            run = grid if self.method == "grid" else descend
-            outcome = run(self, criterion, X, y, sample_weight, splits)
-            self._accept(outcome)
+            outcome = self._searched(spec, X, y, sample_weight, splits)
+            self._store(spec, outcome)
             if self.refit:
-                self._refit(X, y, sample_weight, splits, outcome.held)
-        except BaseException:
-            vars(self).clear()  # a fit that fails leaves an earlier one as it was
-            vars(self).update(before)
-            raise
+                self._refit(X, y, sample_weight)
+                self._prepare_probabilities(X, y, sample_weight, splits, outcome.heldout)
         return self
 
-    def _checked(self):
-        """The criterion; refuses parameters that make no sense together."""
-        check_known(self.estimator)
-        check_option("method", self.method, METHODS)
-        check_option("share", self.share, SHARES)
-        check_option("prior", self.prior, ("auto", None, *PRIORS))
-        check_option("criterion_weight", self.criterion_weight, criteria.WEIGHTS)
-        slopes = numbers(np.atleast_1d(self.slope).tolist())
-        if slopes is None or not len(slopes) or np.any(slopes <= 0):
-            raise ValueError(f"slope={self.slope!r} must be a finite number > 0, or several.")
-        criterion = criteria.resolve(self.criterion)
-        if self.method == "grid":
-            if len(slopes) > 1:
-                raise ValueError(
-                    f"slope={self.slope!r} lists several, for method='gradient' or 'simplex'; a grid can take the error"
-                    " itself: criterion='error', 'ber' or 'auc'."
-                )
-            criterion = criterion.with_slope(slopes[0])
-        classifier = is_classifier(self.estimator)
-        if criterion.whole and self.share != "all":
-            raise ValueError(f"criterion={self.criterion!r} judges all classes together; it needs share='all'.")
-        for unfit, what in (
-            (criterion.labels, f"criterion={self.criterion!r}"),
-            (self.criterion_weight == "balanced", "criterion_weight='balanced'"),
-            (self.share != "all", f"share={self.share!r}"),
-        ):
-            if unfit and not classifier:
-                raise ValueError(
-                    f"{type(self.estimator).__name__} has no classes, which {what} needs. Use criterion='press' or a"
-                    " callable, criterion_weight=None and share='all' for regressors."
-                )
-        if self.method == "gradient" and not criterion.smooth:
-            smooth = [name for name, each in criteria.CRITERIA.items() if each.smooth]
-            raise ValueError(
-                f"criterion={self.criterion!r} has no derivative; with method='gradient' use one of {smooth}, or"
-                " method='simplex'."
-            )
-        if self.method == "grid" and self.bounds is not None:
-            raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
-        if self.method == "grid" and self._scaled:
-            raise ValueError("feature_scaling needs method='gradient' (or 'simplex'): a grid of scales has no end.")
-        if self.prior in PRIORS and self.criterion != "press":
-            raise ValueError(
-                f"prior={self.prior!r} goes with a model of squared residuals; criterion={self.criterion!r} has none."
-                " Use criterion='press' or prior=None."
-            )
-        if self.prior in PRIORS and not self._scaled:
-            raise ValueError(f"prior={self.prior!r} is one of feature scales; it needs feature_scaling=True.")
-        for name in ("feature_scaling", "refit"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
-        for name in ("n_starts", "max_iter"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name}={value!r} must be an integer >= 1.")
-        if self.share != "all":
-            self._check_apart()
-        return criterion
+    def _best_setting(self):
+        """The best setting as an estimator that is not fitted."""
+        if isinstance(self.best_params_, dict):
+            return with_params(self.estimator, self.best_params_)
+        parts = [with_params(self.estimator, each) for each in self.best_params_]
+        return OneAgainstAllClassifier(list(zip(self.classes_.tolist(), parts, strict=True)))
 
-    def _check_apart(self):
-        """Parameters that speak of several classes lose their meaning where each class is a problem of its own."""
-        grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid or []
-        for name in ("class_weight", "priors", "n_components"):
-            if getattr(self.estimator, name, None) is not None or any(name in each for each in grids):
-                raise ValueError(
-                    f"{name} speaks of several classes and share={self.share!r} takes each class by itself; use"
-                    " share='all', or sample_weight for weights of classes."
-                )
+    def _searched(self, spec, X, y, sample_weight, splits):
+        """What the search finds: from all candidates, or from all starting points."""
+        if spec.method == "grid":
+            listed = candidates(self.estimator, self.param_grid, X, y, sample_weight)
+            tried = settings(self.estimator, listed, X, y, sample_weight)
+            return grid_search(spec, listed, tried, splits, sample_weight)
+        starts = starting_points(spec, self.estimator, self.param_grid, X, y, sample_weight)
+        return continuous_search(spec, starts, splits, sample_weight)
 
-    @property
-    def _prior(self):
-        """The name of the prior in force, or None."""
-        return ("cauchy" if self.criterion == "press" else None) if self.prior == "auto" else self.prior
+    def _forget_fit(self):
+        """Nothing of an earlier fit may survive."""
+        for name in list(vars(self)):
+            if name.endswith("_") or name == "_sigmoid":
+                delattr(self, name)
 
-    @property
-    def _scaled(self):
-        return self.feature_scaling or self.feature_groups is not None
-
-    def _accept(self, outcome):
+    def _store(self, spec, outcome):
         """Store what a search found."""
         if outcome.classes is not None:
             self.classes_ = outcome.classes
         self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
         self.best_score_ = -float(outcome.loss)
-        self.slope_ = float(np.atleast_1d(self.slope)[0]) if outcome.slope is None else outcome.slope
+        self.slope_ = spec.slopes[0] if outcome.slope is None else outcome.slope
         self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
-        self.cv_results_ = _table(outcome.params, outcome.losses)
+        self.cv_results_ = outcome.table()
         self.history_ = outcome.history
         self.n_iter_ = len(self.history_)
-        if self._scaled:
-            scales = np.array([each["gamma"] for each in outcome.best])
-            self.feature_scales_ = scales if self.share == "none" and len(scales) > 1 else scales[0]
+        if outcome.feature_scales is not None:
+            scales = outcome.feature_scales
+            self.feature_scales_ = scales if len(scales) > 1 else scales[0]
 
-    def _refit(self, X, y, sample_weight, splits, held):
+    def _refit(self, X, y, sample_weight):
+        """Fit the best setting on all rows."""
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.best_estimator_ = self._chosen().fit(X, y, **options)
+        self.best_estimator_ = self._best_setting().fit(X, y, **options)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
-        if is_classifier(self.estimator) and not isinstance(self.estimator, FOLDLESS_ESTIMATORS):
-            if held is None or self.share != "all":
-                held = heldout_scores(self._chosen(), X, y, sample_weight, splits)
-            rows, scores = held
-            scores = scores if len(self.classes_) > 2 else scores.reshape(-1)
-            codes = np.searchsorted(self.classes_, np.asarray(y))[rows]
-            weights = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
-            self._sigmoid = _Sigmoid(scores, codes, len(self.classes_), weights)
 
-    def _chosen(self):
-        """The best setting, not fitted."""
-        if isinstance(self.best_params_, dict):
-            return clone(self.estimator).set_params(**self.best_params_)
-        parts = [clone(self.estimator).set_params(**each) for each in self.best_params_]
-        return OneAgainstAllClassifier(list(zip(self.classes_.tolist(), parts, strict=True)))
+    def _prepare_probabilities(self, X, y, sample_weight, splits, heldout):
+        """Keep held-out decisions of a scikit-learn classifier, to which ``predict_proba`` fits a sigmoid."""
+        if isinstance(self.estimator, FOLDLESS_ESTIMATORS) or not is_classifier(self.estimator):
+            return
+        if heldout is None or self.share != "all":
+            heldout = heldout_scores(self._best_setting(), X, y, sample_weight, splits)
+        rows, scores = heldout
+        scores = scores if len(self.classes_) > 2 else scores.reshape(-1)
+        codes = np.searchsorted(self.classes_, np.asarray(y))[rows]
+        weights = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
+        self._sigmoid = DeferredSigmoid(scores, codes, len(self.classes_), weights)
 
     # -- the chosen estimator ------------------------------------------------------------------------------------------
 
@@ -414,34 +331,3 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.target_tags = inner.target_tags
         return tags
-
-
-class _Sigmoid:
-    """Held-out scores and the sigmoid of them, fitted if it is ever asked for."""
-
-    def __init__(self, *scores):
-        self.scores = scores
-
-    @cached_property
-    def fitted(self):
-        return fit_calibration("sigmoid", *self.scores)
-
-
-def checked_criterion(search):
-    """The criterion of a search at its (first) slope; refuses parameters that make no sense together."""
-    return search._checked().with_slope(float(np.atleast_1d(search.slope)[0]))
-
-
-def _table(params, losses):
-    """cv_results_ in the shape of GridSearchCV's."""
-    names = sorted({name for each in params for name in each})
-    table = {"params": params}
-    for name in names:
-        column = np.ma.masked_all(len(params), dtype=object)
-        for place, each in enumerate(params):
-            if name in each:
-                column[place] = each[name]
-        table[f"param_{name}"] = column
-    table["mean_test_score"] = -losses
-    table["rank_test_score"] = rankdata(losses, method="min").astype(int)
-    return table

@@ -17,7 +17,8 @@ from foldless.permutation.labelings import Fitted, Labelings, Solver, labelings_
 from foldless.permutation.strategies import Scores
 from foldless.readout.codings import against_all
 from foldless.tuning import criteria
-from foldless.tuning.selection import choose, heldout_fits
+from foldless.tuning.grid import choose_candidates
+from foldless.tuning.selection import heldout_fits
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class BatchedGrid:
                     fitted = Fitted(solver, labelings.select(block))
                     for s, (selection, (train, _)) in enumerate(zip(selections, splits, strict=True)):
                         losses[s, place, block] = self._losses(fitted, selection, train)
-        return np.array([[choose(each[:, None], self.tried)[0] for each in split.T] for split in losses])
+        return np.array([[choose_candidates(each[:, None], self.tried)[0] for each in split.T] for split in losses])
 
     def _blocks(self, setting, n_labelings):
         return gen_batches(n_labelings, labelings_that_fit(setting.task, self.memory_limit))

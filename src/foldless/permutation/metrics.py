@@ -15,11 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn import metrics as theirs
 from sklearn.exceptions import UndefinedMetricWarning
 
 from foldless.readout.codings import chosen_among_close
+from foldless.readout.ranking import pairs_won
 
 
 def accuracy(D, codes):
@@ -49,12 +49,8 @@ def ber(D, codes):
 
 def roc_auc(D, codes):
     """Area under the ROC curve of two classes; nan where a labeling has one class only among these rows."""
-    ranks = rankdata(D[:, 0], axis=1)
-    up = codes == 1
-    n_up = np.count_nonzero(up, axis=1)
-    pairs = n_up * (codes.shape[1] - n_up)
-    wins = np.where(up, ranks, 0.0).sum(1) - n_up * (n_up + 1) / 2
-    return np.divide(wins, pairs, out=np.full(len(D), np.nan), where=pairs > 0)
+    won, pairs = pairs_won(D[:, 0], codes == 1)
+    return np.divide(won, pairs, out=np.full(len(D), np.nan), where=pairs > 0)
 
 
 def roc_auc_in_trapezoids(D, codes):

@@ -16,6 +16,7 @@ row are no evidence (left out, their class does not exist) and are set aside.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -38,6 +39,18 @@ def fit_calibration(kind, scores, codes, n_classes, weights):
         return CALIBRATIONS[kind].fit(_two_columns(scores)[use], codes[use], weights)
     S, codes = _among(scores, present)[use], np.searchsorted(present, codes[use])
     return Subset(CALIBRATIONS[kind].fit(_two_columns(S), codes, weights), present, n_classes)
+
+
+class DeferredSigmoid:
+    """Scores, as those of :func:`fit_calibration`, and the sigmoid of them, fitted if it is ever asked for."""
+
+    def __init__(self, *scores):
+        self.scores = scores
+
+    @cached_property
+    def fitted(self):
+        """The fitted sigmoid."""
+        return fit_calibration("sigmoid", *self.scores)
 
 
 def _among(scores, present):

@@ -17,8 +17,9 @@ Jiao 2006, theorem 1).
 
 ``multiclass_error`` is the error of the classifier's own decision, whatever its readout; it looks at no single column.
 
-To add a criterion write one function and one entry in ``CRITERIA``. A user's callable is called in the same way, one
-problem at a time, and returns the loss or (loss, derivative).
+To add a criterion write one function and wrap it: ``Criterion(function, smooth=True)`` is taken wherever the names are;
+an entry in ``CRITERIA`` gives it one. A user's plain function is called in the same way, one problem at a time, and
+returns the loss or (loss, derivative).
 """
 
 from collections.abc import Callable
@@ -28,6 +29,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from foldless.readout.ranking import pairs_won
 
 BLOCK = 2**22  # pairs of a smooth AUC looked at together
 
@@ -81,20 +84,8 @@ def hinge2(f, t, w):
 def auc(f, t, w):
     """1 - AUC; one half where a class is missing."""
     f, t, w = np.broadcast_arrays(f, t, w)
-    problems = zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)
-    flat = [_auc(fits, targets, weights) for fits, targets, weights in problems]
-    return np.reshape(flat, f.shape[:-1])[()], None
-
-
-def _auc(f, t, w):
-    _, rank = np.unique(f, return_inverse=True)
-    above = np.bincount(rank, np.where(t > 0, w, 0.0))
-    below = np.bincount(rank, np.where(t > 0, 0.0, w))
-    pairs = above.sum() * below.sum()
-    if pairs == 0:
-        return 0.5
-    higher = np.cumsum(below[::-1])[::-1]  # from the top, so that a perfect order sums nothing but zeros
-    return above @ (higher - below / 2) / pairs
+    wrong, pairs = pairs_won(-f, t > 0, w)
+    return np.divide(wrong, pairs, out=np.full(np.shape(pairs), 0.5), where=pairs > 0)[()], None
 
 
 def smooth_auc(f, t, w, slope=10.0):
@@ -131,9 +122,10 @@ class Criterion:
     function: Callable
     smooth: bool  # whether there is a derivative to follow
     labels: bool = True  # whether it wants targets of +-1
-    hard: str | None = None  # the criterion that a slope approximates
+    hard: Any = None  # the criterion that a slope approximates, or its name
     whole: bool = False  # a loss of decisions, not of single columns
-    user: bool = False
+    user: bool = False  # a plain function, asked for one column at a time
+    residuals: bool = False  # a function of t - f alone
 
     @property
     def ranks(self):
@@ -181,7 +173,7 @@ class Criterion:
 
 
 CRITERIA = {
-    "press": Criterion(press, True, labels=False),
+    "press": Criterion(press, True, labels=False, residuals=True),
     "error": Criterion(error, False),
     "smooth_error": Criterion(smooth_error, True, hard="error"),
     "ber": Criterion(ber, False),
@@ -208,7 +200,9 @@ def _short(value):
 
 
 def resolve(criterion):
-    """The :class:`Criterion` of a name or of a user's function."""
+    """The :class:`Criterion` of a name or of a user's function; one that is given is taken as it is."""
+    if isinstance(criterion, Criterion):
+        return criterion
     if callable(criterion):
         return Criterion(criterion, True, labels=False, user=True)
     if not isinstance(criterion, str) or criterion not in CRITERIA:

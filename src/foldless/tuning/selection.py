@@ -16,7 +16,7 @@ from foldless.readout.task import Task
 from foldless.tuning import criteria
 
 
-@dataclass
+@dataclass(frozen=True)
 class Selection:
     """A criterion of the held-out fits of one task.
 
@@ -36,33 +36,14 @@ class Selection:
     @classmethod
     def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, train=None):
         """The selection of a task, or of its rows ``train``; ``splits`` as (train, test) row numbers, None for LOO."""
-        n = task.problem.n
         rows = task.problem.active if train is None else np.intersect1d(train, task.problem.active)
         T = task.plus_minus_targets(rows)
-        place = np.full(n, -1)
-        place[rows] = np.arange(len(rows))
         folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
         if splits is not None:
-            folds, scored = [], []
-            for number, (trained, test) in enumerate(splits):
-                if len(np.unique(trained)) < len(trained):
-                    raise ValueError(
-                        f"cv: the training part of split {number} repeats rows; give rows that count more a larger"
-                        " sample_weight instead."
-                    )
-                inside = np.zeros(n, bool)
-                inside[trained] = True
-                if inside[test].any():
-                    raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
-                out = rows[~inside[rows]]
-                if len(out) and len(out) < len(rows):
-                    folds.append(place[out])
-                    scored.append(np.isin(out, test).astype(float))
-            if not folds or not any(map(np.any, scored)):
-                raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
-            where, counted = np.concatenate(folds), np.concatenate(scored)
+            folds, counted = _folds(splits, rows, task.problem.n)
+            where = np.concatenate(folds)
         if weight == "sample_weight" and sample_weight is not None:
-            counted = counted * np.broadcast_to(sample_weight, n)[rows][where]
+            counted = counted * np.broadcast_to(sample_weight, task.problem.n)[rows][where]
         if criterion.whole:
             if task.readout.cuts:
                 raise ValueError(
@@ -76,6 +57,11 @@ class Selection:
     def column(self, k):
         """The selection of one target alone."""
         return replace(self, T=self.T[:, [k]], W=self.W[:, [k]])
+
+    def parts(self, problem, alphas):
+        """[(selection, problem at an alpha)]: all targets by one P, or each by the P of its own alpha."""
+        columns = [self] if len(alphas) == 1 else [self.column(k) for k in range(len(alphas))]
+        return [(part, problem.replace(alpha=float(alpha))) for part, alpha in zip(columns, alphas, strict=True)]
 
     @property
     def tested(self):
@@ -100,7 +86,7 @@ class Selection:
     def losses(self, E):
         """Loss of every column and its derivatives by the residuals E, stacked."""
         T = self.targets
-        if not self.criterion.labels and not self.criterion.user:  # of residuals alone: nothing is added to them
+        if self.criterion.residuals:  # nothing is added to them, and no digit lost
             T = np.zeros_like(T)
         values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
         return values, None if slopes is None else -slopes
@@ -136,7 +122,7 @@ class Selection:
         return np.concatenate(scores)
 
     def path(self, problem, alphas):
-        """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the least."""
+        """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the best."""
         path = problem.path(self.rows)
 
         def model(alpha):
@@ -145,7 +131,7 @@ class Selection:
         if self.criterion.whole:
             outputs = [self.scores(model(alpha)) for alpha in alphas]
             losses = np.array([self.errors(scores) for scores in outputs])
-            return losses, outputs[least(losses.sum(1), alphas)]
+            return losses, outputs[best_place(losses.sum(1), alphas)]
         if self.folds is None:
             E = loo_path(problem, self.rows, self.T, alphas, path)
             fits = self._restored(self.T - E, alphas, model)
@@ -158,7 +144,7 @@ class Selection:
             losses = np.array([self.losses_of_fits(F) for F in fits])
         else:
             losses = np.array([self.losses(each)[0] for each in E])
-        return losses, fits[least(losses.sum(1), alphas)]
+        return losses, fits[best_place(losses.sum(1), alphas)]
 
     def _restored(self, F, alphas, model):
         """Leave-one-out fits (n_alphas, n, m); of alphas at which some have lost their digits, those of the model."""
@@ -170,6 +156,30 @@ class Selection:
         return F
 
 
+def _folds(splits, rows, n):
+    """Positions in ``rows`` that each split leaves out, and 1 for those that it tests, stacked."""
+    place = np.full(n, -1)
+    place[rows] = np.arange(len(rows))
+    folds, tested = [], []
+    for number, (train, test) in enumerate(splits):
+        if len(np.unique(train)) < len(train):
+            raise ValueError(
+                f"cv: the training part of split {number} repeats rows; give rows that count more a larger"
+                " sample_weight instead."
+            )
+        inside = np.zeros(n, bool)
+        inside[train] = True
+        if inside[test].any():
+            raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
+        out = rows[~inside[rows]]
+        if len(out) and len(out) < len(rows):
+            folds.append(place[out])
+            tested.append(np.isin(out, test).astype(float))
+    if not folds or not any(map(np.any, tested)):
+        raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
+    return folds, np.concatenate(tested)
+
+
 def heldout_fits(model, folds):
     """Held-out fits in the units of the targets, (N, m), stacked as the residuals of ``heldout.gradient``."""
     if folds is None:
@@ -177,7 +187,7 @@ def heldout_fits(model, folds):
     return np.concatenate([model.without(te).fits(model.rows[te]) for te in folds])
 
 
-def least(losses, alphas):
+def best_place(losses, alphas):
     """Place of the least loss; counts of errors tie often, and of equal ones the largest alpha is taken."""
     losses, alphas = np.asarray(losses), np.asarray(alphas)
     if np.isnan(losses).all():
@@ -189,24 +199,3 @@ def least(losses, alphas):
     slack = 1e-12 * abs(losses.min())  # weighted sums tie up to rounding
     tied = np.flatnonzero(losses <= losses.min() + slack)
     return int(tied[np.argmax(alphas[tied])])
-
-
-def choose(losses, tried, share="all"):
-    """Places of the best candidates, one or one for each column; of equal ones the largest alpha.
-
-    ``losses`` (n_candidates, m), ``tried`` the kernel settings with the places and the alphas of their candidates.
-    """
-    alphas = np.empty(len(losses))
-    for setting in tried:
-        alphas[setting.places] = setting.alphas
-
-    def best(values, places):
-        return int(places[least(values, alphas[places])])
-
-    columns, everything = range(losses.shape[1]), np.arange(len(losses))
-    if share == "all" or len(columns) == 1:
-        return [best(losses.sum(1), everything)]
-    if share == "none":
-        return [best(losses[:, k], everything) for k in columns]
-    within = [[best(losses[each.places, k], each.places) for k in columns] for each in tried]
-    return min(within, key=lambda chosen: losses[chosen, list(columns)].sum())

@@ -1,0 +1,183 @@
+"""The parameters of a search, checked one rule at a time and handed on as a ``SearchSpec``."""
+
+import warnings
+from collections.abc import Mapping
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from foldless.bridge.candidates import check_known
+from foldless.estimators.checks import check_option, numbers
+from foldless.tuning import criteria
+from foldless.tuning.priors import PRIORS
+from foldless.tuning.spec import SearchSpec
+
+METHODS = ("grid", "simplex", "gradient")
+SHARES = ("all", "kernel", "none")
+
+
+def search_spec(search):
+    """The spec of a ``FoldlessSearchCV``; refuses parameters that make no sense, alone or together."""
+    check_known(search.estimator)
+    _check_options(search)
+    slopes = _slopes(search)
+    criterion = criteria.resolve(search.criterion).with_slope(slopes[0])
+    scaled = bool(search.feature_scaling or search.feature_groups is not None)
+    squares = criterion.function is criteria.press  # what the priors are made for
+    _check_one_slope(search, slopes)
+    _check_classes(search, criterion)
+    _check_derivative(search, criterion)
+    _check_grid(search, scaled)
+    _check_prior(search, squares, scaled)
+    _check_numbers(search)
+    _check_apart(search)
+    return SearchSpec(
+        criterion=criterion,
+        method=search.method,
+        share=search.share,
+        criterion_weight=search.criterion_weight,
+        slopes=slopes,
+        prior=("cauchy" if squares else None) if search.prior == "auto" else search.prior,
+        bounds=_bounds(search),
+        feature_scaling=scaled,
+        feature_groups=search.feature_groups,
+        n_starts=search.n_starts,
+        max_iter=search.max_iter,
+        random_state=search.random_state,
+        n_jobs=search.n_jobs,
+        verbose=search.verbose,
+    )
+
+
+def _check_options(search):
+    """Names that exist."""
+    check_option("method", search.method, METHODS)
+    check_option("share", search.share, SHARES)
+    check_option("prior", search.prior, ("auto", None, *PRIORS))
+    check_option("criterion_weight", search.criterion_weight, criteria.WEIGHTS)
+
+
+def _slopes(search):
+    """One positive steepness or several."""
+    slopes = numbers(np.atleast_1d(search.slope).tolist())
+    if slopes is None or not len(slopes) or np.any(slopes <= 0):
+        raise ValueError(f"slope={search.slope!r} must be a finite number > 0, or several.")
+    return tuple(slopes.tolist())
+
+
+def _check_one_slope(search, slopes):
+    """Several slopes are compared by continuous searches alone."""
+    if search.method == "grid" and len(slopes) > 1:
+        raise ValueError(
+            f"slope={search.slope!r} lists several, for method='gradient' or 'simplex'; a grid can take the error"
+            " itself: criterion='error', 'ber' or 'auc'."
+        )
+
+
+def _check_classes(search, criterion):
+    """Some parameters need classes, and some need all of them together."""
+    if criterion.whole and search.share != "all":
+        raise ValueError(f"criterion={search.criterion!r} judges all classes together; it needs share='all'.")
+    if is_classifier(search.estimator):
+        return
+    for needed, what in (
+        (criterion.labels, f"criterion={search.criterion!r}"),
+        (search.criterion_weight == "balanced", "criterion_weight='balanced'"),
+        (search.share != "all", f"share={search.share!r}"),
+    ):
+        if needed:
+            raise ValueError(
+                f"{type(search.estimator).__name__} has no classes, which {what} needs. Use criterion='press' or a"
+                " callable, criterion_weight=None and share='all' for regressors."
+            )
+
+
+def _check_derivative(search, criterion):
+    """Gradients are followed where there are some."""
+    if search.method == "gradient" and not criterion.smooth:
+        smooth = [name for name, each in criteria.CRITERIA.items() if each.smooth]
+        raise ValueError(
+            f"criterion={search.criterion!r} has no derivative; with method='gradient' use one of {smooth}, or"
+            " method='simplex'."
+        )
+
+
+def _check_grid(search, scaled):
+    """A grid has neither bounds nor scales of features."""
+    if search.method == "grid" and search.bounds is not None:
+        raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
+    if search.method == "grid" and scaled:
+        raise ValueError("feature_scaling needs method='gradient' (or 'simplex'): a grid of scales has no end.")
+
+
+def _check_prior(search, squares, scaled):
+    """A prior is one of feature scales, beside squared residuals."""
+    if search.prior in PRIORS and not squares:
+        raise ValueError(
+            f"prior={search.prior!r} goes with a model of squared residuals; criterion={search.criterion!r} has none."
+            " Use criterion='press' or prior=None."
+        )
+    if search.prior in PRIORS and not scaled:
+        raise ValueError(f"prior={search.prior!r} is one of feature scales; it needs feature_scaling=True.")
+
+
+def _check_numbers(search):
+    """Booleans and counts."""
+    for name in ("feature_scaling", "refit"):
+        if not isinstance(getattr(search, name), bool | np.bool_):
+            raise ValueError(f"{name}={getattr(search, name)!r} must be True or False.")
+    for name in ("n_starts", "max_iter"):
+        value = getattr(search, name)
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name}={value!r} must be an integer >= 1.")
+
+
+def _check_apart(search):
+    """Parameters that speak of several classes lose their meaning where each class is a problem of its own."""
+    grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
+    for name in ("class_weight", "priors", "n_components") if search.share != "all" else ():
+        if getattr(search.estimator, name, None) is not None or any(name in each for each in grids):
+            raise ValueError(
+                f"{name} speaks of several classes and share={search.share!r} takes each class by itself; use"
+                " share='all', or sample_weight for weights of classes."
+            )
+
+
+def _bounds(search):
+    """Pairs of positive numbers by the names of parameters."""
+    if not isinstance(search.bounds, Mapping | None):
+        raise ValueError(f"bounds={search.bounds!r} must be a dict {{parameter: (low, high)}}.")
+    bounds = search.bounds or {}
+    for name, pair in bounds.items():
+        values = numbers(np.atleast_1d(pair).tolist())
+        if values is None or values.shape != (2,) or not 0 < values[0] <= values[1]:
+            raise ValueError(f"bounds[{name!r}]={pair!r} must be two finite numbers 0 < low <= high.")
+    return bounds
+
+
+def warn_of_unused_groups(cv, groups, stacklevel):
+    """Leave-one-out does not see groups."""
+    if groups is not None and cv is None:
+        warnings.warn(
+            "groups is ignored by cv=None, which leaves out single rows: rows of a group then vouch for each other."
+            " Use cv=GroupKFold() or another splitter of groups.",
+            UserWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def checked_rows(estimator, y, sample_weight):
+    """y and weights of a fit: labels for classifiers, at least two rows, and of two classes, with a weight."""
+    if sample_weight is not None:
+        sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
+        if np.count_nonzero(sample_weight) < 2:
+            raise ValueError("sample_weight leaves fewer than two rows with a positive weight.")
+    if is_classifier(estimator):
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if sample_weight is not None and len(np.unique(y[sample_weight > 0])) < min(2, len(np.unique(y))):
+            raise ValueError("sample_weight leaves one class only; at least two need rows of positive weight.")
+    return y, sample_weight

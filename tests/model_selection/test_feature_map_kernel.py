@@ -1,0 +1,138 @@
+"""A kernel with explicit features, random Fourier features, defined here: every result equals refits."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless.kernels import Kernel, Width
+from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
+
+
+@dataclass(frozen=True)
+class RandomFourier(Kernel):
+    """phi(x) = sqrt(2 / m) cos(sqrt(2 gamma) W'x + b), of which phi(x).phi(z) is near the RBF kernel."""
+
+    gamma: Annotated[float | str, Width(differentiable=False, per_feature=False)] = 1.0
+    n_components: int = 9
+    seed: int = 0
+
+    def features(self, X):
+        """phi(x) for each row."""
+        rng = np.random.default_rng(self.seed)
+        W = rng.normal(size=(X.shape[1], self.n_components))
+        b = rng.uniform(0, 2 * np.pi, self.n_components)
+        return np.sqrt(2 / self.n_components) * np.cos(np.sqrt(2 * self.gamma) * (X @ W) + b)
+
+    def gram(self, X, Z=None):
+        """Products of features."""
+        return self.features(X) @ self.features(X if Z is None else Z).T
+
+    def diag(self, X):
+        """Squared lengths."""
+        return np.square(self.features(X)).sum(1)
+
+
+RNG = np.random.default_rng(0)
+N = 45
+X = RNG.normal(size=(N, 3))
+LABELS = np.where(X[:, 0] * X[:, 1] > 0.2, 2, (X[:, 2] > 0).astype(int))
+BINARY = (X[:, 0] + 0.3 * RNG.normal(size=N) > 0).astype(int)
+VALUES = np.sin(2 * X[:, 0]) + X[:, 1]
+EVERY = pytest.mark.parametrize(
+    ("estimator", "y"),
+    [
+        (LSSVC(RandomFourier("scale"), alpha=0.1), LABELS),
+        (LSSVR(RandomFourier(0.4), alpha=0.1), VALUES),
+        (KernelFisherDiscriminant(RandomFourier(0.4), alpha=0.1), BINARY),
+        (LSSVR(RandomFourier(0.4), alpha=0.1, penalty="coef"), VALUES),
+    ],
+    ids=["LSSVC", "LSSVR", "KFDA", "coef"],
+)
+
+
+def outputs(model, rows):
+    return model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
+
+
+def resolved(estimator):
+    """With gamma as resolved from all rows, for refits on some of them."""
+    return clone(estimator).set_params(kernel=estimator.kernel.resolved(X))
+
+
+def test_near_the_kernel_it_stands_for():
+    kernel = RandomFourier(0.3, 20000)
+    expected = np.exp(-0.3 * np.square(X[:, None] - X).sum(2))
+    np.testing.assert_allclose(kernel.gram(X), expected, atol=0.05)
+
+
+@EVERY
+def test_fit_equals_the_kernel_as_a_function(estimator, y):
+    model = clone(estimator).fit(X, y)
+    function = clone(estimator).set_params(kernel=lambda A, B: model.kernel_.gram(A, B)).fit(X, y)
+    np.testing.assert_allclose(outputs(model, X + 0.1), outputs(function, X + 0.1), atol=1e-9)
+
+
+@EVERY
+@pytest.mark.parametrize("n_splits", [4, N])
+def test_folds_equal_refits(estimator, y, n_splits):
+    cv = KFold(n_splits)
+    method = "decision_function" if hasattr(estimator, "decision_function") else "predict"
+    found = cross_val_predict(estimator, X, y, cv=cv, method=method)
+    for train, test in list(cv.split(X))[:8]:
+        expected = outputs(resolved(estimator).fit(X[train], y[train]), X[test])
+        np.testing.assert_allclose(found[test], expected, atol=1e-8)
+
+
+@EVERY
+def test_search_equals_refits(estimator, y):
+    grid = {"kernel__gamma": [0.05, 0.5, 2.0], "alpha": [0.1, 1.0]}
+    search = FoldlessSearchCV(estimator, grid, cv=KFold(5)).fit(X, y)
+    targets = y if y.dtype.kind == "f" else np.where(y[:, None] == np.unique(y), 1.0, -1.0)
+    for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
+        if isinstance(estimator, KernelFisherDiscriminant):
+            break  # its decisions are no fits of +-1
+        fits = np.empty_like(targets)
+        for train, test in KFold(5).split(X):
+            fits[test] = outputs(clone(estimator).set_params(**params).fit(X[train], y[train]), X[test])
+        assert -score == pytest.approx(np.square(targets - fits).mean(0).sum(), rel=1e-8)
+    assert search.best_estimator_.kernel_.gamma == search.best_params_["kernel__gamma"]
+
+
+def test_default_grid_has_gamma():
+    search = FoldlessSearchCV(LSSVC(RandomFourier("scale"))).fit(X, LABELS)
+    assert set(search.best_params_) == {"alpha", "kernel__gamma"}
+
+
+def test_nested_cross_validation_equals_a_double_loop():
+    search = FoldlessSearchCV(LSSVC(RandomFourier()), {"kernel__gamma": [0.05, 0.5, 2.0], "alpha": [0.1, 1.0]})
+    cv = StratifiedKFold(3)
+    result = nested_cross_validate(search, X, LABELS, cv=cv)
+    for number, (train, test) in enumerate(cv.split(X, LABELS)):
+        inner = clone(search).fit(X[train], LABELS[train])
+        assert result.best_params[number] == inner.best_params_
+        np.testing.assert_allclose(result.decision[number], inner.decision_function(X[test]), atol=1e-8)
+
+
+@EVERY
+def test_permutation_test_equals_one_of_the_kernel_as_a_function(estimator, y):
+    options = {"cv": KFold(4), "n_permutations": 8, "random_state": 0}
+    kernel = estimator.kernel.resolved(X)
+    function = clone(estimator).set_params(kernel=lambda A, B: kernel.gram(A, B))
+    found = permutation_test_score(estimator, X, y, **options)
+    expected = permutation_test_score(function, X, y, **options)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-9)
+    assert found[0] == pytest.approx(expected[0])
+
+
+def test_permutation_test_of_a_search_equals_one_of_the_kernels_as_functions():
+    gammas, options = [0.05, 0.5], {"cv": StratifiedKFold(3), "n_permutations": 6, "random_state": 0}
+    search = FoldlessSearchCV(LSSVC(RandomFourier()), {"kernel__gamma": gammas, "alpha": [0.1, 1.0]})
+    functions = [lambda A, B, gamma=gamma: RandomFourier(gamma).gram(A, B) for gamma in gammas]
+    other = FoldlessSearchCV(LSSVC(), {"kernel": functions, "alpha": [0.1, 1.0]})
+    found, expected = (permutation_test_score(each, X, BINARY, **options) for each in (search, other))
+    np.testing.assert_array_equal(found[1], expected[1])
