@@ -14,8 +14,6 @@ from foldless.model_selection import RefitWarning
 from support.cross_validation import CODES, KFDA, VALUES, N, X
 from support.tolerances import assert_close
 
-# -- precomputed kernels, dtypes, weights ------------------------------------------------------------------------------
-
 K = np.exp(-0.1 * np.square(X[:, None] - X).sum(2))
 PRECOMPUTED = [
     (LSSVR("precomputed"), VALUES),

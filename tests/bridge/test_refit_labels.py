@@ -15,8 +15,6 @@ from support.cross_validation import CODES, KFDA, LABELS, WEIGHT, N, X, weights_
 from support.refits import held_out_rows
 from support.tolerances import assert_close
 
-# -- labels of refits --------------------------------------------------------------------------------------------------
-
 ONE_TWO, AB = np.where(CODES > 0, 2, 1), np.where(CODES > 0, "b", "a")
 TWICE = [(np.r_[train, train[0]], test) for train, test in skl.StratifiedKFold(3).split(X, ONE_TWO)]
 

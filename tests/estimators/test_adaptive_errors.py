@@ -119,9 +119,6 @@ def test_precomputed_kernels_are_fitted_but_not_updated():
         AdaptiveKDA("precomputed").fit(np.triu(K[:36, :36]), LABELS[3])
 
 
-# -- pickles and scikit-learn -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("rows", [[9], [3, 4, 11], [0]])
 def test_forgotten_rows_are_gone_from_the_factors(rows):
     """SciPy's downdating returns views of larger arrays, the rest of which is the kernel of the row removed."""

@@ -190,3 +190,11 @@ def test_certificate_with_a_large_residual_does_not_hold():
     certificate = LSSVR(gamma=0.3).fit(X, RNG.normal(size=len(X))).forget([1]).unlearning_certificate()
     assert certificate.holds
     assert not replace(certificate, residual=1e-3).holds
+
+
+def test_certificate_holds_where_the_intercept_is_zero():
+    half = np.random.default_rng(0).normal(size=(15, 2))
+    rows, y = np.vstack([half, -half]), np.repeat([1.0, -1.0], 15)
+    model = LSSVR(gamma=0.3).fit(np.vstack([rows, [[9.0, 9.0]]]), np.append(y, 1.0)).forget([30])
+    assert abs(model.intercept_) < 1e-12
+    assert model.unlearning_certificate().holds

@@ -95,9 +95,6 @@ def test_linear_model_with_confounds_equals_ridge_of_residuals():
     assert_close(model.intercept_, unexplained.intercept_)
 
 
-# -- input of every kind -----------------------------------------------------------------------------------------------
-
-
 def test_confounds_in_any_container_or_of_one_dimension():
     one = C[:, 0]
     expected = LSSVC(gamma=0.1).fit(X, BINARY, confounds=one[:, None])

@@ -15,8 +15,6 @@ from foldless.model_selection import cross_val_predict
 from support.extremes import EPS, GAMMA, condition, design, every_kernel, every_penalty, gram
 from support.tolerances import assert_near
 
-# -- limits of alpha ---------------------------------------------------------------------------------------------------
-
 
 @every_kernel
 @every_penalty

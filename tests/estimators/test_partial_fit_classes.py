@@ -127,9 +127,6 @@ def test_labels_of_any_kind_can_be_learnt_and_forgotten(kind, labels):
     assert set(model.predict(X)) <= set(labels)
 
 
-# -- the first row, the last row ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
 @every_penalty

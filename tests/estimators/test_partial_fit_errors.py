@@ -31,8 +31,6 @@ from support.online import (
 )
 from support.tolerances import assert_close
 
-# -- a call that fails leaves the model as it was ----------------------------------------------------------------------
-
 
 def assert_untouched(model, twin, kind):
     """The model is what its twin is, to which nothing happened, and takes the same way from here."""

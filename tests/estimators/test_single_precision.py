@@ -9,8 +9,6 @@ from foldless.model_selection import cross_val_predict
 from support.extremes import GAMMA, design, estimator_and_targets, every_kernel, every_kind, every_penalty, loo_values
 from support.tolerances import assert_near
 
-# -- single precision --------------------------------------------------------------------------------------------------
-
 
 @every_kind
 @every_kernel

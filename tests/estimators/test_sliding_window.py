@@ -43,8 +43,6 @@ from support.online import (
 )
 from support.tolerances import assert_close
 
-# -- sliding windows ---------------------------------------------------------------------------------------------------
-
 
 @every_kind
 @pytest.mark.parametrize("step", [1, 3, 20])

@@ -34,8 +34,6 @@ from support.online import (
 )
 from support.tolerances import assert_close
 
-# -- scikit-learn ------------------------------------------------------------------------------------------------------
-
 
 @every_classifier
 def test_streams_as_scikit_learn_writes_them(kind):

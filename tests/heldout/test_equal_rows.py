@@ -12,8 +12,6 @@ from foldless.heldout.ties import equal_rows, first_equal
 from foldless.model_selection import cross_val_predict, cross_val_score, leave_pair_out_auc, permutation_test_score
 from support.refits import labelings, refit, share_of_pairs_in_order
 
-# -- equal rows ------------------------------------------------------------------------------------------------------
-
 
 def lattice(seed, n=120, wide=3):
     rng = np.random.default_rng(seed)

@@ -11,8 +11,6 @@ from foldless.model_selection import cross_val_predict
 from support.refits import held_out_rows
 from support.tolerances import assert_close
 
-# -- targets far from zero -------------------------------------------------------------------------------------------
-
 
 def far_targets(offset, dtype="float64", n=200):
     rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from foldless.heldout.solution import Solution, loo_path
 from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.precision.base import HeldOutBlock
 from support.cases import CASES, NAMES, Case, odd_splits
-from support.refits import class_matrices, loo_fits
+from support.refits import class_matrices, loo_fits, ridge_fits
 from support.tolerances import assert_close
 
 every_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
@@ -189,8 +189,6 @@ def test_the_alpha_path_gives_leave_one_out_for_every_alpha(weights, kernel, pen
             assert_close(case.Y[row] - E[k, i], expected)
 
 
-# -- parts, parts of parts ---------------------------------------------------------------------------------------------
-
 REMOVED = {
     "one row": lambda n: [4],
     "some rows": lambda n: [n - 6, 3, 11, 0, 7],
@@ -309,13 +307,8 @@ def test_loo_of_a_part_without_the_rows_that_carried_its_features(rows):
     X[rows] *= 1e6
     problem = Problem(kernels.Linear(), X, alpha=alpha, Q=np.ones((n, 1)))
     part = Part(Solution(problem, np.arange(n), Y), np.array(rows))
-    design = np.hstack([np.ones((n, 1)), X])
-    expected = []
-    for row in part.rows:
-        train = np.setdiff1d(part.rows, row)
-        system = np.vstack([design[train], np.sqrt(alpha) * np.eye(5)[1:]])
-        beta = np.linalg.lstsq(system, np.vstack([Y[train], np.zeros((4, 2))]), rcond=None)[0]
-        expected.append(design[row] @ beta)
+    splits = [(np.setdiff1d(part.rows, row), [row]) for row in part.rows]
+    expected = [ridge_fits(X, Y, np.ones((n, 1)), train, row, alpha)[0] for train, row in splits]
     assert_close(part.loo().fits[:, 0], np.array(expected), rtol=1e-6)
 
 

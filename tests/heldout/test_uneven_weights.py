@@ -6,7 +6,10 @@ from sklearn import model_selection as skl
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, kernels
+from foldless.heldout.gradient import residuals
+from foldless.heldout.problem import Problem
+from foldless.heldout.solution import Solution, loo_path
 from foldless.model_selection import (
     cross_val_predict,
     cross_validate,
@@ -14,7 +17,9 @@ from foldless.model_selection import (
     nested_cross_validate,
     permutation_test_score,
 )
-from support.refits import held_out_rows, labelings, leave_one_out, refit, share_of_pairs_in_order
+from foldless.precision.choose import EachAlpha
+from foldless.tuning.criteria import CRITERIA
+from support.refits import held_out_rows, labelings, leave_one_out, loo_fits, refit, share_of_pairs_in_order, signs
 from support.tolerances import assert_close
 
 # -- one row carries nearly all the weight of its class ---------------------------------------------------------------
@@ -141,3 +146,61 @@ def test_rows_of_tiny_weight_with_confounds_equal_refits():
     actual = cross_val_predict(LSSVR("linear"), X, y, cv=splits, params={"sample_weight": w}, confounds=C)
     expected = held_out_rows(LSSVR("linear"), X, y, splits, "predict", sample_weight=w, confounds=C)
     assert_close(actual, expected, rtol=1e-8)
+
+
+# -- grids of alphas, smooth criteria ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("penalty", "basis"), [("rkhs", "train"), ("coef", "train"), ("coef", "all")])
+@pytest.mark.parametrize("q", [0, 1, 2])
+def test_loo_of_light_rows_along_a_grid_of_alphas_equals_refits(penalty, basis, q):
+    """Eigenvectors would lose the light rows: each alpha has a factor of its own."""
+    rng, n, alphas = np.random.default_rng(0), 24, [1e-2, 1.0, 30.0]
+    X, Y, w = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), 10.0 ** np.linspace(-14, 0, n)
+    Q, kernel = np.column_stack([np.ones(n), rng.normal(size=n)])[:, :q], kernels.RBF(0.2)
+    problem = Problem(kernel, X, alpha=1.0, Q=Q, sample_weight=w, penalty=penalty, basis=basis)
+    assert isinstance(problem.path(np.arange(n)), EachAlpha)
+    found = Y - loo_path(problem, np.arange(n), Y, alphas)
+    for alpha, fits in zip(alphas, found, strict=True):
+        expected = loo_fits(kernel.gram(X), Y, alpha, w=w, Q=Q, penalty=penalty, basis=basis)
+        for row, other in zip(fits, expected, strict=True):
+            assert_close(row, other, scale=1.0)
+
+
+@pytest.mark.parametrize("ratio", [1e3, 1e7])
+def test_search_with_light_rows_scores_as_refits(ratio):
+    """The roots of the weights differ by less and by more than 2^10; the criterion counts all rows alike."""
+    rng, n = np.random.default_rng(0), 24
+    X, y, w = rng.normal(size=(n, 3)), rng.normal(size=n), np.geomspace(1.0, ratio, n) ** 2 / ratio
+    grid = {"alpha": [1e-2, 1.0, 30.0]}
+    search = FoldlessSearchCV(LSSVR(gamma=0.2), grid).fit(X, y, sample_weight=w)
+    for alpha, score in zip(grid["alpha"], search.cv_results_["mean_test_score"], strict=True):
+        fits = held_out_rows(LSSVR(gamma=0.2, alpha=alpha), X, y, leave_one_out(n), "predict", sample_weight=w)
+        assert -score == pytest.approx(np.mean((y - fits) ** 2), rel=1e-8)
+
+
+@pytest.mark.parametrize("n_confounds", [0, 2])
+@pytest.mark.parametrize(("penalty", "basis"), [("rkhs", "train"), ("coef", "train"), ("coef", "all")])
+def test_loo_residual_of_a_row_with_nearly_all_weight_equals_refit(penalty, basis, n_confounds):
+    """Those that smooth criteria and their gradients are made of; confounds count as explained."""
+    rng, n = np.random.default_rng(0), 20
+    X, Y, w = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), np.full(n, 1e-6)
+    w[4] = 1e6
+    Q, kernel = np.column_stack([np.ones(n), rng.normal(size=(n, n_confounds))]), kernels.RBF(0.2)
+    options = {"Q": Q, "penalty": penalty, "basis": basis}
+    problem = Problem(kernel, X, alpha=1e6, sample_weight=w, n_confounds=n_confounds, **options)
+    found = residuals(Solution(problem, np.arange(n), Y), None)
+    assert_close(found[4], Y[4] - loo_fits(kernel.gram(X), Y, 1e6, at=[4], w=w, **options)[0])
+
+
+@pytest.mark.parametrize("criterion", ["smooth_error", "smooth_ber", "smooth_auc", "hinge2"])
+def test_smooth_criterion_with_a_row_of_nearly_all_weight_equals_refits(criterion):
+    X, y, w = one_heavy_row(2, 1e-6, 1e6, n=24)
+    w[1:] = 1e-6
+    estimator = LSSVC(gamma=0.3, alpha=1e6)
+    search = FoldlessSearchCV(estimator, method="gradient", criterion=criterion, max_iter=1, refit=False)
+    search.fit(X, y, sample_weight=w)
+    estimator.set_params(**search.best_params_)
+    fits = held_out_rows(estimator, X, y, leave_one_out(24), "decision_function", sample_weight=w)
+    expected = CRITERIA[criterion](fits[:, None], signs(y), np.full((24, 1), 1 / 24))[0].sum()
+    assert -search.best_score_ == pytest.approx(expected, rel=1e-9)

@@ -510,3 +510,19 @@ def test_rbf_of_rows_that_are_mostly_empty_stays_sparse():
     K = resolve("rbf", X, gamma=0.1).gram(X)
     used = X[:, np.unique(X.indices)].toarray()
     close(K, np.exp(-0.1 * cdist(used, used, "sqeuclidean")), 1e-10)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+@BOTH_GAMMAS
+def test_gram_of_float32_rows_shifted_by_1e7_is_that_of_the_rows(name, gamma):
+    """Whole numbers, so that the shift itself rounds nothing; few rows and many take different ways."""
+    rng = np.random.default_rng(3)
+    X, Z = (rng.integers(-6, 7, size=(n, D)).astype(np.float32) for n in (25, 12))
+    gamma, shift = np.asarray(gamma) / 30, np.float32(1e7)
+    kernel = resolve(name, X, gamma=gamma)
+    np.testing.assert_array_equal((X + shift) - shift, X)
+    np.testing.assert_allclose(kernel.gram(X + shift), kernel.gram(X), rtol=1e-5)
+    for few in (12, 3):
+        found = kernel.gram(Z[:few] + shift, X + shift)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, loops(name, Z[:few], X, gamma=gamma), rtol=1e-5)

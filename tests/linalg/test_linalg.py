@@ -6,8 +6,6 @@ import pytest
 from foldless.linalg.numpy import add_outer_, lower_square, outer_square, right_solve
 from support.tolerances import assert_close
 
-# -- arrays ------------------------------------------------------------------------------------------------------------
-
 SIZES = [1, 2, 255, 256, 257, 300]
 every_size = pytest.mark.parametrize("n", SIZES)
 every_order = pytest.mark.parametrize("order", "CF")

@@ -14,8 +14,6 @@ from foldless import LSSVC, LSSVR
 from foldless.model_selection import cross_val_predict, cross_val_score, cross_validate, leave_pair_out_auc
 from support.bad_input import N, data, every_classifier, every_kind, with_value
 
-# -- cross-validation --------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     "estimator",

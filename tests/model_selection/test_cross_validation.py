@@ -13,7 +13,7 @@ from sklearn import model_selection as skl
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -24,107 +24,34 @@ from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.heldout.parts import TrainingParts
 from support.cases import SPLITTERS, odd_splits, splitters
 from support.cross_validation import (
-    BINARY_CLASSIFIERS,
+    BINARY,
     CODES,
+    GROUPS,
     LABELS,
+    PARTITIONS,
+    REGRESSORS,
     VALUES,
     WEIGHT,
     N,
     X,
+    compare_predict,
+    compare_splitter,
     compare_validate,
+    everyone,
+    methods,
+    scores,
     weights_for,
 )
 from support.tolerances import assert_close
 
-GROUPS = np.arange(N) % 6
-
-BINARY = np.array(["no", "yes"])[(CODES > 0).astype(int)]
-
-CLASSIFIERS = {
-    "LSSVC": LSSVC(gamma=0.1, alpha=0.3),
-    "LSSVC coef": LSSVC(gamma=0.1, penalty="coef"),
-    "LSSVC linear, no intercept": LSSVC("linear", fit_intercept=False),
-    "KFDA": KernelFisherDiscriminant(gamma=0.1, alpha=0.3),
-    "KFDA coef": KernelFisherDiscriminant(gamma=0.1, penalty="coef"),
-    "KFDA linear, priors": KernelFisherDiscriminant("linear", priors=[0.2, 0.3, 0.5], n_components=1),
-    "RidgeClassifier": RidgeClassifier(alpha=0.5),
-}
-
-
-# scikit-learn's cross_val_predict turns labels into integers on the way, so weights by label need integers
-WEIGHTED_CLASSIFIERS = {
-    "LSSVC class weights": LSSVC(gamma=0.1, class_weight={0: 3.0, 1: 0.5}),
-    "KFDA class weights": KernelFisherDiscriminant(gamma=0.1, class_weight={0: 3.0, 1: 0.5}),
-    "RidgeClassifier class weights": RidgeClassifier(class_weight={0: 3.0, 1: 1, 2: 1}, fit_intercept=False),
-}
-
-REGRESSORS = {
-    "LSSVR": LSSVR(gamma=0.1, alpha=0.3),
-    "LSSVR coef": LSSVR(gamma=0.1, penalty="coef"),
-    "Ridge": Ridge(alpha=0.5),
-    "Ridge no intercept": Ridge(alpha=0.5, fit_intercept=False),
-    "KernelRidge": KernelRidge(kernel="rbf", gamma=0.1),
-    "KernelRidge poly": KernelRidge(kernel="poly", degree=2, gamma=0.1),
-    "KernelRidge linear": KernelRidge(kernel="linear"),
-    "KernelRidge callable": KernelRidge(kernel=lambda a, b: np.exp(-0.1 * np.sum((a - b) ** 2))),
-}
-ALL = (
-    [pytest.param(e, LABELS, id=f"{k}-3 classes") for k, e in CLASSIFIERS.items()]
-    + [pytest.param(e, CODES, id=f"{k}-3 classes") for k, e in WEIGHTED_CLASSIFIERS.items()]
-    + [pytest.param(e, BINARY, id=f"{k}-2 classes") for k, e in BINARY_CLASSIFIERS.items()]
-    + [pytest.param(e, VALUES, id=k) for k, e in REGRESSORS.items()]
-)
-everyone = pytest.mark.parametrize(("estimator", "y"), ALL)
 every_splitter = pytest.mark.parametrize("splitter", SPLITTERS)
 
 
-def scores(estimator, y):
-    return ["accuracy", "f1_macro"] if y.dtype.kind in "iUO" else ["r2", "neg_mean_absolute_error"]
-
-
-def methods(estimator):
-    return [m for m in ("predict", "decision_function", "predict_proba", "predict_log_proba") if hasattr(estimator, m)]
-
-
-def compare_predict(estimator, X, y, **options):
-    if not isinstance(options.get("cv"), skl.GroupKFold | skl.LeaveOneGroupOut):
-        options.pop("groups", None)
-    for method in methods(estimator):
-        theirs = skl.cross_val_predict(estimator, X, y, method=method, **options)
-        ours = fl.cross_val_predict(estimator, X, y, method=method, **options)
-        assert ours.dtype == theirs.dtype
-        if ours.dtype.kind == "f":
-            finite = np.isfinite(theirs)  # log-probabilities may be -inf
-            np.testing.assert_array_equal(np.isfinite(ours), finite)
-            assert_close(ours[finite], theirs[finite])
-        else:
-            np.testing.assert_array_equal(ours, theirs)
-
-
-PARTITIONS = ("KFold", "StratifiedKFold", "GroupKFold", "LeaveOneOut", "LeaveOneGroupOut")
-
-
 @everyone
-@every_splitter
+@pytest.mark.parametrize("splitter", [name for name in SPLITTERS if name != "LeavePOut(2)"])  # that one: tests/slow
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_cross_validation_equals_refits_for_every_splitter(estimator, y, splitter, weighted, monkeypatch):
-    if weighted:  # small problems would mostly be solved alone: here every part comes from the P of all rows
-        monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, strategy="part"))
-    cv = splitters(N, CODES)[splitter]
-    params = weights_for(estimator, weighted)
-    kind = "one fit"
-    if splitter == "RepeatedStratifiedKFold" and y.dtype.kind == "f":
-        pytest.skip("stratified by labels, and these are values")
-    if splitter == "StratifiedKFold" and y.dtype.kind == "f":
-        pytest.skip("stratified by labels, and these are values")
-    rows = np.arange(12 if splitter == "LeavePOut(2)" else N)  # 435 refits are no better evidence than 66
-    if weighted:
-        params = {"sample_weight": WEIGHT[rows]}
-    compare_validate(
-        estimator, X[rows], y[rows], kind, cv=cv, groups=GROUPS[rows], params=params, scoring=scores(estimator, y)
-    )
-    if splitter in PARTITIONS:
-        compare_predict(estimator, X, y, cv=cv, groups=GROUPS, params=params)
+    compare_splitter(estimator, y, splitter, weighted, monkeypatch)
 
 
 @everyone
@@ -235,7 +162,7 @@ def test_rows_of_weight_zero_are_predicted_and_never_trained_on(estimator, y):
 def test_probabilities_inside_cross_validation_use_each_training_part_alone(calibration, y, kind, penalty, weighted):
     estimator = kind(gamma=0.1, calibration=calibration, penalty=penalty)
     params = weights_for(estimator, weighted)
-    for splitter in ("KFold", "LeaveOneOut", "LeaveOneGroupOut"):
+    for splitter in ("KFold", "LeaveOneGroupOut"):  # LeaveOneOut: tests/slow
         cv = splitters(N, CODES)[splitter]
         compare_predict(estimator, X, y, cv=cv, groups=GROUPS, params=params)
     compare_validate(

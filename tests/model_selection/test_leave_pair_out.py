@@ -9,9 +9,13 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import roc_auc_score
 
 import foldless.model_selection as fl
-from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels
+from foldless.heldout.problem import Problem
+from foldless.heldout.solution import Solution
+from foldless.precision.lowrank import LowRank
 from support.cross_validation import BINARY_CLASSIFIERS, CODES, VALUES, X
-from support.refits import refit, share_of_pairs_in_order
+from support.refits import refit, ridge_fits, share_of_pairs_in_order, signs
+from support.tolerances import assert_close
 
 
 @pytest.mark.parametrize(
@@ -65,3 +69,38 @@ def test_pooled_mean_and_leave_pair_out_auc_differ():
     pairs = fl.leave_pair_out_auc(estimator, X, y)
     assert len({round(value, 6) for value in (pooled, mean, pairs)}) == 3
     assert pairs == pytest.approx(mean, abs=0.1)
+
+
+def feature_of_two_rows(seed=0, n=16):
+    """The last feature is huge in the first two rows, of different classes, and next to nothing elsewhere."""
+    rng = np.random.default_rng(seed)
+    rows, y = rng.normal(size=(n, 3)), np.arange(n) % 2
+    rows[:, 2] *= 1e-3
+    rows[:2, 2] = 1e7, 1.00001e7
+    return rows, y
+
+
+@pytest.mark.parametrize(
+    "estimator", [LSSVC("linear"), KernelFisherDiscriminant("linear"), RidgeClassifier()], ids=repr
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_auc_of_pairs_that_carry_a_feature_nearly_alone_equals_refits(estimator, seed):
+    rows, y = feature_of_two_rows(seed)
+    expected = share_of_pairs_in_order(estimator, rows, y)
+    assert fl.leave_pair_out_auc(estimator, rows, y) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("q", [0, 1])
+def test_batch_of_pairs_that_carry_a_feature_nearly_alone_equals_refits(q):
+    """Their blocks of a P of low rank have no digits left: the rest is solved by itself."""
+    rows, y = feature_of_two_rows()
+    Y, Q = signs(y), np.ones((16, q))
+    whole = Solution(Problem(kernels.Linear(), rows, alpha=0.1, Q=Q), np.arange(16), Y)
+    assert isinstance(whole.precision, LowRank)
+    pairs = np.array([[0, 1], [1, 0]])
+    batch = whole.batch(pairs)
+    assert batch.alone.all()
+    for pair, found, U in zip(pairs, batch.fits, batch.moments().U, strict=True):
+        train = np.setdiff1d(np.arange(16), pair)
+        assert_close(found, ridge_fits(rows, Y, Q, train, pair, 0.1), rtol=1e-6)
+        assert_close(U, Y[train].T @ (Y[train] - ridge_fits(rows, Y, Q, train, train, 0.1)), scale=16.0)

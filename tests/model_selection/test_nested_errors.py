@@ -9,8 +9,6 @@ from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import nested_cross_validate
 from support.nested import BINARY, CODES, GRID, GROUPS, LABELS, ORDER, VALUES, WEIGHT, ZEROS, N, X
 
-# -- errors ------------------------------------------------------------------------------------------------------------
-
 SHARES = pytest.mark.parametrize("share", ["all", "none"])
 
 

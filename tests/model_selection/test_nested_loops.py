@@ -200,9 +200,6 @@ def kinds(case, inner):
     return "one P per fold" if features or drops else "one fit", "one P per fold"
 
 
-# -- grids -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored", "ignore:R.2 score is not well-defined")
 @every_case
 @pytest.mark.parametrize("outer", OUTER)

@@ -6,9 +6,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.feature_selection import SelectKBest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import (
-    StratifiedKFold,
-)
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -34,8 +32,6 @@ from support.permutation import (
 )
 from support.refits import scores_of_labelings
 from support.tolerances import assert_close
-
-# -- confounds ---------------------------------------------------------------------------------------------------------
 
 
 class WithConfoundsInX(ClassifierMixin, BaseEstimator):

@@ -4,9 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.model_selection import (
-    LeaveOneOut,
-)
+from sklearn.model_selection import LeaveOneOut
 
 from foldless import LSSVC, LSSVR
 from foldless.model_selection import permutation_test_score
@@ -25,8 +23,6 @@ from support.permutation import (
     X,
     check_scores,
 )
-
-# -- bad arguments -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

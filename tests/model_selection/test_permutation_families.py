@@ -238,9 +238,6 @@ def test_progress_counts_members(capsys):
     assert told.out == ""
 
 
-# -- what a family refuses -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [

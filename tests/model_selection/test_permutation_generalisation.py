@@ -35,9 +35,6 @@ from support.families import (
 from support.refits import labelings, p_value, scores_of_members
 from support.tolerances import assert_close
 
-# -- generalisation --------------------------------------------------------------------------------------------------
-
-
 SQUARES = {
     "LSSVC": (LSSVC(gamma=0.1), THREE, {}),
     "LSSVC coef": (LSSVC(gamma=0.1, penalty="coef"), BINARY, {"scoring": "roc_auc"}),

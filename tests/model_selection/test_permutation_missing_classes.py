@@ -14,8 +14,6 @@ from foldless.model_selection import permutation_test_score
 from support.permutation import KFDA, assert_scores, orders_of, plain_score
 from support.refits import scores_of_labelings
 
-# -- training parts that lack a class ----------------------------------------------------------------------------------
-
 
 class OnClassesPresent(ClassifierMixin, BaseEstimator):
     """The estimator refitted on the classes there are; one class is voted for."""

@@ -34,8 +34,6 @@ from support.families import (
 from support.refits import labelings, p_value
 from support.tolerances import assert_close
 
-# -- patterns --------------------------------------------------------------------------------------------------------
-
 WIDE = np.hstack([X, MEMBERS[1], MEMBERS[2], X**2, X**3, *np.random.default_rng(0).normal(size=(6, N, D))])  # 44 > 36
 PATTERNS = {
     "LSSVC, 2 classes": (LSSVC("linear"), BINARY, X, {}),

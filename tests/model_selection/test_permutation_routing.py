@@ -8,9 +8,7 @@ from sklearn import metrics as theirs
 from sklearn import model_selection as skl
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import (
-    GroupKFold,
-)
+from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -18,8 +16,6 @@ from foldless import LSSVC
 from foldless.model_selection import RefitWarning, permutation_test_score
 from support.permutation import FOLDS, GROUPS, LABELS, WEIGHT, M, N, X, assert_scores, check_scores, orders_of
 from support.refits import scores_of_labelings
-
-# -- metadata routing --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

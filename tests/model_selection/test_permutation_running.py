@@ -19,8 +19,6 @@ from foldless.permutation.labelings import ARRAYS, Fitted
 from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
 from support.refits import p_value
 
-# -- running -----------------------------------------------------------------------------------------------------------
-
 WAYS = {
     "columns": (LSSVR(gamma=0.1), VALUES, None),
     "columns, labels": (KFDA(gamma=0.1), LABELS, None),

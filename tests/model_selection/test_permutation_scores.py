@@ -9,9 +9,7 @@ from numpy.testing import assert_array_equal
 from sklearn.decomposition import PCA
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
-from sklearn.model_selection import (
-    KFold,
-)
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -43,9 +41,6 @@ from support.permutation import (
 from support.refits import class_matrices
 
 everyone = pytest.mark.parametrize(("estimator", "y"), EVERYONE)
-
-
-# -- scores against refits ---------------------------------------------------------------------------------------------
 
 
 @everyone

@@ -7,9 +7,7 @@ from sklearn import metrics as theirs
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import (
-    StratifiedKFold,
-)
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from foldless import LSSVC, LSSVR
@@ -33,8 +31,6 @@ from support.permutation import (
 )
 from support.refits import scores_of_labelings
 from support.tolerances import assert_close
-
-# -- scorers -----------------------------------------------------------------------------------------------------------
 
 LARGE_TESTS = list(StratifiedKFold(2, shuffle=True, random_state=1).split(X, CODES))
 

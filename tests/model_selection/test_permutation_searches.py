@@ -38,8 +38,6 @@ from support.families import (
 from support.refits import labelings, p_value, refit, scorer_of
 from support.tolerances import assert_close
 
-# -- the whole search ------------------------------------------------------------------------------------------------
-
 
 def absolute(f, t, w):
     return w @ np.abs(t - f)

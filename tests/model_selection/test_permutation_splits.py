@@ -42,8 +42,6 @@ from support.permutation import (
 from support.refits import scores_of_labelings
 from support.tolerances import assert_close
 
-# -- groups, strata, splitters -----------------------------------------------------------------------------------------
-
 SPLITTERS = {
     "KFold": KFold(5, shuffle=True, random_state=0),
     "overlapping tests": ShuffleSplit(4, test_size=0.4, random_state=0),

@@ -8,13 +8,7 @@ from sklearn import model_selection as skl
 from sklearn.dummy import DummyClassifier
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-)
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -38,8 +32,6 @@ from support.permutation import (
 )
 from support.refits import scores_of_labelings
 from support.tolerances import assert_close
-
-# -- splits drawn anew -------------------------------------------------------------------------------------------------
 
 ANEW = {
     "LSSVC": (LSSVC(gamma=0.1), LABELS, [None, "balanced_accuracy", "f1_macro"]),

@@ -12,8 +12,6 @@ from foldless import LSSVC
 from foldless.model_selection import RefitWarning, permutation_test_score
 from support.permutation import CODES, EVERYONE, FOLDS, KFDA, LABELS, OUTPUTS, WEIGHT, N, X, check_scores, plain_score
 
-# -- weights -----------------------------------------------------------------------------------------------------------
-
 BY_CLASS = {0: 3.0, 1: 0.5, 2: 1.5}
 OWN_WEIGHTED = {"LSSVC": LSSVC(gamma=0.1), "KFDA": KFDA(gamma=0.1), "KFDA coef": KFDA(gamma=0.1, penalty="coef")}
 fixed_are_warned_of = pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")

@@ -14,9 +14,6 @@ from support.tolerances import assert_close
 weighted_or_not = pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 
 
-# -- agreement with scikit-learn's own searches ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("wide", [False, True], ids=["tall", "wide"])
 @weighted_or_not

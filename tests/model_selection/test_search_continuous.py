@@ -29,8 +29,6 @@ from support.searches import (
 )
 from support.tolerances import assert_close
 
-# -- continuous searches -----------------------------------------------------------------------------------------------
-
 MORE = np.random.default_rng(3)
 MOONS = MORE.normal(size=(60, 2))
 RING = (np.abs(np.square(MOONS).sum(1) - 1.2) < 0.7).astype(int)

@@ -12,11 +12,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.model_selection import nested_cross_validate
 from foldless.tuning.criteria import CRITERIA
+from foldless.tuning.selection import Selection, best_place
 from support.searches import ALPHAS, BINARY, CODES, KFDA, LABELS, RBF_GRID, VALUES, WEIGHT, D, N, X, losses_of
 from support.tolerances import assert_close
-
-# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def no_slope(f, t, w):
@@ -268,3 +268,33 @@ def test_the_default_grid_reaches_penalties_that_raw_features_need():
     search = FoldlessSearchCV(RidgeClassifier()).fit(X * scales, BINARY)
     finer = FoldlessSearchCV(RidgeClassifier(), {"alpha": np.logspace(-6, 6, 100)}).fit(X * scales, BINARY)
     assert -search.best_score_ < -finer.best_score_ * 1.02
+
+
+@pytest.mark.parametrize("method", ["grid", "gradient"])
+def test_splits_whose_training_parts_repeat_rows_are_refused(method):
+    folds = list(skl.KFold(3).split(X))
+    train, test = folds[1]
+    folds[1] = np.append(train, train[4]), test
+    search = FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]} if method == "grid" else None, cv=folds, method=method)
+    with pytest.raises(ValueError, match=r"cv: the training part of split 1 repeats rows; .* larger sample_weight"):
+        search.fit(X, LABELS)
+    with pytest.raises(ValueError, match=r"cv: the training part of split 1 repeats rows"):
+        nested_cross_validate(FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}), X, LABELS, cv=folds)
+
+
+@pytest.mark.parametrize("share", ["all", "kernel", "none"])
+def test_criterion_that_is_nan_for_all_candidates_is_an_error(share, monkeypatch):
+    """As where kernel values overflow; functions of users are told by name before."""
+    monkeypatch.setattr(Selection, "path", lambda *_: (np.full((2, 3), np.nan), np.zeros((N, 3))))
+    search = FoldlessSearchCV(LSSVC(gamma=0.1), {"alpha": [0.1, 1.0]}, share=share)
+    with pytest.raises(
+        ValueError, match=r"the criterion is no number for any candidate: .*Rescale X .* or raise alpha"
+    ):
+        search.fit(X, LABELS)
+
+
+def test_candidate_whose_criterion_is_nan_is_not_chosen():
+    assert best_place([np.nan, 3.0, np.nan], [0.1, 1.0, 10.0]) == 1
+    assert best_place([2.0, 2.0, np.nan], [0.1, 1.0, 10.0]) == 1
+    with pytest.raises(ValueError, match="the criterion is no number for any candidate"):
+        best_place([np.nan, np.nan], [0.1, 1.0])

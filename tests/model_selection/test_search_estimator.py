@@ -20,8 +20,6 @@ from foldless.readout.calibration import fit_calibration
 from support.searches import ALPHAS, BINARY, KFDA, LABELS, RBF_GRID, SPLITTERS, VALUES, WEIGHT, D, N, X, losses_of
 from support.tolerances import assert_close
 
-# -- scikit-learn ------------------------------------------------------------------------------------------------------
-
 WEIGHT_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 
 

@@ -95,9 +95,6 @@ def by_hand(criterion, rows, fits, y, weight=None, w=None):
     return total
 
 
-# -- grids -------------------------------------------------------------------------------------------------------------
-
-
 @every_case
 @every_splitter
 def test_losses_of_a_grid_equal_refits(case, splitter):

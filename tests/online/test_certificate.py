@@ -12,8 +12,6 @@ from foldless.heldout.problem import Problem
 from support.cases import Case
 from support.updates import allowed, begin, condition, every_case, every_penalty, forget, learn, problem_of, targets
 
-# -- evidence ------------------------------------------------------------------------------------------------------
-
 
 def certificate_of(whole, Y, n_forgotten, inherited):
     """The certificate of a solution with targets Y."""

@@ -8,8 +8,6 @@ from foldless.online.minimum_norm import MinimumNorm, RankError, pseudo_solve
 from support.adaptive import RNG, X, tolerance
 from support.tolerances import assert_close
 
-# -- the factorisation ------------------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("alpha", [1e-7, 1e-2, 1e2])
 @pytest.mark.parametrize("p", [1, 2, 5, 20])

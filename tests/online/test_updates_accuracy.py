@@ -111,9 +111,6 @@ def test_rows_that_nearly_determine_the_confounds_alone_may_go(seed):
     assert_close(whole.B, new.B, rtol=1e-9)
 
 
-# -- the holder ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("unit", [0.03, 0.3, 30.0])
 @pytest.mark.parametrize("step", ["learn", "forget", "both"])
 def test_J_equals_the_inverse_in_any_internal_unit(unit, step):

@@ -11,8 +11,6 @@ from foldless.heldout.problem import Problem
 from support.tolerances import assert_close
 from support.updates import EPS, PENALTIES, condition
 
-# -- odd data ------------------------------------------------------------------------------------------------------
-
 
 @st.composite
 def streams(draw):

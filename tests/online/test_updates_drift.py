@@ -9,11 +9,13 @@ from foldless.heldout.problem import Problem
 from foldless.precision.base import SingularBlockError
 from foldless.precision.growing import Growing
 from support.cases import Case
+from support.refits import fits
 from support.tolerances import assert_close
 from support.updates import (
     EPS,
     assert_equals_refit,
     begin,
+    data,
     every_dtype,
     every_penalty,
     forget,
@@ -21,8 +23,6 @@ from support.updates import (
     long_run,
     problem_of,
 )
-
-# -- drift -------------------------------------------------------------------------------------------------------------
 
 
 def noisy(whole, size):
@@ -233,3 +233,19 @@ def test_drift_stays_tiny_where_conditions_are_good(penalty, basis):
 def test_three_hundred_updates_equal_refits(alpha, penalty, twice):
     """A row that comes twice makes P large; what P has been leaves no trace when it goes again."""
     long_run(alpha, 300, 20, 70, penalty, every=20, twice=twice)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "basis", "alpha"), [("rkhs", "train", 1e-4), ("coef", "train", 1e-2), ("coef", "all", 1e-2)]
+)
+def test_updates_are_judged_by_the_spread_of_the_targets(penalty, basis, alpha):
+    """A wrong P leaves errors that are tiny beside an offset of 1e6, and large beside what the targets differ by."""
+    case = Case(penalty=penalty, basis=basis, alpha=alpha)
+    Y, K, at = case.Y[:19], case.K[:19, :19], np.arange(19)
+    whole = updates.solve_anew(problem_of(case, np.arange(16)), Y[:16] + 1e6)
+    whole = updates.learn(whole, whole.problem.extended(*data(case, np.array([16, 17]))), Y[:18] + 1e6)
+    assert isinstance(whole.joint, Growing)
+    noisy(whole, 1e-5)
+    whole = updates.learn(whole, whole.problem.extended(*data(case, np.array([18]))), Y + 1e6)
+    expected = fits(K, Y, [(at, at)], alpha, Q=case.Q[:19], penalty=penalty, basis=basis)
+    assert_close(whole.fits(at) - 1e6, expected)

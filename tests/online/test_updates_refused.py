@@ -12,8 +12,6 @@ from support.cases import Case
 from support.tolerances import assert_close
 from support.updates import assert_equals_refit, begin, every_penalty, forget, learn
 
-# -- rows that determine nothing, kernels without size ---------------------------------------------------------------
-
 
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 @pytest.mark.parametrize("seed", range(8))

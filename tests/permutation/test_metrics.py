@@ -5,9 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import metrics as theirs
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import (
-    KFold,
-)
+from sklearn.model_selection import KFold
 
 import foldless.permutation.metrics as metrics
 from foldless import LSSVC, LSSVR
@@ -15,8 +13,6 @@ from foldless.model_selection import permutation_test_score
 from foldless.permutation.metrics import METRICS
 from support.permutation import BINARY, KFDA, VALUES, X
 from support.tolerances import assert_close
-
-# -- metrics -----------------------------------------------------------------------------------------------------------
 
 
 def tied_decisions(n_classes, b=12, t=15, seed=0):

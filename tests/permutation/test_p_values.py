@@ -16,8 +16,6 @@ from foldless.permutation.result import PermutationTestResult
 from support.permutation import CODES, GROUPS, STRATA, N, X
 from support.refits import p_value
 
-# -- permutations, p-values and the result -----------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("groups", [None, GROUPS, STRATA], ids=["all rows", "numbers", "strings"])
 @pytest.mark.parametrize("random_state", [0, 11, "instance"])

@@ -7,9 +7,8 @@ import foldless.precision.lowrank as lowrank
 from foldless import reference
 from foldless.precision.lowrank import LowRank
 from foldless.precision.spectral import Spectrum
+from support.refits import ridge_fits
 from support.tolerances import assert_close
-
-# -- features through their Gram matrix --------------------------------------------------------------------------------
 
 ROWS, FEATURES = 170, 70
 
@@ -105,15 +104,6 @@ def test_every_method_through_the_gram_matrix_is_near_in_single_precision(kind, 
         assert_close(ours, expected.astype(np.float32))
 
 
-def ridge_residual(Phi, Q, alpha, Y, row):
-    """Y of a row minus the fit without it, as least squares with rows sqrt(alpha) I: no square of Phi is formed."""
-    rest = np.arange(len(Y)) != row
-    q, r = Q.shape[1], Phi.shape[1]
-    design = np.vstack([np.hstack([Q[rest], Phi[rest]]), np.hstack([np.zeros((r, q)), np.sqrt(alpha) * np.eye(r)])])
-    beta = np.linalg.lstsq(design, np.vstack([Y[rest], np.zeros((r, Y.shape[1]))]), rcond=None)[0]
-    return Y[row] - np.hstack([Q[row], Phi[row]]) @ beta
-
-
 @pytest.mark.parametrize("kind", ["random", "decaying", "in other units"])
 def test_alphas_too_small_for_the_gram_matrix_go_back_to_the_features(kind):
     """Squares keep half the digits: below 1e-8 of the largest eigenvalue they would show."""
@@ -131,7 +121,7 @@ def test_alphas_too_small_for_the_gram_matrix_go_back_to_the_features(kind):
         assert other.alpha == alpha
         loo = other.loo_residual(other.apply(Y), Y)
         for row in (0, 50, ROWS - 1):
-            expected = ridge_residual(Phi, Q, alpha, Y, row)
+            expected = Y[row] - ridge_fits(Phi, Y, Q, np.delete(np.arange(len(Y)), row), [row], alpha)[0]
             assert_close(loo[row], expected, rtol=1e-7)
             assert_close(path[k, row], expected, rtol=1e-7)
         rows = np.array([row])
@@ -191,7 +181,7 @@ def test_rows_that_fit_themselves_are_refitted_along_a_path(r, batch, monkeypatc
         assert alpha * single.diagonal()[3] < lowrank.FREE
         each = single.loo_residual(single.apply(Y), Y)
         for row in (3, 120, 119, 4):
-            expected = ridge_residual(Phi, Q, alpha, Y, row)
+            expected = Y[row] - ridge_fits(Phi, Y, Q, np.delete(np.arange(len(Y)), row), [row], alpha)[0]
             assert_close(E[k, row], expected)
             assert_close(each[row], expected)
             assert_close(single.held_out(np.array([row])).residual(single.apply(Y), Y)[0], expected)

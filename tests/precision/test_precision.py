@@ -155,9 +155,6 @@ def test_product_in_every_memory_order(order_a, order_b, transpose):
     assert_close(product(A, B, transpose_a=transpose), (A.T if transpose else A) @ B)
 
 
-# -- P as an array -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("q", [0, 1, 3])
 @pytest.mark.parametrize("n", [2 + 1, 23, 257, 300])

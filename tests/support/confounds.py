@@ -11,7 +11,7 @@ from support.refits import refit
 both_ways = pytest.mark.parametrize("way", ["part", "solve"])
 
 
-# -- estimators and cross-validation, against loops of refits ----------------------------------------------------------
+# -- data and estimators -----------------------------------------------------------------------------------------------
 
 N = 32
 RNG = np.random.default_rng(3)
@@ -55,7 +55,7 @@ def method_of(estimator):
     return "predict" if isinstance(estimator, LSSVR) else "decision_function"
 
 
-# -- errors ------------------------------------------------------------------------------------------------------------
+# -- confounds that are refused ----------------------------------------------------------------------------------------
 
 BAD = [
     pytest.param(C[:-1], f"confounds has {N - 1} rows and X has {N}", id="too short"),

@@ -30,8 +30,6 @@ GRID = {"alpha": [0.1, 5.0], "gamma": [0.03, 0.3]}
 OUTER = list(skl.KFold(3, shuffle=True, random_state=1).split(X))
 
 
-# -- families --------------------------------------------------------------------------------------------------------
-
 TIMES = np.stack([X, 0.5 * X + RNG.normal(size=X.shape), RNG.normal(size=X.shape)], 2)  # (samples, features, times)
 MEMBERS = [np.ascontiguousarray(TIMES[:, :, time]) for time in range(3)]
 

@@ -29,9 +29,6 @@ def absolute(f, t, w):
     return w @ np.abs(t - f)
 
 
-# -- the loop ----------------------------------------------------------------------------------------------------------
-
-
 def is_wrong(t, f):
     return (t * f <= 0).astype(float)
 

@@ -9,9 +9,7 @@ from sklearn import model_selection as skl
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer
-from sklearn.model_selection import (
-    StratifiedKFold,
-)
+from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import permutation_test_score
@@ -46,7 +44,7 @@ CONFOUNDS = RNG.normal((2.0, 0.0), size=(N, 2)) + CODES[:, None]
 FOLDS = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, CODES))
 
 
-# -- the oracle --------------------------------------------------------------------------------------------------------
+# -- the comparison with refits ----------------------------------------------------------------------------------------
 
 
 def orders_of(n, strata=None, m=M):
@@ -93,7 +91,7 @@ def plain_score(model, X, y):
     return model.score(X, y)
 
 
-# -- columns -----------------------------------------------------------------------------------------------------------
+# -- estimators --------------------------------------------------------------------------------------------------------
 
 THREE_CLASS_ESTIMATORS = {
     "LSSVC": LSSVC(gamma=0.1, alpha=0.3),
@@ -151,7 +149,7 @@ def splits_drawn_by(cv, y, groups=None):
     return [(np.arange(N)[train], np.arange(N)[test]) for train, test in skl.check_cv(cv, y).split(X, y, groups)]
 
 
-# -- pipelines and other estimators ------------------------------------------------------------------------------------
+# -- features of other kinds -------------------------------------------------------------------------------------------
 
 MISSING = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
 WORDS = np.column_stack([LABELS, RNG.choice(["x", "y", "z"], N), RNG.choice(["p", "q"], N)]).astype(object)

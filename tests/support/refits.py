@@ -181,6 +181,14 @@ def fits(K, Y, splits, alpha, **options):
     return np.concatenate([reference.heldout_fits(K, Y, train, test, alpha, **options) for train, test in splits])
 
 
+def ridge_fits(X, Y, Q, train, at, alpha):
+    """Fits of linear features by least squares with rows sqrt(alpha) I: no square of X is formed."""
+    q, r = Q.shape[1], X.shape[1]
+    design = np.vstack([np.hstack([Q[train], X[train]]), np.hstack([np.zeros((r, q)), np.sqrt(alpha) * np.eye(r)])])
+    beta = np.linalg.lstsq(design, np.vstack([Y[train], np.zeros((r, Y.shape[1]))]), rcond=None)[0]
+    return np.hstack([Q[at], X[at]]) @ beta
+
+
 def loo_fits(K, Y, alpha, *, rows=None, at=None, **options):
     """Fits at each row of ``at`` by the model of the other rows of ``rows``; all rows unless told."""
     rows = np.arange(len(K)) if rows is None else np.asarray(rows)

@@ -8,8 +8,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge.candidates import closed_form_task
-from foldless.criteria import CRITERIA, Criterion
 from foldless.model_selection import nested_cross_validate, permutation_test_score
+from foldless.tuning.criteria import CRITERIA, Criterion
 from foldless.tuning.objective import Objective
 from foldless.tuning.selection import Selection
 from foldless.tuning.space import Space

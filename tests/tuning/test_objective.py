@@ -16,8 +16,6 @@ from foldless.tuning.space import Space
 from support.searches import BINARY, LABELS, VALUES, WEIGHT, D, N, X, criterion_by_refits, splits_of, xor
 from support.tolerances import assert_close
 
-# -- objectives, spaces and the prior ----------------------------------------------------------------------------------
-
 
 def task_of(estimator, y=LABELS, w=None, data=X):
     return TASKS[type(estimator)](estimator, data, y, w)[0]
