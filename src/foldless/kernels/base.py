@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Self, get_type_hints
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from foldless.kernels.parameters import Parameter
 from foldless.linalg.numpy import outer_square, product
@@ -149,6 +149,30 @@ def _parameters(kind):
         name: next((extra for extra in extras if isinstance(extra, Parameter)), Parameter())
         for name, extras in named.items()
     }
+
+
+class FeatureMap(Kernel):
+    """Base of the kernels that are given by explicit features, k(x, z) = phi(x).phi(z); a subclass writes ``features``.
+
+    Models of fewer features than rows are held through them: memory and time grow with the number of features.
+    """
+
+    def features(self, X: Matrix) -> Any:
+        """Explicit features (len(X), n_features), dense or sparse."""
+        raise NotImplementedError
+
+    def n_features(self, X: Matrix) -> int:
+        """Number of features, from those of one row."""
+        return self.features(X[:1]).shape[1]
+
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
+        """Gram matrix of shape (len(X), len(Z))."""
+        Phi = self.features(X)
+        return dot(Phi, Phi if Z is None else self.features(Z))
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        """k(x, x) for each row of X."""
+        return row_norms(self.features(X), squared=True)
 
 
 def dot(X, Z):

@@ -15,8 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms
 
-from foldless.kernels.base import Kernel, dot, inner_derivative, scale, sum_by_gamma
-from foldless.kernels.features import FeatureMap
+from foldless.kernels.base import FeatureMap, Kernel, dot, inner_derivative, scale, sum_by_gamma
 from foldless.kernels.parameters import Number, Width
 from foldless.linalg.types import Matrix
 
