@@ -37,7 +37,7 @@ BODY_LINES = 40  # without the docstring
 
 # More lines than that, where the mathematics is one page.
 LONG_FILES: set[str] = set()
-LONG_FUNCTIONS = {"readout.calibration._newton"}
+LONG_FUNCTIONS: set[str] = set()
 
 
 @cache

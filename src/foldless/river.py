@@ -116,7 +116,8 @@ class _Adapter:
 
     def _learn(self, names, rows, y, w):
         self._check_targets(y)
-        X, w = self._matrix(names, rows), self._checked_weights(w, len(rows))
+        X = self._matrix(names, rows)
+        w = self._checked_weights(w, len(rows))
         rows = [*self._waiting, *zip(X, y, w, strict=True)]
         if self.model is not None or self._can_start(rows):
             X, y, w = map(np.array, zip(*rows, strict=True))

@@ -35,7 +35,8 @@ def numbers(values):
 def check_weights(sample_weight, X):
     """Weights of the rows of X, >= 0 and in its precision."""
     weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-    largest, normal = weights.max(initial=0), np.finfo(X.dtype).tiny
+    largest = weights.max(initial=0)
+    normal = np.finfo(X.dtype).tiny
     if 0 < largest < normal:
         raise ValueError(
             f"sample_weight: its largest value is {largest:.3g}, and {X.dtype} loses digits below {normal:.3g}."

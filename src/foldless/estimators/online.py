@@ -212,7 +212,8 @@ class OnlineMachine(KernelMachine):
             With ``residual``, ``difference``, ``loo_difference``, the ``limit`` that rounding explains, and ``holds``;
             prints as a short text.
         """
-        whole, task = self._loo().whole, self._fitted_task
+        whole = self._loo().whole
+        task = self._fitted_task
         new = updates.solve_anew(task.problem, task.Y)
         again = copy(self)._accept(task, new, task.rule(new, probabilities=False))
         return certificate.compare(

@@ -10,7 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-OBSERVED, NULL, FAINT, DARK = "#0072B2", "#8C8C8C", "#D9D9D9", "#333333"
+OBSERVED = "#0072B2"
+NULL = "#8C8C8C"
+FAINT = "#D9D9D9"
+DARK = "#333333"
 LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small"}
 
 Keywords: TypeAlias = dict[str, Any] | None  # of an artist, for matplotlib
@@ -40,6 +43,13 @@ def unpack(result, display, ndims):
             f"this is {HOMES.get(score.ndim, 'no result of permutation_test_score')}"
         )
     return score, null, pvalue
+
+
+def unpack_family(result, display, ndim):
+    """Permutation scores of a family of tests, and what its display is made of besides."""
+    score, null, _ = unpack(result, display, (ndim,))
+    about = {name: getattr(result, name) for name in ("pvalue_fwe", "scoring", "greater_is_better")}
+    return null, {"score": score, **about}
 
 
 class Display:

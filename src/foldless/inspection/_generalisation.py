@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foldless.inspection._canvas import DARK, Keywords, ScoreDisplay, cell_edges, centred, style, unpack
+from foldless.inspection._canvas import DARK, Keywords, ScoreDisplay, cell_edges, centred, style, unpack_family
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,16 +98,8 @@ class GeneralisationDisplay(ScoreDisplay):
         -------
         display : GeneralisationDisplay
         """
-        score, null, _ = unpack(result, cls.__name__, (2,))
-        display = cls(
-            score=score,
-            chance=float(np.nanmean(null)),
-            pvalue_fwe=result.pvalue_fwe,
-            times=times,
-            unit=unit,
-            scoring=result.scoring,
-            greater_is_better=result.greater_is_better,
-        )
+        null, family = unpack_family(result, cls.__name__, 2)
+        display = cls(**family, chance=float(np.nanmean(null)), times=times, unit=unit)
         return display.plot(ax, level=level, image_kw=image_kw, outline_kw=outline_kw)
 
     def plot(

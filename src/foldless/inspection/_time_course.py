@@ -20,7 +20,7 @@ from foldless.inspection._canvas import (
     ScoreDisplay,
     cell_edges,
     style,
-    unpack,
+    unpack_family,
 )
 
 if TYPE_CHECKING:
@@ -119,17 +119,8 @@ class TimeCourseDisplay(ScoreDisplay):
         -------
         display : TimeCourseDisplay
         """
-        score, null, _ = unpack(result, cls.__name__, (1,))
-        display = cls(
-            score=score,
-            permutation_scores=null,
-            pvalue_fwe=result.pvalue_fwe,
-            max_scores=result.max_scores,
-            times=times,
-            unit=unit,
-            scoring=result.scoring,
-            greater_is_better=result.greater_is_better,
-        )
+        null, family = unpack_family(result, cls.__name__, 1)
+        display = cls(**family, permutation_scores=null, max_scores=result.max_scores, times=times, unit=unit)
         return display.plot(ax, level=level, line_kw=line_kw, band_kw=band_kw)
 
     def plot(

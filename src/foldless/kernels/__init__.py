@@ -1,8 +1,7 @@
 """Kernels: the Gram matrix, its diagonal, and the way back from dL/dK to the parameters (``base`` is the contract)."""
 
-from foldless.kernels.base import Kernel
+from foldless.kernels.base import FeatureMap, Kernel
 from foldless.kernels.distance import RBF, Laplacian
-from foldless.kernels.features import FeatureMap
 from foldless.kernels.given import Custom, Precomputed, check_symmetric
 from foldless.kernels.inner import Boolean, Cosine, Linear, Poly
 from foldless.kernels.parameters import Number, Parameter, Width

@@ -22,14 +22,16 @@ To add a kernel write one such class; ``kernel=`` of the estimators takes its ob
 
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.extmath import safe_sparse_dot
+from numpy.typing import ArrayLike
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from foldless.kernels.parameters import Parameter
 from foldless.linalg.numpy import outer_square, product
+from foldless.linalg.types import Matrix
 
 
 @dataclass(frozen=True)
@@ -41,23 +43,23 @@ class Kernel:
     is_linear: ClassVar[bool] = False  # True: features(X) is X itself
     surely_symmetric: ClassVar[bool] = True  # False: what the user gives may not be
 
-    def gram(self, X, Z=None):
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z)); Z=None: that of X with itself."""
         raise NotImplementedError
 
-    def diag(self, X):
+    def diag(self, X: Matrix) -> np.ndarray:
         """k(x, x) for each row of X."""
         raise NotImplementedError
 
-    def n_features(self, X) -> int | None:
+    def n_features(self, X: Matrix) -> int | None:
         """Number of explicit features of the rows of X; None where there are none."""
         return None
 
-    def features(self, X) -> Any:
+    def features(self, X: Matrix) -> Any:
         """Explicit features (len(X), n_features), dense or sparse; None where there are none."""
         return None
 
-    def pullback(self, R, X, K) -> dict:
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """Derivatives by the parameters ``differentiable``; R is overwritten."""
         return {}
 
@@ -85,7 +87,7 @@ class Kernel:
         values = self.get_params()
         return {name: values[name] for name, kind in self.parameters().items() if kind.from_data(values[name])}
 
-    def resolved(self, X, sample_weight=None):
+    def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         """The kernel with its parameters checked and made numbers; weights count as repetitions of rows."""
         label = self.name or type(self).__name__
         kinds = self.parameters().items()
@@ -93,7 +95,7 @@ class Kernel:
             self, **{name: kind.resolved(name, getattr(self, name), label, X, sample_weight) for name, kind in kinds}
         )
 
-    def default_grid(self, X) -> dict:
+    def default_grid(self, X: Matrix) -> dict:
         """{parameter: values} to try on the rows X; parameters that hold one value for each feature stay."""
         kinds = {name: kind for name, kind in self.parameters().items() if not np.ndim(getattr(self, name))}
         grid = {name: kind.values(X) for name, kind in kinds.items()}
@@ -103,11 +105,11 @@ class Kernel:
         """{parameter: (low, high)} for continuous searches that start here."""
         return {name: self.parameters()[name].limits(getattr(self, name)) for name in self.differentiable}
 
-    def get_params(self, deep=True) -> dict:
+    def get_params(self, deep: bool = True) -> dict:
         """The parameters by name, as scikit-learn asks for them."""
         return {name: getattr(self, name) for name in self.parameters()}
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Change parameters in place, as scikit-learn does for ``estimator.set_params(kernel__name=value)``."""
         for name in params.keys() - self.parameters().keys():
             raise ValueError(
@@ -120,21 +122,21 @@ class Kernel:
 
     # -- data: how X is sliced and joined ------------------------------------------------------------------------------
 
-    def rows(self, X, index):
+    def rows(self, X: Matrix, index: Any) -> Matrix:
         """The data of some rows alone."""
         return X[index]
 
-    def block(self, X, rows, columns):
+    def block(self, X: Matrix, rows: Any, columns: Any) -> np.ndarray:
         """K[rows, columns] of the data X."""
         if rows is columns:
             return np.ascontiguousarray(self.gram(X[rows]))
         return self.gram(X[rows], X[columns])
 
-    def against(self, X_new, X, columns):
+    def against(self, X_new: Matrix, X: Matrix, columns: Any) -> np.ndarray:
         """Kernel between new rows and some rows of the data X."""
         return self.gram(X_new, X[columns])
 
-    def joined(self, X, more):
+    def joined(self, X: Matrix, more: Matrix) -> Matrix:
         """The data X with the rows ``more`` behind them."""
         return sp.vstack([X, more]).tocsr() if sp.issparse(X) else np.concatenate([X, more])
 
@@ -147,6 +149,30 @@ def _parameters(kind):
         name: next((extra for extra in extras if isinstance(extra, Parameter)), Parameter())
         for name, extras in named.items()
     }
+
+
+class FeatureMap(Kernel):
+    """Base of the kernels that are given by explicit features, k(x, z) = phi(x).phi(z); a subclass writes ``features``.
+
+    Models of fewer features than rows are held through them: memory and time grow with the number of features.
+    """
+
+    def features(self, X: Matrix) -> Any:
+        """Explicit features (len(X), n_features), dense or sparse."""
+        raise NotImplementedError
+
+    def n_features(self, X: Matrix) -> int:
+        """Number of features, from those of one row."""
+        return self.features(X[:1]).shape[1]
+
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
+        """Gram matrix of shape (len(X), len(Z))."""
+        Phi = self.features(X)
+        return dot(Phi, Phi if Z is None else self.features(Z))
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        """k(x, x) for each row of X."""
+        return row_norms(self.features(X), squared=True)
 
 
 def dot(X, Z):

@@ -18,6 +18,7 @@ from sklearn.utils.extmath import row_norms
 
 from foldless.kernels.base import Kernel, dot, inner_derivative, scale, sum_by_gamma
 from foldless.kernels.parameters import Width
+from foldless.linalg.types import Matrix
 
 FEW = 4  # rows whose distances are sooner summed up directly than through a product
 
@@ -78,16 +79,16 @@ class RBF(Kernel):
     name: ClassVar[str] = "rbf"
     gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
-    def gram(self, X, Z=None):
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
         K = _minus_distances(X, Z, np.sqrt(self.gamma))
         return np.exp(K, out=K)
 
-    def diag(self, X):
+    def diag(self, X: Matrix) -> np.ndarray:
         """k(x, x) for each row of X."""
         return np.ones(X.shape[0], X.dtype)
 
-    def pullback(self, R, X, K):
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict[str, Any]:
         """dL/dgamma_k = -2 x_k' (diag(rowsum(R*K)) - R*K) x_k."""
         R *= K
         R.flat[:: len(R) + 1] -= R.sum(1)
@@ -105,7 +106,7 @@ class Laplacian(Kernel):
     name: ClassVar[str] = "laplacian"
     gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
-    def gram(self, X, Z=None):
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
         if not sp.issparse(X) and not sp.issparse(Z):
             X, Z = _centred(X, X if Z is None else Z)
@@ -114,11 +115,11 @@ class Laplacian(Kernel):
         np.negative(K, out=K)
         return np.exp(K, out=K)
 
-    def diag(self, X):
+    def diag(self, X: Matrix) -> np.ndarray:
         """k(x, x) for each row of X."""
         return np.ones(X.shape[0], X.dtype)
 
-    def pullback(self, R, X, K):
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict[str, Any]:
         """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; no product gives these, each feature is gone through."""
         if not np.ndim(self.gamma):
             R *= xlogy(K, K)  # -gamma times the distances

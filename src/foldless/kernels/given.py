@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from foldless.kernels.base import Kernel
+from foldless.linalg.types import Matrix
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Custom(Kernel):
     function: Callable
     surely_symmetric: ClassVar[bool] = False
 
-    def gram(self, X, Z=None):
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
         symmetric, Z = Z is None, X if Z is None else Z
         try:
@@ -37,7 +38,7 @@ class Custom(Kernel):
             check_symmetric(K, f"the Gram matrix of kernel={self.function!r}")
         return K
 
-    def diag(self, X):
+    def diag(self, X: Matrix) -> np.ndarray:
         """k(x, x) for each row of X."""
         return np.concatenate([self.gram(X[i : i + 1]).ravel() for i in range(X.shape[0])])
 
@@ -50,38 +51,38 @@ class Precomputed(Kernel):
     takes_rows: ClassVar[bool] = False
     surely_symmetric: ClassVar[bool] = False
 
-    def rows(self, X, index):
+    def rows(self, X: Matrix, index: Any) -> Matrix:
         """Rows and columns of the Gram matrix."""
         return X[index][:, index]
 
-    def block(self, X, rows, columns):
+    def block(self, X: Matrix, rows: Any, columns: Any) -> np.ndarray:
         """K[rows, columns]."""
         K = X[rows][:, columns]
         return K.toarray() if sp.issparse(K) else np.ascontiguousarray(K)
 
-    def against(self, X_new, X, columns):
+    def against(self, X_new: Matrix, X: Matrix, columns: Any) -> np.ndarray:
         """Columns of the kernel between new rows and all rows."""
         K = X_new[:, columns]
         return K.toarray() if sp.issparse(K) else K
 
-    def joined(self, X, more):
+    def joined(self, X: Matrix, more: Matrix) -> Matrix:
         """The Gram matrix of all rows; ``more`` holds the kernel of the new rows with all, old and new."""
         n = X.shape[0]
         parts = [[X, more[:, :n].T], [more[:, :n], more[:, n:]]]
         return sp.block_array(parts).tocsr() if sp.issparse(more) else np.block(parts)
 
-    def gram(self, X, Z=None):
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """A copy of X: what is computed from it may overwrite it."""
         if Z is not None:
             raise ValueError("A precomputed kernel has no rows to compare; slice the Gram matrix instead.")
         return np.array(X.toarray() if sp.issparse(X) else X, order="C")
 
-    def diag(self, X):
+    def diag(self, X: Matrix) -> np.ndarray:
         """The diagonal of X."""
         return X.diagonal()
 
 
-def check_symmetric(K, what):
+def check_symmetric(K: Matrix, what: str) -> None:
     """Refuse a Gram matrix that differs from its transpose by more than rounding."""
     gap, size = abs(K - K.T).max(), abs(K).max()
     if gap > 1e3 * np.finfo(K.dtype).eps * size:

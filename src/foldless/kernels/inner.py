@@ -8,15 +8,16 @@ the one of Cawley (2006, section V) for binary features.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms
 
-from foldless.kernels.base import Kernel, dot, inner_derivative, scale, sum_by_gamma
-from foldless.kernels.features import FeatureMap
+from foldless.kernels.base import FeatureMap, Kernel, dot, inner_derivative, scale, sum_by_gamma
 from foldless.kernels.parameters import Number, Width
+from foldless.linalg.types import Matrix
 
 
 def _unit(X):
@@ -41,11 +42,11 @@ class Linear(FeatureMap):
     name: ClassVar[str] = "linear"
     is_linear: ClassVar[bool] = True
 
-    def n_features(self, X):
+    def n_features(self, X: Matrix) -> int:
         """Columns of X."""
         return X.shape[1]
 
-    def features(self, X):
+    def features(self, X: Matrix) -> Matrix:
         """X itself."""
         return X
 
@@ -59,7 +60,7 @@ class Poly(Kernel):
     degree: Annotated[float, Number(differentiable=False)] = 3
     coef0: Annotated[float, Number(zero=True, bounds=(1e-3, 1e3))] = 1.0
 
-    def resolved(self, X, sample_weight=None):
+    def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         """The kernel with its parameters checked and made numbers."""
         kernel = super().resolved(X, sample_weight)
         if not float(self.degree).is_integer():
@@ -73,16 +74,16 @@ class Poly(Kernel):
         B += self.coef0
         return B
 
-    def gram(self, X, Z=None):
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
         B = self._base(X, Z)
         return np.power(B, self.degree, out=B)
 
-    def diag(self, X):
+    def diag(self, X: Matrix) -> np.ndarray:
         """k(x, x) for each row of X."""
         return (row_norms(scale(X, np.sqrt(self.gamma)), squared=True) + self.coef0) ** self.degree
 
-    def pullback(self, R, X, K):
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict[str, Any]:
         """Derivatives by gamma and coef0; the degree is a choice, not a slope."""
         R *= self.degree * self._base(X, None) ** (self.degree - 1)
         return {"gamma": sum_by_gamma(self.gamma, inner_derivative(R, X)), "coef0": R.sum()}
@@ -95,17 +96,17 @@ class Boolean(Kernel):
     name: ClassVar[str] = "boolean"
     eta: Annotated[float, Number(bounds=(1e-4, 1e2), grid=tuple(np.logspace(-2.5, 0.5, 7).tolist()))] = 1.0
 
-    def gram(self, X, Z=None):
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
         K = dot(X, X if Z is None else Z)
         K *= np.log1p(self.eta)
         return np.exp(K, out=K)
 
-    def diag(self, X):
+    def diag(self, X: Matrix) -> np.ndarray:
         """k(x, x) for each row of X."""
         return np.exp(float(np.log1p(self.eta)) * row_norms(X, squared=True))
 
-    def pullback(self, R, X, K):
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict[str, Any]:
         """dK/deta = x.z (1 + eta)^(x.z - 1)."""
         R *= K
         return {"eta": np.vdot(R, dot(X, X)) / (1 + self.eta)}
@@ -117,11 +118,11 @@ class Cosine(Kernel):
 
     name: ClassVar[str] = "cosine"
 
-    def gram(self, X, Z=None):
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
         U = _unit(X)
         return dot(U, U if Z is None else _unit(Z))
 
-    def diag(self, X):
+    def diag(self, X: Matrix) -> np.ndarray:
         """k(x, x) for each row of X."""
         return (_largest(X) > 0).astype(X.dtype)

@@ -14,9 +14,13 @@ Only X and weights of rows are seen, never labels.
 
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from foldless.linalg.types import Matrix
 
 
 @dataclass(frozen=True)
@@ -28,19 +32,19 @@ class Parameter:
     differentiable: bool = False
     per_feature: bool = False
 
-    def resolved(self, name, value, kernel, X, sample_weight):
+    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
         """The value of the parameter ``name`` of the kernel named ``kernel``, for the rows X and their weights."""
         return value
 
-    def from_data(self, value):
+    def from_data(self, value: Any) -> bool:
         """Whether the value is a name for a number that comes from the data."""
         return False
 
-    def limits(self, value):
+    def limits(self, value: Any) -> tuple[float, float]:
         """(low, high) of continuous searches."""
         return self.bounds
 
-    def values(self, X):
+    def values(self, X: Matrix) -> list:
         """Values of the default grid."""
         return list(self.grid)
 
@@ -53,7 +57,7 @@ class Number(Parameter):
     differentiable: bool = True
     zero: bool = False  # whether 0 is allowed
 
-    def resolved(self, name, value, kernel, X, sample_weight):
+    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
         """The value, if it is such a number."""
         if not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0 or (value == 0 and not self.zero):
             low = ">= 0" if self.zero else "> 0"
@@ -74,7 +78,7 @@ class Width(Parameter):
     differentiable: bool = True
     per_feature: bool = True
 
-    def resolved(self, name, value, kernel, X, sample_weight):
+    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
         """One positive number, or an array of one for each feature."""
         n_features = X.shape[1]
         if isinstance(value, str):
@@ -90,17 +94,17 @@ class Width(Parameter):
             raise ValueError(f"{name}={value!r} must be positive and finite (zero only switches single features off).")
         return numbers if numbers.ndim else float(numbers)
 
-    def from_data(self, value):
+    def from_data(self, value: Any) -> bool:
         """Whether the value is "scale"."""
         return isinstance(value, str)
 
-    def limits(self, value):
+    def limits(self, value: Any) -> tuple[float, float]:
         """(low, high) about the largest value."""
         low, high = self.bounds
         middle = float(np.max(value))
         return low * middle, high * middle
 
-    def values(self, X):
+    def values(self, X: Matrix) -> list:
         """Multiples of "scale"."""
         return (_scale("gamma", X, None) * np.array(self.grid)).tolist()
 

@@ -1,9 +1,13 @@
 """Kernels by name, by function or as objects; what the estimators' ``kernel``, ``gamma``, ``degree``, ... stand for."""
 
+from numpy.typing import ArrayLike
+
 from foldless.kernels.base import Kernel
 from foldless.kernels.distance import RBF, Laplacian
 from foldless.kernels.given import Custom, Precomputed
 from foldless.kernels.inner import Boolean, Cosine, Linear, Poly
+from foldless.kernels.types import GammaLike, KernelLike
+from foldless.linalg.types import Matrix
 
 KERNELS = {kind.name: kind for kind in (Linear, Poly, RBF, Laplacian, Boolean, Cosine, Precomputed)}
 SHORTHANDS = ("gamma", "degree", "coef0", "eta")  # parameters of named kernels that estimators take by themselves
@@ -41,7 +45,16 @@ def is_precomputed(kernel):
     return not kernel.takes_rows if is_object(kernel) else isinstance(kernel, str) and kernel == "precomputed"
 
 
-def resolve(kernel, X, *, gamma="scale", degree=3, coef0=1.0, eta=1.0, sample_weight=None):
+def resolve(
+    kernel: KernelLike,
+    X: Matrix,
+    *,
+    gamma: GammaLike = "scale",
+    degree: int = 3,
+    coef0: float = 1.0,
+    eta: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+) -> Kernel:
     """The kernel object for an object, a name or a callable, its parameters checked and made numbers from X.
 
     Labels are never seen. ``gamma="scale"`` is 1 / (n_features * X.var()), weights counted as repetitions.

@@ -8,7 +8,8 @@ weights, the default grid; labels have a say in the second only). Continuous sea
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import is_classifier
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, indexable
@@ -21,9 +22,11 @@ from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import Route
 from foldless.bridge.scorers import check_single, wants_probabilities
 from foldless.bridge.splits import row_numbers
+from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_grid import nested_grid
 from foldless.model_selection._nested_loop import nested_loop
 from foldless.model_selection._search_spec import search_spec
+from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 
 @dataclass(repr=False)
@@ -58,7 +61,7 @@ class NestedResult:
     path: Route
 
     @property
-    def optimism(self):
+    def optimism(self) -> np.ndarray:
         """How much better the chosen setting looked to the search than it was."""
         return self.inner_score - self.test_score
 
@@ -73,7 +76,18 @@ class NestedResult:
         return f"{text}; {self.path}"
 
 
-def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, params=None, n_jobs=None, verbose=0):
+def nested_cross_validate(
+    search: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    cv: CVLike = None,
+    groups: ArrayLike | None = None,
+    scoring: ScoringLike = None,
+    params: Params = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> NestedResult:
     """Exact nested cross-validation: the search repeated on every outer training part, judged on the rows it never saw.
 
     A criterion that was optimised is no performance estimate. Here every outer split chooses its own hyper-parameters;
@@ -122,15 +136,15 @@ def nested_cross_validate(search, X, y, *, cv=None, groups=None, scoring=None, p
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
         raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
-    y, sample_weight = _checked_targets(search, y, (params or {}).get("sample_weight"))
-    data = NestedData(search, X, y, groups, sample_weight, wants_probabilities(scorer), steps.first)
-    splits = check_cv(cv, y, classifier=is_classifier(search.estimator)).split(X, y, groups)
-    outer = row_numbers(splits, len(y))
+    targets, sample_weight = _checked_targets(search, y, (params or {}).get("sample_weight"))
+    data = NestedData(search, X, targets, groups, sample_weight, wants_probabilities(scorer), steps.first)
+    splits = check_cv(cv, targets, classifier=is_classifier(search.estimator)).split(X, targets, groups)
+    outer = row_numbers(splits, len(targets))
     data.check(outer)
     grid = search.method == "grid" and search.share == "all" and steps.first is None
     run = nested_grid if grid else nested_loop
     results, route = run(data, criterion, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
-    scores = [result.scores(scorer, y, test) for result, (_, test) in zip(results, outer, strict=True)]
+    scores = [result.scores(scorer, targets, test) for result, (_, test) in zip(results, outer, strict=True)]
     return NestedResult(
         test_score=np.array([outside for outside, _ in scores]),
         inner_score=np.array([inside for _, inside in scores]),

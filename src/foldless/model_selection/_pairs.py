@@ -6,17 +6,29 @@ pairs are 2 x 2 systems in P, O(n^2) after one explicit P.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import closed_form_or
+from foldless.linalg.types import MatrixLike
+from foldless.model_selection._types import Params
 from foldless.readout.ranking import scored_pairs_won
 
 PAIRS_AT_ONCE = 2**16
 
 
-def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confounds_in_score=False):
+def leave_pair_out_auc(
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
+    *,
+    params: Params = None,
+    confounds: ArrayLike | None = None,
+    confounds_in_score: bool = False,
+) -> float:
     """Exact leave-pair-out AUC: the share of pairs that a model fitted without them ranks correctly.
 
     Parameters
@@ -66,8 +78,8 @@ def leave_pair_out_auc(estimator, X, y, *, params=None, confounds=None, confound
     _check(task, classes, flat)
     whole = task.training_parts().whole.explicit()
     if classes is None:
-        y = task.Y[whole.rows, 0]
-        return _share(task, whole, np.nonzero(y[:, None] > y[None, :]), None)
+        values = task.Y[whole.rows, 0]
+        return _share(task, whole, np.nonzero(values[:, None] > values[None, :]), None)
     codes = task.codes[whole.rows]
     if len(classes) == 2:
         return _share(task, whole, _cross(codes == 1), None)

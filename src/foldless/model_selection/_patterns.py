@@ -1,6 +1,10 @@
 """Permutation tests of weights and patterns of a linear model (the algebra: ``permutation.patterns``)."""
 
+from typing import Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import closed_form_estimator
@@ -15,25 +19,27 @@ from foldless.bridge.permutation_spec import (
 )
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import closed_form_or
+from foldless.linalg.types import MatrixLike, RandomStateLike
+from foldless.model_selection._types import Params
 from foldless.permutation.labelings import Labelings, Solver
 from foldless.permutation.nulls import Null, choose_scheme
-from foldless.permutation.patterns import pattern_result, patterns_that_fit, weights_and_covariances
+from foldless.permutation.patterns import PatternTestResult, pattern_result, patterns_that_fit, weights_and_covariances
 
 
 def permutation_test_pattern(
-    estimator,
-    X,
-    y,
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike,
     *,
-    n_permutations=1000,
-    strata=None,
-    random_state=0,
-    params=None,
-    weights=None,
-    confounds=None,
-    memory_limit=2**29,
-    verbose=0,
-):
+    n_permutations: int = 1000,
+    strata: ArrayLike | None = None,
+    random_state: RandomStateLike = 0,
+    params: Params = None,
+    weights: Literal["fixed"] | None = None,
+    confounds: ArrayLike | None = None,
+    memory_limit: int = 2**29,
+    verbose: int = 0,
+) -> PatternTestResult:
     """Weights and forward-model patterns of a linear model fitted on all rows, with a permutation null per feature.
 
     Parameters

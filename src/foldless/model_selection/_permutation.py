@@ -1,5 +1,10 @@
 """Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
 
+from collections.abc import Sequence
+from typing import Literal
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
 from foldless.bridge.adapters import Search
@@ -13,35 +18,38 @@ from foldless.bridge.permutation_spec import (
 )
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import check_single
+from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._permutation_runs import build_result, run_family, run_single
 from foldless.model_selection._search_spec import search_spec
+from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
 from foldless.permutation.nulls import Null
+from foldless.permutation.result import PermutationTestResult
 
 
 def permutation_test_score(
-    estimator,
-    X,
-    y,
+    estimator: BaseEstimator,
+    X: MatrixLike | Sequence[MatrixLike],
+    y: ArrayLike,
     *,
-    groups=None,
-    cv=None,
-    n_permutations=100,
-    n_jobs=None,
-    random_state=0,
-    verbose=0,
-    scoring=None,
-    params=None,
-    strata=None,
-    resplit=False,
-    weights=None,
-    confounds=None,
-    confounds_in_score=False,
-    generalise=False,
-    memory_limit=2**29,
-    null=None,
-):
+    groups: ArrayLike | None = None,
+    cv: CVLike = None,
+    n_permutations: int = 100,
+    n_jobs: int | None = None,
+    random_state: RandomStateLike = 0,
+    verbose: int = 0,
+    scoring: ScoringLike = None,
+    params: Params = None,
+    strata: ArrayLike | None = None,
+    resplit: bool = False,
+    weights: Literal["fixed", "permuted"] | None = None,
+    confounds: ArrayLike | None = None,
+    confounds_in_score: bool = False,
+    generalise: bool = False,
+    memory_limit: int = 2**29,
+    null: Null | None = None,
+) -> PermutationTestResult:
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
     Every permutation's scores are those of refitting the estimator on each training part with the permuted labels. The
@@ -145,7 +153,7 @@ def permutation_test_score(
         refit=_searched if searches else _validated,
         criterion=search_spec(last).criterion if searches else None,
     )
-    labelings = Null.draw(scheme, len(y), n_permutations, random_state, spec.first)
+    labelings = Null.draw(scheme, len(data.y), n_permutations, random_state, spec.first)
     check_exchangeable(y, labelings.orders)
     warn_of_fixed_weights(estimator, weights)
     if is_family:

@@ -1,6 +1,10 @@
 """FoldlessSearchCV: hyper-parameters by closed-form held-out criteria, behind the interface of GridSearchCV."""
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
@@ -17,10 +21,13 @@ from foldless.bridge.candidates import (
 from foldless.bridge.splits import draw_splits
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.state import all_or_nothing
+from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._search_descent import continuous_search
 from foldless.model_selection._search_grid import grid_search
 from foldless.model_selection._search_spec import checked_rows, search_spec, warn_of_unused_groups
+from foldless.model_selection._types import CVLike
 from foldless.readout.calibration import DeferredSigmoid
+from foldless.tuning.criteria import Criterion
 
 
 def _best_has(method):
@@ -124,26 +131,26 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator,
-        param_grid=None,
+        estimator: BaseEstimator,
+        param_grid: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         *,
-        cv=None,
-        criterion="press",
-        criterion_weight=None,
-        method="grid",
-        feature_scaling=False,
-        feature_groups=None,
-        share="all",
-        prior="auto",
-        bounds=None,
-        n_starts=1,
-        max_iter=50,
-        slope=10.0,
-        random_state=None,
-        n_jobs=None,
-        refit=True,
-        verbose=0,
-    ):
+        cv: CVLike = None,
+        criterion: str | Callable | Criterion = "press",
+        criterion_weight: Literal["balanced", "sample_weight"] | None = None,
+        method: Literal["grid", "simplex", "gradient"] = "grid",
+        feature_scaling: bool = False,
+        feature_groups: ArrayLike | None = None,
+        share: Literal["all", "kernel", "none"] = "all",
+        prior: Literal["auto", "cauchy", "bayes"] | None = "auto",
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        n_starts: int = 1,
+        max_iter: int = 50,
+        slope: float | Sequence[float] = 10.0,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        verbose: int = 0,
+    ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
         self.cv = cv
@@ -165,7 +172,9 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Search, and fit the best setting.
 
         Parameters
@@ -261,17 +270,17 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             raise AttributeError("refit=False leaves no fitted estimator; fit one with best_params_.")
         return self.best_estimator_
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> np.ndarray:
         """``predict`` of the best estimator."""
         return self._best.predict(X)
 
     @available_if(_best_has("decision_function"))
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
         """``decision_function`` of the best estimator."""
         return self._best.decision_function(X)
 
     @available_if(_gives_probabilities)
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
         """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid fitted to held-out decisions."""
         best = self._best
         if not hasattr(self, "_sigmoid"):
@@ -279,27 +288,27 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         return self._sigmoid.fitted.proba(best.decision_function(X))
 
     @available_if(_gives_probabilities)
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     @available_if(_best_has("transform"))
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> np.ndarray:
         """``transform`` of the best estimator."""
         return self._best.transform(X)
 
     @available_if(_best_has("transform"))
-    def fit_transform(self, X, y, **fit_params):
+    def fit_transform(self, X: MatrixLike, y: ArrayLike, **fit_params: Any) -> np.ndarray:
         """``fit``, then ``transform``."""
         return self.fit(X, y, **fit_params).transform(X)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy or R2 of the best estimator."""
         return self._best.score(X, y, sample_weight=sample_weight)
 
     @property
-    def alpha_(self):
+    def alpha_(self) -> Any:
         """The chosen alpha, as RidgeClassifierCV calls it."""
         check_is_fitted(self)
         if isinstance(self.best_params_, dict):
@@ -307,12 +316,12 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         return np.array([each.get("alpha", self.estimator.alpha) for each in self.best_params_])
 
     @property
-    def coef_(self):
+    def coef_(self) -> np.ndarray:
         """``coef_`` of the best estimator."""
         return self._best.coef_
 
     @property
-    def intercept_(self):
+    def intercept_(self) -> Any:
         """``intercept_`` of the best estimator."""
         return self._best.intercept_
 

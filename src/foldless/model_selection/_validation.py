@@ -1,37 +1,43 @@
 """scikit-learn's cross_val_predict, cross_val_score and cross_validate, from one fit where exactness allows."""
 
+from typing import Any, Literal
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn import model_selection as skl
+from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
 from foldless.bridge.decoded import Decoded
 from foldless.bridge.planner import METHODS, CrossValidation, plan
-from foldless.bridge.route import warn_of_refits
+from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, reads_estimators, scoring_of_rows
 from foldless.bridge.standin import StandIn
+from foldless.linalg.types import MatrixLike
+from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 EVERY_PART = "on every training part"
 
 
 def cross_validate(
-    estimator,
-    X,
-    y=None,
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike | None = None,
     *,
-    groups=None,
-    scoring=None,
-    cv=None,
-    n_jobs=None,
-    verbose=0,
-    params=None,
-    pre_dispatch="2*n_jobs",
-    return_train_score=False,
-    return_estimator=False,
-    return_indices=False,
-    error_score=np.nan,
-    confounds=None,
-    confounds_in_score=False,
-):
+    groups: ArrayLike | None = None,
+    scoring: ScoringLike = None,
+    cv: CVLike = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    params: Params = None,
+    pre_dispatch: int | str = "2*n_jobs",
+    return_train_score: bool = False,
+    return_estimator: bool = False,
+    return_indices: bool = False,
+    error_score: float | Literal["raise"] = np.nan,
+    confounds: ArrayLike | None = None,
+    confounds_in_score: bool = False,
+) -> dict[str, Any]:
     """Scores of every split; :func:`sklearn.model_selection.cross_validate` from one fit where that is exact.
 
     All parameters but those of confounds are scikit-learn's, and so are the numbers, to rounding; ``gamma="scale"``
@@ -70,7 +76,7 @@ def cross_validate(
     X, y = indexable(X, y)
     given = (estimator, X, y, cv, groups, params, confounds, confounds_in_score)
     chosen = plan(CrossValidation("cross_validate", *given, scoring=scoring))
-    options = {
+    options: dict[str, Any] = {
         "verbose": verbose,
         "return_train_score": return_train_score,
         "return_estimator": return_estimator,
@@ -91,21 +97,21 @@ def cross_validate(
 
 
 def cross_val_score(
-    estimator,
-    X,
-    y=None,
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike | None = None,
     *,
-    groups=None,
-    scoring=None,
-    cv=None,
-    n_jobs=None,
-    verbose=0,
-    params=None,
-    pre_dispatch="2*n_jobs",
-    error_score=np.nan,
-    confounds=None,
-    confounds_in_score=False,
-):
+    groups: ArrayLike | None = None,
+    scoring: ScoringLike = None,
+    cv: CVLike = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    params: Params = None,
+    pre_dispatch: int | str = "2*n_jobs",
+    error_score: float | Literal["raise"] = np.nan,
+    confounds: ArrayLike | None = None,
+    confounds_in_score: bool = False,
+) -> np.ndarray:
     """Score of every split; :func:`sklearn.model_selection.cross_val_score` from one fit where that is exact.
 
     The parameters are those of :func:`cross_validate`. For leave-one-out, ``loo_score_`` of the
@@ -147,20 +153,20 @@ def cross_val_score(
 
 
 def cross_val_predict(
-    estimator,
-    X,
-    y=None,
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike | None = None,
     *,
-    groups=None,
-    cv=None,
-    n_jobs=None,
-    verbose=0,
-    params=None,
-    pre_dispatch="2*n_jobs",
-    method="predict",
-    confounds=None,
-    confounds_in_score=False,
-):
+    groups: ArrayLike | None = None,
+    cv: CVLike = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    params: Params = None,
+    pre_dispatch: int | str = "2*n_jobs",
+    method: str = "predict",
+    confounds: ArrayLike | None = None,
+    confounds_in_score: bool = False,
+) -> np.ndarray:
     """Held-out prediction of every row: :func:`sklearn.model_selection.cross_val_predict` from one fit where exact.
 
     The parameters are those of scikit-learn and the confounds of :func:`cross_validate`.
@@ -197,7 +203,17 @@ def cross_val_predict(
     return skl.cross_val_predict(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
 
 
-def explain(estimator, X, y=None, *, cv=None, groups=None, params=None, confounds=None, confounds_in_score=False):
+def explain(
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: ArrayLike | None = None,
+    *,
+    cv: CVLike = None,
+    groups: ArrayLike | None = None,
+    params: Params = None,
+    confounds: ArrayLike | None = None,
+    confounds_in_score: bool = False,
+) -> Route:
     """Which way a cross-validation of this estimator on these data would go, and why; nothing is fitted.
 
     Parameters

@@ -37,7 +37,8 @@ def fit_calibration(kind, scores, codes, n_classes, weights):
     present = np.flatnonzero(mass)
     if len(present) == n_classes:
         return CALIBRATIONS[kind].fit(_two_columns(scores)[use], codes[use], weights)
-    S, codes = _among(scores, present)[use], np.searchsorted(present, codes[use])
+    S = _among(scores, present)[use]
+    codes = np.searchsorted(present, codes[use])
     return Subset(CALIBRATIONS[kind].fit(_two_columns(S), codes, weights), present, n_classes)
 
 
@@ -164,7 +165,8 @@ def _newton(S, T, w):
     value, p = loss.evaluate(theta)
     for _ in range(100):
         step = np.linalg.solve(*loss.derivatives(theta, p))
-        rate, last = 1.0, value
+        rate = 1.0
+        last = value
         while True:
             value, p = loss.evaluate(theta - rate * step)
             if value <= last + 1e-12 * abs(last) or rate < 1e-10:  # differences below rounding say nothing
@@ -205,7 +207,8 @@ class _LogLoss:
     def derivatives(self, theta, p):
         """Hessian and gradient at theta, where the probabilities are p."""
         w = self.w[:, None]
-        R, p = (w * (p - self.T))[:, self.first :], p[:, self.first :]
+        R = (w * (p - self.T))[:, self.first :]
+        p = p[:, self.first :]
         gradient = np.sum(np.tile(R, 2) * self.features, 0) + self.ridge * theta
         # sum_i w_i (diag p - p p') times the features of both classes
         spread = np.tile(p, 2) * self.features

@@ -79,7 +79,8 @@ def chosen_among_close(D):
     """
     if D.shape[1] == 1:
         return (D[:, 0] > 0).astype(np.intp)
-    best, which = D[:, 0].copy(), np.zeros(D[:, 0].shape, np.intp)
+    best = D[:, 0].copy()
+    which = np.zeros(best.shape, np.intp)
     rounding = 16 * np.finfo(D.dtype).eps * np.abs(D.max(1))
     for k in range(1, D.shape[1]):  # a few passes over contiguous rows; argmax along a short axis is slow
         better = D[:, k] > best + rounding
