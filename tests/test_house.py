@@ -31,7 +31,7 @@ ROOMS = [
 CLASSES_OF_THEIR_ROOM = ("kernels", "precision")  # nobody else asks isinstance about their classes
 
 LONGEST_CHAIN = 18  # files, from one that imports nothing to one that nobody imports
-STEPS_INSIDE = 4  # imports one after the other that stay in a room
+STEPS_INSIDE = 4  # imports one after the other that stay in a room; its __init__, which lists public names, is none
 FILE_LINES = 350
 BODY_LINES = 40  # without the docstring
 
@@ -137,7 +137,7 @@ def test_nobody_asks_for_the_class_of_a_kernel_or_holder():
 def test_chains_of_imports_are_short():
     chain = max((longest(name) for name in modules()), key=len)
     assert len(chain) <= LONGEST_CHAIN, " -> ".join(chain)
-    for name in modules():
+    for name in set(modules()) - set(ROOMS):
         inside = longest(name, same_room=True)
         assert len(inside) - 1 <= STEPS_INSIDE, " -> ".join(inside)
 
