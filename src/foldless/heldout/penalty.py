@@ -52,8 +52,7 @@ class FunctionNorm:
     """|f|^2 = beta' K beta: one site a row."""
 
     name: ClassVar[str] = "rkhs"
-    takes_features: ClassVar[bool] = True  # whether P can be held through features of the kernel
-    squares_kernel: ClassVar[bool] = False  # whether S is K K'
+    squares_kernel: ClassVar[bool] = False  # whether S is K K'; if not, P can be held through features of the kernel
     keeps_basis: ClassVar[bool] = False  # whether rows that are held out still carry the model
     sites_per_row: ClassVar[int] = 1  # those that leave with a held-out row
     joint_sites_per_row: ClassVar[int] = 1  # those that leave with a forgotten row
@@ -154,7 +153,6 @@ class CoefficientNorm:
 
     basis: str = "train"
     name: ClassVar[str] = "coef"
-    takes_features: ClassVar[bool] = False
     squares_kernel: ClassVar[bool] = True
     joint_sites_per_row: ClassVar[int] = 2
 

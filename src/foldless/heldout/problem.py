@@ -81,7 +81,7 @@ class Problem(KernelRows):
             vars(self)["equal"] = EqualRows(self.X, self.Q[:, self.intercept : self.Q.shape[1] - self.n_confounds])
         if isinstance(self.shift, str):
             # With an intercept P sees no constants: taking the mean out of features only improves the rounding.
-            centre = self.intercept and self.penalty.takes_features
+            centre = self.intercept and not self.penalty.squares_kernel
             vars(self)["shift"] = self.mean_of_features(active) if centre else None
 
     # -- other problems --------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class Problem(KernelRows):
 
     def n_features(self, n_rows):
         """Number of explicit features where P of so many rows is held through them, else None."""
-        r = self.kernel.n_features(self.X) if self.penalty.takes_features else None
+        r = None if self.penalty.squares_kernel else self.kernel.n_features(self.X)
         if r is None:
             return None
         small = takes_features(n_rows, r, self.alpha, lambda: self.mean_diagonal, self.dtype.itemsize)

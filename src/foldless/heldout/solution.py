@@ -61,6 +61,8 @@ class Solution(Model):
 
     def _on(self, sites):
         """The same solution with other sites, which differ in form alone."""
+        if sites is self.sites:
+            return self
         return type(self).__new__(type(self))._set(sites, self.Y, self.A, self.B, vars(self).get("joint_A"))
 
     def on(self, problem):
