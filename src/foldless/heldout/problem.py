@@ -86,13 +86,18 @@ class Problem(KernelRows):
 
     # -- other problems --------------------------------------------------------------------------------------------
 
-    def replace(self, **changes):
-        """The same problem with other fields."""
+    def replace(self, sample_weight=None, **changes):
+        """The same problem with other fields; what is known of rows and kernel stays, unless these change."""
         if {"X", "Q", "n_confounds"} & changes.keys():
             changes.setdefault("equal", None)
         if "kernel" in changes and self.shift is not None:
             changes.setdefault("shift", "mean")
-        return dataclasses.replace(self, **changes)
+        if changes.keys() - FIELDS:
+            raise TypeError(f"a problem has no {sorted(changes.keys() - FIELDS)}")
+        other, mine = object.__new__(type(self)), vars(self)
+        vars(other).update({name: mine[name] for name in FIELDS}, **changes)
+        other.__post_init__(sample_weight, "train")
+        return other
 
     def subset(self, rows):
         """The same problem on these rows alone: kernel parameters, shift and all stay as they were resolved."""
@@ -284,6 +289,9 @@ class Problem(KernelRows):
         """The condition number of S + alpha I."""
         smallest, largest = self.eigenvalue_range(rows)
         return largest / smallest
+
+
+FIELDS = {field.name for field in dataclasses.fields(Problem) if field.init}
 
 
 def _roots(sample_weight, n, dtype):
