@@ -9,12 +9,12 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.kernels import Kernel, Width
+from foldless.kernels import FeatureMap, Width
 from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
 
 
 @dataclass(frozen=True)
-class RandomFourier(Kernel):
+class RandomFourier(FeatureMap):
     """phi(x) = sqrt(2 / m) cos(sqrt(2 gamma) W'x + b), of which phi(x).phi(z) is near the RBF kernel."""
 
     gamma: Annotated[float | str, Width(differentiable=False, per_feature=False)] = 1.0
@@ -28,13 +28,9 @@ class RandomFourier(Kernel):
         b = rng.uniform(0, 2 * np.pi, self.n_components)
         return np.sqrt(2 / self.n_components) * np.cos(np.sqrt(2 * self.gamma) * (X @ W) + b)
 
-    def gram(self, X, Z=None):
-        """Products of features."""
-        return self.features(X) @ self.features(X if Z is None else Z).T
-
-    def diag(self, X):
-        """Squared lengths."""
-        return np.square(self.features(X)).sum(1)
+    def n_features(self, X):
+        """m."""
+        return self.n_components
 
 
 RNG = np.random.default_rng(0)

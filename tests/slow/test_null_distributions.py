@@ -1,4 +1,4 @@
-"""p-values under the null are uniform, wrong ones are not; planted effects are found."""
+"""p-values under the null are uniform, and wrong ones are not."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,7 @@ from sklearn.metrics.pairwise import linear_kernel
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, reference
 from foldless.model_selection import permutation_test_pattern, permutation_test_score
-from support.families import KFDA
-
-# -- under the null --------------------------------------------------------------------------------------------------
+from support.families import KFDA, random_labels
 
 M, LEVEL = 99, 1e-4  # permutations, and the share of false alarms
 HALVES = skl.KFold(2)
@@ -43,11 +41,6 @@ def assert_uniform(values):
 def assert_too_small(values):
     """Far from uniform: what an invalid procedure gives."""
     assert stats.kstest(values, "uniform", alternative="greater").pvalue < LEVEL / 100
-
-
-def random_labels(rng, n=30, shape=(3,)):
-    """Features and labels that have nothing to do with each other."""
-    return rng.normal(size=(n, *shape)), rng.permutation(np.arange(n) % 2)
 
 
 def null_options(estimator, data, y, number, **options):
@@ -146,44 +139,3 @@ def test_permuting_training_labels_only_gives_wrong_p_values():
         return (np.sum(errors[1:] < errors[0]) + rng.uniform()) / (M + 1)
 
     assert stats.kstest(repeated(250, problem), "uniform").pvalue < LEVEL / 100
-
-
-# -- what is there is found ------------------------------------------------------------------------------------------
-
-
-def test_a_planted_effect_is_found():
-    """One of five features tells the classes apart, at one of three times."""
-    rng = np.random.default_rng(0)
-    data, y = random_labels(rng, 60, (5, 3))
-    data[:, 2, 1] += 2 * y
-    options = {"cv": 5, "n_permutations": 199}
-    family = permutation_test_score(LSSVC("linear"), data, y, **options)
-    np.testing.assert_array_equal(family.pvalue_fwe <= 0.05, [False, True, False])
-    assert family.pvalue_fwe[1] == family.pvalue[1] == 1 / 200
-    search = FoldlessSearchCV(LSSVC(), {"gamma": (0.3 * np.eye(5)).tolist()})
-    tuned = permutation_test_score(search, data[:, :, 1], y, **options)
-    assert tuned.pvalue == 1 / 200
-    assert tuned.best_params == [{"gamma": [0.0, 0.0, 0.3, 0.0, 0.0]}] * 5
-    square = permutation_test_score(LSSVC("linear"), data, y, generalise=True, **options)
-    np.testing.assert_array_equal(square.pvalue_fwe <= 0.05, np.diag([False, True, False]))
-    pattern = permutation_test_pattern(LSSVC("linear"), data[:, :, 1], y, n_permutations=199)
-    np.testing.assert_array_equal(pattern.pvalue_fwe[0] <= 0.05, np.arange(5) == 2)
-    assert pattern.patterns[0].argmax() == 2
-
-
-def test_feature_that_cancels_noise_has_a_weight_and_no_pattern():
-    rng = np.random.default_rng(0)
-    noise, y = rng.normal(size=80), np.arange(80) % 2
-    data = np.column_stack([y + noise, noise, rng.normal(size=80)])
-    result = permutation_test_pattern(KFDA("linear"), data, y, n_permutations=199)
-    np.testing.assert_array_equal(result.weights_pvalue_fwe[0] <= 0.05, [True, True, False])
-    np.testing.assert_array_equal(result.pvalue_fwe[0] <= 0.05, [True, False, False])
-
-
-def test_an_effect_beside_the_confound_is_found_within_its_strata():
-    rng = np.random.default_rng(1)
-    z = np.arange(60) % 2
-    y = np.where(rng.uniform(size=60) < 0.7, z, 1 - z)
-    data = rng.normal(size=(60, 3)) + z[:, None] + 1.5 * y[:, None] * [0, 0, 1]
-    options = {"cv": skl.KFold(5, shuffle=True, random_state=0), "n_permutations": 199}
-    assert permutation_test_score(LSSVC("linear"), data, y, strata=z, confounds=z - 0.5, **options).pvalue == 1 / 200

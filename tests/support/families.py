@@ -34,3 +34,8 @@ TIMES = np.stack([X, 0.5 * X + RNG.normal(size=X.shape), RNG.normal(size=X.shape
 MEMBERS = [np.ascontiguousarray(TIMES[:, :, time]) for time in range(3)]
 
 CV = skl.KFold(3, shuffle=True, random_state=0)
+
+
+def random_labels(rng, n=30, shape=(3,)):
+    """Features and labels that have nothing to do with each other."""
+    return rng.normal(size=(n, *shape)), rng.permutation(np.arange(n) % 2)
