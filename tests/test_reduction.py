@@ -11,7 +11,7 @@ from sklearn import model_selection as skl
 from sklearn.metrics import pairwise
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-import foldless.linalg.numpy as linalg
+import foldless.linalg.memory as memory
 from foldless import LSSVC, KernelFisherDiscriminant, reduction, reference
 from foldless.model_selection import cross_val_predict
 from foldless.reduction import Reduced, partition, reduce_instances
@@ -286,7 +286,7 @@ def test_new_rows_have_the_same_features():
 
 def test_a_gram_matrix_that_cannot_be_held_is_refused_before_it_is_made(monkeypatch):
     X, y = data()
-    monkeypatch.setattr(linalg, "available_memory", lambda: 1000)
+    monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="the Gram matrix of the reduced instances"):
         reduce_instances(X, y, size=1)
 

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, LeaveOneOut
 
-import foldless.linalg.numpy as linalg
+import foldless.linalg.memory as memory
 from foldless import LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import cross_val_predict, leave_pair_out_auc
 from support.bad_input import ALL, CLASSIFIERS, N, data, every_classifier, every_kind, with_value
@@ -23,7 +23,7 @@ OVERFLOWING = pytest.mark.filterwarnings("ignore:(overflow|invalid value):Runtim
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["float64", "float32"])
 def test_memory_that_will_not_suffice_is_told_before_it_is_asked_for(monkeypatch, kind, penalty, dtype):
     n = 100_000
-    monkeypatch.setattr(linalg, "available_memory", lambda: 16 * 2**30)
+    monkeypatch.setattr(memory, "available_memory", lambda: 16 * 2**30)
     X, y = np.arange(n, dtype=dtype)[:, None], np.arange(n) % 2
     with pytest.raises(MemoryError) as error:
         kind(gamma=1.0, penalty=penalty).fit(X, y)
@@ -38,20 +38,20 @@ def test_memory_that_will_not_suffice_is_told_before_it_is_asked_for(monkeypatch
 def test_linear_kernels_with_few_features_ask_for_little_memory(monkeypatch, kind):
     X, y = data(kind)
     expected = kind("linear").fit(X, y).loo_predict()
-    monkeypatch.setattr(linalg, "available_memory", lambda: N * N * 8 - 1)
+    monkeypatch.setattr(memory, "available_memory", lambda: N * N * 8 - 1)
     np.testing.assert_array_equal(kind("linear").fit(X, y).loo_predict(), expected)
 
 
 @every_kind
 def test_fit_works_where_the_size_of_memory_is_unknown(monkeypatch, kind):
-    monkeypatch.setattr(linalg, "available_memory", lambda: None)
+    monkeypatch.setattr(memory, "available_memory", lambda: None)
     kind().fit(*data(kind)).loo_predict()
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS, ids=lambda kind: kind.__name__)
 def test_pairs_of_a_linear_kernel_need_the_whole_of_p_and_say_so(monkeypatch, kind):
     X, y = data(kind)
-    monkeypatch.setattr(linalg, "available_memory", lambda: N * N * 8 - 1)
+    monkeypatch.setattr(memory, "available_memory", lambda: N * N * 8 - 1)
     with pytest.raises(MemoryError, match=r"GiB are available"):
         leave_pair_out_auc(kind("linear"), X, y)
 
@@ -60,7 +60,7 @@ def test_pairs_of_a_linear_kernel_need_the_whole_of_p_and_say_so(monkeypatch, ki
 def test_leaving_out_basis_functions_needs_four_times_the_memory_and_says_so(monkeypatch, kind):
     X, y = data(kind)
     model = kind(penalty="coef", basis="train").fit(X, y)
-    monkeypatch.setattr(linalg, "available_memory", lambda: 2 * N * N * 8)
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * N * N * 8)
     with pytest.raises(MemoryError, match=rf"{2 * N} x {2 * N}.*GiB are available"):
         model.loo_predict()
 
@@ -264,7 +264,7 @@ def too_few_to_calibrate(model, X, y):
 
 def no_memory(model, X, y):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linalg, "available_memory", lambda: 0)
+        patch.setattr(memory, "available_memory", lambda: 0)
         target = np.column_stack([y, y]) if isinstance(model, LSSVR) else 1 - y
         model.fit(X[:, 1:], target)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import foldless.linalg.numpy as linalg
+import foldless.linalg.memory as memory
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.precision import bordering
 from support.online import (
@@ -156,7 +156,7 @@ def assert_memory_may_run_out(make, call, monkeypatch):
         model, asked = make(), iter(range(100))
         with monkeypatch.context() as patch:
             patch.setattr(
-                linalg,
+                memory,
                 "available_memory",
                 lambda asked=asked, n=failures: 0 if next(asked) >= n else None,
             )
