@@ -5,7 +5,7 @@ For Y (n x m), A = P Y, B = G Y and a held-out set te with training part tr (Tre
 
     residuals         E_te = P_te,te^-1 A_te            held-out fits  Y_te - E_te
     the model         A_tr - P_tr,te E_te               its offset     B - G_te E_te
-    class matrices    N = Y_tr' Y_tr,  U = alpha ( Y' A - E_te' A_te )
+    class matrices    N = Y_tr' Y_tr,  U = alpha ( Y_tr' A_tr - (A_te - P_te,te Y_te)' E_te ) = alpha Y_tr' A_(tr)
 
 With confounds among the columns Q, fits leave their part q' B out, with B of the training part, and the class matrices
 R and V (``heldout.moments``) are those of the training part as well.
@@ -92,16 +92,6 @@ class Part(Model):
     def target_scale(self):
         """Size of the targets, one number a column."""
         return self.whole.target_scale
-
-    @property
-    def left_Y(self):
-        """Targets of the held-out rows."""
-        return self.whole.Y[self.removed]
-
-    @property
-    def left_A(self):
-        """Coefficients of the whole model at the sites that are left out."""
-        return self.whole.site_A[self.held.sites]
 
     @cached_property
     def _taken(self):

@@ -218,6 +218,11 @@ class Fitted(Targets):
         N = self.mass_matrix(part)
         return N, np.diagonal(N, axis1=1, axis2=2) > 0
 
+    def left_unexplained(self, part):
+        """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
+        A = part.whole.site_A[part.held.sites]
+        return self.whole(part.whole).U - part.problem.alpha * self.products(part.E, A)
+
     def confound_part(self, model):
         """Y' W Q_c B_c (b, c, c) of a training part."""
         B = self._full @ self.labelings.split(model.confound_B)  # (b, c, q)

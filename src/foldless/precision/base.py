@@ -55,6 +55,10 @@ class HeldOutBlock:
     def _lu(self):
         return lu_factor(self.block)
 
+    def times(self, Y):
+        """P[rows, first of them] Y for the first of the rows, as many as Y has."""
+        return self.block[:, : len(Y)] @ Y
+
     def solve(self, B):
         """P[rows, rows]^-1 B."""
         return cholesky_solve(self.factor, B) if self.precision.definite else self.solve_general(B)

@@ -229,6 +229,10 @@ class LowRankBlock(HeldOutBlock):
             return None
         return L if np.square(L.diagonal()).min(initial=1.0) > FREE else None
 
+    def times(self, Y):
+        """P[rows, rows] Y, without the block."""
+        return (Y - self._V @ (self._V.T @ Y)) / self.precision.alpha
+
     def solve(self, B):
         """P[rows, rows]^-1 B."""
         V, L, alpha = self._V, self._small_factor, self.precision.alpha
