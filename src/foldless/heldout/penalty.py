@@ -299,3 +299,8 @@ def as_penalty(penalty, basis):
     if not isinstance(penalty, str):
         return penalty
     return {"rkhs": FunctionNorm(), "coef": CoefficientNorm(basis)}[penalty]
+
+
+def sites_of(per_row, members, n):
+    """Sites of these positions among n rows, each of which owns one or two; the last axis doubles with two."""
+    return members if per_row == 1 else np.concatenate([members, members + n], -1)

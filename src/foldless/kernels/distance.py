@@ -73,20 +73,24 @@ def _part_of_minus_distances(X, Z, root, *, alike):
 
 
 @dataclass(frozen=True)
-class RBF(Kernel):
+class _OfDistances(Kernel):
+    gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        """k(x, x) for each row of X."""
+        return np.ones(X.shape[0], X.dtype)
+
+
+@dataclass(frozen=True)
+class RBF(_OfDistances):
     """exp(-sum_k gamma_k (x_k - z_k)^2)"""
 
     name: ClassVar[str] = "rbf"
-    gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
         K = _minus_distances(X, Z, np.sqrt(self.gamma))
         return np.exp(K, out=K)
-
-    def diag(self, X: Matrix) -> np.ndarray:
-        """k(x, x) for each row of X."""
-        return np.ones(X.shape[0], X.dtype)
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict[str, Any]:
         """dL/dgamma_k = -2 x_k' (diag(rowsum(R*K)) - R*K) x_k."""
@@ -100,11 +104,10 @@ class RBF(Kernel):
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
+class Laplacian(_OfDistances):
     """exp(-sum_k gamma_k |x_k - z_k|)"""
 
     name: ClassVar[str] = "laplacian"
-    gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
@@ -114,10 +117,6 @@ class Laplacian(Kernel):
         K = manhattan_distances(Xs, Xs if Z is None or Z is X else scale(Z, self.gamma)).astype(X.dtype, copy=False)
         np.negative(K, out=K)
         return np.exp(K, out=K)
-
-    def diag(self, X: Matrix) -> np.ndarray:
-        """k(x, x) for each row of X."""
-        return np.ones(X.shape[0], X.dtype)
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict[str, Any]:
         """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; no product gives these, each feature is gone through."""

@@ -18,9 +18,8 @@ from functools import cached_property
 import numpy as np
 
 from foldless.heldout.moments import Moments, Targets, own_moments
-from foldless.heldout.part import Part
 from foldless.heldout.sites import Sites
-from foldless.heldout.solution import Solution
+from foldless.heldout.solution import Part, Solution
 from foldless.readout.codings import OneAgainstAll, against_all, drop_rounding_noise, tie_best
 from foldless.readout.discriminant import combine
 from foldless.readout.task import Task

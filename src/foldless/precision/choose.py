@@ -95,8 +95,3 @@ class EachAlpha:
     def with_alpha(self, alpha):
         """P for this alpha."""
         return replace(self._ingredients, alpha=alpha).dense()
-
-
-def describe(n, r):
-    """How P of n rows will be held, in words; r features or None."""
-    return f"low rank, {r} features" if r is not None else f"one Cholesky factor of {n} rows"

@@ -138,7 +138,7 @@ class LowRank(Precision):
         return Y
 
     @cached_property
-    def G(self):
+    def G(self):  # type: ignore[override]
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         return upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
 
