@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.moments import EVERYTHING, adds_up, few_digits
+from foldless.heldout.moments import adds_up, few_digits
 from foldless.heldout.penalty import sites_of
 from foldless.linalg.numpy import eigenvalues
 from foldless.precision.base import SingularBlockError
@@ -148,10 +148,6 @@ class Model:
         """The same fit for some of the targets."""
         raise NotImplementedError
 
-    def solve_without(self, members):
-        """The solution without these positions, by a factorisation of its own."""
-        raise NotImplementedError
-
     def _check_rest(self, t):
         """Without t rows, the unpenalised columns must still be determined."""
         if len(self.rows) - t < self.problem.Q.shape[1]:
@@ -169,10 +165,6 @@ class Model:
                 raise SingularBlockError.of(worst, len(self.rows))
 
     # -- classes and confounds -------------------------------------------------------------------------------------
-
-    def moments(self, targets=EVERYTHING):
-        """Class matrices of the training part."""
-        raise NotImplementedError
 
     @property
     def C(self):

@@ -104,7 +104,7 @@ class LowRank(Precision):
         if alpha < self._least:
             return LowRank(self.Phi, self.Q, alpha, graded=self._graded)
         other = object.__new__(LowRank)
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("_Psi", "_last", "G")}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_Psi", "G")}
         other.__dict__.update(kept)
         other._set_alpha(alpha)
         return other
