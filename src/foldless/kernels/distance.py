@@ -16,7 +16,7 @@ from scipy.special import xlogy
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms
 
-from foldless.kernels.base import Kernel, dot, inner_derivative, scale, sum_by_gamma
+from foldless.kernels.base import Kernel, dense, dot, inner_derivative, scale, sum_by_gamma
 from foldless.kernels.parameters import Width
 from foldless.linalg.types import Matrix
 
@@ -26,13 +26,13 @@ FEW = 4  # rows whose distances are sooner summed up directly than through a pro
 def _by_filling(X, Z):
     """[(columns, X and Z there)]: columns that Z fills mostly as dense arrays, of no more memory; the others sparse."""
     if not sp.issparse(Z):
-        return [(np.arange(Z.shape[1]), (X.toarray() if sp.issparse(X) else X, Z))]
+        return [(np.arange(Z.shape[1]), (dense(X), Z))]
     X, Z = sp.csr_array(X), sp.csr_array(Z)
     filled = 2 * np.bincount(Z.indices, minlength=Z.shape[1]) > Z.shape[0]
     if not filled.any():
         return [(~filled, (X, Z))]
-    dense = filled, (X[:, filled].toarray(), Z[:, filled].toarray())
-    return [dense] if filled.all() else [dense, (~filled, (X[:, ~filled], Z[:, ~filled]))]
+    full = filled, (X[:, filled].toarray(), Z[:, filled].toarray())
+    return [full] if filled.all() else [full, (~filled, (X[:, ~filled], Z[:, ~filled]))]
 
 
 def _centred(X, Z):
@@ -124,5 +124,5 @@ class Laplacian(_OfDistances):
             R *= xlogy(K, K)  # -gamma times the distances
             return {"gamma": R.sum() / self.gamma}
         R *= K
-        columns = (np.asarray(X[:, [k]].toarray() if sp.issparse(X) else X[:, [k]]) for k in range(X.shape[1]))
+        columns = (np.asarray(dense(X[:, [k]])) for k in range(X.shape[1]))
         return {"gamma": -np.array([np.vdot(R, np.abs(x - x.T)) for x in columns])}
