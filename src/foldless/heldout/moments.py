@@ -146,13 +146,6 @@ def own_moments(model, targets=EVERYTHING):
     return Moments(targets.mass_matrix(model), model.problem.alpha * targets.products(model.Y, model.A))
 
 
-def part_moments(part, targets=EVERYTHING):
-    """N and U of a training part as differences, and where they have no digits left, (...,)."""
-    N, present = targets.left_masses(part)
-    found = Moments(N, targets.left_unexplained(part))
-    return found, nearly_gone(found, targets.whole(part.whole), present)
-
-
 def finished(model, targets, found):
     """The class matrices with R and V where these are needed: with confounds, or where all axes are weak."""
     problem = model.problem

@@ -22,7 +22,7 @@ import numpy as np
 
 from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
-from foldless.heldout.moments import EVERYTHING, finished, own_moments, part_moments, takes_nearly_all
+from foldless.heldout.moments import EVERYTHING, Moments, finished, nearly_gone, own_moments, takes_nearly_all
 from foldless.heldout.sites import HeldOutSet, Sites
 from foldless.linalg.numpy import product
 from foldless.precision.base import SingularBlockError
@@ -316,7 +316,9 @@ class Part(Model):
 
     def moments(self, targets=EVERYTHING):
         """Class matrices of the training part without forming its A, unless nearly all of a class is left out."""
-        found, gone = part_moments(self, targets)
+        N, present = targets.left_masses(self)
+        found = Moments(N, targets.left_unexplained(self))
+        gone = nearly_gone(found, targets.whole(self.whole), present)
         if gone.all():
             return self.solve_anew().moments(targets)
         found = finished(self, targets, found)
