@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from foldless import kernels, reference
-from foldless.heldout.part import Part
 from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Solution, loo_path
+from foldless.heldout.solution import Part, Solution, loo_path
 from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.precision.base import HeldOutBlock
 from support.cases import CASES, NAMES, Case, odd_splits

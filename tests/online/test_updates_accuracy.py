@@ -22,7 +22,8 @@ def excess_error(model, X):
     """
     task, whole = model._fitted_task, model._parts.whole
     new = updates.solve_anew(task.problem, task.Y)
-    allowed = max(1e-8, 1e3 * EPS * task.problem.condition(new.rows))
+    smallest, largest = task.problem.eigenvalue_range(new.rows)
+    allowed = max(1e-8, 1e3 * EPS * largest / smallest)
     basis, beta = new.expansion()
     K = task.problem.kernel.gram(X, task.problem.X[basis])
     pairs = [(model._fits(X), K @ beta + new.B[: task.problem.intercept].sum(0))]

@@ -149,7 +149,7 @@ def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
     known = problem.precision(rows)
 
     def oracle(Y, rows):
-        options = {"w": WEIGHT, "Q": problem.Q, "penalty": problem.penalty.name}
+        options = {"w": WEIGHT, "Q": problem.Q, "penalty": "coef" if problem.penalty.squares_kernel else "rkhs"}
         return reference.heldout_fits(
             problem.gram(everything, everything), Y, rows, everything, problem.alpha, **options
         )

@@ -1,7 +1,7 @@
 """Many held-out sets of one model, each left out alone and all solved at once. Leave-one-out is n sets of one row.
 
     residuals         E_te = D^-1 A_te,   D = P_te,te           held-out fits  Y_te - E_te
-    class matrices    N - Y_te' Y_te,   U - alpha E_te' A_te
+    class matrices    N - Y_te' Y_te,   U - alpha ( Y_te' A_te + (A_te - D Y_te)' E_te )
 
 Both are differences and lose digits in two cases, which are looked for and computed without them:
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.moments import EVERYTHING, adds_up, few_digits, left_moments, remaining_masses, takes_nearly_all
+from foldless.heldout.moments import Moments, adds_up, few_digits, nearly_gone, remaining_masses, takes_nearly_all
 from foldless.linalg.numpy import LinAlgError, solve
 from foldless.precision.base import SingularBlockError
 
@@ -155,9 +155,12 @@ class Batch:
         model = self.model
         whole = model.moments()
         N, present = remaining_masses(whole.N, model.Y, self.Y)
-        found, gone = left_moments(whole, N, present, EVERYTHING.products(self.E, self.A), model.problem.alpha)
+        Yt, t = self.Y.transpose(0, 2, 1), self.Y.shape[1]
+        taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
+        found = Moments(N, whole.U - model.problem.alpha * taken)
+        gone = nearly_gone(found, whole, present)
         if whole.R is not None:
-            C = model.Y.T @ model.C - self.Y.transpose(0, 2, 1) @ model.C[self.members]
+            C = model.Y.T @ model.C - Yt @ model.C[self.members]
             found = found.with_confounds(self._unexplained(whole.R), C @ self._unpenalised(model.problem.confounds))
         found = self._with_sums(found)
         for number in {*np.flatnonzero(gone), *self._solved}:

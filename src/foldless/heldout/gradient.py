@@ -29,8 +29,7 @@ from sklearn.utils import gen_batches
 
 from foldless.heldout.batch import Batch
 from foldless.heldout.moments import takes_nearly_all
-from foldless.heldout.part import Part
-from foldless.heldout.solution import Solution
+from foldless.heldout.solution import Part, Solution
 from foldless.linalg.numpy import add_outer_, product, solve
 
 COLUMNS = 256  # columns that P is applied to at a time
@@ -43,14 +42,14 @@ def residuals(model, folds):
     """
     if folds is None:
         return model.loo().residuals[:, 0]
-    return np.concatenate([_fold_residuals(model, te, lambda te=te: Part(model, te)) for te in folds])
+    return np.concatenate([_fold_residuals(model, te) for te in folds])
 
 
-def _fold_residuals(model, te, part):
-    """Residuals of one set, by ``part()`` or by a solution of its own where nearly nothing of a target is left."""
-    if not takes_nearly_all(model, te):
-        return part().E[: len(te)] / model.root[te]
-    return model.Y[te] / model.root[te] - model.solve_without(te).fits(model.rows[te])
+def _fold_residuals(model, te, part=None):
+    """Residuals of one set, by its part or by a solution of its own where nearly nothing of a target is left."""
+    if takes_nearly_all(model, te):
+        return model.Y[te] / model.root[te] - model.solve_without(te).fits(model.rows[te])
+    return (part or Part(model, te)).E[: len(te)] / model.root[te]
 
 
 def value_and_gradient(problem, rows, Y, folds, loss):
@@ -169,15 +168,14 @@ class Folds:
     @cached_property
     def residuals(self):
         """Held-out residuals in the units of the targets, stacked, (N, m)."""
-        pairs = zip(self.folds, self.parts, strict=True)
-        return np.concatenate([_fold_residuals(self.solution, te, lambda part=part: part) for te, part in pairs])
+        return np.concatenate([_fold_residuals(self.solution, part.removed, part) for part in self.parts])
 
     def _z(self, slopes):
         """z at the sites of each set."""
         stops = np.cumsum([len(te) for te in self.folds])[:-1]
-        for te, part, slope in zip(self.folds, self.parts, np.split(slopes, stops), strict=True):
+        for part, slope in zip(self.parts, np.split(slopes, stops), strict=True):
             g = np.zeros_like(part.E)
-            g[: len(te)] = slope / self.solution.root[te]
+            g[: len(slope)] = slope / self.solution.root[part.removed]
             yield part.held, part.held.block.solve(g), part.E
 
     def _spread(self, slopes):

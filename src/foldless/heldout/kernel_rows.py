@@ -27,20 +27,12 @@ class FeatureTable:
         """Features (n, r), dense or sparse."""
         return self.kernel.features(self.X)
 
-    def _with(self, X, change):
+    def changed(self, X, change):
         """The table of X, whose features follow from these by ``change`` if they are known."""
         other = FeatureTable(self.kernel, X)
         if "values" in vars(self) and not self.kernel.is_linear:  # features of a linear kernel are X itself
             vars(other)["values"] = change(self.values)
         return other
-
-    def subset(self, X, rows):
-        """The table of X, which holds some of the rows."""
-        return self._with(X, lambda values: values[rows])
-
-    def extended(self, X, more):
-        """The table of X, which holds the rows ``more`` behind those of this one."""
-        return self._with(X, lambda values: self.kernel.joined(values, self.kernel.features(more)))
 
 
 class KernelRows:
@@ -108,11 +100,12 @@ class KernelRows:
     def _gram(self, rows, columns):
         if not self.kernel.takes_rows:
             return self.kernel.block(self.X, rows, columns)
-        take, gram = (self._features, dot) if self.has_features else (self.data, self.kernel.gram)
-        values = take(rows)
+        if self.has_features:
+            values = self._features(rows)
+            return dot(values, values if rows is columns else self._features(columns))
         if rows is columns:
-            return np.ascontiguousarray(dot(values, values) if self.has_features else self.kernel.gram(values))
-        return gram(values, take(columns))
+            return np.ascontiguousarray(self.kernel.gram(self.data(rows)))
+        return self.kernel.gram(self.data(rows), self.data(columns))
 
     def gram_of_new(self, rows, new):
         """Kernel between ``rows`` and the rows ``new``, and among the latter, symmetric."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.moments import EVERYTHING, adds_up, few_digits, finished, own_moments
-from foldless.heldout.sites import sites_of
+from foldless.heldout.moments import adds_up, few_digits
+from foldless.heldout.penalty import sites_of
 from foldless.linalg.numpy import eigenvalues
 from foldless.precision.base import SingularBlockError
 
@@ -148,15 +148,6 @@ class Model:
         """The same fit for some of the targets."""
         raise NotImplementedError
 
-    def solve(self, rows, Y):
-        """The solution on other rows of the problem with targets Y."""
-        raise NotImplementedError
-
-    def solve_without(self, members):
-        """The solution without these positions, by a factorisation of its own."""
-        rows, Y = (np.delete(each, members, axis=0) for each in (self.rows, self.Y / self.root))
-        return self.solve(rows, Y)
-
     def _check_rest(self, t):
         """Without t rows, the unpenalised columns must still be determined."""
         if len(self.rows) - t < self.problem.Q.shape[1]:
@@ -174,15 +165,6 @@ class Model:
                 raise SingularBlockError.of(worst, len(self.rows))
 
     # -- classes and confounds -------------------------------------------------------------------------------------
-
-    @cached_property
-    def own_moments(self):
-        """N and U of all targets, by the coefficients."""
-        return own_moments(self)
-
-    def moments(self, targets=EVERYTHING):
-        """Class matrices of the training part."""
-        return finished(self, targets, targets.whole(self))
 
     @property
     def C(self):

@@ -10,7 +10,7 @@ For targets Y (n x m), weights W, fits F of the training part and A its coeffici
 R and V are needed only where Q holds confounds whose part is left out of the scores. With an intercept alone R is N
 without its constant, which the readout knows, and V is N - U. Without a held-out set te,
 
-    U <- U - alpha E_te' A_te                              since A_te = P_te,te E_te
+    U <- U - alpha ( Y_te' A_te + (A_te - P_te,te Y_te)' E_te )
 
 Differences lose digits in two cases, which are looked for:
 
@@ -115,7 +115,13 @@ class Targets:
 
     def left_masses(self, part):
         """N of a training part as a difference, and which classes have rows in it."""
-        return remaining_masses(self.whole(part.whole).N, part.whole.Y, part.left_Y)
+        return remaining_masses(self.whole(part.whole).N, part.whole.Y, part.whole.Y[part.removed])
+
+    def left_unexplained(self, part):
+        """U of a training part as a difference."""
+        whole, Y, A = part.whole, part.whole.Y[part.removed], part.whole.site_A[part.held.sites]
+        inner = self.products(whole.Y, whole.A) - self.products(Y, A[: len(Y)])
+        return part.problem.alpha * (inner - self.products(A - part.held.block.times(Y), part.E))
 
     def confound_part(self, model):
         """Y' W Q_c B_c of a training part."""
@@ -138,23 +144,6 @@ def remaining_masses(N, Y, left):
 def own_moments(model, targets=EVERYTHING):
     """N and U of a model from its own coefficients."""
     return Moments(targets.mass_matrix(model), model.problem.alpha * targets.products(model.Y, model.A))
-
-
-def part_moments(part, targets=EVERYTHING):
-    """N and U of a training part as differences, and where they have no digits left, (...,)."""
-    N, present = targets.left_masses(part)
-    return left_moments(
-        targets.whole(part.whole), N, present, targets.products(part.E, part.left_A), part.problem.alpha
-    )
-
-
-def left_moments(whole, N, present, taken, alpha):
-    """N and U of training parts whose held-out sets take E' A (..., m, m) along, and where no digits are left, (...,).
-
-    ``present`` (..., m) says which classes have rows in them.
-    """
-    found = Moments(N, whole.U - alpha * taken)
-    return found, nearly_gone(found, whole, present)
 
 
 def finished(model, targets, found):

@@ -62,11 +62,10 @@ class TrainingParts:
     def part(self, train):
         """The model of the training rows ``train`` (rows of weight 0 are ignored)."""
         rows = np.intersect1d(train, self.problem.active)
-        n = len(self.problem.active)
-        strategy = self.strategy or ("part" if self._leaving_out_pays(n, len(rows)) else "solve")
-        if strategy == "solve":
+        n, k = len(self.problem.active), len(rows)
+        leave_out = self.strategy == "part"
+        if self.strategy is None:
+            leave_out = self._whole_pays and self._part_cost(n, n - k) <= self._solve_cost(k)
+        if not leave_out:
             return Solution(self.problem, rows, self.Y[rows])
         return self._prepared.without(np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True)))
-
-    def _leaving_out_pays(self, n, k):
-        return self._whole_pays and self._part_cost(n, n - k) <= self._solve_cost(k)

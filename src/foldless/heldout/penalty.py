@@ -51,7 +51,6 @@ class Extension(NamedTuple):
 class FunctionNorm:
     """|f|^2 = beta' K beta: one site a row."""
 
-    name: ClassVar[str] = "rkhs"
     squares_kernel: ClassVar[bool] = False  # whether S is K K'; if not, P can be held through features of the kernel
     keeps_basis: ClassVar[bool] = False  # whether rows that are held out still carry the model
     sites_per_row: ClassVar[int] = 1  # those that leave with a held-out row
@@ -152,7 +151,6 @@ class CoefficientNorm:
     """|f|^2 = beta' beta: a row owns a basis function, which it takes along unless ``basis`` is "all"."""
 
     basis: str = "train"
-    name: ClassVar[str] = "coef"
     squares_kernel: ClassVar[bool] = True
     joint_sites_per_row: ClassVar[int] = 2
 
@@ -299,3 +297,8 @@ def as_penalty(penalty, basis):
     if not isinstance(penalty, str):
         return penalty
     return {"rkhs": FunctionNorm(), "coef": CoefficientNorm(basis)}[penalty]
+
+
+def sites_of(per_row, members, n):
+    """Sites of these positions among n rows, each of which owns one or two; the last axis doubles with two."""
+    return members if per_row == 1 else np.concatenate([members, members + n], -1)

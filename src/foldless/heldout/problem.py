@@ -24,7 +24,7 @@ from foldless.heldout.penalty import as_penalty
 from foldless.heldout.ties import EqualRows, first_equal
 from foldless.linalg.numpy import eigenvalues, orthonormal, upper_solve
 from foldless.precision.base import SingularBlockError
-from foldless.precision.choose import Ingredients, describe, takes_features
+from foldless.precision.choose import Ingredients, takes_features
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +64,9 @@ class Problem(KernelRows):
     active: np.ndarray = dataclasses.field(init=False)  # rows of positive weight
 
     def __post_init__(self, sample_weight, basis):
-        root_w = _roots(sample_weight, self.n, self.dtype) if self.root_w is None else self.root_w
+        root_w = self.root_w
+        if root_w is None:
+            root_w = np.sqrt(np.ones(self.n) if sample_weight is None else sample_weight).astype(self.dtype)
         active = np.flatnonzero(root_w)
         known = {
             "penalty": as_penalty(self.penalty, basis),
@@ -102,13 +104,13 @@ class Problem(KernelRows):
     def subset(self, rows):
         """The same problem on these rows alone: kernel parameters, shift and all stay as they were resolved."""
         X = self.kernel.rows(self.X, rows)
-        table = self.table.subset(X, rows)
+        table = self.table.changed(X, lambda features: features[rows])
         return self.replace(X=X, Q=self.Q[rows], root_w=self.root_w[rows], functions=None, table=table)
 
     def extended(self, X, Q):
         """The problem with the rows X and Q behind its own, all of weight 1 until told otherwise."""
         joined = self.kernel.joined(self.X, X)
-        table = self.table.extended(joined, X)
+        table = self.table.changed(joined, lambda features: self.kernel.joined(features, self.kernel.features(X)))
         Q = np.concatenate([self.Q, Q])
         return self.replace(X=joined, Q=Q, root_w=None, functions=None, shift=None, table=table)
 
@@ -216,7 +218,9 @@ class Problem(KernelRows):
 
     def describe_holder(self):
         """How P of all rows will be held, in words."""
-        return describe(len(self.active), self.n_features(len(self.active)))
+        n = len(self.active)
+        r = self.n_features(n)
+        return f"one Cholesky factor of {n} rows" if r is None else f"low rank, {r} features"
 
     def basis_rows(self, rows):
         """Rows whose kernel functions carry the model fitted on ``rows``."""
@@ -240,10 +244,6 @@ class Problem(KernelRows):
         if self.more_columns:
             self.span(rows)  # complains where they are dependent
         return self.ingredients(rows, K).precision()
-
-    def dense(self, rows):
-        """P of the whitened problem on ``rows`` from S itself."""
-        return self.ingredients(rows).dense()
 
     def path(self, rows):
         """What serves every alpha: ``with_alpha`` gives P."""
@@ -285,15 +285,5 @@ class Problem(KernelRows):
         sizes = np.abs(eigenvalues(S))
         return max(float(sizes.min()), float(np.finfo(S.dtype).tiny)), float(sizes.max())
 
-    def condition(self, rows):
-        """The condition number of S + alpha I."""
-        smallest, largest = self.eigenvalue_range(rows)
-        return largest / smallest
-
 
 FIELDS = {field.name for field in dataclasses.fields(Problem) if field.init}
-
-
-def _roots(sample_weight, n, dtype):
-    """Square roots of the weights."""
-    return np.ones(n, dtype) if sample_weight is None else np.sqrt(sample_weight).astype(dtype)

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from foldless.heldout.penalty import sites_of
 from foldless.linalg.numpy import NotPositiveDefiniteError, product, right_solve, solve
 from foldless.precision.base import Explicit, Precision
 
@@ -41,18 +42,9 @@ class Sites:
         """P, or J where rows that are held out take their basis functions along."""
         return self.joint if self.problem.penalty.sites_per_row > 1 else self.own
 
-    @cached_property
-    def span(self):
-        """Orthonormal basis of all unpenalised columns of the rows, whitened."""
-        return self.problem.span(self.rows)
-
     def of(self, members):
         """Sites that belong to these positions among the rows; the last axis doubles for J."""
         return sites_of(self.problem.penalty.sites_per_row, members, len(self.rows))
-
-    def prepared(self):
-        """The same for many held-out sets."""
-        return self.with_precision(self.precision.prepare_blocks())
 
     def with_precision(self, precision):
         """The same with P, or J, in another holder."""
@@ -60,11 +52,6 @@ class Sites:
             return self
         joint = vars(self).get("joint")
         return Sites(self.problem, self.rows, self.own, joint=joint, precision=precision, choice=self.choice)
-
-
-def sites_of(per_row, members, n):
-    """Sites of these positions among n rows, each of which owns one or two; the last axis doubles with two."""
-    return members if per_row == 1 else np.concatenate([members, members + n], -1)
 
 
 class HeldOutSet:

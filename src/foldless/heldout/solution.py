@@ -1,11 +1,19 @@
-"""The fit on some rows, and the P from which all its held-out fits follow.
+"""The fit on some rows, and the model without any held-out set of them, from one P.
 
-    A = P Y,    B = G Y                         the fit
-    E_te = P_te,te^-1 A_te                      held-out residuals of any set te (``heldout.part``)
-    f(x) - c(x)_te' E_te                        the model without te at a new x,   c(x) = P s(x) + G' q(x)
+For Y (n x m) and a held-out set te with training part tr (Treder 2019, eq. 1 and 4; Cawley & Talbot 2003, appendix A,
+is the case of one row):
 
-All exact. Leave-one-out needs the diagonal of P. Each row owns one site of P, or two of J (``heldout.penalty``); the
-formulas do not change. Everything here is whitened by the weights (``heldout.problem``).
+    the fit           A = P Y,    B = G Y
+    residuals         E_te = P_te,te^-1 A_te            held-out fits  Y_te - E_te
+    the model         A_tr - P_tr,te E_te               its offset     B - G_te E_te
+    class matrices    N = Y_tr' Y_tr,  U = alpha ( Y_tr' A_tr - (A_te - P_te,te Y_te)' E_te ) = alpha Y_tr' A_(tr)
+    at a new x        f(x) - c(x)_te' E_te,   c(x) = P s(x) + G' q(x)
+
+With confounds among the columns Q, fits leave their part q' B out, with B of the training part, and the class matrices
+R and V (``heldout.moments``) are those of the training part as well.
+
+All exact. Leave-one-out needs the diagonal of P, a fold of t rows n t^2 + t^3/3. Each row owns one site of P, or two of
+J (``heldout.penalty``); the formulas do not change. Everything here is whitened by the weights (``heldout.problem``).
 """
 
 from functools import cached_property
@@ -14,9 +22,10 @@ import numpy as np
 
 from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
-from foldless.heldout.moments import takes_nearly_all
-from foldless.heldout.part import Part
-from foldless.heldout.sites import Sites
+from foldless.heldout.moments import EVERYTHING, Moments, finished, nearly_gone, own_moments, takes_nearly_all
+from foldless.heldout.sites import HeldOutSet, Sites
+from foldless.linalg.numpy import product
+from foldless.precision.base import SingularBlockError
 
 
 class Solution(Model):
@@ -50,7 +59,7 @@ class Solution(Model):
     @classmethod
     def of(cls, sites, Y):
         """The solution of targets Y (n, m) whose P is that of ``sites``."""
-        return cls.__new__(cls)._set_targets(sites, Y)
+        return Solution.__new__(Solution)._set_targets(sites, Y)
 
     @classmethod
     def known(cls, problem, rows, Y, joint, joint_A, B):
@@ -63,7 +72,7 @@ class Solution(Model):
         """The same solution with other sites, which differ in form alone."""
         if sites is self.sites:
             return self
-        return type(self).__new__(type(self))._set(sites, self.Y, self.A, self.B, vars(self).get("joint_A"))
+        return Solution.__new__(Solution)._set(sites, self.Y, self.A, self.B, vars(self).get("joint_A"))
 
     def on(self, problem):
         """The same solution in a problem that differs in rows of weight 0."""
@@ -72,7 +81,7 @@ class Solution(Model):
 
     def prepared(self):
         """The same solution with P in the form that serves many held-out sets."""
-        return self._on(self.sites.prepared())
+        return self._on(self.sites.with_precision(self.precision.prepare_blocks()))
 
     def explicit(self):
         """The same solution with P, or J, as an array: the form that serves very many small sets."""
@@ -80,14 +89,8 @@ class Solution(Model):
 
     def select_targets(self, columns):
         """The same fit for some of the targets."""
-        joint_A = vars(self).get("joint_A")
-        joint_A = None if joint_A is None else joint_A[:, columns]
-        Y, A, B = self.Y[:, columns], self.A[:, columns], self.B[:, columns]
-        return type(self).__new__(type(self))._set(self.sites, Y, A, B, joint_A)
-
-    def solve(self, rows, Y, precision=None):
-        """The solution on other rows of the problem with targets Y; P may be given."""
-        return Solution(self.problem, rows, Y, precision)
+        known = {name: vars(self)[name][:, columns] for name in ("Y", "A", "B", "joint_A") if name in vars(self)}
+        return Solution.__new__(Solution)._set(self.sites, **known)
 
     # -- P ---------------------------------------------------------------------------------------------------------
 
@@ -105,11 +108,6 @@ class Solution(Model):
     def joint(self):
         """J of rows and basis functions for the coefficient penalty, else P."""
         return self.sites.joint
-
-    @property
-    def span(self):
-        """Orthonormal basis of all unpenalised columns of the rows, whitened."""
-        return self.sites.span
 
     @property
     def current(self):
@@ -141,6 +139,15 @@ class Solution(Model):
         own = self.problem.penalty.joint_sites_per_row == 1
         return super()._beta if own else self.joint_A[len(self.rows) :]
 
+    @cached_property
+    def own_moments(self):
+        """N and U of all targets."""
+        return own_moments(self)
+
+    def moments(self, targets=EVERYTHING):
+        """Class matrices of the rows."""
+        return finished(self, targets, targets.whole(self))
+
     # -- what is left out ------------------------------------------------------------------------------------------
 
     def without(self, removed):
@@ -148,6 +155,11 @@ class Solution(Model):
         if not len(removed):
             return self
         return self.solve_without(removed) if takes_nearly_all(self, removed) else Part(self, removed)
+
+    def solve_without(self, members):
+        """The solution without these positions, by a factorisation of its own."""
+        rows, Y = (np.delete(each, members, axis=0) for each in (self.rows, self.Y / self.root))
+        return Solution(self.problem, rows, Y)
 
     def batch(self, members):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
@@ -182,6 +194,143 @@ class Solution(Model):
         for site, part in enumerate(problem.penalty.site_representers(problem, self.rows, c, K_new)):
             F = F - part.T[:, :, None] * E[:, site]
         return F
+
+
+class Part(Model):
+    """The model without the positions ``removed`` of a full solution ``whole``, by P alone."""
+
+    whole: Solution
+    held: HeldOutSet
+    removed: np.ndarray
+    E: np.ndarray
+
+    def __init__(self, whole, removed):
+        whole._check_rest(len(removed))
+        held = HeldOutSet(whole.sites, removed)
+        if whole.problem.more_columns:
+            vars(self)["span"] = whole.problem.span(held.rows)
+        try:
+            E = held.block.residual(whole.site_A, whole.Y)
+        except SingularBlockError:  # it counts sites
+            raise SingularBlockError.of(removed, len(whole.rows)) from None
+        self._set(whole, held, E)
+
+    def _set(self, whole, held, E):
+        choice = f"{whole.choice}; {len(held.removed)} of them left out by its blocks"
+        known = {"problem": whole.problem, "rows": held.rows, "removed": held.removed, "choice": choice}
+        super().__init__(**known, whole=whole, held=held, E=E)
+        return self
+
+    def select_targets(self, columns):
+        """The same model of some of the targets."""
+        return Part.__new__(Part)._set(self.whole.select_targets(columns), self.held, self.E[:, columns])
+
+    def solve_anew(self):
+        """The training part as a solution by a factorisation of its own."""
+        return Solution(self.problem, self.rows, self.Y / self.root)
+
+    def solve_without(self, members):
+        """The solution without these positions as well, by a factorisation of its own."""
+        return self.whole.solve_without(np.concatenate([self.removed, self.held.kept[members]]))
+
+    def as_solution(self):
+        """The training part as a solution of its own: parts of it can be left out in turn.
+
+        From its own P; by a new factorisation where P is held through features, or J is held, which does not give P.
+        """
+        if self.whole.precision.through_features or self.problem.penalty.sites_per_row > 1:
+            return self.solve_anew()
+        return Solution(self.problem, self.rows, self.Y / self.root, self.precision)
+
+    # -- the model -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def Y(self):  # type: ignore[override]
+        """Targets of the training rows."""
+        return self.whole.Y[self.held.kept]
+
+    @property
+    def target_scale(self):
+        """Size of the targets, one number a column."""
+        return self.whole.target_scale
+
+    @cached_property
+    def _taken(self):
+        """P_,te E_te at every site of the training part."""
+        return self.held.spread(self.E)
+
+    @cached_property
+    def site_A(self):  # type: ignore[override]
+        """Coefficients at every site of the training part: A - P_,te E_te."""
+        return self.whole.site_A[self.held.kept_sites] - self._taken
+
+    @property
+    def _site_sizes(self):
+        return np.abs(self.whole.site_A[self.held.kept_sites]) + np.abs(self._taken)
+
+    @property
+    def A(self):  # type: ignore[override]
+        """Coefficients of the training rows."""
+        return self.site_A[: len(self.rows)]
+
+    @property
+    def _beta(self):
+        own = len(self.site_A) == len(self.rows)
+        return super()._beta if own else self.site_A[len(self.rows) :]
+
+    @cached_property
+    def B(self):  # type: ignore[override]
+        """Coefficients of the unpenalised columns."""
+        return self.whole.B - product(self.whole.precision.G[:, self.held.sites], self.E)
+
+    @cached_property
+    def weights(self):  # type: ignore[override]
+        """Weights of the explicit features where P is held through them, else None."""
+        taken = self.whole.precision.feature_weights(self.held.sites)
+        return None if taken is None else self.whole.weights - taken @ self.E
+
+    @property
+    def precision(self):
+        """The P (or J) of the training part, as an array."""
+        return self.held.precision
+
+    def G(self, columns):
+        """Rows of the G of the training part, for these unpenalised columns."""
+        return self.held.G(columns)
+
+    def _fits_elsewhere(self, rows):
+        """Held-out rows from E; rows of weight 0, which are not part of P, from the coefficients."""
+        place = np.full(self.problem.n, -1)
+        place[self.whole.rows[self.removed]] = np.arange(len(self.removed))
+        F = np.empty((len(rows), self.E.shape[1]), self.E.dtype)
+        out = place[rows] >= 0
+        mine = place[rows[out]]
+        members = self.removed[mine]
+        F[out] = (self.whole.Y[members] - self.E[mine]) / self.whole.root[members]
+        self._leave_confounds_out(F, out, rows)
+        if not out.all():
+            F[~out] = super()._fits_elsewhere(rows[~out])
+        return F
+
+    # -- classes, and what is left out of it -----------------------------------------------------------------------
+
+    def moments(self, targets=EVERYTHING):
+        """Class matrices of the training part without forming its A, unless nearly all of a class is left out."""
+        N, present = targets.left_masses(self)
+        found = Moments(N, targets.left_unexplained(self))
+        gone = nearly_gone(found, targets.whole(self.whole), present)
+        if gone.all():
+            return self.solve_anew().moments(targets)
+        found = finished(self, targets, found)
+        return found.where(gone, self.solve_anew().moments(targets)) if gone.any() else found
+
+    def loo(self):
+        """Leave-one-out within the training part: A and the diagonal (blocks) of its own P."""
+        members = np.arange(len(self.rows))[:, None]
+        self._check_sets(members)
+        if not self.held.block.keeps_digits:
+            return self.solve_anew().loo()
+        return Batch.solve(self, members, self.site_A[self.own_sites(members)], self.held.inner_blocks(members))
 
 
 def loo_path(problem, rows, Y, alphas, path=None):

@@ -55,7 +55,6 @@ def _canonical(table):
 
 
 def _contents(table, row):
-    """The row as bytes."""
     if not sp.issparse(table):
         return table[row].tobytes()
     own = slice(table.indptr[row], table.indptr[row + 1])

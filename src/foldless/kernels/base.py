@@ -175,6 +175,11 @@ class FeatureMap(Kernel):
         return row_norms(self.features(X), squared=True)
 
 
+def dense(X):
+    """X as an array."""
+    return X.toarray() if sp.issparse(X) else X
+
+
 def dot(X, Z):
     """X Z' as a dense, C-ordered array."""
     if sp.issparse(X) or sp.issparse(Z):

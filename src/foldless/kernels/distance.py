@@ -16,7 +16,7 @@ from scipy.special import xlogy
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms
 
-from foldless.kernels.base import Kernel, dot, inner_derivative, scale, sum_by_gamma
+from foldless.kernels.base import Kernel, dense, dot, inner_derivative, scale, sum_by_gamma
 from foldless.kernels.parameters import Width
 from foldless.linalg.types import Matrix
 
@@ -26,13 +26,13 @@ FEW = 4  # rows whose distances are sooner summed up directly than through a pro
 def _by_filling(X, Z):
     """[(columns, X and Z there)]: columns that Z fills mostly as dense arrays, of no more memory; the others sparse."""
     if not sp.issparse(Z):
-        return [(np.arange(Z.shape[1]), (X.toarray() if sp.issparse(X) else X, Z))]
+        return [(np.arange(Z.shape[1]), (dense(X), Z))]
     X, Z = sp.csr_array(X), sp.csr_array(Z)
     filled = 2 * np.bincount(Z.indices, minlength=Z.shape[1]) > Z.shape[0]
     if not filled.any():
         return [(~filled, (X, Z))]
-    dense = filled, (X[:, filled].toarray(), Z[:, filled].toarray())
-    return [dense] if filled.all() else [dense, (~filled, (X[:, ~filled], Z[:, ~filled]))]
+    full = filled, (X[:, filled].toarray(), Z[:, filled].toarray())
+    return [full] if filled.all() else [full, (~filled, (X[:, ~filled], Z[:, ~filled]))]
 
 
 def _centred(X, Z):
@@ -73,20 +73,24 @@ def _part_of_minus_distances(X, Z, root, *, alike):
 
 
 @dataclass(frozen=True)
-class RBF(Kernel):
+class _OfDistances(Kernel):
+    gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        """k(x, x) for each row of X."""
+        return np.ones(X.shape[0], X.dtype)
+
+
+@dataclass(frozen=True)
+class RBF(_OfDistances):
     """exp(-sum_k gamma_k (x_k - z_k)^2)"""
 
     name: ClassVar[str] = "rbf"
-    gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
         K = _minus_distances(X, Z, np.sqrt(self.gamma))
         return np.exp(K, out=K)
-
-    def diag(self, X: Matrix) -> np.ndarray:
-        """k(x, x) for each row of X."""
-        return np.ones(X.shape[0], X.dtype)
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict[str, Any]:
         """dL/dgamma_k = -2 x_k' (diag(rowsum(R*K)) - R*K) x_k."""
@@ -100,11 +104,10 @@ class RBF(Kernel):
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
+class Laplacian(_OfDistances):
     """exp(-sum_k gamma_k |x_k - z_k|)"""
 
     name: ClassVar[str] = "laplacian"
-    gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z))."""
@@ -115,15 +118,11 @@ class Laplacian(Kernel):
         np.negative(K, out=K)
         return np.exp(K, out=K)
 
-    def diag(self, X: Matrix) -> np.ndarray:
-        """k(x, x) for each row of X."""
-        return np.ones(X.shape[0], X.dtype)
-
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict[str, Any]:
         """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; no product gives these, each feature is gone through."""
         if not np.ndim(self.gamma):
             R *= xlogy(K, K)  # -gamma times the distances
             return {"gamma": R.sum() / self.gamma}
         R *= K
-        columns = (np.asarray(X[:, [k]].toarray() if sp.issparse(X) else X[:, [k]]) for k in range(X.shape[1]))
+        columns = (np.asarray(dense(X[:, [k]])) for k in range(X.shape[1]))
         return {"gamma": -np.array([np.vdot(R, np.abs(x - x.T)) for x in columns])}

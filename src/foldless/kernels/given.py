@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from foldless.kernels.base import Kernel
+from foldless.kernels.base import Kernel, dense
 from foldless.linalg.types import Matrix
 
 
@@ -28,7 +28,7 @@ class Custom(Kernel):
                 f"kernel={self.function!r} failed on matrices of shapes {X.shape} and {Z.shape}; it must take two"
                 f" matrices and return their Gram matrix. It said: {error}"
             ) from error
-        K = np.array(K.toarray() if sp.issparse(K) else K, dtype=X.dtype, order="C")
+        K = np.array(dense(K), dtype=X.dtype, order="C")
         if K.shape != (X.shape[0], Z.shape[0]):
             raise ValueError(
                 f"kernel={self.function!r} returned shape {K.shape} for X of {X.shape[0]} and Z of {Z.shape[0]} rows;"
@@ -57,13 +57,11 @@ class Precomputed(Kernel):
 
     def block(self, X: Matrix, rows: Any, columns: Any) -> np.ndarray:
         """K[rows, columns]."""
-        K = X[rows][:, columns]
-        return K.toarray() if sp.issparse(K) else np.ascontiguousarray(K)
+        return np.ascontiguousarray(dense(X[rows][:, columns]))
 
     def against(self, X_new: Matrix, X: Matrix, columns: Any) -> np.ndarray:
         """Columns of the kernel between new rows and all rows."""
-        K = X_new[:, columns]
-        return K.toarray() if sp.issparse(K) else K
+        return dense(X_new[:, columns])
 
     def joined(self, X: Matrix, more: Matrix) -> Matrix:
         """The Gram matrix of all rows; ``more`` holds the kernel of the new rows with all, old and new."""
@@ -75,7 +73,7 @@ class Precomputed(Kernel):
         """A copy of X: what is computed from it may overwrite it."""
         if Z is not None:
             raise ValueError("A precomputed kernel has no rows to compare; slice the Gram matrix instead.")
-        return np.array(X.toarray() if sp.issparse(X) else X, order="C")
+        return np.array(dense(X), order="C")
 
     def diag(self, X: Matrix) -> np.ndarray:
         """The diagonal of X."""

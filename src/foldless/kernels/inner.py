@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms
 
-from foldless.kernels.base import FeatureMap, Kernel, dot, inner_derivative, scale, sum_by_gamma
+from foldless.kernels.base import FeatureMap, Kernel, dense, dot, inner_derivative, scale, sum_by_gamma
 from foldless.kernels.parameters import Number, Width
 from foldless.linalg.types import Matrix
 
@@ -31,8 +31,7 @@ def _unit(X):
 
 def _largest(X):
     """Largest absolute entry of each row."""
-    largest = abs(X).max(axis=1)
-    return (largest.toarray() if sp.issparse(largest) else np.asarray(largest)).ravel()
+    return np.asarray(dense(abs(X).max(axis=1))).ravel()
 
 
 @dataclass(frozen=True)

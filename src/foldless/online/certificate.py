@@ -110,7 +110,7 @@ def _sizes(new, largest, stored):
     return sizes | {name: np.abs(stored["N"]).max() for name in "NURV" if name in stored}
 
 
-def _relative(a, b, least=0.0):
+def _relative(a, b, least):
     """Largest difference relative to the largest value, or to ``least``; infinite where there are none to compare.
 
     ``least`` is a number, or one for each row of the arrays.

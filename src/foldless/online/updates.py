@@ -18,7 +18,7 @@ A solution that was updated is used up: its P has become that of the new one.
 
 import numpy as np
 
-from foldless.heldout.sites import sites_of
+from foldless.heldout.penalty import sites_of
 from foldless.heldout.solution import Solution
 from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.precision.base import SingularBlockError
@@ -37,7 +37,7 @@ def solve_anew(problem, Y):
 def learn(whole, problem, Y):
     """The solution with targets Y (n, m) on all rows of ``problem``, of which the first are those of ``whole``."""
     n, new, white = len(whole.rows), problem.active[len(whole.rows) :], _whitened(problem, Y)
-    unchanged = _equal_targets(whole.Y, white[:n])
+    unchanged = np.array_equal(whole.Y, white[:n])  # a new class changes targets
     if len(new) == 0 and unchanged:
         return whole.on(problem)
     if not _pays(problem, n, len(new)):
@@ -63,7 +63,7 @@ def forget(whole, problem, Y, removed):
     ``removed`` are positions among the rows of ``whole``.
     """
     n, t, white = len(whole.rows), len(removed), _whitened(problem, Y)
-    unchanged = _equal_targets(np.delete(whole.Y, removed, axis=0), white)
+    unchanged = np.array_equal(np.delete(whole.Y, removed, axis=0), white)
     if t == 0 and unchanged:
         return whole.on(problem)
     if problem.more_columns:
@@ -86,7 +86,7 @@ def growing(whole):
         return whole.joint
     problem, n, own, joint = whole.problem, len(whole.rows), whole.own_precision, whole.joint
     if own.through_features:
-        own = joint = problem.dense(whole.rows)
+        own = joint = problem.ingredients(whole.rows).dense()
     unit = problem.penalty.unit(problem.alpha, own)
     M = problem.penalty.system(problem, whole.rows, unit)
     entry = float(np.linalg.norm(M[:n, len(M) - n :]) / unit) / n
@@ -137,7 +137,7 @@ def _refined(problem, joint, A, B, targets, tolerance):
     a, b = joint.solve(r, head)
     A, B = A + a, B + b
     left, probed = relative(r), joint.is_to_be_probed(tolerance > LEAST)
-    if left > tolerance or joint.ill:
+    if left > tolerance or joint.square.ill:
         left = relative(joint.residual_of(A, B, targets)[0])
     if probed:
         joint.probe(A, B, targets)
@@ -168,11 +168,6 @@ def _pays(problem, n, t):
 
 def _whitened(problem, Y):
     return np.ascontiguousarray(problem.root(problem.active) * Y[problem.active])
-
-
-def _equal_targets(before, now):
-    """Whether rows keep their targets: a new class changes them."""
-    return before.shape == now.shape and np.array_equal(before, now)
 
 
 def _padded(Y, n_sites):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.part import Part
+from foldless.heldout.solution import Part
 from foldless.permutation.labelings import Fitted, Labelings, Solver, labelings_that_fit
 from foldless.permutation.strategies import Scores
 from foldless.readout.codings import against_all

@@ -18,9 +18,8 @@ from functools import cached_property
 import numpy as np
 
 from foldless.heldout.moments import Moments, Targets, own_moments
-from foldless.heldout.part import Part
 from foldless.heldout.sites import Sites
-from foldless.heldout.solution import Solution
+from foldless.heldout.solution import Part, Solution
 from foldless.readout.codings import OneAgainstAll, against_all, drop_rounding_noise, tie_best
 from foldless.readout.discriminant import combine
 from foldless.readout.task import Task
@@ -217,6 +216,11 @@ class Fitted(Targets):
         """N of a training part, and which classes have rows in it."""
         N = self.mass_matrix(part)
         return N, np.diagonal(N, axis1=1, axis2=2) > 0
+
+    def left_unexplained(self, part):
+        """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
+        A = part.whole.site_A[part.held.sites]
+        return self.whole(part.whole).U - part.problem.alpha * self.products(part.E, A)
 
     def confound_part(self, model):
         """Y' W Q_c B_c (b, c, c) of a training part."""

@@ -55,6 +55,10 @@ class HeldOutBlock:
     def _lu(self):
         return lu_factor(self.block)
 
+    def times(self, Y):
+        """P[rows, first of them] Y for the first of the rows, as many as Y has."""
+        return self.block[:, : len(Y)] @ Y
+
     def solve(self, B):
         """P[rows, rows]^-1 B."""
         return cholesky_solve(self.factor, B) if self.precision.definite else self.solve_general(B)
@@ -81,17 +85,13 @@ class Precision(ABC):
 
     n: int
     alpha: float
+    G: np.ndarray  # (q, n): B = G Y are the coefficients of the unpenalised columns
     choice: str = ""  # why this holder was taken, for those who want to know
     definite: bool = True  # whether blocks of P are positive definite
     through_features: bool = False  # whether P is held through explicit features, and nothing n x n is formed
     grows: bool = False  # whether rows can be learnt and forgotten
     current: bool = True  # whether P is still that of its rows
     drift: float = 0.0  # largest relative residual that updates of P have met
-
-    @property
-    @abstractmethod
-    def G(self):
-        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
 
     @abstractmethod
     def apply(self, Y):
@@ -151,15 +151,10 @@ class Explicit(Precision):
 
     def __init__(self, P, G, alpha, *, definite=True):
         self.P = P
-        self._G = G
+        self.G = G
         self.alpha = alpha
         self.definite = definite
         self.n = P.shape[0]
-
-    @property
-    def G(self):
-        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
-        return self._G
 
     def apply(self, Y):
         """P Y for Y of shape (n, m)."""

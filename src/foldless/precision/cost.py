@@ -53,8 +53,3 @@ def update_pays(n, t, r, *, small_alpha):
     """
     few_features = r is not None and (6 * r * r <= n or small_alpha())
     return 0 < 2 * t <= n and not few_features
-
-
-def features_pay(n, r):
-    """Whether P of n rows is had sooner through r features: about 6 n r^2 flops against 2/3 n^3."""
-    return 3 * r <= n

@@ -41,13 +41,8 @@ class Factored(Precision):
         self._L, self._inverted = cholesky_(S), False
         self._MQ = self._solve(Q)
         QMQ = Q.T @ self._MQ
-        self._G = solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
+        self.G = solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
         self.Omega = inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # of S as it was given
-
-    @property
-    def G(self):
-        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
-        return self._G
 
     def _solve(self, Y):
         """M^-1 Y."""
@@ -62,26 +57,26 @@ class Factored(Precision):
 
     def apply(self, Y):
         """P Y for Y of shape (n, m)."""
-        return self._solve(Y) - self._MQ @ (self._G @ Y)
+        return self._solve(Y) - self._MQ @ (self.G @ Y)
 
     def diagonal(self):
         """diag P, shape (n,)."""
         rows = self._Linv.T  # C-ordered: row i holds column i of L^-1
-        return np.einsum("ij,ij->i", rows, rows) - np.einsum("iq,qi->i", self._MQ, self._G)
+        return np.einsum("ij,ij->i", rows, rows) - np.einsum("iq,qi->i", self._MQ, self.G)
 
     def columns(self, rows):
         """P[:, rows]."""
-        return lower_times(self._Linv, self._Linv[:, rows], transpose=True) - self._MQ @ self._G[:, rows]
+        return lower_times(self._Linv, self._Linv[:, rows], transpose=True) - self._MQ @ self.G[:, rows]
 
     def explicit(self):
         """The same P as an n x n array: L'^-1 L^-1, n^3/3 flops more."""
-        require_memory((self.n, self.n), self._G.dtype, "the matrix P")
+        require_memory((self.n, self.n), self.G.dtype, "the matrix P")
         P = lower_square(self._Linv)
-        if len(self._G):
-            P = add_outer_(P, self._MQ, np.ascontiguousarray(self._G.T), -1.0)
-        return Explicit(P, self._G, self.alpha)
+        if len(self.G):
+            P = add_outer_(P, self._MQ, np.ascontiguousarray(self.G.T), -1.0)
+        return Explicit(P, self.G, self.alpha)
 
     def block(self, rows):
         """P[rows, rows]."""
         V = self._Linv[np.min(rows) :, rows]  # zero above the first of these rows
-        return product(V, V, transpose_a=True) - self._MQ[rows] @ self._G[:, rows]
+        return product(V, V, transpose_a=True) - self._MQ[rows] @ self.G[:, rows]

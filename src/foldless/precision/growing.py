@@ -50,6 +50,7 @@ class Growing(Precision):
         self._held, self.slots = square, slots
         self.alpha, self.definite, self.units = alpha, definite, units
         self.version, self.n = square.version, len(slots)
+        self.entry, self.refines = square.entry, square.refines
         self.choice = f"growing: explicit P of {self.n} rows, updated as rows come and go"
 
     @classmethod
@@ -89,16 +90,6 @@ class Growing(Precision):
     def drift(self):  # type: ignore[override]
         """Largest relative residual met in updates since the factorisation."""
         return self._held.drift
-
-    @property
-    def entry(self):
-        """Mean size of the entries of K."""
-        return self._held.entry
-
-    @property
-    def refines(self):
-        """Whether updates are refined."""
-        return self._held.refines
 
     def shrinkage(self):
         """Largest ratio of what a P_ii has been since the factorisation to what it is now.
@@ -147,7 +138,7 @@ class Growing(Precision):
     # -- the verbs of P --------------------------------------------------------------------------------------------
 
     @cached_property
-    def G(self):
+    def G(self):  # type: ignore[override]
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         G = np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T)
         return G if self.units is None else G * (self.units / self.units[0])
@@ -215,11 +206,6 @@ class Growing(Precision):
         """A and B for targets Y of all sites and right sides ``head`` of the columns of Q: H [head; Y]."""
         x = self.square.times_H(self._scattered(Y, head))
         return x[self.slots], x[: len(head)]
-
-    @property
-    def ill(self):
-        """Whether the condition has been ill since the factorisation."""
-        return self._held.ill
 
     def is_to_be_probed(self, ill):
         """Whether H is: now and then, and always from an ``ill`` condition on."""

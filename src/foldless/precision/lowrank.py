@@ -104,7 +104,7 @@ class LowRank(Precision):
         if alpha < self._least:
             return LowRank(self.Phi, self.Q, alpha, graded=self._graded)
         other = object.__new__(LowRank)
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("_Psi", "_last", "G")}
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("_Psi", "G")}
         other.__dict__.update(kept)
         other._set_alpha(alpha)
         return other
@@ -138,7 +138,7 @@ class LowRank(Precision):
         return Y
 
     @cached_property
-    def G(self):
+    def G(self):  # type: ignore[override]
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         return upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
 
@@ -228,6 +228,10 @@ class LowRankBlock(HeldOutBlock):
         except LinAlgError:
             return None
         return L if np.square(L.diagonal()).min(initial=1.0) > FREE else None
+
+    def times(self, Y):
+        """P[rows, rows] Y, without the block."""
+        return (Y - self._V @ (self._V.T @ Y)) / self.precision.alpha
 
     def solve(self, B):
         """P[rows, rows]^-1 B."""

@@ -76,7 +76,7 @@ class Spectral(Precision):
         self._weights = 1.0 / (spectrum.s + alpha)
 
     @cached_property
-    def G(self):
+    def G(self):  # type: ignore[override]
         """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         spectrum = self._spectrum
         return upper_solve(spectrum.R, spectrum.Qo.T - self.apply(np.ascontiguousarray(spectrum.QS.T)).T)
