@@ -1,6 +1,5 @@
 """Decisions of many labelings from one P equal those of refits."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given

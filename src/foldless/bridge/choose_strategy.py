@@ -35,7 +35,7 @@ from foldless.estimators.access import EstimatorTask, kernel_of
 from foldless.kernels.registry import is_precomputed
 from foldless.permutation.grid import BatchedGrid
 from foldless.permutation.labelings import Solver, labelings_that_fit
-from foldless.permutation.strategies import Batched, BatchedBySplit, Generalised, RefitEach
+from foldless.permutation.strategies import Batched, BatchedBySplit, RefitEach
 from foldless.tuning.selection import Selection
 
 FEW = 8  # labelings at a time where each takes its own time
@@ -62,7 +62,7 @@ def generalised(strategy, members):
             "generalise=True needs features: precomputed kernels say nothing of rows of one member against those of"
             " another."
         )
-    return Generalised(strategy, members)
+    return replace(strategy, members=members)
 
 
 def _sample_weight(spec, steps, data):

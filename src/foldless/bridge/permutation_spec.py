@@ -105,7 +105,7 @@ def specify_test(
         estimator=estimator,
         scoring=score,
         first=first,
-        moves_splits=scheme.moves_splits,
+        moves_splits=scheme.draw is not None,
         groups=groups,
         params={name: value for name, value in params.items() if name not in metadata.split},
         fit_params=metadata.fit,

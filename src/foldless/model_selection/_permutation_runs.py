@@ -80,7 +80,7 @@ def _checked_members(spec, labelings, members):
     """The members as one array, for models that are tested at all of them."""
     if isinstance(split_steps(spec.estimator).last, Search):
         raise ValueError("generalise=True: a search is not tested at other members; test an estimator.")
-    if labelings.scheme.moves_splits:
+    if spec.moves_splits:
         raise ValueError("generalise=True needs splits that stay, and those of this cv do not; use KFold.")
     require_memory((len(labelings), len(members), len(members)), np.float64, "the scores of all permutations")
     return stack_members(members)
