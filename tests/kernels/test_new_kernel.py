@@ -187,7 +187,7 @@ def test_continuous_searches_move_the_parameters_of_the_kernel(method):
     search = FoldlessSearchCV(estimator, method=method, bounds={"kernel__mixture": (0.5, 5.0)}).fit(X, VALUES)
     assert set(search.best_params_) == {"alpha", "kernel__length", "kernel__mixture"}
     assert 0.5 <= search.best_params_["kernel__mixture"] <= 5.0
-    assert -search.best_score_ == pytest.approx(press(search.best_setting(), VALUES), rel=1e-6)
+    assert -search.best_score_ == pytest.approx(press(clone(search.best_estimator_), VALUES), rel=1e-6)
     assert -search.best_score_ < press(estimator, VALUES)
     assert search.best_estimator_.kernel_.length == search.best_params_["kernel__length"]
 

@@ -120,7 +120,7 @@ def test_slopes_are_compared_by_the_criterion_they_approximate():
     counts = []
     for slope in (1.0, 30.0):
         one = FoldlessSearchCV(LSSVC(), criterion=SMOOTH_CONFIDENT, slope=slope, **options).fit(X, BINARY)
-        counts.append(loss(CONFIDENT, one.best_setting(), BINARY, KFold(N)))
+        counts.append(loss(CONFIDENT, clone(one.best_estimator_), BINARY, KFold(N)))
     assert search.slope_ == (1.0, 30.0)[int(np.argmin(counts))]
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.part import Part
 from foldless.permutation.labelings import Fitted, Labelings, Solver, labelings_that_fit
 from foldless.permutation.strategies import Scores
 from foldless.readout.codings import against_all
@@ -59,10 +58,7 @@ class BatchedGrid:
 
     def _losses(self, fitted, selection, train):
         """Criterion (b,) of the inner held-out fits of one outer training part, all columns of a labeling added up."""
-        model = fitted.part(train)
-        if selection.folds is not None and isinstance(model, Part):
-            model = model.as_solution()
-        fits = heldout_fits(model, selection.folds)
+        fits = heldout_fits(selection.inner_model(fitted.part(train)), selection.folds)
         F, T = _targets(fitted.labelings, fits, selection.rows[selection.where])
         b, m, N = F.shape
         F, T = F.reshape(-1, N), T.reshape(-1, N)

@@ -4,8 +4,8 @@
                      every member of a family as well (time-by-time generalisation)
     BatchedBySplit   the same with one P for each split, behind fitted steps of a pipeline
     BatchedGrid      a whole grid search: one P for each candidate (``permutation.grid``)
-    SharedPrecision  the same P, but scikit-learn's loop for every labeling (``bridge.choose_strategy``)
-    RefitEach        a cross-validation for every labeling: weights that follow the labels, no closed form
+    RefitEach        a cross-validation for every labeling: scores that take more than decisions (all from one P),
+                     weights that follow the labels, no closed form
 
 All of them have a route, which says how and why, and work on ``n_together`` labelings at a time. Their one method
 
@@ -65,7 +65,6 @@ class Batched:
         return Scores(np.ascontiguousarray(scores.T).mean(-1))
 
     def _one_by_one(self, labelings, splits):
-        """Scores of labelings that have splits of their own."""
         fitted, true = Fitted(self.solver, labelings), self._true_ones(labelings)
         # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
         alone = Fitted(self.solver, labelings.select(true[:1])) if len(true) else fitted
@@ -76,7 +75,6 @@ class Batched:
         return Scores(scores)
 
     def _true_ones(self, labelings):
-        """Numbers of the labelings that are the true one."""
         true = Labelings.of(self.task, np.arange(self.task.problem.n)[None]).truth
         return np.flatnonzero((labelings.truth == true).reshape(len(labelings), -1).all(1))
 

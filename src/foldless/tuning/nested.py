@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.heldout.part import Part
 from foldless.heldout.parts import TrainingParts
 from foldless.heldout.solution import Solution
 from foldless.precision.cost import one_p_pays
@@ -44,14 +43,9 @@ def losses_from_one_P(task, alphas, selections):
     path, losses = problem.path(rows), []
     for alpha in alphas:
         model = Solution(problem.replace(alpha=alpha), rows, whole.Y, path.with_alpha(alpha).explicit())
-        losses.append([each.judge(_part(model, out, each)) for each, out in zip(selections, removed, strict=True)])
+        each = zip(selections, removed, strict=True)
+        losses.append([selection.judge(selection.inner_model(model.without(out))) for selection, out in each])
     return np.array(losses).transpose(1, 0, 2)
-
-
-def _part(model, removed, selection):
-    """The training part without ``removed``, ready for the inner splits."""
-    part = model.without(removed)
-    return part.as_solution() if selection.folds is not None and isinstance(part, Part) else part
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from foldless.heldout.gradient import residuals
 from foldless.heldout.moments import few_digits
+from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.codings import chosen_codes
 from foldless.readout.task import Task
@@ -96,6 +97,10 @@ class Selection:
         if not self.criterion.ranks:
             return self.losses(self.targets - F)[0]
         return self.criterion(F, self.targets, self.W.astype(F.dtype))[0]
+
+    def inner_model(self, part):
+        """The model of a training part, ready for its inner splits."""
+        return part.as_solution() if self.folds is not None and isinstance(part, Part) else part
 
     def judge(self, model):
         """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
