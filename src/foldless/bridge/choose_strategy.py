@@ -19,7 +19,6 @@ from sklearn.utils.validation import _check_sample_weight
 from foldless.bridge.adapters import (
     FOLDLESS_ESTIMATORS,
     TASKS,
-    Search,
     check_fit_params,
     closed_form_estimator,
     freeze_class_weights,
@@ -46,7 +45,7 @@ def choose_strategy(spec, data):
     """The quickest strategy that is exact for this test."""
     steps = split_steps(spec.estimator)
     data = replace(data, sample_weight=_sample_weight(spec, steps, data))
-    quick = _batched_grid if isinstance(steps.last, Search) else _closed_form
+    quick = _closed_form if spec.search is None else _batched_grid
     return closed_form_or(partial(_refit_each, spec, data, steps.last), partial(quick, spec, data, steps))
 
 
@@ -227,12 +226,11 @@ def _batched_grid(spec, data, steps):
     listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight)
     for setting in tried:
         spec.scoring.check(spec.estimator, setting.task, spec.first)
-    criterion, weight = spec.search.criterion, spec.search.criterion_weight
-    if criterion.whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
+    if spec.search.criterion.whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
         raise NoClosedForm(repeated)
     inner = [nested.inner_splits(train) for train, _ in spec.first]
     # Balanced weights follow the labels, and are made with them.
-    known = replace(spec.search, criterion_weight=None) if weight == "balanced" else spec.search
+    known = replace(spec.search, criterion_weight=None) if search.criterion_weight == "balanced" else spec.search
     reason = f"one P for each of {len(listed)} candidates; every permutation chooses its own on each part"
     return BatchedGrid(
         route=Route(ONE_FIT, reason),
@@ -241,7 +239,6 @@ def _batched_grid(spec, data, steps):
         listed=listed,
         judges=[spec.scoring.judge(each, as_theirs=spec.as_theirs) for each in tried],
         selections=[nested.selections(known, each.task, spec.first, inner) for each in tried],
-        criterion=criterion,
-        weight=weight,
+        weight=search.criterion_weight,
         memory_limit=spec.memory_limit,
     )

@@ -53,17 +53,15 @@ def _inner_losses(data, spec, setting, share, outer, inner):
 def _held_out(data, spec, setting, alpha, outer, inner):
     """Held-out outputs of one candidate in the outer splits that chose it."""
     selections = data.selections(spec, setting.task, outer, inner)
-    options = {"probabilities": data.probabilities}
-    return heldout_of_candidate(setting.task, setting.problem(alpha), outer, selections, **options)
+    return heldout_of_candidate(setting.task, setting.problem(alpha), outer, selections, data.probabilities)
 
 
 def _result(data, spec, setting, test, params, inner_loss, held):
     task, classes, flat = setting.task, setting.classes, setting.flat
-    options = {"weight": spec.criterion_weight, "sample_weight": data.sample_weight}
     return OuterSplitResult(
         params=params,
         inner_loss=inner_loss,
-        outer_loss=outer_loss(task, spec.criterion, test, held.fits, held.decision, **options),
+        outer_loss=outer_loss(spec, task, test, held.fits, held.decision, data.sample_weight),
         inner_rows=held.inner_rows,
         inside=known_outputs(classes, flat, held.inner_scores - held.rule.cut),
         outside=known_outputs(classes, flat, held.decision, _probabilities(data, task, held)),

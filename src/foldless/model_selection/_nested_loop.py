@@ -43,12 +43,12 @@ def _one_split(data, spec, train, test):
     rows, scores = heldout_scores(clone(best), X, y, weight, splits)
     task, classes, flat = closed_form_task(search.estimator, data.X, data.y, data.sample_weight)
     decision = search.predict(X_test).reshape(len(test), -1) if classes is None else search.decision_function(X_test)
-    options = {"weight": spec.criterion_weight, "sample_weight": data.sample_weight}
+    spec = replace(spec, criterion=spec.criterion.with_slope(search.slope_))
     fits = _criterion_fits(best, X_test, task)
     return OuterSplitResult(
         params=search.best_params_,
         inner_loss=-search.best_score_,
-        outer_loss=outer_loss(task, spec.criterion.with_slope(search.slope_), test, fits, decision, **options),
+        outer_loss=outer_loss(spec, task, test, fits, decision, data.sample_weight),
         inner_rows=train[rows],
         inside=known_outputs(classes, flat, scores - _cut(best)),
         outside=known_outputs(classes, flat, decision, search.predict_proba(X_test) if data.probabilities else None),

@@ -156,12 +156,10 @@ def permutation_test_score(
     labelings = Null.draw(scheme, len(data.y), n_permutations, random_state, spec.first)
     check_exchangeable(y, labelings.orders)
     warn_of_fixed_weights(estimator, weights)
-    outcome: tuple
-    if is_family:
-        outcome = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
-    else:
-        outcome = run_single(spec, data, labelings, n_jobs, verbose)
-    return build_result(spec, data, scheme.strata, *outcome)
+    if not is_family:
+        return build_result(spec, data, scheme.strata, *run_single(spec, data, labelings, n_jobs, verbose))
+    found = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
+    return build_result(spec, data, scheme.strata, *found)
 
 
 def _check_options(is_family, generalise, resplit, strata, null):

@@ -6,10 +6,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import gen_batches
 
-from foldless.bridge.adapters import Search
 from foldless.bridge.choose_strategy import choose_strategy, generalised
 from foldless.bridge.permutation_spec import stack_members
-from foldless.bridge.pipelines import split_steps
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.linalg.memory import require_memory
@@ -25,9 +23,9 @@ def run_single(spec, data, labelings, n_jobs, verbose):
     """(scores (b,) of the labelings that are done, route, best parameters of the outer splits of a search)."""
     strategy = choose_strategy(spec, data)
     warn_of_refits(spec.estimator, strategy.route, EVERY_LABELING)
-    n, m = len(data.y), len(labelings) - 1
+    m = len(labelings) - 1
     jobs = (
-        delayed(_limited)(strategy.scores, n, labelings.orders[part], labelings.splits(part))
+        delayed(_batch_scores)(strategy, labelings.orders[part], labelings.splits(part))
         for part in gen_batches(m + 1, strategy.n_together)
     )
     scores = Scores.join(_collect(jobs, n_jobs, Progress(m, "permutations", verbose), strategy.n_together))
@@ -48,16 +46,7 @@ def run_family(spec, data, labelings, members, n_jobs, verbose, *, generalise=Fa
     splits, known = labelings.splits(), {0: first}
     del first  # its P is kept by its job alone
     jobs = (
-        delayed(_limited)(
-            _member_scores,
-            len(data.y),
-            spec,
-            replace(data, X=X),
-            labelings.orders,
-            splits,
-            everywhere,
-            known.pop(number, None),
-        )
+        delayed(_member_scores)(spec, replace(data, X=X), labelings.orders, splits, everywhere, known.pop(number, None))
         for number, X in enumerate(members)
     )
     done = _collect(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
@@ -69,7 +58,7 @@ def run_family(spec, data, labelings, members, n_jobs, verbose, *, generalise=Fa
 
 def _checked_members(spec, labelings, members):
     """The members as one array, for models that are tested at all of them."""
-    if isinstance(split_steps(spec.estimator).last, Search):
+    if spec.search is not None:
         raise ValueError("generalise=True: a search is not tested at other members; test an estimator.")
     if spec.moves_splits:
         raise ValueError("generalise=True needs splits that stay, and those of this cv do not; use KFold.")
@@ -79,16 +68,17 @@ def _checked_members(spec, labelings, members):
 
 def _member_scores(spec, data, orders, splits, everywhere, strategy):
     """Scores of one member of a family, at its own features or ``everywhere``; its strategy where it is chosen."""
-    strategy = choose_strategy(spec, data) if strategy is None else strategy
-    if everywhere is not None:
-        strategy = generalised(strategy, everywhere)
-    parts = gen_batches(len(orders), strategy.n_together)
-    return Scores.join([strategy.scores(orders[part], splits.select(part)) for part in parts])
+    with threads_for(len(data.y)):
+        strategy = choose_strategy(spec, data) if strategy is None else strategy
+        if everywhere is not None:
+            strategy = generalised(strategy, everywhere)
+        parts = gen_batches(len(orders), strategy.n_together)
+        return Scores.join([strategy.scores(orders[part], splits.select(part)) for part in parts])
 
 
-def _limited(function, n, *arguments):
-    with threads_for(n):
-        return function(*arguments)
+def _batch_scores(strategy, orders, splits):
+    with threads_for(orders.shape[1]):
+        return strategy.scores(orders, splits)
 
 
 def _collect(jobs, n_jobs, progress, step=1):

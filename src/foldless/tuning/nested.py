@@ -60,7 +60,7 @@ class HeldOut:
     probabilities: np.ndarray | None  # by the rule, where asked for
 
 
-def heldout_of_candidate(task, problem, outer, selections, *, probabilities):
+def heldout_of_candidate(task, problem, outer, selections, probabilities):
     """:class:`HeldOut` of every outer split for the candidate whose problem this is, with its inner selections."""
     parts = TrainingParts(problem, task.Y, nested=True)
     parts.plan([len(train) for train, _ in outer])
@@ -79,9 +79,9 @@ def heldout_of_candidate(task, problem, outer, selections, *, probabilities):
         )
 
 
-def outer_loss(task, criterion, test, fits, decision, *, weight=None, sample_weight=None):
-    """The criterion of the outer held-out fits of the rows ``test``; ``weight`` is that of the rows in it."""
-    T = task.plus_minus_targets(test)
+def outer_loss(spec, task, test, fits, decision, sample_weight):
+    """The criterion of a search for the outer held-out fits of the rows ``test``."""
+    criterion, weight, T = spec.criterion, spec.criterion_weight, task.plus_minus_targets(test)
     counted = np.ones(len(test))
     if weight == "sample_weight" and sample_weight is not None:
         counted = sample_weight[test]
