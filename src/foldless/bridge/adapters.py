@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import pairwise_kernels
@@ -177,6 +178,15 @@ def check_fit_params(unknown):
     """Refuse parameters of ``fit`` that have no place in the closed form."""
     if unknown:
         raise NoClosedForm(f"fit parameters {sorted(unknown)} have no closed form")
+
+
+def freeze_class_weights(estimator, y):
+    """scikit-learn's balanced class weights as those of all labels, once; foldless' own are resolved so in any case."""
+    if isinstance(estimator, FOLDLESS_ESTIMATORS) or getattr(estimator, "class_weight", None) != "balanced":
+        return estimator
+    classes = np.unique(np.asarray(y))
+    factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
+    return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
 
 
 def build_task(estimator, X, y, sample_weight=None, confounds=None, *, in_score=False):

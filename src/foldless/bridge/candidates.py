@@ -13,9 +13,8 @@ from joblib import hash as fingerprint
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, freeze_class_weights
 from foldless.bridge.route import closed_form_or
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.heldout.solution import Solution
@@ -30,10 +29,8 @@ from foldless.tuning.space import Space, default_limits
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything but alpha fixed: the estimator, its task, the alphas to try and their places among all candidates."""
+    """Everything but alpha fixed: the task, the alphas to try and their places among all candidates."""
 
-    params: dict
-    estimator: Any
     task: Task
     classes: np.ndarray | None
     flat: bool
@@ -63,10 +60,7 @@ def with_params(estimator, params):
 
 def closed_form_task(estimator, X, y, sample_weight):
     """(task, classes, flat) of an estimator, or a ValueError that says why it has none."""
-    if not isinstance(estimator, FOLDLESS_ESTIMATORS) and getattr(estimator, "class_weight", None) == "balanced":
-        classes = np.unique(y)  # once, from all labels, as foldless' own estimators do
-        factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
-        estimator = clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
+    estimator = freeze_class_weights(estimator, y)
     built = closed_form_or(_refuse, lambda: build_task(estimator, X, y, sample_weight))
     classes = built.classes
     if classes is not None and len(classes) < 2:
@@ -101,8 +95,9 @@ def candidates(estimator, param_grid, X, y, sample_weight):
     return listed
 
 
-def settings(estimator, listed, X, y, sample_weight):
-    """Candidates grouped by all parameters but alpha, in the order of their first appearance."""
+def settings(estimator, param_grid, X, y, sample_weight):
+    """(candidates, their settings): groups by all parameters but alpha, in the order of their first appearance."""
+    listed = candidates(estimator, param_grid, X, y, sample_weight)
     groups: dict = {}
     for place, params in enumerate(listed):
         rest = {name: value for name, value in params.items() if name != "alpha"}
@@ -116,8 +111,8 @@ def settings(estimator, listed, X, y, sample_weight):
     for rest, alphas, places in groups.values():
         single = with_params(estimator, {**rest, "alpha": min(alphas)})
         task, classes, flat = closed_form_task(single, X, y, sample_weight)
-        result.append(Setting(rest, single, task, classes, flat, alphas, places))
-    return result
+        result.append(Setting(task, classes, flat, alphas, places))
+    return listed, result
 
 
 def _key(params):
@@ -178,7 +173,6 @@ def _without(prefix, bounds):
 
 
 def _check_bounded_names(bounds, starts):
-    """Bounds must name parameters that some search can move."""
     known = ["alpha", *(each.prefix + name for each in starts for name in each.space.names if each.prefix)]
     if not all(each.prefix for each in starts):
         known += [name for kind in KERNELS.values() for name in kind().differentiable]

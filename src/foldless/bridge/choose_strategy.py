@@ -7,9 +7,8 @@ refit                       everything else
 """
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn import model_selection as skl
@@ -17,26 +16,26 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.validation import _check_sample_weight
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search, check_fit_params, closed_form_estimator
-from foldless.bridge.candidates import candidates, settings
-from foldless.bridge.nested_data import NestedData
-from foldless.bridge.permutation_spec import (
-    TestData,
+from foldless.bridge.adapters import (
+    FOLDLESS_ESTIMATORS,
+    TASKS,
+    check_fit_params,
+    closed_form_estimator,
     freeze_class_weights,
-    has_class_weights,
-    weights_move,
 )
+from foldless.bridge.candidates import settings
+from foldless.bridge.nested_data import NestedData
+from foldless.bridge.permutation_spec import has_class_weights, weights_move
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, RefitWarning, Route, closed_form_or
 from foldless.bridge.scorers import is_function, reads_estimators, scoring_of_rows
 from foldless.bridge.splits import depends_on_labels
 from foldless.bridge.standin import Run, StandIn
-from foldless.estimators.access import EstimatorTask, kernel_of
+from foldless.estimators.access import kernel_of
 from foldless.kernels.registry import is_precomputed
 from foldless.permutation.grid import BatchedGrid
 from foldless.permutation.labelings import Solver, labelings_that_fit
-from foldless.permutation.strategies import Batched, BatchedBySplit, Generalised, RefitEach
-from foldless.tuning.selection import Selection
+from foldless.permutation.strategies import Batched, BatchedBySplit, RefitEach
 
 FEW = 8  # labelings at a time where each takes its own time
 TOGETHER = 256  # labelings that share the making of every candidate's P
@@ -46,10 +45,8 @@ def choose_strategy(spec, data):
     """The quickest strategy that is exact for this test."""
     steps = split_steps(spec.estimator)
     data = replace(data, sample_weight=_sample_weight(spec, steps, data))
-    if isinstance(steps.last, Search):
-        return _choose_for_search(spec, data, steps)
-    closed_form = partial(_closed_form, spec, data, steps)
-    return closed_form_or(partial(_refit_each, spec, data, steps.last), closed_form)
+    quick = _closed_form if spec.search is None else _batched_grid
+    return closed_form_or(partial(_refit_each, spec, data, steps.last), partial(quick, spec, data, steps))
 
 
 def generalised(strategy, members):
@@ -62,7 +59,7 @@ def generalised(strategy, members):
             "generalise=True needs features: precomputed kernels say nothing of rows of one member against those of"
             " another."
         )
-    return Generalised(strategy, members)
+    return replace(strategy, members=members)
 
 
 def _sample_weight(spec, steps, data):
@@ -88,21 +85,21 @@ def _closed_form(spec, data, steps):
     for number, (train, _) in enumerate(spec.first):
         if len(np.unique(train)) < len(train):
             raise NoClosedForm(f"the training part of split {number} repeats rows")
-    behind = None if steps.first is None else BehindSteps(steps.first, last, data)
-    built = (data if behind is None else behind.fit(*spec.first[0])[1]).task(last)
+    built = (data if steps.first is None else _fit_steps(steps.first, data, *spec.first[0])[1]).task(last)
     if weights_move(last, data.sample_weight, spec.weights):
         raise NoSharedP("weights follow the labels, so that every permutation has its own P")
     spec.scoring.check(spec.estimator, built.task, spec.first)
     n_together = labelings_that_fit(built.task, spec.memory_limit)
     if not spec.score_params and spec.scoring.judges_decisions(built.task):
         judge = spec.scoring.judge(built, as_theirs=spec.as_theirs)
-        if behind is not None:
+        if steps.first is not None:
+            by_split = partial(StepSolver, steps.first, last, data)
             reason = f"{steps.names} fitted on each training part; all permutations are columns of one P there"
-            return BatchedBySplit(Route(ONE_P_PER_FOLD, reason), n_together, built.task, judge, behind)
+            return BatchedBySplit(Route(ONE_P_PER_FOLD, reason), n_together, built.task, judge, by_split)
         solver = Solver(built.task.problem)
         reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
         return Batched(Route(ONE_FIT, reason, solver.choice), n_together, built.task, judge, solver)
-    if behind is not None:
+    if steps.first is not None:
         raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
     return _shared_precision(spec, data, last, built)
 
@@ -116,33 +113,21 @@ def _check_steps(spec, first, last):
         raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
 
 
-@dataclass(frozen=True)
-class BehindSteps:
-    """A model behind steps that are fitted on every training part; called with a split, its :class:`StepSolver`."""
-
-    first: Any
-    last: Any
-    given: TestData
-
-    def fit(self, train, test):
-        """(steps fitted on ``train``, the data as they see them)."""
-        fitted = fit_steps(self.first, self.given.X, train)
-        return fitted, replace(self.given, X=transform_split(fitted, self.given.X, len(self.given.y), train, test))
-
-    def __call__(self, train, test):
-        """P of a training part."""
-        return StepSolver(self, train, test)
+def _fit_steps(first, data, train, test):
+    """(steps fitted on ``train``, the data as they see them)."""
+    fitted = fit_steps(first, data.X, train)
+    return fitted, replace(data, X=transform_split(fitted, data.X, len(data.y), train, test))
 
 
 class StepSolver(Solver):
-    """P of a training part behind fitted steps."""
+    """P of a model ``last`` on a training part, behind steps that are fitted there."""
 
-    def __init__(self, behind, train, test):
-        self.fitted, data = behind.fit(train, test)
-        problem = data.task(behind.last).task.problem
-        if isinstance(behind.last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
+    def __init__(self, first, last, data, train, test):
+        self.fitted, data = _fit_steps(first, data, train, test)
+        problem = data.task(last).task.problem
+        if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
             weight = None if data.sample_weight is None else data.sample_weight[train]
-            problem = problem.replace(kernel=kernel_of(behind.last, problem.X[train], weight))
+            problem = problem.replace(kernel=kernel_of(last, problem.X[train], weight))
         super().__init__(problem.trained_on(train))
 
     def rows_of(self, X, rows):
@@ -159,45 +144,25 @@ def _shared_precision(spec, data, last, built):
         raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
     solver = Solver(built.task.problem)
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
-    loop = SharedPrecision(spec.estimator, last, data, built, solver, spec.scoring.asked, spec.score_params)
-    return RefitEach(Route(ONE_FIT, reason, solver.choice), loop, FEW)
+    validate = partial(_validate_labeling, spec, data, last, built, solver)
+    return RefitEach(Route(ONE_FIT, reason, solver.choice), validate, FEW)
 
 
-@dataclass(frozen=True)
-class SharedPrecision:
-    """scikit-learn's loop over the splits of one labeling, from the P of all of them."""
-
-    estimator: Any  # what the user gave
-    last: Any  # what is solved
-    data: TestData
-    built: EstimatorTask
-    solver: Solver
-    scoring: Any
-    score_params: dict | None
-
-    def __call__(self, order, splits):
-        """Scores of the splits."""
-        task = self.built.task
-        codes = None if task.codes is None else task.codes[order]
-        if codes is not None:
-            check_classes(codes, splits)
-        task = replace(task, Y=task.Y[order], codes=codes)
-        parts = task.training_parts(strategy="part", whole=self.solver.solve(task.Y))
-        data = self.data.labelled(order)
-        built = self.built._replace(task=task)
-        run = Run(self.estimator, self.last, built, data.X, data.y, data.sample_weight, parts)
-        if data.confounds is not None and reads_estimators(self.scoring):
-            run.check_materialises(data.confounds_in_score)
-        result = skl.cross_validate(
-            StandIn(run),
-            run.rows,
-            data.y,
-            cv=splits,
-            scoring=scoring_of_rows(self.scoring, data.X),
-            params=self.score_params,
-            error_score="raise",
-        )
-        return result["test_score"]
+def _validate_labeling(spec, data, last, built, solver, order, splits):
+    """Scores of one labeling's splits by scikit-learn's loop, from the P of all labelings."""
+    task, scoring = built.task, spec.scoring.asked
+    codes = None if task.codes is None else task.codes[order]
+    if codes is not None:
+        check_classes(codes, splits)
+    task = replace(task, Y=task.Y[order], codes=codes)
+    parts = task.training_parts(strategy="part", whole=solver.solve(task.Y))
+    data = data.labelled(order)
+    run = Run(spec.estimator, last, built._replace(task=task), data.X, data.y, data.sample_weight, parts)
+    if data.confounds is not None and reads_estimators(scoring):
+        run.check_materialises(data.confounds_in_score)
+    scoring = scoring_of_rows(scoring, data.X)
+    options = {"cv": splits, "scoring": scoring, "params": spec.score_params, "error_score": "raise"}
+    return skl.cross_validate(StandIn(run), run.rows, data.y, **options)["test_score"]
 
 
 def _refit_each(spec, data, last, obstacle):
@@ -215,7 +180,6 @@ def _refit_each(spec, data, last, obstacle):
 
 
 def _refit_labeling(spec, data, needs_classes, order, splits):
-    """Scores of one labeling's splits by refits."""
     data = data.labelled(order, with_weights=spec.weights == "permuted")
     if needs_classes:
         check_classes(np.asarray(data.y), splits)
@@ -240,26 +204,18 @@ def check_classes(labels, splits):
 # -- searches ----------------------------------------------------------------------------------------------------------
 
 
-def _choose_for_search(spec, data, steps):
-    """A grid with labelings as columns, or the search repeated for every labeling."""
-    unknown = set(spec.fit_params) - {steps.fit_param("sample_weight")}
-    closed_form_or(_refuse_fit_params, partial(check_fit_params, unknown))
-    if data.confounds is not None:
-        raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
-    otherwise = partial(_refit_each, spec, data, steps.last)
-    return closed_form_or(otherwise, partial(_batched_grid, spec, data, steps))
-
-
-def _refuse_fit_params(obstacle):
-    raise ValueError(f"params: {obstacle}; only sample_weight is passed to the fits of a search.")
-
-
 def _batched_grid(spec, data, steps):
     """The grid of a search with labelings as columns."""
-    criterion = spec.criterion
+    unknown = set(spec.fit_params) - {steps.fit_param("sample_weight")}
+    if unknown:
+        raise ValueError(
+            f"params: fit parameters {sorted(unknown)} have no closed form; only sample_weight is passed to the fits of"
+            " a search."
+        )
+    if data.confounds is not None:
+        raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
     search, repeated = steps.last, "the search is repeated for every permutation (nested_cross_validate)"
-    inner = None if search.cv is None else check_cv(search.cv, data.y, classifier=is_classifier(search))
-    if inner is not None and depends_on_labels(inner):
+    if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
         raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
     moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
     grid = search.method == "grid" and search.share == "all"
@@ -267,13 +223,14 @@ def _batched_grid(spec, data, steps):
         raise NoClosedForm(repeated)
     nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight)
     nested.check(spec.first)
-    triple = (data.X, data.y, data.sample_weight)
-    listed = candidates(search.estimator, search.param_grid, *triple)
-    tried = settings(search.estimator, listed, *triple)
+    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight)
     for setting in tried:
         spec.scoring.check(spec.estimator, setting.task, spec.first)
-    if criterion.whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
+    if spec.search.criterion.whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
         raise NoClosedForm(repeated)
+    inner = [nested.inner_splits(train) for train, _ in spec.first]
+    # Balanced weights follow the labels, and are made with them.
+    known = replace(spec.search, criterion_weight=None) if search.criterion_weight == "balanced" else spec.search
     reason = f"one P for each of {len(listed)} candidates; every permutation chooses its own on each part"
     return BatchedGrid(
         route=Route(ONE_FIT, reason),
@@ -281,22 +238,7 @@ def _batched_grid(spec, data, steps):
         tried=tried,
         listed=listed,
         judges=[spec.scoring.judge(each, as_theirs=spec.as_theirs) for each in tried],
-        selections=_selections(search, criterion, tried, spec.first, nested),
-        criterion=criterion,
+        selections=[nested.selections(known, each.task, spec.first, inner) for each in tried],
         weight=search.criterion_weight,
         memory_limit=spec.memory_limit,
     )
-
-
-def _selections(search, criterion, tried, outer, nested):
-    """The criterion of every outer training part, for every setting."""
-    weight = search.criterion_weight
-    options = {"weight": None if weight == "balanced" else weight, "sample_weight": nested.sample_weight}
-    inner = [nested.inner_splits(train) for train, _ in outer]
-    return [
-        [
-            Selection.of(setting.task, criterion, splits=splits, train=train, **options)
-            for (train, _), splits in zip(outer, inner, strict=True)
-        ]
-        for setting in tried
-    ]

@@ -55,6 +55,11 @@ class NestedData:
         splits = draw_splits(self.search.cv, self.search.estimator, X, y, groups)
         return None if splits is None else [(train[inside], train[outside]) for inside, outside in splits]
 
+    def selections(self, spec, task, outer, inner):
+        """The criterion of a search in every outer training part, with its inner splits."""
+        each = zip(outer, inner, strict=True)
+        return [spec.selection(task, splits, self.sample_weight, train=train) for (train, _), splits in each]
+
 
 @dataclass(frozen=True)
 class OuterSplitResult:

@@ -7,20 +7,19 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
-from sklearn.utils.class_weight import compute_class_weight
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search, build_task
+from foldless.bridge.adapters import Search, build_task
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import warn_caller
 from foldless.bridge.routing import route_metadata
 from foldless.bridge.scorers import Scoring
-from foldless.bridge.splits import depends_on_labels, drawn_splits
+from foldless.bridge.splits import depends_on_labels, splits_of_labeling
 from foldless.estimators.checks import check_option
 from foldless.permutation.nulls import choose_scheme
-from foldless.tuning.criteria import Criterion
+from foldless.tuning.spec import SearchSpec
 
 WEIGHTS = (None, "fixed", "permuted")
 
@@ -39,8 +38,8 @@ class TestData:
 
     def task(self, estimator):
         """The :class:`EstimatorTask` of a known estimator."""
-        options = {"in_score": self.confounds_in_score}
-        return build_task(estimator, self.X, self.y, self.sample_weight, self.confounds, **options)
+        in_score = self.confounds_in_score
+        return build_task(estimator, self.X, self.y, self.sample_weight, self.confounds, in_score=in_score)
 
     def labelled(self, order, *, with_weights=False):
         """The same with the labels, and where asked for the weights, in another order."""
@@ -68,7 +67,7 @@ class TestSpec:
     memory_limit: int
     as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
     refit: Callable  # (spec, data, splits) -> scores of a cross-validation that refits
-    criterion: Criterion | None = None  # of a search
+    search: SearchSpec | None = None  # where a search is tested
 
 
 def specify_test(
@@ -82,16 +81,13 @@ def specify_test(
     strata,
     null,
     resplit,
-    weights,
-    memory_limit,
-    refit,
-    criterion=None,
+    **options,
 ):
     """(:class:`TestSpec`, null scheme) that these arguments of ``permutation_test_score`` ask for."""
     cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
     score = Scoring.of(scoring, estimator)
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
-    n, draw = len(data.y), partial(drawn_splits, cv, data.X, data.y, metadata.split)
+    n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
     first = draw(np.arange(n))
     scheme = choose_scheme(
         n,
@@ -105,16 +101,13 @@ def specify_test(
         estimator=estimator,
         scoring=score,
         first=first,
-        moves_splits=scheme.moves_splits,
+        moves_splits=scheme.draw is not None,
         groups=groups,
         params={name: value for name, value in params.items() if name not in metadata.split},
         fit_params=metadata.fit,
         score_params=metadata.score,
-        weights=weights,
-        memory_limit=memory_limit,
         as_theirs=resplit,
-        refit=refit,
-        criterion=criterion,
+        **options,
     )
     return spec, scheme
 
@@ -197,15 +190,6 @@ def has_class_weights(last):
 def weights_move(last, weight, weights):
     """Whether weights change with the labels."""
     return (has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
-
-
-def freeze_class_weights(estimator, y):
-    """scikit-learn's balanced class weights as those of the true labels; foldless' own are resolved so in any case."""
-    if isinstance(estimator, FOLDLESS_ESTIMATORS) or getattr(estimator, "class_weight", None) != "balanced":
-        return estimator
-    classes = np.unique(np.asarray(y))
-    factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
-    return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
 
 
 def warn_of_fixed_weights(estimator, weights):

@@ -74,8 +74,7 @@ def _closed_form(asked, metadata, fit_params):
     estimator = closed_form_estimator(asked.estimator, metadata.fit)
     weight = fit_params.get("sample_weight")  # nothing but this and confounds has come so far
     asked = replace(asked, confounds=fit_params.get("confounds", asked.confounds))
-    options = {"in_score": asked.confounds_in_score}
-    built = build_task(estimator, asked.X, asked.y, weight, asked.confounds, **options)
+    built = build_task(estimator, asked.X, asked.y, weight, asked.confounds, in_score=asked.confounds_in_score)
     solve = partial(_solve, estimator, built, weight, metadata.score)
     if isinstance(asked.cv, LeaveOneOut) and asked.function != "cross_validate":
         return closed_form_or(partial(_refit, asked), partial(solve, asked, None))

@@ -15,8 +15,8 @@ class Progress:
         self._last = self._start
 
     def step(self, note="", steps=1):
-        """One more is done, or several."""
-        self.done += steps
+        """One more is done, or several, but no more than there are."""
+        self.done = min(self.done + steps, self.total)
         self._show(note)
 
     def skip(self, steps):

@@ -1,6 +1,7 @@
 """Scorers: of predictions that are known already, of rows that a scorer wants to see, of many labelings at once."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,22 +76,16 @@ def is_function(scorer):
     return callable(scorer) and not isinstance(scorer, _BaseScorer)
 
 
-class RowScorer:
+def _score_rows(scorer, X, standin, rows, y, **score_params):
     """A user's ``scorer(estimator, X, y)``, called with the fitted estimator of the split and the rows themselves."""
-
-    def __init__(self, scorer, X):
-        self.scorer, self.X = scorer, X
-
-    def __call__(self, standin, rows, y, **score_params):
-        """The user's score."""
-        return self.scorer(standin.materialise(), standin.rows_of(self.X, rows[:, 0]), y, **score_params)
+    return scorer(standin.materialise(), standin.run.rows_of(X, rows[:, 0], standin.train_), y, **score_params)
 
 
 def scoring_of_rows(scoring, X):
     """Scorers that read X or the estimator itself get both, where others are satisfied with predictions."""
     if isinstance(scoring, dict):
         return {name: scoring_of_rows(scorer, X) for name, scorer in scoring.items()}
-    return RowScorer(scoring, X) if is_function(scoring) else scoring
+    return partial(_score_rows, scoring, X) if is_function(scoring) else scoring
 
 
 def reads_estimators(scoring):
@@ -101,24 +96,16 @@ def reads_estimators(scoring):
 # -- scores of many labelings ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ScorerJudge:
-    """Scores of decisions by a scorer of scikit-learn, one labeling after the other."""
-
-    scorer: Any
-    classes: np.ndarray | None
-    flat: bool
-
-    def __call__(self, D, truth):
-        """Scores (b,) of decisions (b, k, t)."""
-        return np.array([self._one(decision, true) for decision, true in zip(D, truth, strict=True)])
-
-    def _one(self, decision, true):
-        rows = np.arange(decision.shape[1])[:, None]
-        if self.classes is None:
-            return self.scorer(known_outputs(None, self.flat, decision.T), rows, true[0] if self.flat else true.T)
-        known = KnownLabels(self.classes, decision[0] if len(decision) == 1 else decision.T)
-        return self.scorer(known, rows, self.classes[true])
+def _score_decisions(scorer, classes, flat, D, truth):
+    """Scores (b,) of decisions (b, k, t) by a scorer of scikit-learn, one labeling after the other."""
+    rows, scores = np.arange(D.shape[2])[:, None], []
+    for decision, true in zip(D, truth, strict=True):
+        if classes is None:
+            known, true = known_outputs(None, flat, decision.T), true[0] if flat else true.T
+        else:
+            known, true = KnownLabels(classes, decision[0] if len(decision) == 1 else decision.T), classes[true]
+        scores.append(scorer(known, rows, true))
+    return np.array(scores)
 
 
 @dataclass(frozen=True)
@@ -191,5 +178,5 @@ class Scoring:
     def judge(self, built, *, as_theirs=False):
         """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit."""
         if self.metric is None or not self._has_metric(built.task):
-            return ScorerJudge(self.scorer, built.classes, built.flat)
+            return partial(_score_decisions, self.scorer, built.classes, built.flat)
         return (self.metric.as_theirs if as_theirs else None) or self.metric.function

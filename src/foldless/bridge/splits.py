@@ -33,8 +33,8 @@ def depends_on_labels(cv):
     return any("Stratified" in kind.__name__ for kind in type(cv).__mro__)
 
 
-def drawn_splits(cv, X, y, split_params, order):
-    """The splits of one labeling as row numbers."""
+def splits_of_labeling(cv, X, y, split_params, order):
+    """(train, test) pairs of row numbers, drawn from the labels in another order."""
     labels = np.asarray(y)[order] if not np.array_equal(order, np.arange(len(order))) else y
     splits = row_numbers(cv.split(X, labels, **split_params), len(order))
     if not splits:

@@ -80,17 +80,14 @@ class Run:
             )
 
     def materialise(self, train, model):
-        """What the user gave, fitted on a training part."""
-        fitted = self._fitted(train, model)
-        return fitted if self.outer is self.estimator else with_last(self.outer, fitted)
-
-    def _fitted(self, train, model):
-        """The estimator of a training part: from P for foldless' own, refitted for scikit-learn's."""
+        """What the user gave, fitted on a training part: from P for foldless' own, refitted for scikit-learn's."""
         if isinstance(self.estimator, FOLDLESS_ESTIMATORS):
-            return fitted_on_part(self.estimator, self.task, model, train, self.X, self.y, self.sample_weight)
-        weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
-        rows = self.rows_of(self.X, train, train)
-        return clone(self.estimator).fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
+            fitted = fitted_on_part(self.estimator, self.task, model, train, self.X, self.y, self.sample_weight)
+        else:
+            weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
+            rows = self.rows_of(self.X, train, train)
+            fitted = clone(self.estimator).fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
+        return fitted if self.outer is self.estimator else with_last(self.outer, fitted)
 
     def rows_of(self, X, rows, train):
         """These rows of X as the estimator of ``train`` takes them: of a precomputed kernel the columns of train."""
@@ -180,7 +177,3 @@ class StandIn(BaseEstimator):
     def materialise(self):
         """The estimator itself, fitted on the training part."""
         return self.run.materialise(self.train_, self.model_)
-
-    def rows_of(self, X, rows):
-        """These rows of X as the fitted estimator takes them."""
-        return self.run.rows_of(X, rows, self.train_)

@@ -132,7 +132,7 @@ def nested_cross_validate(
     search = steps.last
     _check(search, y, scoring, params)
     X, y, groups = indexable(X, y, groups)
-    criterion = search_spec(search).criterion
+    spec = search_spec(search)
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
         raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
@@ -143,7 +143,7 @@ def nested_cross_validate(
     data.check(outer)
     grid = search.method == "grid" and search.share == "all" and steps.first is None
     run = nested_grid if grid else nested_loop
-    results, route = run(data, criterion, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
+    results, route = run(data, spec, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
     scores = [result.scores(scorer, targets, test) for result, (_, test) in zip(results, outer, strict=True)]
     return NestedResult(
         test_score=np.array([outside for outside, _ in scores]),

@@ -1,99 +1,79 @@
 """Nested cross-validation of a grid without refits (the algebra: ``tuning.nested``)."""
 
-from typing import NamedTuple
-
 import numpy as np
 from joblib import delayed
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import Setting, candidates, settings
+from foldless.bridge.candidates import settings
 from foldless.bridge.nested_data import OuterSplitResult
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, Route
 from foldless.bridge.scorers import known_outputs
 from foldless.readout.calibration import fit_calibration
 from foldless.tuning.grid import choose_candidates
-from foldless.tuning.nested import (
-    heldout_of_candidate,
-    losses_by_part,
-    losses_from_one_P,
-    outer_loss,
-    sharing_pays,
-)
-from foldless.tuning.selection import Selection
+from foldless.tuning.nested import heldout_of_candidate, losses_by_part, losses_from_one_P, outer_loss, sharing_pays
 
 
-def nested_grid(data, criterion, outer, n_jobs, verbose):
+def nested_grid(data, spec, outer, n_jobs, verbose):
     """(results of the outer splits, route) of a grid search."""
-    search, triple = data.search, (data.X, data.y, data.sample_weight)
-    listed = candidates(search.estimator, search.param_grid, *triple)
-    tried = settings(search.estimator, listed, *triple)
+    search = data.search
+    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight)
     inner = [data.inner_splits(train) for train, _ in outer]
     shared = [sharing_pays(each.task.problem, len(each.alphas), outer, inner) for each in tried]
     jobs = (
-        delayed(_inner_losses)(data, criterion, setting, share, outer, inner)
+        delayed(_inner_losses)(data, spec, setting, share, outer, inner)
         for setting, share in zip(tried, shared, strict=True)
     )
     found = run_with_progress(jobs, n_jobs, Progress(len(tried), "kernel settings", verbose))
     losses = np.empty((len(outer), len(listed), found[0].shape[-1]))
     for setting, values in zip(tried, found, strict=True):
         losses[:, setting.places] = values
-    places = [choose_candidates(each, tried)[0] for each in losses]
+    chosen = [choose_candidates(each, tried)[0] for each in losses]
     results: dict[int, OuterSplitResult] = {}
-    for place in set(places):
-        mine = [number for number, chosen in enumerate(places) if chosen == place]
-        setting = next(each for each in tried if place in each.places)
-        candidate = _Candidate(setting, listed[place], setting.alphas[setting.places.index(place)])
-        splits = [(*outer[number], inner[number], losses[number, place].sum()) for number in mine]
-        results |= zip(mine, _results(data, criterion, candidate, splits), strict=True)
+    for setting in tried:
+        for alpha, place in zip(setting.alphas, setting.places, strict=True):
+            mine = [number for number, best in enumerate(chosen) if best == place]
+            if mine:
+                splits = [outer[number] for number in mine], [inner[number] for number in mine]
+                held = _held_out(data, spec, setting, alpha, *splits)
+                for number, split in zip(mine, held, strict=True):
+                    loss = losses[number, place].sum()
+                    results[number] = _result(data, spec, setting, outer[number][1], listed[place], loss, split)
     return [results[number] for number in range(len(outer))], _describe(shared)
 
 
-class _Candidate(NamedTuple):
-    setting: Setting
-    params: dict
-    alpha: float
-
-
-def _inner_losses(data, criterion, setting, share, outer, inner):
+def _inner_losses(data, spec, setting, share, outer, inner):
     """Inner losses (n_splits, n_alphas, m) of one kernel setting."""
-    each = zip(outer, inner, strict=True)
-    selections = [_selection(data, criterion, setting, train, splits) for (train, _), splits in each]
+    selections = data.selections(spec, setting.task, outer, inner)
     if share:
         return losses_from_one_P(setting.task, setting.alphas, selections)
     return losses_by_part(setting.task.problem, setting.alphas, selections)
 
 
-def _selection(data, criterion, setting, train, inner):
-    options = {"weight": data.search.criterion_weight, "sample_weight": data.sample_weight}
-    return Selection.of(setting.task, criterion, splits=inner, train=train, **options)
+def _held_out(data, spec, setting, alpha, outer, inner):
+    """Held-out outputs of one candidate in the outer splits that chose it."""
+    selections = data.selections(spec, setting.task, outer, inner)
+    return heldout_of_candidate(setting.task, setting.problem(alpha), outer, selections, data.probabilities)
 
 
-def _results(data, criterion, candidate, splits):
-    """Results of the outer splits (train, test, inner splits, inner loss) that chose a candidate."""
-    setting = candidate.setting
+def _result(data, spec, setting, test, params, inner_loss, held):
     task, classes, flat = setting.task, setting.classes, setting.flat
-    outer = [(train, test) for train, test, _, _ in splits]
-    selections = [_selection(data, criterion, setting, train, inner) for train, _, inner, _ in splits]
-    problem = setting.problem(candidate.alpha)
-    judged = heldout_of_candidate(task, problem, outer, selections, probabilities=data.probabilities)
-    options = {"weight": data.search.criterion_weight, "sample_weight": data.sample_weight}
-    for (_, test, _, loss), held in zip(splits, judged, strict=True):
-        yield OuterSplitResult(
-            params=candidate.params,
-            inner_loss=loss,
-            outer_loss=outer_loss(task, criterion, test, held.fits, held.decision, **options),
-            inner_rows=held.inner_rows,
-            inside=known_outputs(classes, flat, held.inner_scores - held.rule.cut),
-            outside=known_outputs(classes, flat, held.decision, _probabilities(data, setting, held)),
-        )
+    return OuterSplitResult(
+        params=params,
+        inner_loss=inner_loss,
+        outer_loss=outer_loss(spec, task, test, held.fits, held.decision, data.sample_weight),
+        inner_rows=held.inner_rows,
+        inside=known_outputs(classes, flat, held.inner_scores - held.rule.cut),
+        outside=known_outputs(classes, flat, held.decision, _probabilities(data, task, held)),
+    )
 
 
-def _probabilities(data, setting, held):
+def _probabilities(data, task, held):
     """Probabilities of the outer test rows, where scores want them."""
-    if not data.probabilities or held.probabilities is not None or isinstance(setting.estimator, FOLDLESS_ESTIMATORS):
+    own = isinstance(data.search.estimator, FOLDLESS_ESTIMATORS)
+    if not data.probabilities or held.probabilities is not None or own:
         return held.probabilities
-    rows, task = held.inner_rows, setting.task  # as the search's own predict_proba
+    rows = held.inner_rows  # as the search's own predict_proba
     counted = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
     sigmoid = fit_calibration("sigmoid", held.inner_scores, task.codes[rows], task.n_classes, counted)
     return sigmoid.proba(held.decision)

@@ -9,7 +9,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import heldout_scores, settings
+from foldless.bridge.candidates import closed_form_task, heldout_scores
 from foldless.bridge.nested_data import OuterSplitResult
 from foldless.bridge.pipelines import fit_steps
 from foldless.bridge.progress import Progress, run_with_progress
@@ -21,14 +21,14 @@ from foldless.estimators.one_against_all import OneAgainstAllClassifier
 from foldless.tuning.nested import outer_loss
 
 
-def nested_loop(data, criterion, outer, n_jobs, verbose):
+def nested_loop(data, spec, outer, n_jobs, verbose):
     """(results of the outer splits, route) of any search, fitted on every training part."""
-    jobs = (delayed(_one_split)(data, criterion, train, test) for train, test in outer)
+    jobs = (delayed(_one_split)(data, spec, train, test) for train, test in outer)
     results = run_with_progress(jobs, n_jobs, Progress(len(outer), "outer splits", verbose))
     return results, Route(REFIT, "every training part is searched by itself")
 
 
-def _one_split(data, criterion, train, test):
+def _one_split(data, spec, train, test):
     """One outer split by ``fit`` on its training part."""
     if data.steps is not None:
         data = replace(data, X=fit_steps(data.steps, data.X, train, data.y).transform(data.X))
@@ -41,15 +41,14 @@ def _one_split(data, criterion, train, test):
     best = search.best_estimator_
     splits = draw_splits(search.cv, search.estimator, X, y, groups)
     rows, scores = heldout_scores(clone(best), X, y, weight, splits)
-    setting = settings(search.estimator, [{}], data.X, data.y, data.sample_weight)[0]
-    task, classes, flat = setting.task, setting.classes, setting.flat
+    task, classes, flat = closed_form_task(search.estimator, data.X, data.y, data.sample_weight)
     decision = search.predict(X_test).reshape(len(test), -1) if classes is None else search.decision_function(X_test)
-    options = {"weight": search.criterion_weight, "sample_weight": data.sample_weight}
+    spec = replace(spec, criterion=spec.criterion.with_slope(search.slope_))
     fits = _criterion_fits(best, X_test, task)
     return OuterSplitResult(
         params=search.best_params_,
         inner_loss=-search.best_score_,
-        outer_loss=outer_loss(task, criterion.with_slope(search.slope_), test, fits, decision, **options),
+        outer_loss=outer_loss(spec, task, test, fits, decision, data.sample_weight),
         inner_rows=train[rows],
         inside=known_outputs(classes, flat, scores - _cut(best)),
         outside=known_outputs(classes, flat, decision, search.predict_proba(X_test) if data.probabilities else None),

@@ -7,13 +7,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
-from foldless.bridge.adapters import closed_form_estimator
+from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
 from foldless.bridge.permutation_spec import (
     TestData,
     check_exchangeable,
     check_numbers,
     checked_strata,
-    freeze_class_weights,
     warn_of_fixed_weights,
     weights_move,
 )
@@ -125,9 +124,7 @@ def _by_labeling(data, estimator, orders):
 
 
 def _counted(batches, progress):
-    """The batches, each as many steps of ``progress`` as it has permutations."""
-    n_true = 1
+    """The batches, each as many steps of ``progress`` as it has labelings."""
     for batch in batches:
         yield batch
-        progress.step(steps=min(batch.shape[1] - n_true, progress.total - progress.done))
-        n_true = 0
+        progress.step(steps=batch.shape[1])

@@ -151,20 +151,18 @@ def permutation_test_score(
         weights=weights,
         memory_limit=memory_limit,
         refit=_searched if searches else _validated,
-        criterion=search_spec(last).criterion if searches else None,
+        search=search_spec(last) if searches else None,
     )
     labelings = Null.draw(scheme, len(data.y), n_permutations, random_state, spec.first)
     check_exchangeable(y, labelings.orders)
     warn_of_fixed_weights(estimator, weights)
-    if is_family:
-        outcome = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
-    else:
-        outcome = run_single(spec, data, labelings, n_jobs, verbose)
-    return build_result(spec, data, outcome, scheme.strata)
+    if not is_family:
+        return build_result(spec, data, scheme.strata, *run_single(spec, data, labelings, n_jobs, verbose))
+    found = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
+    return build_result(spec, data, scheme.strata, *found)
 
 
 def _check_options(is_family, generalise, resplit, strata, null):
-    """Refuse options that make no sense together."""
     if generalise and not is_family:
         raise ValueError("generalise=True needs a family: X with three axes, or a list of feature matrices.")
     if generalise and resplit:
@@ -176,7 +174,6 @@ def _check_options(is_family, generalise, resplit, strata, null):
 
 
 def _validated(spec, data, splits):
-    """Scores of one labeling's splits."""
     raw = spec.fit_params.get(split_steps(spec.estimator).fit_param("sample_weight"))
     params = {name: data.sample_weight if value is raw else value for name, value in spec.params.items()}
     result = cross_validate(
@@ -194,7 +191,6 @@ def _validated(spec, data, splits):
 
 
 def _searched(spec, data, splits):
-    """Scores of one labeling's outer splits."""
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
     options = {"groups": spec.groups, "scoring": spec.scoring.scorer, "params": params, "n_jobs": 1}
     return nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options).test_score

@@ -11,19 +11,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
-from foldless.bridge.candidates import (
-    candidates,
-    heldout_scores,
-    settings,
-    starting_points,
-    with_params,
-)
+from foldless.bridge.candidates import heldout_scores, settings, starting_points, with_params
 from foldless.bridge.splits import draw_splits
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.state import all_or_nothing
 from foldless.linalg.types import MatrixLike, RandomStateLike
-from foldless.model_selection._search_descent import continuous_search
-from foldless.model_selection._search_grid import grid_search
+from foldless.model_selection._search_runs import continuous_search, grid_search
 from foldless.model_selection._search_spec import checked_rows, search_spec, warn_of_unused_groups
 from foldless.model_selection._types import CVLike
 from foldless.readout.calibration import DeferredSigmoid
@@ -214,20 +207,17 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
     def _searched(self, spec, X, y, sample_weight, splits):
         """What the search finds: from all candidates, or from all starting points."""
         if spec.method == "grid":
-            listed = candidates(self.estimator, self.param_grid, X, y, sample_weight)
-            tried = settings(self.estimator, listed, X, y, sample_weight)
+            listed, tried = settings(self.estimator, self.param_grid, X, y, sample_weight)
             return grid_search(spec, listed, tried, splits, sample_weight)
         starts = starting_points(spec, self.estimator, self.param_grid, X, y, sample_weight)
         return continuous_search(spec, starts, splits, sample_weight)
 
     def _forget_fit(self):
-        """Nothing of an earlier fit may survive."""
         for name in list(vars(self)):
             if name.endswith("_") or name == "_sigmoid":
                 delattr(self, name)
 
     def _store(self, spec, outcome):
-        """Store what a search found."""
         if outcome.classes is not None:
             self.classes_ = outcome.classes
         self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
@@ -242,7 +232,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             self.feature_scales_ = scales if len(scales) > 1 else scales[0]
 
     def _refit(self, X, y, sample_weight):
-        """Fit the best setting on all rows."""
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.best_estimator_ = self._best_setting().fit(X, y, **options)
         for name in ("n_features_in_", "feature_names_in_"):

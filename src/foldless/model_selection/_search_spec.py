@@ -27,54 +27,40 @@ def search_spec(search):
     criterion = criteria.resolve(search.criterion).with_slope(slopes[0])
     scaled = bool(search.feature_scaling or search.feature_groups is not None)
     squares = criterion.function is criteria.press  # what the priors are made for
-    _check_one_slope(search, slopes)
     _check_classes(search, criterion)
-    _check_derivative(search, criterion)
-    _check_grid(search, scaled)
+    _check_method(search, criterion, slopes, scaled)
     _check_prior(search, squares, scaled)
-    _check_numbers(search)
     _check_apart(search)
+    as_they_are = ("method", "share", "criterion_weight", "feature_groups", "n_starts", "max_iter", "random_state")
     return SearchSpec(
         criterion=criterion,
-        method=search.method,
-        share=search.share,
-        criterion_weight=search.criterion_weight,
         slopes=slopes,
         prior=("cauchy" if squares else None) if search.prior == "auto" else search.prior,
         bounds=_bounds(search),
         feature_scaling=scaled,
-        feature_groups=search.feature_groups,
-        n_starts=search.n_starts,
-        max_iter=search.max_iter,
-        random_state=search.random_state,
-        n_jobs=search.n_jobs,
-        verbose=search.verbose,
+        **{name: getattr(search, name) for name in (*as_they_are, "n_jobs", "verbose")},
     )
 
 
 def _check_options(search):
-    """Names that exist."""
     check_option("method", search.method, METHODS)
     check_option("share", search.share, SHARES)
     check_option("prior", search.prior, ("auto", None, *PRIORS))
     check_option("criterion_weight", search.criterion_weight, criteria.WEIGHTS)
+    for name in ("feature_scaling", "refit"):
+        if not isinstance(getattr(search, name), bool | np.bool_):
+            raise ValueError(f"{name}={getattr(search, name)!r} must be True or False.")
+    for name in ("n_starts", "max_iter"):
+        value = getattr(search, name)
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name}={value!r} must be an integer >= 1.")
 
 
 def _slopes(search):
-    """One positive steepness or several."""
     slopes = numbers(np.atleast_1d(search.slope).tolist())
     if slopes is None or not len(slopes) or np.any(slopes <= 0):
         raise ValueError(f"slope={search.slope!r} must be a finite number > 0, or several.")
     return tuple(slopes.tolist())
-
-
-def _check_one_slope(search, slopes):
-    """Several slopes are compared by continuous searches alone."""
-    if search.method == "grid" and len(slopes) > 1:
-        raise ValueError(
-            f"slope={search.slope!r} lists several, for method='gradient' or 'simplex'; a grid can take the error"
-            " itself: criterion='error', 'ber' or 'auc'."
-        )
 
 
 def _check_classes(search, criterion):
@@ -95,21 +81,24 @@ def _check_classes(search, criterion):
             )
 
 
-def _check_derivative(search, criterion):
-    """Gradients are followed where there are some."""
+def _check_method(search, criterion, slopes, scaled):
+    """Gradients are followed where there are some; a grid has one slope, no bounds and no scales of features."""
     if search.method == "gradient" and not criterion.smooth:
         smooth = [name for name, each in criteria.CRITERIA.items() if each.smooth]
         raise ValueError(
             f"criterion={search.criterion!r} has no derivative; with method='gradient' use one of {smooth}, or"
             " method='simplex'."
         )
-
-
-def _check_grid(search, scaled):
-    """A grid has neither bounds nor scales of features."""
-    if search.method == "grid" and search.bounds is not None:
+    if search.method != "grid":
+        return
+    if len(slopes) > 1:
+        raise ValueError(
+            f"slope={search.slope!r} lists several, for method='gradient' or 'simplex'; a grid can take the error"
+            " itself: criterion='error', 'ber' or 'auc'."
+        )
+    if search.bounds is not None:
         raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
-    if search.method == "grid" and scaled:
+    if scaled:
         raise ValueError("feature_scaling needs method='gradient' (or 'simplex'): a grid of scales has no end.")
 
 
@@ -124,17 +113,6 @@ def _check_prior(search, squares, scaled):
         raise ValueError(f"prior={search.prior!r} is one of feature scales; it needs feature_scaling=True.")
 
 
-def _check_numbers(search):
-    """Booleans and counts."""
-    for name in ("feature_scaling", "refit"):
-        if not isinstance(getattr(search, name), bool | np.bool_):
-            raise ValueError(f"{name}={getattr(search, name)!r} must be True or False.")
-    for name in ("n_starts", "max_iter"):
-        value = getattr(search, name)
-        if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name}={value!r} must be an integer >= 1.")
-
-
 def _check_apart(search):
     """Parameters that speak of several classes lose their meaning where each class is a problem of its own."""
     grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
@@ -147,7 +125,6 @@ def _check_apart(search):
 
 
 def _bounds(search):
-    """Pairs of positive numbers by the names of parameters."""
     if not isinstance(search.bounds, Mapping | None):
         raise ValueError(f"bounds={search.bounds!r} must be a dict {{parameter: (low, high)}}.")
     bounds = search.bounds or {}

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.solution import Part
 from foldless.permutation.labelings import Fitted, Labelings, Solver, labelings_that_fit
 from foldless.permutation.strategies import Scores
 from foldless.readout.codings import against_all
-from foldless.tuning import criteria
+from foldless.tuning.criteria import balanced_halves
 from foldless.tuning.grid import choose_candidates
 from foldless.tuning.selection import heldout_fits
 
@@ -31,7 +30,6 @@ class BatchedGrid:
     listed: list  # candidates
     judges: list  # one a setting: scores of decisions (b, k, t)
     selections: list  # [setting][outer split]
-    criterion: criteria.Criterion
     weight: str | None  # of the rows in the criterion
     memory_limit: int
 
@@ -59,16 +57,13 @@ class BatchedGrid:
 
     def _losses(self, fitted, selection, train):
         """Criterion (b,) of the inner held-out fits of one outer training part, all columns of a labeling added up."""
-        model = fitted.part(train)
-        if selection.folds is not None and isinstance(model, Part):
-            model = model.as_solution()
-        fits = heldout_fits(model, selection.folds)
+        fits = heldout_fits(selection.inner_model(fitted.part(train)), selection.folds)
         F, T = _targets(fitted.labelings, fits, selection.rows[selection.where])
         b, m, N = F.shape
         F, T = F.reshape(-1, N), T.reshape(-1, N)
         W = np.broadcast_to(selection.W[:, 0].astype(F.dtype), F.shape)
-        W = criteria.balanced_halves(T, W) if self.weight == "balanced" else W
-        return self.criterion(F.T, T.T, W.T)[0].reshape(b, m).sum(1)
+        W = balanced_halves(T, W) if self.weight == "balanced" else W
+        return selection.criterion(F.T, T.T, W.T)[0].reshape(b, m).sum(1)
 
     def _outer_scores(self, orders, splits, places):
         """Mean outer scores (b,) of the chosen candidates."""

@@ -153,7 +153,6 @@ class Fitted(Targets):
         return lambda fits: _present(decisions(fits), mass)
 
     def _against_all(self, fits):
-        """Decisions (b, k, t) one against all."""
         D = against_all(self.labelings.classes(fits), axis=1)
         centred = self.labelings.task.readout.centred
         if D.shape[1] > 1:

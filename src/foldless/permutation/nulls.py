@@ -13,13 +13,14 @@ A null scheme says which labelings are as likely as the true one where nothing i
 
     orders(n, n_permutations, random_state) -> row numbers (m, n), row i taking the label of row orders[j, i]
 
-and may have ``strata``, the sets of rows within which it permutes. :class:`MovingSplits` and :class:`Resplit` put a
-rule for the splits of every labeling around another scheme; with the others the splits of the true labels stay.
+and may have ``strata``, the sets of rows within which it permutes. Splits of the true labels stay, or go with the
+labels, or are drawn anew for every labeling.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -33,115 +34,33 @@ ROUNDING_SINGLE = 1e-5  # the same for data in single precision
 # -- schemes -----------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class NullScheme:
-    """What a permutation test asks of a null scheme; splits stay unless a scheme says otherwise."""
+    """Labels are exchangeable among rows with equal entries of ``strata``; None: all of them."""
 
-    strata: np.ndarray | None = None  # sets of rows within which labels are permuted
-    moves_splits: ClassVar[bool] = False  # whether ``splits(order)`` gives every labeling its own
+    strata: Any = None
+    draw: Callable | None = None  # (order) -> the splits of that labeling; None: those of the true labels stay
 
     def orders(self, n, n_permutations, random_state):
         """Row numbers (n_permutations, n): row i takes the label of row orders[j, i]."""
-        raise NotImplementedError
-
-    def splits(self, order):
-        """The splits of one labeling."""
-        raise NotImplementedError
-
-
-class Free(NullScheme):
-    """All labels are exchangeable."""
-
-    def orders(self, n, n_permutations, random_state):
-        """Permutations of all rows."""
-        return permutations(n, n_permutations, random_state)
+        return permutations(n, n_permutations, random_state, self.strata)
 
 
 @dataclass(frozen=True)
 class UserScheme(NullScheme):
     """A scheme that a user gave: any object with a method ``orders``."""
 
-    scheme: Any
-
-    @property
-    def strata(self):  # type: ignore[override]
-        """Those of the object, if it has any."""
-        return getattr(self.scheme, "strata", None)
+    given: Any = None
 
     def orders(self, n, n_permutations, random_state):
         """Those of the object, which must be permutations."""
-        orders = np.asarray(self.scheme.orders(n, n_permutations, random_state))
+        orders = np.asarray(self.given.orders(n, n_permutations, random_state))
         if orders.shape != (n_permutations, n) or not (np.sort(orders, axis=1) == np.arange(n)).all():
             raise ValueError(
-                f"null: orders of {type(self.scheme).__name__} must hold the numbers 0 to {n - 1} in each of"
+                f"null: orders of {type(self.given).__name__} must hold the numbers 0 to {n - 1} in each of"
                 f" {n_permutations} rows; they have shape {orders.shape}."
             )
         return orders
-
-
-@dataclass(frozen=True)
-class WithinStrata(NullScheme):
-    """Labels are exchangeable among rows with equal entries of ``strata``."""
-
-    strata: np.ndarray
-
-    def orders(self, n, n_permutations, random_state):
-        """Permutations that stay within the strata."""
-        return permutations(n, n_permutations, random_state, self.strata)
-
-
-class WithinTestSets(WithinStrata):
-    """Labels are exchangeable within the test sets of a splitter that looked at them, and within ``strata`` if given.
-
-    Splits that were balanced by the true labels are not balanced for labels permuted across them, which then score
-    below chance: the true ones would look better than they are. Within test sets labels are exchangeable.
-    """
-
-    def __init__(self, splits, n, strata=None):
-        fold = np.empty(n, int)
-        for number, (_, test) in enumerate(splits):
-            fold[test] = number
-        if strata is not None:
-            pairs = np.column_stack([np.unique(strata, return_inverse=True)[1], fold])
-            fold = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
-        super().__init__(fold)
-
-
-@dataclass(frozen=True)
-class MovingSplits(NullScheme):
-    """Splits go with the labels: row i takes the place of row order[i] in the splits ``first`` of the true labels.
-
-    Labels and splits together against the features: that is a permutation of the features, under which splits made from
-    the labels stay as they are. For those whose test sets overlap there is no other way to keep them balanced.
-    """
-
-    scheme: NullScheme
-    first: list
-    moves_splits: ClassVar[bool] = True
-
-    @property
-    def strata(self):  # type: ignore[override]
-        """Those of the scheme."""
-        return self.scheme.strata
-
-    def orders(self, n, n_permutations, random_state):
-        """Those of the scheme."""
-        return self.scheme.orders(n, n_permutations, random_state)
-
-    def splits(self, order):
-        """The splits ``first`` with rows in their new places."""
-        place = np.argsort(order)
-        return [(np.sort(place[train]), np.sort(place[test])) for train, test in self.first]
-
-
-@dataclass(frozen=True)
-class Resplit(MovingSplits):
-    """Splits are drawn anew for every labeling: ``draw(order)`` gives them."""
-
-    draw: Callable
-
-    def splits(self, order):
-        """The splits that are drawn from the labels in this order."""
-        return self.draw(order)
 
 
 def choose_scheme(n, strata=None, *, null=None, first=(), from_labels=False, draw=None):
@@ -150,16 +69,36 @@ def choose_scheme(n, strata=None, *, null=None, first=(), from_labels=False, dra
     ``null`` is the user's or None, ``first`` are the splits of the true labels, ``from_labels`` says whether they were
     made from them, and ``draw`` draws those of a labeling where they are to be drawn anew.
     """
-    scheme: NullScheme
-    if null is not None:
-        scheme = UserScheme(null)
-    elif from_labels and draw is None and is_partition(first, n):
-        return WithinTestSets(first, n, strata)
-    else:
-        scheme = Free() if strata is None else WithinStrata(strata)
-    if draw is not None:
-        return Resplit(scheme, first, draw)
-    return MovingSplits(scheme, first) if from_labels else scheme
+    if draw is None and from_labels:
+        if null is None and is_partition(first, n):
+            return NullScheme(within_test_sets(first, n, strata))
+        draw = partial(moved_splits, first)
+    return NullScheme(strata, draw) if null is None else UserScheme(getattr(null, "strata", None), draw, null)
+
+
+def within_test_sets(splits, n, strata=None):
+    """The test sets as strata, within ``strata`` if given.
+
+    Splits that were balanced by the true labels are not balanced for labels permuted across them, which then score
+    below chance: the true ones would look better than they are. Within test sets labels are exchangeable.
+    """
+    fold = np.empty(n, int)
+    for number, (_, test) in enumerate(splits):
+        fold[test] = number
+    if strata is None:
+        return fold
+    pairs = np.column_stack([np.unique(strata, return_inverse=True)[1], fold])
+    return np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
+
+
+def moved_splits(first, order):
+    """Splits that go with the labels: row i takes the place of row order[i] in the splits of the true labels.
+
+    Labels and splits together against the features: that is a permutation of the features, under which splits made from
+    the labels stay as they are. For those whose test sets overlap there is no other way to keep them balanced.
+    """
+    place = np.argsort(order)
+    return [(np.sort(place[train]), np.sort(place[test])) for train, test in first]
 
 
 def is_partition(splits, n):
@@ -200,17 +139,19 @@ class Null:
         """The labelings that a scheme draws."""
         require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
         orders = scheme.orders(n, n_permutations, check_random_state(random_state))
-        return cls(with_truth(orders), scheme, first)
+        truth = np.arange(n, dtype=orders.dtype)
+        return cls(np.concatenate([truth[None], orders]), scheme, first)
 
     def __len__(self):
         return len(self.orders)
 
     def splits(self, part=slice(None)):
         """The splits of some of the labelings, a slice."""
-        if not self.scheme.moves_splits:
+        draw = self.scheme.draw
+        if draw is None:
             return Splits(self.first)
         numbers = range(len(self))[part]
-        return Splits([self.scheme.splits(self.orders[k]) if k else self.first for k in numbers], own=True)
+        return Splits([draw(self.orders[k]) if k else self.first for k in numbers], own=True)
 
 
 def permutations(n, n_permutations, random_state, strata=None):
@@ -226,11 +167,6 @@ def permutations(n, n_permutations, random_state, strata=None):
         for rows in levels:
             order[rows] = random_state.permutation(rows)
     return orders
-
-
-def with_truth(orders):
-    """Row numbers of the true labels and of their permutations, (1 + m, n)."""
-    return np.concatenate([np.arange(orders.shape[1], dtype=orders.dtype)[None], orders])
 
 
 # -- p-values ----------------------------------------------------------------------------------------------------------

@@ -55,7 +55,6 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
         self = super().__new__(cls, score, permutation_scores, pvalue)
         self.scoring, self.greater_is_better, self.path = scoring, greater_is_better, path
         self.n_permutations, self.best_params, self.strata = len(permutation_scores), best_params, strata
-        self.max_scores = self.pvalue_fwe = None
         if np.ndim(score):
             best, extreme = (np.max, np.inf) if greater_is_better else (np.min, -np.inf)
             known = ~np.isnan(np.ravel(score))  # members without a score (an interrupted family) are no members

@@ -1,18 +1,22 @@
 """Strategies: ways to the cross-validated scores of many labelings, from the quickest to the most general.
 
-    Batched          labelings are columns: one P for all of them
+    Batched          labelings are columns: one P for all of them; with ``members`` models are tested at the features of
+                     every member of a family as well (time-by-time generalisation)
     BatchedBySplit   the same with one P for each split, behind fitted steps of a pipeline
-    Generalised      the same at other features of the held-out rows (time-by-time generalisation)
     BatchedGrid      a whole grid search: one P for each candidate (``permutation.grid``)
-    SharedPrecision  the same P, but scikit-learn's loop for every labeling (``bridge.strategies``)
-    RefitEach        a cross-validation for every labeling: weights that follow the labels, no closed form
+    RefitEach        a cross-validation for every labeling: scores that take more than decisions (all from one P),
+                     weights that follow the labels, no closed form
 
-All of them have a route, which says how and why, and work on ``n_together`` labelings at a time.
+All of them have a route, which says how and why, and work on ``n_together`` labelings at a time. Their one method
+
+    scores(orders, splits) -> Scores
+
+takes labelings (b, n), of which number j gives row i the label of row orders[j, i].
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -34,16 +38,6 @@ class Scores:
         return cls(np.concatenate([each.values for each in parts]), choices)
 
 
-class Strategy(Protocol):
-    """What a permutation test asks of a strategy."""
-
-    route: Any
-    n_together: int
-
-    def scores(self, orders, splits) -> Scores:
-        """Scores of the labelings ``orders`` (b, n); labeling j gives row i the label of row orders[j, i]."""
-
-
 @dataclass(frozen=True)
 class Batched:
     """Scores of columns, all from the P of ``solver``; ``judge(D, truth)`` scores decisions (b, k, t)."""
@@ -53,6 +47,7 @@ class Batched:
     task: Task
     judge: Callable
     solver: Any  # a Solver
+    members: np.ndarray | None = None  # (k, n, d): other features of the held-out rows, to test every model at
 
     def fitter(self, labelings):
         """A function of (train, test) that gives the labelings with P applied."""
@@ -65,10 +60,11 @@ class Batched:
         if splits.own:
             return self._one_by_one(labelings, splits.pairs)
         fit = self.fitter(labelings)
-        return Scores(_mean(np.array([self._of_split(fit(*pair), *pair) for pair in splits.pairs]).T))
+        scores = np.array([self._of_split(fit(*pair), *pair) for pair in splits.pairs])
+        # Summed as NumPy sums a vector: equal scores stay equal.
+        return Scores(np.ascontiguousarray(scores.T).mean(-1))
 
     def _one_by_one(self, labelings, splits):
-        """Scores of labelings that have splits of their own."""
         fitted, true = Fitted(self.solver, labelings), self._true_ones(labelings)
         # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
         alone = Fitted(self.solver, labelings.select(true[:1])) if len(true) else fitted
@@ -79,13 +75,16 @@ class Batched:
         return Scores(scores)
 
     def _true_ones(self, labelings):
-        """Numbers of the labelings that are the true one."""
         true = Labelings.of(self.task, np.arange(self.task.problem.n)[None]).truth
         return np.flatnonzero((labelings.truth == true).reshape(len(labelings), -1).all(1))
 
     def _of_split(self, fitted, train, test):
-        """Scores (b,) of one split."""
-        return self.judge(fitted.decisions(fitted.part(train), test), fitted.labelings.truth[..., test])
+        """Scores of one split, (b,) or (k, b)."""
+        model, truth = fitted.part(train), fitted.labelings.truth[..., test]
+        if self.members is None:
+            return self.judge(fitted.decisions(model, test), truth)
+        read, fits = fitted.reader(model), elsewhere(model, test)
+        return [self.judge(read(fits(fitted.solver.rows_of(X, test))), truth) for X in self.members]
 
 
 @dataclass(frozen=True)
@@ -95,37 +94,6 @@ class BatchedBySplit(Batched):
     def fitter(self, labelings):
         """A function of (train, test) that gives the labelings with the P of that split applied."""
         return lambda train, test: Fitted(self.solver(train, test), labelings)
-
-
-@dataclass(frozen=True)
-class Generalised:
-    """Scores (b, k) of the models of ``batched`` at the features ``members`` (k, n, d) of the held-out rows."""
-
-    batched: Batched
-    members: np.ndarray
-
-    @property
-    def route(self):
-        """That of the models."""
-        return self.batched.route
-
-    @property
-    def n_together(self):
-        """That of the models."""
-        return self.batched.n_together
-
-    def scores(self, orders, splits):
-        """Scores of the labelings, all of which have the same splits."""
-        labelings = Labelings.of(self.batched.task, orders)
-        total = np.zeros((len(orders), len(self.members)))
-        fit = self.batched.fitter(labelings)
-        for train, test in splits.pairs:
-            fitted = fit(train, test)
-            model, truth = fitted.part(train), labelings.truth[..., test]
-            read, fits = fitted.reader(model), elsewhere(model, test)
-            for k, X in enumerate(self.members):
-                total[:, k] += self.batched.judge(read(fits(fitted.solver.rows_of(X, test))), truth)
-        return Scores(total / len(splits.pairs))
 
 
 @dataclass(frozen=True)
@@ -140,8 +108,3 @@ class RefitEach:
         """Scores of the labelings, one after the other."""
         each = zip(orders, splits.of_each(len(orders)), strict=True)
         return Scores(np.array([np.mean(self.validate(order, own)) for order, own in each]))
-
-
-def _mean(scores):
-    """Means over splits of (b, n_splits), summed as NumPy sums a vector: equal scores stay equal."""
-    return np.ascontiguousarray(scores).mean(1)

@@ -51,20 +51,10 @@ class Descent:
     history: list
     rank: tuple  # (error where several slopes are compared, objective): the least is the best
 
-    @property
-    def params(self):
-        """The parameters found, one dictionary for each alpha."""
-        return self.start.named(self.minimum.alphas, self.minimum.kernel)
-
-    @property
-    def feature_scales(self):
-        """The value of each feature, of the parameter that may hold one for each."""
-        return getattr(self.minimum.kernel, self.start.space.kernel.per_feature)
-
 
 def follow(start, spec, splits, sample_weight, progress=None):
     """The descent from one starting point; ``progress`` counts iterations."""
-    selection = spec.selection(start.task, splits, sample_weight, start.slope)
+    selection = spec.selection(start.task, splits, sample_weight, slope=start.slope)
     selection = selection if start.column is None else selection.column(start.column)
     minimum = _descend(start, spec, selection, start.vector, start.prior, progress)
     history = minimum.history

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldless.heldout.parts import TrainingParts
-from foldless.heldout.solution import Part, Solution
+from foldless.heldout.solution import Solution
 from foldless.precision.cost import one_p_pays
 from foldless.readout.task import Rule
 from foldless.tuning.criteria import class_weights, weights
@@ -43,14 +43,9 @@ def losses_from_one_P(task, alphas, selections):
     path, losses = problem.path(rows), []
     for alpha in alphas:
         model = Solution(problem.replace(alpha=alpha), rows, whole.Y, path.with_alpha(alpha).explicit())
-        losses.append([each.judge(_part(model, out, each)) for each, out in zip(selections, removed, strict=True)])
+        each = zip(selections, removed, strict=True)
+        losses.append([selection.judge(selection.inner_model(model.without(out))) for selection, out in each])
     return np.array(losses).transpose(1, 0, 2)
-
-
-def _part(model, removed, selection):
-    """The training part without ``removed``, ready for the inner splits."""
-    part = model.without(removed)
-    return part.as_solution() if selection.folds is not None and isinstance(part, Part) else part
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class HeldOut:
     probabilities: np.ndarray | None  # by the rule, where asked for
 
 
-def heldout_of_candidate(task, problem, outer, selections, *, probabilities):
+def heldout_of_candidate(task, problem, outer, selections, probabilities):
     """:class:`HeldOut` of every outer split for the candidate whose problem this is, with its inner selections."""
     parts = TrainingParts(problem, task.Y, nested=True)
     parts.plan([len(train) for train, _ in outer])
@@ -84,9 +79,9 @@ def heldout_of_candidate(task, problem, outer, selections, *, probabilities):
         )
 
 
-def outer_loss(task, criterion, test, fits, decision, *, weight=None, sample_weight=None):
-    """The criterion of the outer held-out fits of the rows ``test``; ``weight`` is that of the rows in it."""
-    T = task.plus_minus_targets(test)
+def outer_loss(spec, task, test, fits, decision, sample_weight):
+    """The criterion of a search for the outer held-out fits of the rows ``test``."""
+    criterion, weight, T = spec.criterion, spec.criterion_weight, task.plus_minus_targets(test)
     counted = np.ones(len(test))
     if weight == "sample_weight" and sample_weight is not None:
         counted = sample_weight[test]

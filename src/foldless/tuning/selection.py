@@ -10,6 +10,7 @@ import numpy as np
 
 from foldless.heldout.gradient import residuals
 from foldless.heldout.moments import few_digits
+from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.codings import chosen_codes
 from foldless.readout.task import Task
@@ -97,13 +98,24 @@ class Selection:
             return self.losses(self.targets - F)[0]
         return self.criterion(F, self.targets, self.W.astype(F.dtype))[0]
 
+    def inner_model(self, part):
+        """The model of a training part, ready for its inner splits."""
+        return part.as_solution() if self.folds is not None and isinstance(part, Part) else part
+
     def judge(self, model):
         """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
+        return self._losses_of_outputs(self._outputs(model))
+
+    def _outputs(self, model):
+        """What the criterion is computed from: held-out decisions, fits, or residuals, which keep more digits."""
         if self.criterion.whole:
-            return self.errors(self.scores(model))
-        if self.criterion.ranks:
-            return self.losses_of_fits(heldout_fits(model, self.folds))
-        return self.losses(residuals(model, self.folds))[0]
+            return self.scores(model)
+        return heldout_fits(model, self.folds) if self.criterion.ranks else residuals(model, self.folds)
+
+    def _losses_of_outputs(self, outputs):
+        if self.criterion.whole:
+            return self.errors(outputs)
+        return self.losses_of_fits(outputs) if self.criterion.ranks else self.losses(outputs)[0]
 
     def errors(self, scores):
         """Weighted error of decisions, (1,)."""
@@ -128,31 +140,22 @@ class Selection:
         def model(alpha):
             return Solution(problem.replace(alpha=alpha), self.rows, self.Y, path.with_alpha(alpha))
 
-        if self.criterion.whole:
-            outputs = [self.scores(model(alpha)) for alpha in alphas]
-            losses = np.array([self.errors(scores) for scores in outputs])
-            return losses, outputs[best_place(losses.sum(1), alphas)]
-        if self.folds is None:
-            E = loo_path(problem, self.rows, self.T, alphas, path)
-            fits = self._restored(self.T - E, alphas, model)
-        elif self.criterion.ranks:
-            fits = [heldout_fits(model(alpha), self.folds) for alpha in alphas]
+        if self.folds is None and not self.criterion.whole:
+            outputs = loo_path(problem, self.rows, self.T, alphas, path)
+            if self.criterion.ranks:
+                outputs = self._restored(self.T - outputs, alphas, model)
         else:
-            E = [residuals(model(alpha), self.folds) for alpha in alphas]
-            fits = [self.targets - each for each in E]
-        if self.criterion.ranks:
-            losses = np.array([self.losses_of_fits(F) for F in fits])
-        else:
-            losses = np.array([self.losses(each)[0] for each in E])
-        return losses, fits[best_place(losses.sum(1), alphas)]
+            outputs = [self._outputs(model(alpha)) for alpha in alphas]
+        losses = np.array([self._losses_of_outputs(each) for each in outputs])
+        best = outputs[best_place(losses.sum(1), alphas)]
+        return losses, best if self.criterion.whole or self.criterion.ranks else self.targets - best
 
     def _restored(self, F, alphas, model):
         """Leave-one-out fits (n_alphas, n, m); of alphas at which some have lost their digits, those of the model."""
-        if self.criterion.ranks:
-            size = np.abs(self.T).max(0, initial=0.0)
-            for fits, alpha in zip(F, alphas, strict=True):
-                if few_digits(fits, size).any():
-                    fits[:] = heldout_fits(model(alpha), None)
+        size = np.abs(self.T).max(0, initial=0.0)
+        for fits, alpha in zip(F, alphas, strict=True):
+            if few_digits(fits, size).any():
+                fits[:] = heldout_fits(model(alpha), None)
         return F
 
 

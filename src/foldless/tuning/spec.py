@@ -27,12 +27,8 @@ class SearchSpec:
     n_jobs: int | None = None
     verbose: int = 0
 
-    def selection(self, task, splits, sample_weight, slope=None):
-        """The criterion of the held-out fits of a task; ``slope`` in the place of the first."""
-        return Selection.of(
-            task,
-            self.criterion if slope is None else self.criterion.with_slope(slope),
-            splits=splits,
-            weight=self.criterion_weight,
-            sample_weight=sample_weight,
-        )
+    def selection(self, task, splits, sample_weight, *, slope=None, train=None):
+        """The criterion of the held-out fits of a task, or of its rows ``train``; ``slope`` in place of the first."""
+        criterion = self.criterion if slope is None else self.criterion.with_slope(slope)
+        options = {"weight": self.criterion_weight, "sample_weight": sample_weight}
+        return Selection.of(task, criterion, splits=splits, train=train, **options)
