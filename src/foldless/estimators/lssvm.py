@@ -194,8 +194,12 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         """
         return self._learn(X, y, sample_weight=sample_weight, confounds=confounds, ids=ids)
 
+    def _shaped(self, outputs):
+        """One output without an axis of its own where y was one column."""
+        return outputs[:, 0] if self._flat else outputs
+
     def _set_attributes(self):
-        self.dual_coef_ = self._dual[:, 0] if self._flat else self._dual
+        self.dual_coef_ = self._shaped(self._dual)
         offset = np.broadcast_to(self._offset, self._dual.shape[1:])
         self.intercept_ = offset[0].item() if self._flat else offset.copy()
 
@@ -203,25 +207,19 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         return (weights[:, 0] if self._flat else weights.T), offset
 
     def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
-        """Predicted values.
+        """Predicted values, (n_samples,) or (n_samples, n_outputs).
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         confounds : array-like of shape (n_samples, n_confounds), default=None
             Adds the confounds' part back; without them it is left out.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        fits = self._fits(X, confounds)
-        return fits[:, 0] if self._flat else fits
+        return self._shaped(self._fits(X, confounds))
 
     def loo_predict(self) -> np.ndarray:
         """Predicted values of every training row by the model fitted without it: exact, no refits."""
-        fits = self._loo_decisions()
-        return fits[:, 0] if self._flat else fits
+        return self._shaped(self._loo_decisions())
 
     @property
     def loo_score_(self) -> float:
@@ -246,15 +244,13 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         Returns
         -------
         ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends.
         """
         check_is_fitted(self)
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
         X_new = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         C = self._new_confounds(confounds, X_new)  # zeros leave their part out of every model
-        ends = self._interval_ends(X_new, C, coverage)
-        return ends[:, 0] if self._flat else ends
+        return self._shaped(self._interval_ends(X_new, C, coverage))
 
     def _interval_ends(self, X, C, coverage):
         """Lower and upper ends (n, m, 2) at validated rows X with confounds C."""
