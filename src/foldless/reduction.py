@@ -71,10 +71,6 @@ class Reduced(NamedTuple):
             New rows; for a precomputed kernel, their kernel with all rows that were reduced.
         members : list of array-like of int, default=None
             Averages of these rows of ``X_new`` in place of the rows, for instance from :func:`partition`.
-
-        Returns
-        -------
-        ndarray of shape (n_new, n_instances) or (len(members), n_instances)
         """
         X_new = check_array(X_new, **ARRAYS)
         if X_new.shape[1] != self.X.shape[1]:

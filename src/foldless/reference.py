@@ -11,57 +11,51 @@ explicit feature space, which shares no step with the optimal-scoring shortcut; 
 they leave unexplained.
 """
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
+Array: TypeAlias = np.ndarray
+Penalty: TypeAlias = Literal["rkhs", "coef"]
+
 
 def fit(
-    K: np.ndarray,
-    Y: np.ndarray,
-    alpha: float,
-    *,
-    w: np.ndarray | None = None,
-    Q: np.ndarray | None = None,
-    penalty: Literal["rkhs", "coef"] = "rkhs",
-) -> tuple[np.ndarray, np.ndarray]:
+    K: Array, Y: Array, alpha: float, *, w: Array | None = None, Q: Array | None = None, penalty: Penalty = "rkhs"
+) -> tuple[Array, Array]:
     """Expansion coefficients beta (n, m) and offsets B (q, m) of one fit: f(x) = k(x)' beta + q(x)' B."""
     n = len(K)
-    w = np.ones(n) if w is None else w
-    Q = np.ones((n, 1)) if Q is None else Q
-    S = K if penalty == "rkhs" else K @ K.T
-    q = Q.shape[1]
-    system = np.block([[S + alpha * np.diag(1.0 / w), Q], [Q.T, np.zeros((q, q))]])
-    solution = np.linalg.solve(system, np.vstack([Y, np.zeros((q, Y.shape[1]))]))
+    system = _bordered(K if penalty == "rkhs" else K @ K.T, alpha, w, Q)
+    solution = np.linalg.solve(system, np.vstack([Y, np.zeros((len(system) - n, Y.shape[1]))]))
     A, B = solution[:n], solution[n:]
     return (A if penalty == "rkhs" else K.T @ A), B
 
 
-def precision(
-    S: np.ndarray, alpha: float, *, w: np.ndarray | None = None, Q: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def _bordered(S, alpha, w, Q):
+    w = np.ones(len(S)) if w is None else w
+    Q = np.ones((len(S), 1)) if Q is None else Q
+    return np.block([[S + alpha * np.diag(1.0 / w), Q], [Q.T, np.zeros((Q.shape[1], Q.shape[1]))]])
+
+
+def precision(S: Array, alpha: float, *, w: Array | None = None, Q: Array | None = None) -> tuple[Array, Array]:
     """P and G as blocks of the inverse of the bordered system."""
     n = len(S)
-    w = np.ones(n) if w is None else w
-    Q = np.ones((n, 1)) if Q is None else Q
-    q = Q.shape[1]
-    inverse = np.linalg.inv(np.block([[S + alpha * np.diag(1.0 / w), Q], [Q.T, np.zeros((q, q))]]))
+    inverse = np.linalg.inv(_bordered(S, alpha, w, Q))
     return inverse[:n, :n], inverse[n:, :n]
 
 
 def heldout_fits(
-    K: np.ndarray,
-    Y: np.ndarray,
-    train: np.ndarray,
-    test: np.ndarray,
+    K: Array,
+    Y: Array,
+    train: Array,
+    test: Array,
     alpha: float,
     *,
-    w: np.ndarray | None = None,
-    Q: np.ndarray | None = None,
-    penalty: Literal["rkhs", "coef"] = "rkhs",
+    w: Array | None = None,
+    Q: Array | None = None,
+    penalty: Penalty = "rkhs",
     basis: Literal["train", "all"] = "train",
     n_confounds: int = 0,
-) -> np.ndarray:
+) -> Array:
     """Fits at ``test`` of the model fitted on ``train``: delete, refit, evaluate.
 
     The part of the last ``n_confounds`` columns of Q is left out of them.
@@ -83,17 +77,17 @@ def heldout_fits(
 
 
 def discriminant(
-    K: np.ndarray,
-    codes: np.ndarray,
-    train: np.ndarray,
-    test: np.ndarray,
+    K: Array,
+    codes: Array,
+    train: Array,
+    test: Array,
     alpha: float,
     *,
-    w: np.ndarray | None = None,
-    priors: np.ndarray | None = None,
+    w: Array | None = None,
+    priors: Array | None = None,
     centred: bool = True,
-    Q_c: np.ndarray | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    Q_c: Array | None = None,
+) -> tuple[Array, Array, Array]:
     """Kernel Fisher discriminant of ``train`` at ``test``: scores z, centroids, decisions (n_test, c).
 
     The generalised eigenproblem of between- and within-class scatter in an explicit feature space of K. Confounds Q_c
@@ -134,7 +128,7 @@ def discriminant(
     return z, centres, decision + (0.0 if priors is None else np.log(priors))
 
 
-def minimum_norm_fits(K: np.ndarray, Y: np.ndarray, train: np.ndarray, test: np.ndarray, alpha: float) -> np.ndarray:
+def minimum_norm_fits(K: Array, Y: Array, train: Array, test: Array, alpha: float) -> Array:
     """Fits at ``test`` of the least [b; z] with [1, K + alpha I] [b; z] = Y on ``train``, by singular values."""
     G = np.column_stack([np.ones(len(train)), K[np.ix_(train, train)] + alpha * np.eye(len(train))])
     solution = np.linalg.lstsq(G, Y[train], rcond=None)[0]

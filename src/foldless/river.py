@@ -46,49 +46,20 @@ class _Adapter:
         self._waiting: deque = deque(maxlen=getattr(estimator, "max_samples", None))  # no more than a window would hold
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn a row.
-
-        Parameters
-        ----------
-        x : dict of numbers by feature name
-        y : its label or value
-        w : float, default=1.0
-            Weight of the squared error, >= 0.
-        """
+        """Learn a row of numbers by feature name; ``w`` >= 0 is the weight of its squared error."""
         self._learn(list(x), [list(x.values())], [y], w)
 
     def learn_many(self, X: Any, y: Any, w: ArrayLike = 1.0) -> None:
-        """Learn rows at once, which gives the same model as one after the other.
-
-        Parameters
-        ----------
-        X : DataFrame
-        y : Series of labels or values
-        w : float or array-like of shape (n_samples,), default=1.0
-        """
+        """Learn the rows of a DataFrame at once, which gives the same model as one after the other."""
         frame = dataframe.into_frame(X)
         self._learn(frame.columns, frame.to_numpy(), list(y), w)
 
     def predict_one(self, x: dict[Any, Any]) -> Any:
-        """The label or value of a row; None or 0.0, as everywhere in river, before any row was learnt.
-
-        Parameters
-        ----------
-        x : dict of numbers by feature name
-        """
+        """The label or value of a row; None or 0.0, as everywhere in river, before any row was learnt."""
         return self._outputs(list(x), [list(x.values())])[0]
 
     def predict_many(self, X: Any) -> Any:
-        """Labels or values of rows.
-
-        Parameters
-        ----------
-        X : DataFrame
-
-        Returns
-        -------
-        Series
-        """
+        """Labels or values of the rows of a DataFrame, as a Series."""
         frame = dataframe.into_frame(X)
         return dataframe.to_native_series(self._outputs(frame.columns, frame.to_numpy()), name=None, like=frame)
 
@@ -191,30 +162,12 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         """Class probabilities of a row by label, for a calibrated estimator; none before any row was learnt.
 
         While a window holds too few rows of a second class to calibrate, the predicted label has probability 1.
-
-        Parameters
-        ----------
-        x : dict of numbers by feature name
-
-        Returns
-        -------
-        dict
         """
         classes, P = self._probabilities(list(x), [list(x.values())])
         return dict(zip(classes, P[0].tolist(), strict=True))
 
     def predict_proba_many(self, X: Any) -> Any:
-        """Class probabilities of rows, for a calibrated estimator.
-
-        Parameters
-        ----------
-        X : DataFrame
-
-        Returns
-        -------
-        DataFrame
-            One column for each class.
-        """
+        """Class probabilities of the rows of a DataFrame, one column for each class, for a calibrated estimator."""
         frame = dataframe.into_frame(X)
         classes, P = self._probabilities(frame.columns, frame.to_numpy())
         return dataframe.to_native_frame(dict(zip(classes, P.T, strict=True)), like=frame)

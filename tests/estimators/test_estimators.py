@@ -296,3 +296,12 @@ def test_balanced_weights_equal_given_ones():
         LSSVC(gamma=0.1, class_weight="balanced").fit(X, Y3).decision_function(X),
         LSSVC(gamma=0.1).fit(X, Y3, sample_weight=w).decision_function(X),
     )
+
+
+def test_priors_count_in_proportion():
+    shares = np.array([0.2, 0.3, 0.5])
+    one, two = (KernelFisherDiscriminant(gamma=0.1, priors=each).fit(X, LABELS) for each in (shares, 10 * shares))
+    assert_close(two.decision_function(X), one.decision_function(X))
+    assert not np.allclose(
+        one.decision_function(X), KernelFisherDiscriminant(gamma=0.1).fit(X, LABELS).decision_function(X)
+    )

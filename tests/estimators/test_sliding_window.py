@@ -293,3 +293,9 @@ def test_a_window_needs_an_estimator_that_learns_and_forgets():
         ValueError, match=r"estimator=StandardScaler\(\) cannot learn and forget rows; use one of LSSVC"
     ):
         SlidingWindow(StandardScaler()).partial_fit(X, LABELS[2])
+
+
+def test_two_rows_are_the_smallest_window():
+    window = SlidingWindow(LSSVR(gamma=0.2), max_samples=2).fit(X, VALUES)
+    assert window.n_samples_ == 2
+    np.testing.assert_array_equal(window.estimator_.X_fit_, X[-2:])

@@ -298,3 +298,13 @@ def test_feature_scaling_finds_two_features_among_noise():
     rows = (rows - rows.mean(0)) / rows.std(0)
     scales = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True).fit(rows, y).feature_scales_
     assert scales[:2].min() > 5 * scales[2:].max()
+
+
+def test_the_automatic_prior_is_for_squared_errors_only():
+    def scores(criterion, prior):
+        options = {"method": "gradient", "criterion": criterion, "feature_scaling": True, "max_iter": 3}
+        return FoldlessSearchCV(LSSVC(), prior=prior, **options).fit(MOONS[:20], RING[:20]).decision_function(MOONS)
+
+    np.testing.assert_array_equal(scores("press", "auto"), scores("press", "cauchy"))
+    assert not np.allclose(scores("press", "auto"), scores("press", None))
+    np.testing.assert_array_equal(scores("hinge2", "auto"), scores("hinge2", None))

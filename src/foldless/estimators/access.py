@@ -55,7 +55,7 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
         task = task.restricted(train)
     else:
         task = task.subset(train)
-        model = ReindexedModel(task.problem, model, train)
+        model = _reindexed(task.problem, model, train)
     if is_precomputed(fitted.kernel):
         fitted.n_features_in_ = task.problem.n
         if hasattr(fitted, "feature_names_in_") and task.problem.n == len(train):
@@ -74,17 +74,8 @@ def _weights_of(problem, train, n, sample_weight):
     return shown
 
 
-class ReindexedModel(Model):
-    """A model whose rows are counted within its own training part, in the order of the split."""
-
-    def __init__(self, problem, model, train):
-        order = np.searchsorted(model.rows, train[problem.active])
-        super().__init__(
-            problem=problem,
-            rows=problem.active,
-            Y=model.Y[order],
-            A=model.A[order],
-            B=model.B,
-            weights=model.weights,
-            choice=model.choice,
-        )
+def _reindexed(problem, model, train):
+    """The model with its rows counted within its own training part, in the order of the split."""
+    order = np.searchsorted(model.rows, train[problem.active])
+    solved = {"Y": model.Y[order], "A": model.A[order], "B": model.B, "weights": model.weights, "choice": model.choice}
+    return Model(problem=problem, rows=problem.active, **solved)

@@ -35,19 +35,11 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     Parameters
     ----------
     kernel : str, callable or Kernel, default="rbf"
-        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
-        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, whose parameters are set and searched
-        as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored). "precomputed" can be
-        fitted only, not updated.
+        As in LSSVC; so are ``gamma``, ``degree``, ``coef0`` and ``eta``. "precomputed" can be fitted only, not updated.
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` or the first
-        ``partial_fit`` and kept in ``kernel_`` until the next ``fit``.
     degree : int, default=3
-        Degree of "poly".
     coef0 : float, default=1.0
-        Constant of "poly".
     eta : float, default=1.0
-        Parameter of "boolean", (1 + eta)^(x.z).
     alpha : float, default=1.0
         The paper's lambda, >= 0; larger is smoother. 0 is KDA/MSE: the pseudo-inverse by singular values, which can be
         fitted only, neither updated nor left out.
@@ -94,12 +86,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         alpha: float = 1.0,
         targets: Literal["pm1", "fisher"] = "pm1",
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.eta = eta
-        self.alpha = alpha
+        super().__init__(kernel, gamma=gamma, degree=degree, coef0=coef0, eta=eta, alpha=alpha)
         self.targets = targets
 
     # -- learning and forgetting -----------------------------------------------------------------------------------
@@ -115,10 +102,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
             Labels.
         ids : sequence of n_samples different hashable values, default=None
             Names of the rows for ``forget(ids=...)``.
-
-        Returns
-        -------
-        self : object
         """
         with all_or_nothing(self):
             return self._learn_first(X, y, ids, None)
@@ -137,10 +120,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
             Labels that the model shall have even without a row, from now until the next ``fit``.
         ids : sequence of n_samples different hashable values, default=None
             Needed if the rows so far have ids.
-
-        Returns
-        -------
-        self : object
         """
         with all_or_nothing(self):
             if self.__sklearn_is_fitted__():
@@ -160,10 +139,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
             Positions in the current order of ``X_fit_``; later rows move up.
         ids : sequence, default=None
             Instead: ids of the rows.
-
-        Returns
-        -------
-        self : object
         """
         check_is_fitted(self)
         self._check_can_update("forget")
@@ -252,16 +227,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     # -- prediction and leave-one-out ------------------------------------------------------------------------------
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
-        """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
+        """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class."""
         check_is_fitted(self)
         rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return _flat(self._expand(rows, self.dual_coef_) + self.intercept_)
@@ -276,10 +242,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         method : {"closed", "downdate"}, default="closed"
             All rows at once, or the paper's Algorithm 7, which removes every row from a copy of the factors: the same
             values, some hundred times slower.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
         check_is_fitted(self)
         check_option("method", method, ("closed", "downdate"))

@@ -5,8 +5,8 @@ b, and the coefficients B of confounds c, whose part c' B is added only where a 
 with the fitted estimator for the leave-one-out methods; it is left out of pickles and made again on demand.
 """
 
-from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,31 +25,38 @@ from foldless.estimators.expansion import KernelExpansion
 from foldless.estimators.rows import check_ids
 from foldless.estimators.state import all_or_nothing
 from foldless.heldout.problem import Problem
+from foldless.kernels.types import GammaLike, KernelLike
 from foldless.linalg.types import MatrixLike
 
 
 class KernelMachine(KernelExpansion):
     """Base of the estimators that solve a Task: everything but the meaning of y."""
 
-    penalty: Any
-    basis: Any
-    fit_intercept: Any
     _not_pickled: ClassVar[str] = "_parts"
     _weights: Any
 
-    # -- what subclasses know: y, and how fits are read out --------------------------------------------------------
+    # What subclasses know: y, and how fits are read out.
+    _make_task: Callable  # the Task of validated X, y, weights and named classes
+    _set_attributes: Callable  # public attributes of the model that has just been stored
+    _linear: Callable  # (coefficients, intercept) of the decision, for weights and offset of the fits
 
-    def _make_task(self, X, y, weights, classes=None):
-        """The Task of validated data."""
-        raise NotImplementedError
-
-    def _set_attributes(self):
-        """Public attributes of the model that has just been stored."""
-        raise NotImplementedError
-
-    def _linear(self, weights, offset):
-        """(coefficients, intercept) of the decision, for weights and offset of the fits."""
-        raise NotImplementedError
+    def __init__(
+        self,
+        kernel: KernelLike = "rbf",
+        *,
+        gamma: GammaLike = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        eta: float = 1.0,
+        alpha: float = 1.0,
+        penalty: Literal["rkhs", "coef"] = "rkhs",
+        basis: Literal["train", "all"] = "train",
+        fit_intercept: bool = True,
+    ) -> None:
+        super().__init__(kernel, gamma=gamma, degree=degree, coef0=coef0, eta=eta, alpha=alpha)
+        self.penalty = penalty
+        self.basis = basis
+        self.fit_intercept = fit_intercept
 
     # -- fitting ---------------------------------------------------------------------------------------------------
 
@@ -78,10 +85,6 @@ class KernelMachine(KernelExpansion):
             indicators of all levels but one.
         ids : array-like of shape (n_samples,), default=None
             Different hashable values by which ``forget`` can name the rows.
-
-        Returns
-        -------
-        self : object
         """
         with all_or_nothing(self):
             X, y, weights = self._copied(*self._validated(X, y, sample_weight))
@@ -135,13 +138,7 @@ class KernelMachine(KernelExpansion):
         kernel = self._kernel(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
         return Problem(
-            kernel,
-            X,
-            alpha=float(self.alpha),
-            Q=Q,
-            sample_weight=weights,
-            penalty=self.penalty,
-            basis=self.basis,
+            kernel, X, alpha=float(self.alpha), Q=Q, sample_weight=weights, penalty=self.penalty, basis=self.basis
         )
 
     def _accept(self, task, model, rule, parts=None):

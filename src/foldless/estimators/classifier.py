@@ -107,15 +107,8 @@ class KernelClassifier(LabelledDecisions):
         classes : array-like of shape (n_classes,), default=None
             Classes that exist although no row may show them yet, or any more. The first call needs them only where its
             rows are of one class.
-        sample_weight : array-like of shape (n_samples,), default=None
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Needed where the model was fitted with confounds.
-        ids : array-like of shape (n_samples,), default=None
-            Needed where the rows so far have ids.
-
-        Returns
-        -------
-        self : object
+        sample_weight, confounds, ids
+            As in ``fit``; the last two are needed where the rows so far have them.
         """
         return self._learn(X, y, classes=classes, sample_weight=sample_weight, confounds=confounds, ids=ids)
 
@@ -154,38 +147,15 @@ class KernelClassifier(LabelledDecisions):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        fits = self._fits(X, confounds)
-        return self._rule.decision(fits)
+        return self._rule.decision(self._fits(X, confounds))
 
     def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
-        """Labels by the sign (two classes) or the largest column of the decision function.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them it is left out.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
         return chosen_labels(self.decision_function(X, confounds), self.classes_)
 
     @available_if(_has_calibration)
     def predict_proba(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
-        """Class probabilities, calibrated on the exact leave-one-out scores of the training data.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them it is left out.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Class probabilities (n_samples, n_classes), calibrated on exact leave-one-out scores of the training data."""
         fits = self._fits(X, confounds)
         return self._calibrated_rule().proba(fits)
 
@@ -199,38 +169,17 @@ class KernelClassifier(LabelledDecisions):
 
     @available_if(_has_calibration)
     def predict_log_proba(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
-        """Logarithms of ``predict_proba``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them it is left out.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, confounds))
 
     def loo_decision_function(self) -> np.ndarray:
-        """Decision value of every training row by the model fitted without it: exact, no refits.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
+        """Decision values of every training row by the model fitted without it: exact, no refits."""
         return self._loo_decisions()
 
     @available_if(_has_calibration)
     def loo_predict_proba(self) -> np.ndarray:
-        """Class probabilities of every training row by the model fitted, and calibrated, without it.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Class probabilities of every training row by the model fitted, and calibrated, without it."""
         parts = self._loo()
         return self._fitted_task.loo_outputs(parts, self._calibrated_rule(), "proba")
 

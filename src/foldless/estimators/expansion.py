@@ -15,15 +15,17 @@ CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
 class KernelExpansion(BaseEstimator):
     """Base of the estimators: everything but how the coefficients are found."""
 
-    kernel: Any
-    gamma: Any
-    degree: Any
-    coef0: Any
-    eta: Any
-    alpha: Any
     X_fit_: Any
     kernel_: Any
     _not_pickled: ClassVar[str]  # the attribute with the factorisation, which is made again on demand
+
+    def __init__(self, kernel, *, gamma, degree, coef0, eta, alpha):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.eta = eta
+        self.alpha = alpha
 
     @property
     def _is_precomputed(self):

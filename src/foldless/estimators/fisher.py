@@ -24,18 +24,11 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     Parameters
     ----------
     kernel : str, callable or Kernel, default="rbf"
-        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
-        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, whose parameters are set and searched
-        as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored).
+        As in LSSVC; so are ``gamma``, ``degree``, ``coef0`` and ``eta``.
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
-        ``kernel_``.
     degree : int, default=3
-        Degree of "poly".
     coef0 : float, default=1.0
-        Constant of "poly".
     eta : float, default=1.0
-        Parameter of "boolean", (1 + eta)^(x.z).
     alpha : float, default=1.0
         Penalty, > 0, added to the within-class scatter. Values from 1e-3 to 1e3 are worth trying, on features of
         comparable scale.
@@ -109,15 +102,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         calibration: Literal["sigmoid", "isotonic"] | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.eta = eta
-        self.alpha = alpha
-        self.penalty = penalty
-        self.basis = basis
-        self.fit_intercept = fit_intercept
+        common: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0, "eta": eta, "alpha": alpha}
+        super().__init__(kernel, **common, penalty=penalty, basis=basis, fit_intercept=fit_intercept)
         self.threshold = threshold
         self.priors = priors
         self.n_components = n_components
@@ -141,13 +127,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             raise ValueError(
                 f"n_components={self.n_components!r} must be an integer from 1 to {most} for {n_classes} classes."
             )
-        return Discriminant(
-            n_classes,
-            self.threshold,
-            self._checked_priors(n_classes, factors),
-            self.n_components,
-            bool(self.fit_intercept),
-        )
+        priors = self._checked_priors(n_classes, factors)
+        return Discriminant(n_classes, self.threshold, priors, self.n_components, bool(self.fit_intercept))
 
     def _checked_priors(self, n_classes, factors):
         if self.priors is None:
@@ -175,18 +156,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self._n_features_out = scalings.shape[1]
 
     def transform(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
-        """Project X onto the discriminant axes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them it is left out.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-        """
+        """X on the discriminant axes, (n_samples, n_components); arguments as in ``decision_function``."""
         return self._fits(X, confounds) @ self._scalings
 
     @property

@@ -21,34 +21,17 @@ class LabelledDecisions(ClassifierMixin):
     _y: Any  # labels of the training rows
 
     def predict(self, X: MatrixLike) -> np.ndarray:
-        """Labels by the sign (two classes) or the largest column of the decision function.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        decision = self.decision_function(X)
-        return chosen_labels(decision, self.classes_)
+        """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
+        return chosen_labels(self.decision_function(X), self.classes_)
 
     def loo_predict(self) -> np.ndarray:
-        """Label of every training row by the model fitted without it.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        decision = self.loo_decision_function()
-        return chosen_labels(decision, self.classes_)
+        """Label of every training row by the model fitted without it."""
+        return chosen_labels(self.loo_decision_function(), self.classes_)
 
     @property
     def loo_score_(self) -> float:
         """Leave-one-out accuracy on the training data, every row counted once whatever its weight."""
-        predictions = self.loo_predict()
-        return float(np.mean(predictions == self._y))
+        return float(np.mean(self.loo_predict() == self._y))
 
 
 def checked_labels(y):

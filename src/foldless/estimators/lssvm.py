@@ -94,15 +94,8 @@ class LSSVC(KernelClassifier, OnlineMachine):
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         calibration: Literal["sigmoid", "isotonic"] | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.eta = eta
-        self.alpha = alpha
-        self.penalty = penalty
-        self.basis = basis
-        self.fit_intercept = fit_intercept
+        common: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0, "eta": eta, "alpha": alpha}
+        super().__init__(kernel, **common, penalty=penalty, basis=basis, fit_intercept=fit_intercept)
         self.class_weight = class_weight
         self.calibration = calibration
 
@@ -126,18 +119,11 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     Parameters
     ----------
     kernel : str, callable or Kernel, default="rbf"
-        "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
-        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, whose parameters are set and searched
-        as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored).
+        As in LSSVC; so are ``gamma``, ``degree``, ``coef0`` and ``eta``.
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
-        ``kernel_``.
     degree : int, default=3
-        Degree of "poly".
     coef0 : float, default=1.0
-        Constant of "poly".
     eta : float, default=1.0
-        Parameter of "boolean", (1 + eta)^(x.z).
     alpha : float, default=1.0
         Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale.
     penalty : {"rkhs", "coef"}, default="rkhs"
@@ -173,29 +159,6 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     (2, 2)
     """
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: GammaLike = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        eta: float = 1.0,
-        alpha: float = 1.0,
-        penalty: Literal["rkhs", "coef"] = "rkhs",
-        basis: Literal["train", "all"] = "train",
-        fit_intercept: bool = True,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.eta = eta
-        self.alpha = alpha
-        self.penalty = penalty
-        self.basis = basis
-        self.fit_intercept = fit_intercept
-
     def _make_task(self, X, y, weights, classes=None):
         y = _values(y, X.dtype)
         self._flat = y.ndim == 1
@@ -226,22 +189,17 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             New rows. For ``kernel="precomputed"`` their kernel with the rows of the model, in their order, and with
             each other: (n_new, n_samples + n_new).
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Values.
-        sample_weight : array-like of shape (n_samples,), default=None
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Needed where the model was fitted with confounds.
-        ids : array-like of shape (n_samples,), default=None
-            Needed where the rows so far have ids.
-
-        Returns
-        -------
-        self : object
+        y, sample_weight, confounds, ids
+            As in ``fit``; the last two are needed where the rows so far have them.
         """
         return self._learn(X, y, sample_weight=sample_weight, confounds=confounds, ids=ids)
 
+    def _shaped(self, outputs):
+        """One output without an axis of its own where y was one column."""
+        return outputs[:, 0] if self._flat else outputs
+
     def _set_attributes(self):
-        self.dual_coef_ = self._dual[:, 0] if self._flat else self._dual
+        self.dual_coef_ = self._shaped(self._dual)
         offset = np.broadcast_to(self._offset, self._dual.shape[1:])
         self.intercept_ = offset[0].item() if self._flat else offset.copy()
 
@@ -249,36 +207,24 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         return (weights[:, 0] if self._flat else weights.T), offset
 
     def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
-        """Predicted values.
+        """Predicted values, (n_samples,) or (n_samples, n_outputs).
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         confounds : array-like of shape (n_samples, n_confounds), default=None
             Adds the confounds' part back; without them it is left out.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
         """
-        fits = self._fits(X, confounds)
-        return fits[:, 0] if self._flat else fits
+        return self._shaped(self._fits(X, confounds))
 
     def loo_predict(self) -> np.ndarray:
-        """Prediction for every training row by the model fitted without it: exact, no refits.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        fits = self._loo_decisions()
-        return fits[:, 0] if self._flat else fits
+        """Predicted values of every training row by the model fitted without it: exact, no refits."""
+        return self._shaped(self._loo_decisions())
 
     @property
     def loo_score_(self) -> float:
         """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
-        predictions = self.loo_predict()
-        return r2_score(self._fitted_task.Y, predictions.reshape(self._fitted_task.Y.shape))
+        return r2_score(self._fitted_task.Y, self._loo_decisions())
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: ArrayLike | None = None) -> np.ndarray:
         """Jackknife+ prediction intervals (Barber et al. 2021), from the fitted model alone.
@@ -298,15 +244,13 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         Returns
         -------
         ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper ends.
         """
         check_is_fitted(self)
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
         X_new = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         C = self._new_confounds(confounds, X_new)  # zeros leave their part out of every model
-        ends = self._interval_ends(X_new, C, coverage)
-        return ends[:, 0] if self._flat else ends
+        return self._shaped(self._interval_ends(X_new, C, coverage))
 
     def _interval_ends(self, X, C, coverage):
         """Lower and upper ends (n, m, 2) at validated rows X with confounds C."""

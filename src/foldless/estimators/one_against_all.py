@@ -54,18 +54,7 @@ class OneAgainstAllClassifier(LabelledDecisions, BaseEstimator):
         self.estimators = estimators
 
     def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit every class against the others.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self : object
-        """
+        """Fit every class against the others; ``sample_weight`` goes to each classifier."""
         labels = np.asarray(y)
         classes = np.unique(labels)
         named = [label for label, _ in self.estimators]

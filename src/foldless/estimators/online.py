@@ -5,7 +5,7 @@ parameters resolved by the first ``fit``. Everything is checked and computed bef
 leaves the model as it was.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Self
 
@@ -25,15 +25,9 @@ from foldless.online.certificate import Certificate
 class OnlineMachine(KernelMachine):
     """Base of estimators that learn and forget rows."""
 
-    # -- what subclasses know: y -----------------------------------------------------------------------------------
-
-    def _task_with_more(self, task, y, weights, classes, problem):
-        """The task of ``problem``, whose last rows have targets y; ``weights`` are the caller's, of all rows."""
-        raise NotImplementedError
-
-    def _task_with_fewer(self, task, kept, weights, problem):
-        """The task of ``problem``, the rows ``kept`` of the present one; ``weights`` are the caller's."""
-        raise NotImplementedError
+    # What subclasses know: y. ``weights`` are the caller's, of all rows of ``problem``.
+    _task_with_more: Callable  # (task, y, weights, classes, problem): the task of problem, whose last rows have y
+    _task_with_fewer: Callable  # (task, kept, weights, problem): the task of problem, the rows kept of the present one
 
     # -- learning --------------------------------------------------------------------------------------------------
 
@@ -98,7 +92,9 @@ class OnlineMachine(KernelMachine):
     # -- forgetting ------------------------------------------------------------------------------------------------
 
     def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
-        """Forget rows exactly: the model becomes the one fitted without them.
+        """Forget rows exactly: the model becomes the one fitted without them, with no trace of them in any attribute.
+
+        A class that loses its last row goes with it, unless ``partial_fit(classes=...)`` named it.
 
         Parameters
         ----------
@@ -106,12 +102,6 @@ class OnlineMachine(KernelMachine):
             Positions of the rows in the order of insertion, from 0; later rows move up.
         ids : array-like, default=None
             In place of positions, ids given to ``fit`` and ``partial_fit``.
-
-        Returns
-        -------
-        self : object
-            Without a trace of these rows in any attribute. A class that loses its last row goes with it, unless it was
-            named in ``partial_fit(classes=...)``.
         """
         check_is_fitted(self)
         problem = self._fitted_task.problem
@@ -170,9 +160,8 @@ class OnlineMachine(KernelMachine):
         parts = task.training_parts(whole=whole)
         self._base_weights = weights
         self.ids_ = ids
-        return self._accept(
-            task, whole, task.rule(whole, probabilities=False), parts
-        )  # calibrated when first asked for
+        rule = task.rule(whole, probabilities=False)  # calibrated when first asked for
+        return self._accept(task, whole, rule, parts)
 
     # -- evidence --------------------------------------------------------------------------------------------------
 
@@ -189,12 +178,9 @@ class OnlineMachine(KernelMachine):
         return float(whole.own_precision.drift) if whole is not None else 0.0
 
     def forgetting_effects(self) -> np.ndarray:
-        """What forgetting each row would change in the leave-one-out residuals of the others.
+        """What forgetting each row would change in the leave-one-out residuals of the others, (n_samples,).
 
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Absolute change of their sum of squares, in O(n^2) for all rows together; 0 for rows of weight 0.
+        The absolute change of their sum of squares, in O(n^2) for all rows together; 0 for rows of weight 0.
         """
         whole = self._loo().whole
         effects = np.zeros(whole.problem.n, whole.Y.dtype)
@@ -204,26 +190,15 @@ class OnlineMachine(KernelMachine):
     def unlearning_certificate(self) -> Certificate:
         """Evidence that the model equals one fitted from scratch on the rows it has now.
 
-        Fits once more, with the kernel parameters of this model, and compares.
-
-        Returns
-        -------
-        Certificate
-            With ``residual``, ``difference``, ``loo_difference``, the ``limit`` that rounding explains, and ``holds``;
-            prints as a short text.
+        Fits once more, with the kernel parameters of this model, and compares: ``residual``, ``difference``,
+        ``loo_difference``, the ``limit`` that rounding explains, and ``holds``; prints as a short text.
         """
         whole = self._loo().whole
         task = self._fitted_task
         new = updates.solve_anew(task.problem, task.Y)
         again = copy(self)._accept(task, new, task.rule(new, probabilities=False))
-        return certificate.compare(
-            whole,
-            new,
-            self._stored(),
-            again._stored(),
-            n_forgotten=self._n_forgotten,
-            inherited=tuple(given_kernel(self).unresolved),
-        )
+        about = {"n_forgotten": self._n_forgotten, "inherited": tuple(given_kernel(self).unresolved)}
+        return certificate.compare(whole, new, self._stored(), again._stored(), **about)
 
     def _stored(self):
         """The arrays that decisions are made of."""

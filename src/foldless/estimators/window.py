@@ -82,18 +82,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         self.drop = drop
 
     def fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
-        """Start anew with these rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        **options : further arguments of ``partial_fit`` of the estimator
-
-        Returns
-        -------
-        self : object
-        """
+        """Start anew with these rows; arguments as in ``partial_fit``."""
         return self._learn(clone(self.estimator), X, y, options)
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
@@ -104,10 +93,6 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         **options : further arguments of ``partial_fit`` of the estimator, such as ``classes`` and ``sample_weight``
-
-        Returns
-        -------
-        self : object
         """
         if not hasattr(self, "estimator_"):
             return self._learn(clone(self.estimator), X, y, options)
@@ -142,31 +127,14 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"drop='least' needs forgetting_effects, which {type(model).__name__} does not have.")
 
     def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
-        """Forget rows on request, whatever the window would do.
-
-        Parameters
-        ----------
-        indices : array-like of int, or of bool with one entry per row, default=None
-            Positions of the rows in the order of insertion, from 0.
-        ids : array-like, default=None
-            In place of positions, ids given to ``fit`` and ``partial_fit``.
-
-        Returns
-        -------
-        self : object
-        """
+        """Forget rows on request, whatever the window would do; arguments as in the estimator's ``forget``."""
         check_is_fitted(self)
         self.estimator_.forget(indices, ids=ids)
         return self
 
     @available_if(_has("unlearning_certificate"))
     def unlearning_certificate(self) -> Certificate:
-        """Evidence that the model equals one fitted from scratch on the rows it has now.
-
-        Returns
-        -------
-        Certificate
-        """
+        """Evidence that the model equals one fitted from scratch on the rows it has now."""
         check_is_fitted(self)
         return self.estimator_.unlearning_certificate()
 
@@ -192,65 +160,24 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.feature_names_in_
 
     def predict(self, X: MatrixLike, **options: Any) -> np.ndarray:
-        """Predictions of the estimator.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        **options : further arguments of the estimator's method, such as ``confounds``
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+        """Predictions of the estimator; ``options`` are further arguments of its method, such as ``confounds``."""
         check_is_fitted(self)
         return self.estimator_.predict(X, **options)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Score of the estimator: accuracy or R2.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-        """
+        """Score of the estimator: accuracy or R2."""
         check_is_fitted(self)
         return self.estimator_.score(X, y, sample_weight)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: MatrixLike, **options: Any) -> np.ndarray:
-        """Decision values of the estimator.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        **options : further arguments of the estimator's method, such as ``confounds``
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
+        """Decision values of the estimator; ``options`` as in ``predict``."""
         check_is_fitted(self)
         return self.estimator_.decision_function(X, **options)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: MatrixLike, **options: Any) -> np.ndarray:
-        """Class probabilities of the estimator.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        **options : further arguments of the estimator's method, such as ``confounds``
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
+        """Class probabilities of the estimator; ``options`` as in ``predict``."""
         check_is_fitted(self)
         return self.estimator_.predict_proba(X, **options)
 

@@ -1,5 +1,6 @@
 """Scores of models trained at one time and tested at another, as an image (King & Dehaene 2014)."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class GeneralisationDisplay(ScoreDisplay):
     """Image of scores by training time (upwards) and test time (to the right).
 
@@ -53,24 +55,13 @@ class GeneralisationDisplay(ScoreDisplay):
     8
     """
 
-    def __init__(
-        self,
-        *,
-        score: ArrayLike,
-        chance: float,
-        pvalue_fwe: ArrayLike,
-        times: ArrayLike | None = None,
-        unit: str | None = None,
-        scoring: str = "score",
-        greater_is_better: bool = True,
-    ) -> None:
-        self.score = score
-        self.chance = chance
-        self.pvalue_fwe = pvalue_fwe
-        self.times = times
-        self.unit = unit
-        self.scoring = scoring
-        self.greater_is_better = greater_is_better
+    score: ArrayLike
+    chance: float
+    pvalue_fwe: ArrayLike
+    times: ArrayLike | None = None
+    unit: str | None = None
+    scoring: str = "score"
+    greater_is_better: bool = True
 
     @classmethod
     def from_result(
@@ -86,29 +77,14 @@ class GeneralisationDisplay(ScoreDisplay):
     ) -> Self:
         """Draw what ``permutation_test_score`` returned for a time-by-time generalisation.
 
-        Parameters
-        ----------
-        result : PermutationTestResult
-        times, unit
-            As in the class.
-        level, ax, image_kw, outline_kw
-            As in ``plot``.
-
-        Returns
-        -------
-        display : GeneralisationDisplay
+        ``times`` and ``unit`` are those of the class, the other arguments those of ``plot``.
         """
         null, family = unpack_family(result, cls.__name__, 2)
         display = cls(**family, chance=float(np.nanmean(null)), times=times, unit=unit)
         return display.plot(ax, level=level, image_kw=image_kw, outline_kw=outline_kw)
 
     def plot(
-        self,
-        ax: "Axes | None" = None,
-        *,
-        level: float = 0.05,
-        image_kw: Keywords = None,
-        outline_kw: Keywords = None,
+        self, ax: "Axes | None" = None, *, level: float = 0.05, image_kw: Keywords = None, outline_kw: Keywords = None
     ) -> Self:
         """Draw the display.
 
@@ -120,10 +96,6 @@ class GeneralisationDisplay(ScoreDisplay):
             Level of the family-wise test.
         image_kw, outline_kw : dict, default=None
             Keywords for ``Axes.pcolormesh`` and for the ``PathPatch`` around significant cells.
-
-        Returns
-        -------
-        self
         """
         ax = self._open(ax)
         from matplotlib.collections import QuadMesh

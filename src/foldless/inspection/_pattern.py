@@ -1,6 +1,7 @@
 """Weights of a linear model, or the forward-model patterns they answer to (Haufe et al. 2014), feature by feature."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ KINDS = {"patterns": ("patterns", "pvalue_fwe"), "weights": ("weights", "weights
 MOST_NAMES = 64
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PatternDisplay(Display):
     """One value a feature, as stems or as a map of sensors; family-wise significant features are marked.
 
@@ -49,20 +51,11 @@ class PatternDisplay(Display):
     [[1.0, -0.8]]
     """
 
-    def __init__(
-        self,
-        *,
-        values: ArrayLike,
-        pvalue_fwe: ArrayLike,
-        feature_names: Sequence[str] | None = None,
-        positions: ArrayLike | None = None,
-        label: str = "pattern",
-    ) -> None:
-        self.values = values
-        self.pvalue_fwe = pvalue_fwe
-        self.feature_names = feature_names
-        self.positions = positions
-        self.label = label
+    values: ArrayLike
+    pvalue_fwe: ArrayLike
+    feature_names: Sequence[str] | None = None
+    positions: ArrayLike | None = None
+    label: str = "pattern"
 
     @classmethod
     def from_result(
@@ -77,22 +70,9 @@ class PatternDisplay(Display):
         point_kw: Keywords = None,
         marked_kw: Keywords = None,
     ) -> Self:
-        """Draw one output of a test of patterns.
+        """Draw one output of a test of patterns: ``output`` of ``result.outputs``, unless there is only one.
 
-        Parameters
-        ----------
-        result : PatternTestResult
-        output : label, default=None
-            One of ``result.outputs``; not needed where there is only one.
-        kind : {"patterns", "weights"}, default="patterns"
-        positions
-            As in the class.
-        level, ax, point_kw, marked_kw
-            As in ``plot``.
-
-        Returns
-        -------
-        display : PatternDisplay
+        ``positions`` are those of the class, the arguments that follow those of ``plot``.
         """
         if not hasattr(result, "patterns"):
             raise ValueError(
@@ -118,12 +98,7 @@ class PatternDisplay(Display):
         return display.plot(ax, level=level, point_kw=point_kw, marked_kw=marked_kw)
 
     def plot(
-        self,
-        ax: "Axes | None" = None,
-        *,
-        level: float = 0.05,
-        point_kw: Keywords = None,
-        marked_kw: Keywords = None,
+        self, ax: "Axes | None" = None, *, level: float = 0.05, point_kw: Keywords = None, marked_kw: Keywords = None
     ) -> Self:
         """Draw the display.
 
@@ -135,10 +110,6 @@ class PatternDisplay(Display):
             Level of the family-wise test.
         point_kw, marked_kw : dict, default=None
             Keywords for ``Axes.scatter`` of all features and of the significant ones.
-
-        Returns
-        -------
-        self
         """
         ax = self._open(ax)
         values = np.asarray(self.values, dtype=float)

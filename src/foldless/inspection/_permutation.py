@@ -4,6 +4,7 @@ p = (b + 1) / (m + 1) with b the number of the m permutations that score at leas
 never 0, and neither is its label.
 """
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PermutationDisplay(ScoreDisplay):
     """Histogram of the scores of permuted labels, with a line at the score of the true ones.
 
@@ -48,22 +50,12 @@ class PermutationDisplay(ScoreDisplay):
     'accuracy 0.71, p = 0.001'
     """
 
-    def __init__(
-        self,
-        *,
-        score: float,
-        permutation_scores: ArrayLike,
-        pvalue: float,
-        pvalue_fwe: float | None = None,
-        scoring: str = "score",
-        greater_is_better: bool = True,
-    ) -> None:
-        self.score = score
-        self.permutation_scores = permutation_scores
-        self.pvalue = pvalue
-        self.pvalue_fwe = pvalue_fwe
-        self.scoring = scoring
-        self.greater_is_better = greater_is_better
+    score: float
+    permutation_scores: ArrayLike
+    pvalue: float
+    pvalue_fwe: float | None = None
+    scoring: str = "score"
+    greater_is_better: bool = True
 
     @classmethod
     def from_result(
@@ -78,17 +70,8 @@ class PermutationDisplay(ScoreDisplay):
     ) -> Self:
         """Draw what ``permutation_test_score`` returned (scikit-learn's three values will do).
 
-        Parameters
-        ----------
-        result : PermutationTestResult or tuple (score, permutation_scores, pvalue)
-        member : int or tuple (train, test), default=None
-            Which test of a family, or of a time-by-time generalisation.
-        ax, bins, hist_kw, line_kw
-            As in ``plot``.
-
-        Returns
-        -------
-        display : PermutationDisplay
+        ``member`` is the test of a family, or the (train, test) of a time-by-time generalisation; the other arguments
+        are those of ``plot``.
         """
         score, null, pvalue = unpack(result, cls.__name__, (0,) if member is None else (1, 2))
         pvalue_fwe = None
@@ -109,12 +92,7 @@ class PermutationDisplay(ScoreDisplay):
         return display.plot(ax, bins=bins, hist_kw=hist_kw, line_kw=line_kw)
 
     def plot(
-        self,
-        ax: "Axes | None" = None,
-        *,
-        bins: Any = None,
-        hist_kw: Keywords = None,
-        line_kw: Keywords = None,
+        self, ax: "Axes | None" = None, *, bins: Any = None, hist_kw: Keywords = None, line_kw: Keywords = None
     ) -> Self:
         """Draw the display.
 
@@ -127,10 +105,6 @@ class PermutationDisplay(ScoreDisplay):
             shares of few samples come in steps, and unequal numbers of steps in the bins would look like a comb.
         hist_kw, line_kw : dict, default=None
             Keywords for ``Axes.hist`` and ``Axes.axvline``.
-
-        Returns
-        -------
-        self
         """
         ax = self._open(ax)
         from matplotlib.lines import Line2D

@@ -5,6 +5,7 @@ The max statistic (Nichols & Holmes 2002) gives all tests one threshold: with m 
 """
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TimeCourseDisplay(ScoreDisplay):
     """Scores over time with the null of each (mean, 5 to 95 %) and the family-wise test.
 
@@ -72,26 +74,14 @@ class TimeCourseDisplay(ScoreDisplay):
     [15.0, 35.0]
     """
 
-    def __init__(
-        self,
-        *,
-        score: ArrayLike,
-        permutation_scores: ArrayLike,
-        pvalue_fwe: ArrayLike,
-        max_scores: ArrayLike,
-        times: ArrayLike | None = None,
-        unit: str | None = None,
-        scoring: str = "score",
-        greater_is_better: bool = True,
-    ) -> None:
-        self.score = score
-        self.permutation_scores = permutation_scores
-        self.pvalue_fwe = pvalue_fwe
-        self.max_scores = max_scores
-        self.times = times
-        self.unit = unit
-        self.scoring = scoring
-        self.greater_is_better = greater_is_better
+    score: ArrayLike
+    permutation_scores: ArrayLike
+    pvalue_fwe: ArrayLike
+    max_scores: ArrayLike
+    times: ArrayLike | None = None
+    unit: str | None = None
+    scoring: str = "score"
+    greater_is_better: bool = True
 
     @classmethod
     def from_result(
@@ -107,29 +97,14 @@ class TimeCourseDisplay(ScoreDisplay):
     ) -> Self:
         """Draw what ``permutation_test_score`` returned for a family of tests.
 
-        Parameters
-        ----------
-        result : PermutationTestResult
-        times, unit
-            As in the class.
-        level, ax, line_kw, band_kw
-            As in ``plot``.
-
-        Returns
-        -------
-        display : TimeCourseDisplay
+        ``times`` and ``unit`` are those of the class, the other arguments those of ``plot``.
         """
         null, family = unpack_family(result, cls.__name__, 1)
         display = cls(**family, permutation_scores=null, max_scores=result.max_scores, times=times, unit=unit)
         return display.plot(ax, level=level, line_kw=line_kw, band_kw=band_kw)
 
     def plot(
-        self,
-        ax: "Axes | None" = None,
-        *,
-        level: float = 0.05,
-        line_kw: Keywords = None,
-        band_kw: Keywords = None,
+        self, ax: "Axes | None" = None, *, level: float = 0.05, line_kw: Keywords = None, band_kw: Keywords = None
     ) -> Self:
         """Draw the display.
 
@@ -141,10 +116,6 @@ class TimeCourseDisplay(ScoreDisplay):
             Level of the family-wise test.
         line_kw, band_kw : dict, default=None
             Keywords for ``Axes.plot`` of the scores and ``Axes.fill_between`` of the null.
-
-        Returns
-        -------
-        self
         """
         ax = self._open(ax)
         from matplotlib.lines import Line2D

@@ -17,7 +17,7 @@ row are no evidence (left out, their class does not exist) and are set aside.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import softmax
@@ -66,18 +66,11 @@ def _two_columns(scores):
     return np.column_stack([np.zeros_like(S), S]) if S.ndim == 1 else S
 
 
-class Calibrator(Protocol):
-    """Probabilities from scores."""
-
-    def proba(self, scores):
-        """Class probabilities, shape (n, c)."""
-
-
 @dataclass(frozen=True)
 class Subset:
     """Probabilities of the classes that have rows; the others have none."""
 
-    inner: "Calibrator"
+    inner: "Sigmoid | Isotonic"
     present: np.ndarray
     n_classes: int
 
@@ -234,4 +227,5 @@ def _keep_leader(p, S):
     return p / p.sum(1, keepdims=True)
 
 
+Calibrator: TypeAlias = Subset | Sigmoid | Isotonic
 CALIBRATIONS: dict = {"sigmoid": Sigmoid, "isotonic": Isotonic}

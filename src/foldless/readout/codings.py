@@ -11,7 +11,7 @@ linear in the targets, so fits of the indicators give those of the others (``aga
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -92,61 +92,47 @@ def chosen_among_close(D):
 # -- readouts of the fits ----------------------------------------------------------------------------------------------
 
 
-class Readout(Protocol):
-    """What ``readout.task`` asks of a readout."""
+class Readout:
+    """How fits become decisions: as they are, unless a subclass says otherwise."""
 
-    needs_moments: ClassVar[bool]
+    needs_moments: ClassVar[bool] = False
 
     @property
-    def needs_axes(self) -> bool:
+    def needs_axes(self):
         """Whether decisions take more of the class matrices than the masses."""
+        return False
 
     @property
-    def cuts(self) -> bool:
+    def cuts(self):
         """Whether the decision is shifted to the best leave-one-out cut."""
+        return False
 
     def scores(self, fits, moments):
         """Decisions of fits (..., t, m) by the class matrices of their training part, before any cut."""
+        return fits
 
     def affine(self, moments):
         """(slopes (..., m, k), offsets (..., k)) of decisions that are affine in the fits; None where they are them."""
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(Readout):
     """Targets are values; decisions are the fits."""
-
-    needs_moments: ClassVar[bool] = False
-    needs_axes: ClassVar[bool] = False
-    cuts: ClassVar[bool] = False
-
-    def scores(self, fits, moments=None):
-        """The fits themselves."""
-        return fits
-
-    def affine(self, moments=None):
-        """None: decisions are the fits."""
 
 
 @dataclass(frozen=True)
-class OneAgainstAll:
+class OneAgainstAll(Readout):
     """Targets +-1, one column a class (one column in all for two classes); decisions are the fits."""
 
     n_classes: int
     centred: bool = True  # an intercept was fitted: decisions near 0 are differences
-    needs_moments: ClassVar[bool] = False
-    needs_axes: ClassVar[bool] = False
-    cuts: ClassVar[bool] = False
 
     def targets(self, codes, dtype):
         """+1 in the column of the own class, -1 elsewhere."""
         return plus_minus(codes, self.n_classes, dtype)
 
-    def scores(self, fits, moments=None):
+    def scores(self, fits, moments):
         """(..., n_classes), or (...,) for two classes."""
         if self.n_classes > 2:
             return tie_best(fits, -1, float(self.centred))
         return drop_rounding_noise(fits[..., 0].copy(), 1.0) if self.centred else fits[..., 0]
-
-    def affine(self, moments=None):
-        """None: decisions are the fits."""

@@ -32,13 +32,13 @@ from typing import ClassVar
 import numpy as np
 
 from foldless.heldout.moments import SMALL
-from foldless.readout.codings import drop_rounding_noise, indicator
+from foldless.readout.codings import Readout, drop_rounding_noise, indicator
 
 THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
 
 
 @dataclass(frozen=True)
-class Discriminant:
+class Discriminant(Readout):
     """Optimal scoring of the indicator matrix."""
 
     n_classes: int

@@ -1,4 +1,4 @@
-"""Pairs of a positive and a negative row: which of them are in the right order, and what a tie is.
+"""Rows in the order of their scores: pairs of a positive and a negative row in the right order, and the best cut.
 
     AUC = (pairs in the right order + half of the ties) / all pairs          (Wilcoxon, Mann & Whitney)
 
@@ -49,3 +49,26 @@ def scored_pairs_won(scores, *, squares=False):
     difference = scores[:, 0] - scores[:, 1]
     tied = np.abs(difference) <= (ROUNDING_OF_SQUARES if squares else ROUNDING) * np.abs(scores).max(1)
     return np.count_nonzero((difference > 0) & ~tied) + 0.5 * np.count_nonzero(tied)
+
+
+def best_cut(scores, positive, weights):
+    """The cut between sorted scores with the least weighted error; of equal ones the nearest to 0.
+
+    Rows with a score above the cut are called positive; ties cannot be separated (Cawley 2006, "altering the bias").
+    """
+    order = np.argsort(scores, kind="stable")
+    s, w = scores[order], weights[order]
+    sign = np.where(positive[order], w, -w)
+    # errors[i]: everything from position i on is called positive
+    errors = np.concatenate([[0.0], np.cumsum(sign)]) + w[~positive[order]].sum()
+    cuts = np.concatenate([[s[0] - 1.0], (s[1:] + s[:-1]) / 2, [s[-1] + 1.0]])
+    allowed = np.concatenate([[True], s[1:] > s[:-1], [True]])
+    slack = 1e-12 * w.sum()  # sums of weights in another order differ by rounding
+    best = allowed & (errors <= errors[allowed].min() + slack)
+    candidates = cuts[best]
+    # a whole interval may be free of scores around 0: then 0 itself
+    lower = np.concatenate([[-np.inf], s])[best]
+    upper = np.concatenate([s, [np.inf]])[best]
+    if np.any((lower < 0) & (upper > 0)):
+        return 0.0
+    return float(candidates[np.abs(candidates).argmin()])

@@ -16,7 +16,7 @@ from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
 from foldless.readout.calibration import Calibrator, fit_calibration
 from foldless.readout.codings import Readout, against_all, plus_minus
-from foldless.readout.cuts import best_cut
+from foldless.readout.ranking import best_cut
 
 
 @dataclass(frozen=True)
