@@ -179,7 +179,7 @@ def state(item, path="model"):
 
 # A fit takes the mean out of linear features and measures them without it, updates do not; SciPy notes what it found
 # out about sparse arrays.
-HISTORY = ("_n_forgotten", "holder_", ".shift", ".size", "_has_canonical_format", "_has_sorted_indices")
+HISTORY = ("_n_forgotten", "holder_", ".shift", ".mean_diagonal", "_has_canonical_format", "_has_sorted_indices")
 
 
 @pytest.mark.parametrize("case", [*TRACE_CASES, Case("LSSVR", "one", options(kernel="linear"), features=3)], ids=str)
