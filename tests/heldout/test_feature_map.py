@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 from foldless import LSSVC, LSSVR, reference
-from foldless.estimators import base
 from foldless.heldout.gradient import value_and_gradient
 from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
@@ -144,16 +143,15 @@ def test_rows_learnt_and_forgotten_equal_a_new_fit(penalty):
 
 
 @pytest.mark.parametrize("n", [60, 20])
-def test_estimators_predict_by_features_and_have_no_coef(n, monkeypatch):
+def test_estimators_predict_by_features_and_have_no_coef(n):
     X, Y = data(n + 5)
-    monkeypatch.setattr(base, "resolve", lambda *_, **__: Fourier())
     K, options = oracle(X, 1)
     expected = reference.heldout_fits(K, Y, np.arange(n), np.arange(n, n + 5), ALPHA, **options)
-    model = LSSVR(alpha=ALPHA).fit(X[:n], Y[:n, 0])
+    model = LSSVR(Fourier(), alpha=ALPHA).fit(X[:n], Y[:n, 0])
     CALLS.clear()
     assert_close(model.predict(X[n:]), expected[:, 0])
     assert CALLS == [5]
     with pytest.raises(AttributeError, match="coef_ exists for kernel='linear' only"):
         _ = model.coef_
     labels = (Y[:, 0] > 3).astype(int)
-    assert LSSVC(alpha=ALPHA).fit(X[:n], labels[:n]).predict(X[n:]).shape == (5,)
+    assert LSSVC(Fourier(), alpha=ALPHA).fit(X[:n], labels[:n]).predict(X[n:]).shape == (5,)
