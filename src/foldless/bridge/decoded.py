@@ -36,6 +36,10 @@ class Decoded(BaseEstimator):
         """Numbers of the classes of the fitted estimator."""
         return np.searchsorted(self.labels, self.estimator.classes_)
 
+    def predict(self, X):
+        """Numbers of the predicted labels."""
+        return np.searchsorted(self.labels, self.estimator.predict(X))
+
     def decision_function(self, X):
         """Decisions of the estimator."""
         return self.estimator.decision_function(X)

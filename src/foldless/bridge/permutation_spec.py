@@ -70,33 +70,16 @@ class TestSpec:
     search: SearchSpec | None = None  # where a search is tested
 
 
-def specify_test(
-    estimator,
-    data,
-    *,
-    cv,
-    groups,
-    scoring,
-    params,
-    strata,
-    null,
-    resplit,
-    **options,
-):
+def specify_test(estimator, data, *, cv, groups, scoring, params, strata, null, resplit, **options):
     """(:class:`TestSpec`, null scheme) that these arguments of ``permutation_test_score`` ask for."""
     cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
     score = Scoring.of(scoring, estimator)
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
     n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
     first = draw(np.arange(n))
-    scheme = choose_scheme(
-        n,
-        groups if strata is None else checked_strata(strata, n),
-        null=null,
-        first=first,
-        from_labels=depends_on_labels(cv),
-        draw=draw if resplit else None,
-    )
+    strata = groups if strata is None else checked_strata(strata, n)
+    redraw = draw if resplit else None
+    scheme = choose_scheme(n, strata, null=null, first=first, from_labels=depends_on_labels(cv), draw=redraw)
     spec = TestSpec(
         estimator=estimator,
         scoring=score,

@@ -11,7 +11,7 @@ from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, Route
 from foldless.bridge.scorers import known_outputs
 from foldless.readout.calibration import fit_calibration
 from foldless.tuning.grid import choose_candidates
-from foldless.tuning.nested import heldout_of_candidate, losses_by_part, losses_from_one_P, outer_loss, sharing_pays
+from foldless.tuning.nested import heldout_of_candidate, losses_from_one_P, outer_loss, sharing_pays
 
 
 def nested_grid(data, spec, outer, n_jobs, verbose):
@@ -47,7 +47,7 @@ def _inner_losses(data, spec, setting, share, outer, inner):
     selections = data.selections(spec, setting.task, outer, inner)
     if share:
         return losses_from_one_P(setting.task, setting.alphas, selections)
-    return losses_by_part(setting.task.problem, setting.alphas, selections)
+    return np.stack([each.path(setting.task.problem, setting.alphas)[0] for each in selections])
 
 
 def _held_out(data, spec, setting, alpha, outer, inner):

@@ -30,13 +30,8 @@ def sharing_pays(problem, n_alphas, outer, inner):
     return one_p_pays(n, sizes, n_alphas, sites=sites, inner_folds=folds)
 
 
-def losses_by_part(problem, alphas, selections):
-    """Inner losses (n_splits, n_alphas, m), each training part decomposed by itself."""
-    return np.stack([each.path(problem, alphas)[0] for each in selections])
-
-
 def losses_from_one_P(task, alphas, selections):
-    """The same from one P for each alpha: a training part is what is left of it without the other rows."""
+    """Inner losses (n_splits, n_alphas, m) from one P for each alpha: a training part is P without the other rows."""
     problem, rows = task.problem, task.problem.active
     whole = Selection.of(task, selections[0].criterion)
     removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
