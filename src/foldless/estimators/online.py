@@ -57,7 +57,6 @@ class OnlineMachine(KernelMachine):
         return self._fit_task(task, weights, confounds, ids)
 
     def _checked_new_rows(self, X, y):
-        """New rows validated against those the model has."""
         problem = self._fitted_task.problem
         if not problem.kernel.takes_rows:
             X = check_more_gram(X, problem)
@@ -201,7 +200,6 @@ class OnlineMachine(KernelMachine):
         return certificate.compare(whole, new, self._stored(), again._stored(), **about)
 
     def _stored(self):
-        """The arrays that decisions are made of."""
         arrays = {"dual": self._dual, "offset": np.atleast_1d(self._offset), "confounds": self._confound_B}
         arrays |= {"cut": np.atleast_1d(self._rule.cut), "weights": self._weights}
         arrays |= dict(zip("NUR", self._rule.moments or (), strict=False))

@@ -100,16 +100,9 @@ class PatternDisplay(Display):
     def plot(
         self, ax: "Axes | None" = None, *, level: float = 0.05, point_kw: Keywords = None, marked_kw: Keywords = None
     ) -> Self:
-        """Draw the display.
+        """Draw into ``ax``, or a new figure; ``level`` is that of the family-wise test.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        level : float, default=0.05
-            Level of the family-wise test.
-        point_kw, marked_kw : dict, default=None
-            Keywords for ``Axes.scatter`` of all features and of the significant ones.
+        ``point_kw`` and ``marked_kw`` are keywords for ``Axes.scatter`` of all features and of the significant ones.
         """
         ax = self._open(ax)
         values = np.asarray(self.values, dtype=float)
