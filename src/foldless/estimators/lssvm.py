@@ -210,7 +210,8 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     @property
     def loo_score_(self) -> float:
         """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
-        return r2_score(self._fitted_task.Y, self._loo_decisions())
+        fits = self._loo_decisions()
+        return r2_score(self._fitted_task.Y, fits)
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: ArrayLike | None = None) -> np.ndarray:
         """Jackknife+ prediction intervals (Barber et al. 2021), from the fitted model alone.

@@ -7,6 +7,7 @@ leaves the model as it was.
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -44,10 +45,8 @@ class OnlineMachine(KernelMachine):
             ids = more_ids(self.ids_, check_ids(ids, X.shape[0], self.ids_))
             new = self._task_with_more(self._fitted_task, y, weights, classes, problem.extended(X, Q))
             whole = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
-            whole = (
-                updates.solve_anew(new.problem, new.Y) if whole is None else updates.learn(whole, new.problem, new.Y)
-            )
-            return self._store_update(new, whole, weights, ids)
+            learn = updates.solve_anew if whole is None else partial(updates.learn, whole)
+            return self._store_update(new, learn(new.problem, new.Y), weights, ids)
 
     def _learn_first(self, X, y, classes, sample_weight, confounds, ids):
         self._refuse_balanced()

@@ -80,14 +80,9 @@ class PermutationDisplay(ScoreDisplay):
                 raise ValueError(f"member={member!r} is none of the tests of a family of shape {score.shape}")
             score, null, pvalue = score[index], null[(slice(None), *index)], pvalue[index]
             pvalue_fwe = float(result.pvalue_fwe[index])
-        display = cls(
-            score=float(score),
-            permutation_scores=null,
-            pvalue=float(pvalue),
-            pvalue_fwe=pvalue_fwe,
-            scoring=getattr(result, "scoring", "score"),
-            greater_is_better=getattr(result, "greater_is_better", True),
-        )
+        names = [name for name in ("scoring", "greater_is_better") if hasattr(result, name)]
+        about = {name: getattr(result, name) for name in names}
+        display = cls(score=float(score), permutation_scores=null, pvalue=float(pvalue), pvalue_fwe=pvalue_fwe, **about)
         return display.plot(ax, bins=bins, hist_kw=hist_kw, line_kw=line_kw)
 
     def plot(
