@@ -171,15 +171,9 @@ def reduce_instances(
     else:
         raise ValueError(f"method={method!r} is unknown; use 'average' or 'subsample'.")
     first = np.array([each[0] for each in members])
-    return Reduced(
-        K=_averaged_gram(resolved, rows, members),
-        y=targets[first],
-        members=members,
-        sizes=_sizes(members),
-        groups=None if together is None else together[first],
-        kernel=resolved,
-        X=rows,
-    )
+    K = _averaged_gram(resolved, rows, members)
+    groups_left = None if together is None else together[first]
+    return Reduced(K, targets[first], members, _sizes(members), groups_left, kernel=resolved, X=rows)
 
 
 def partition(

@@ -31,8 +31,6 @@ class _Adapter:
 
     _outputs: Callable  # predictions, a list, of names of features and rows
     _can_start: Callable  # whether rows, with targets and weights, suffice for a first fit
-    _check_targets: Callable
-    _class_options: Callable  # further arguments of partial_fit
 
     def _start(self, estimator, suits):
         if not (suits(estimator) and hasattr(estimator, "partial_fit")):
@@ -62,6 +60,13 @@ class _Adapter:
         """Labels or values of the rows of a DataFrame, as a Series."""
         frame = dataframe.into_frame(X)
         return dataframe.to_native_series(self._outputs(frame.columns, frame.to_numpy()), name=None, like=frame)
+
+    def _check_targets(self, y):
+        """The estimator itself tells what is wrong with values."""
+
+    def _class_options(self, y):
+        """Further arguments of ``partial_fit``."""
+        return {}
 
     def _matrix(self, names, rows):
         """Rows of numbers, their columns in the order of the features met first."""
@@ -256,12 +261,6 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
 
     def _can_start(self, rows):
         return bool(_targets_of_weight(rows))
-
-    def _class_options(self, y):
-        return {}
-
-    def _check_targets(self, y):
-        """The estimator itself tells what is wrong with values."""
 
     def _outputs(self, names, rows):
         X = self._matrix(names, rows)

@@ -49,16 +49,11 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    X_fit_ : training data, in the order of insertion
     dual_coef_ : ndarray of shape (n_samples, n_problems), z
     intercept_ : ndarray of shape (n_problems,), b
     coef_ : ndarray of shape (n_problems, n_features), linear kernel only
-    kernel_ : the kernel with its resolved parameters
-    ids_ : list of the ids of the training rows, or None
-    loo_score_ : float, exact leave-one-out accuracy
     residual_ : float, backward error of the current coefficients
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    classes_, X_fit_, kernel_, ids_, loo_score_, n_features_in_, feature_names_in_ : as in LSSVC
 
     Examples
     --------
@@ -92,17 +87,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     # -- learning and forgetting -----------------------------------------------------------------------------------
 
     def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Iterable | None = None) -> Self:
-        """Fit the model to these rows alone.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,)
-            Labels.
-        ids : sequence of n_samples different hashable values, default=None
-            Names of the rows for ``forget(ids=...)``.
-        """
+        """Fit the model to these rows alone; arguments as in ``LSSVC.fit``."""
         with all_or_nothing(self):
             return self._learn_first(X, y, ids, None)
 
@@ -111,15 +96,8 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     ) -> Self:
         """Learn more rows; the model then equals one fitted to all of its rows. The first call may be this one.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels; new ones may appear.
-        classes : array-like, default=None
-            Labels that the model shall have even without a row, from now until the next ``fit``.
-        ids : sequence of n_samples different hashable values, default=None
-            Needed if the rows so far have ids.
+        New labels may appear, and ``classes`` names those that the model shall have even without a row, from now until
+        the next ``fit``. ``ids`` are needed if the rows so far have ids.
         """
         with all_or_nothing(self):
             if self.__sklearn_is_fitted__():
@@ -129,17 +107,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
             return self
 
     def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
-        """Forget rows; the model then equals one that never saw them.
-
-        A class goes with its last row, unless ``partial_fit(classes=...)`` named it.
-
-        Parameters
-        ----------
-        indices : array-like of int, or boolean mask of shape (n_samples,), default=None
-            Positions in the current order of ``X_fit_``; later rows move up.
-        ids : sequence, default=None
-            Instead: ids of the rows.
-        """
+        """Forget rows, as ``LSSVC.forget`` does; the model then equals one that never saw them."""
         check_is_fitted(self)
         self._check_can_update("forget")
         n = self.X_fit_.shape[0]

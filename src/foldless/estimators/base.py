@@ -117,7 +117,6 @@ class KernelMachine(KernelExpansion):
         return self._make_task(*self._validated(X, y, sample_weight))
 
     def _validated(self, X, y, sample_weight, *, least=2):
-        """X, y and weights of a fit."""
         self._check_parameters()
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=False)
         if X.shape[0] < least:
@@ -134,7 +133,6 @@ class KernelMachine(KernelExpansion):
         return X, y, weights
 
     def _problem(self, X, weights, base_weights):
-        """The Problem of validated X."""
         kernel = self._kernel(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
         return Problem(

@@ -147,7 +147,8 @@ class KernelClassifier(LabelledDecisions):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        return self._rule.decision(self._fits(X, confounds))
+        fits = self._fits(X, confounds)  # tells first where nothing was fitted
+        return self._rule.decision(fits)
 
     def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
         """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""

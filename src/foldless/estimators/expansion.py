@@ -29,7 +29,6 @@ class KernelExpansion(BaseEstimator):
 
     @property
     def _is_precomputed(self):
-        """Whether X is the Gram matrix itself."""
         return is_precomputed(self.kernel)
 
     def _kernel(self, X, weights=None):
@@ -44,11 +43,9 @@ class KernelExpansion(BaseEstimator):
         return np.concatenate([self._gram(X[rows]) @ beta for rows in gen_batches(X.shape[0], step)])
 
     def _gram(self, X):
-        """Kernel between validated new rows and the training rows."""
         return self.kernel_.against(X, self.X_fit_, slice(None))
 
     def _check_linear(self, attribute):
-        """Attributes that only a linear kernel has."""
         check_is_fitted(self)
         if not self.kernel_.is_linear:
             raise AttributeError(f"{attribute} exists for kernel='linear' only, not for kernel={self.kernel!r}.")

@@ -35,7 +35,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     penalty : {"rkhs", "coef"}, default="rkhs"
         Norm that is penalised: of the function or of its expansion coefficients (the 2003 paper).
     basis : {"train", "all"}, default="train"
-        With penalty="coef": whether a row that is left out takes its basis function along, as a refit does, or not.
+        As in LSSVC; so is ``calibration``.
     fit_intercept : bool, default=True
         Without it scatter is taken about the origin and ``transform`` has one more axis.
     threshold : {"fisher", "pm1", "centroid", "loo"}, default="pm1"
@@ -52,25 +52,17 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
         computed once from the y given to ``fit``.
     calibration : {None, "sigmoid", "isotonic"}, default=None
-        How ``predict_proba`` is fitted on leave-one-out scores; None: there is no ``predict_proba``.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-    X_fit_ : training data
     dual_coef_ : ndarray of shape (n_samples, n_components), expansion of the discriminant axes
     centroids_ : ndarray of shape (n_classes, n_components), class centroids in the space of ``transform``
     explained_variance_ratio_ : ndarray of shape (n_components,), share of the between-class scatter on each axis
     coef_, intercept_ : linear kernel only; X @ coef_.T + intercept_ is the decision function, with more than two
         classes up to a constant for each row
-    kernel_ : the kernel with its resolved parameters
     confound_coef_ : what each confound adds to the decision function where confounds are given, as ``coef_`` for
         features; any kernel, only after ``fit`` with confounds
-    holder_ : str, how P was held and why
-    ids_ : list of the ids of the training rows, or None
-    drift_ : float, largest residual met by updates since P was factorised
-    loo_score_ : float, exact leave-one-out accuracy
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    classes_, X_fit_, kernel_, holder_, ids_, drift_, loo_score_, n_features_in_, feature_names_in_ : as in LSSVC
 
     Examples
     --------

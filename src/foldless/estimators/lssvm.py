@@ -125,27 +125,19 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     coef0 : float, default=1.0
     eta : float, default=1.0
     alpha : float, default=1.0
-        Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale.
+        As in LSSVC; so are ``penalty``, ``basis`` and ``fit_intercept``.
     penalty : {"rkhs", "coef"}, default="rkhs"
-        Norm that is penalised: of the function or of its expansion coefficients.
     basis : {"train", "all"}, default="train"
-        With penalty="coef": whether a row that is left out takes its basis function along, as a refit does, or not.
     fit_intercept : bool, default=True
-        Whether b is fitted; it is not penalised.
 
     Attributes
     ----------
-    X_fit_ : training data
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_outputs), beta
     intercept_ : float or ndarray of shape (n_outputs,)
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features), linear kernel only
-    kernel_ : the kernel with its resolved parameters
     confound_coef_ : ndarray of shape (n_confounds,) or (n_outputs, n_confounds), only after ``fit`` with confounds
-    holder_ : str, how P was held and why
-    ids_ : list of the ids of the training rows, or None
-    drift_ : float, largest residual met by updates since P was factorised
     loo_score_ : float, exact leave-one-out R2
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    X_fit_, kernel_, holder_, ids_, drift_, n_features_in_, feature_names_in_ : as in LSSVC
 
     Examples
     --------
@@ -184,13 +176,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     ) -> Self:
         """Learn more rows exactly: the model becomes the one fitted on all of them.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            New rows. For ``kernel="precomputed"`` their kernel with the rows of the model, in their order, and with
-            each other: (n_new, n_samples + n_new).
-        y, sample_weight, confounds, ids
-            As in ``fit``; the last two are needed where the rows so far have them.
+        Arguments are those of ``LSSVC.partial_fit``, with values y of shape (n_samples,) or (n_samples, n_outputs).
         """
         return self._learn(X, y, sample_weight=sample_weight, confounds=confounds, ids=ids)
 
@@ -224,7 +210,8 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     @property
     def loo_score_(self) -> float:
         """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
-        return r2_score(self._fitted_task.Y, self._loo_decisions())
+        fits = self._loo_decisions()
+        return r2_score(self._fitted_task.Y, fits)
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: ArrayLike | None = None) -> np.ndarray:
         """Jackknife+ prediction intervals (Barber et al. 2021), from the fitted model alone.

@@ -7,6 +7,7 @@ leaves the model as it was.
 
 from collections.abc import Callable, Iterable
 from copy import copy
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -44,10 +45,8 @@ class OnlineMachine(KernelMachine):
             ids = more_ids(self.ids_, check_ids(ids, X.shape[0], self.ids_))
             new = self._task_with_more(self._fitted_task, y, weights, classes, problem.extended(X, Q))
             whole = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
-            whole = (
-                updates.solve_anew(new.problem, new.Y) if whole is None else updates.learn(whole, new.problem, new.Y)
-            )
-            return self._store_update(new, whole, weights, ids)
+            learn = updates.solve_anew if whole is None else partial(updates.learn, whole)
+            return self._store_update(new, learn(new.problem, new.Y), weights, ids)
 
     def _learn_first(self, X, y, classes, sample_weight, confounds, ids):
         self._refuse_balanced()
@@ -57,7 +56,6 @@ class OnlineMachine(KernelMachine):
         return self._fit_task(task, weights, confounds, ids)
 
     def _checked_new_rows(self, X, y):
-        """New rows validated against those the model has."""
         problem = self._fitted_task.problem
         if not problem.kernel.takes_rows:
             X = check_more_gram(X, problem)
@@ -201,7 +199,6 @@ class OnlineMachine(KernelMachine):
         return certificate.compare(whole, new, self._stored(), again._stored(), **about)
 
     def _stored(self):
-        """The arrays that decisions are made of."""
         arrays = {"dual": self._dual, "offset": np.atleast_1d(self._offset), "confounds": self._confound_B}
         arrays |= {"cut": np.atleast_1d(self._rule.cut), "weights": self._weights}
         arrays |= dict(zip("NUR", self._rule.moments or (), strict=False))

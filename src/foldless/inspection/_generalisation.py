@@ -28,11 +28,9 @@ class GeneralisationDisplay(ScoreDisplay):
     pvalue_fwe : array-like of shape (k, k)
         Family-wise p-values.
     times : array-like of shape (k,), default=None
-        Increasing positions on both axes; None numbers the members.
+        Increasing positions on both axes, in ``unit``; None numbers the members.
     unit : str, default=None
-        Unit of ``times``.
     scoring : str, default="score"
-        Name of the score.
     greater_is_better : bool, default=True
         False for losses.
 
@@ -86,16 +84,9 @@ class GeneralisationDisplay(ScoreDisplay):
     def plot(
         self, ax: "Axes | None" = None, *, level: float = 0.05, image_kw: Keywords = None, outline_kw: Keywords = None
     ) -> Self:
-        """Draw the display.
+        """Draw into ``ax``, or a new figure; ``level`` is that of the family-wise test.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        level : float, default=0.05
-            Level of the family-wise test.
-        image_kw, outline_kw : dict, default=None
-            Keywords for ``Axes.pcolormesh`` and for the ``PathPatch`` around significant cells.
+        ``image_kw`` are keywords for ``Axes.pcolormesh``, ``outline_kw`` for the ``PathPatch`` of significant cells.
         """
         ax = self._open(ax)
         from matplotlib.collections import QuadMesh

@@ -86,30 +86,17 @@ class PatternDisplay(Display):
             output = outputs[0]
         if output not in outputs:
             raise ValueError(f"output must be one of {outputs}, got {output!r}")
-        row = outputs.index(output)
-        values, pvalue_fwe = (getattr(result, name)[row] for name in KINDS[kind])
-        display = cls(
-            values=values,
-            pvalue_fwe=pvalue_fwe,
-            feature_names=result.feature_names,
-            positions=positions,
-            label=f"{kind.removesuffix('s')} for {output}",
-        )
+        values, pvalue_fwe = (getattr(result, name)[outputs.index(output)] for name in KINDS[kind])
+        about = {"feature_names": result.feature_names, "label": f"{kind.removesuffix('s')} for {output}"}
+        display = cls(values=values, pvalue_fwe=pvalue_fwe, positions=positions, **about)
         return display.plot(ax, level=level, point_kw=point_kw, marked_kw=marked_kw)
 
     def plot(
         self, ax: "Axes | None" = None, *, level: float = 0.05, point_kw: Keywords = None, marked_kw: Keywords = None
     ) -> Self:
-        """Draw the display.
+        """Draw into ``ax``, or a new figure; ``level`` is that of the family-wise test.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        level : float, default=0.05
-            Level of the family-wise test.
-        point_kw, marked_kw : dict, default=None
-            Keywords for ``Axes.scatter`` of all features and of the significant ones.
+        ``point_kw`` and ``marked_kw`` are keywords for ``Axes.scatter`` of all features and of the significant ones.
         """
         ax = self._open(ax)
         values = np.asarray(self.values, dtype=float)
@@ -141,7 +128,12 @@ class PatternDisplay(Display):
     def _map(self, ax, values, marked, point_kw, marked_kw):
         from matplotlib.collections import PathCollection
 
-        x, y = check_positions(self.positions, len(values)).T
+        positions = np.asarray(self.positions, dtype=float)
+        if positions.shape != (len(values), 2):
+            raise ValueError(
+                f"positions must have shape ({len(values)}, 2), one point for each feature; got {positions.shape}"
+            )
+        x, y = positions.T
         size = np.clip(10000 / len(values), 20, 300)
         look = style(PathCollection, point_kw, s=size, cmap="RdBu_r", edgecolor=NULL, linewidth=0.5)
         self.stems_ = None
@@ -154,11 +146,3 @@ class PatternDisplay(Display):
         self._add_colorbar(self.points_, self.label, shrink=0.7)
         if marked.any():
             ax.legend(**LEGEND, loc="upper center", bbox_to_anchor=(0.5, 0.02))
-
-
-def check_positions(positions: ArrayLike | None, d: int) -> np.ndarray:
-    """One point in the plane for each of ``d`` features."""
-    positions = np.asarray(positions, dtype=float)
-    if positions.shape != (d, 2):
-        raise ValueError(f"positions must have shape ({d}, 2), one point for each feature; got {positions.shape}")
-    return positions

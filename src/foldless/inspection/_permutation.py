@@ -30,7 +30,6 @@ class PermutationDisplay(ScoreDisplay):
     pvalue_fwe : float, default=None
         Family-wise p-value, for a member of a family of tests.
     scoring : str, default="score"
-        Name of the score.
     greater_is_better : bool, default=True
         False for losses.
 
@@ -81,30 +80,18 @@ class PermutationDisplay(ScoreDisplay):
                 raise ValueError(f"member={member!r} is none of the tests of a family of shape {score.shape}")
             score, null, pvalue = score[index], null[(slice(None), *index)], pvalue[index]
             pvalue_fwe = float(result.pvalue_fwe[index])
-        display = cls(
-            score=float(score),
-            permutation_scores=null,
-            pvalue=float(pvalue),
-            pvalue_fwe=pvalue_fwe,
-            scoring=getattr(result, "scoring", "score"),
-            greater_is_better=getattr(result, "greater_is_better", True),
-        )
+        names = [name for name in ("scoring", "greater_is_better") if hasattr(result, name)]
+        about = {name: getattr(result, name) for name in names}
+        display = cls(score=float(score), permutation_scores=null, pvalue=float(pvalue), pvalue_fwe=pvalue_fwe, **about)
         return display.plot(ax, bins=bins, hist_kw=hist_kw, line_kw=line_kw)
 
     def plot(
         self, ax: "Axes | None" = None, *, bins: Any = None, hist_kw: Keywords = None, line_kw: Keywords = None
     ) -> Self:
-        """Draw the display.
+        """Draw into ``ax``, or a new figure; keywords are those of ``Axes.hist`` and ``Axes.axvline``.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        bins : int, str or array-like, default=None
-            As in ``numpy.histogram``. None takes NumPy's automatic width, rounded up to whole steps between scores:
-            shares of few samples come in steps, and unequal numbers of steps in the bins would look like a comb.
-        hist_kw, line_kw : dict, default=None
-            Keywords for ``Axes.hist`` and ``Axes.axvline``.
+        ``bins`` are those of ``numpy.histogram``. None takes NumPy's automatic width, rounded up to whole steps between
+        scores: shares of few samples come in steps, and unequal numbers of steps in the bins would look like a comb.
         """
         ax = self._open(ax)
         from matplotlib.lines import Line2D

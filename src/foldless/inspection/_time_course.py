@@ -42,11 +42,9 @@ class TimeCourseDisplay(ScoreDisplay):
     max_scores : array-like of shape (n_permutations,)
         The best score (the least loss) of each permutation over the family.
     times : array-like of shape (k,), default=None
-        Increasing positions on the axis; None numbers the members.
+        Increasing positions on the axis, in ``unit``; None numbers the members.
     unit : str, default=None
-        Unit of ``times``.
     scoring : str, default="score"
-        Name of the score.
     greater_is_better : bool, default=True
         False for losses.
 
@@ -106,16 +104,9 @@ class TimeCourseDisplay(ScoreDisplay):
     def plot(
         self, ax: "Axes | None" = None, *, level: float = 0.05, line_kw: Keywords = None, band_kw: Keywords = None
     ) -> Self:
-        """Draw the display.
+        """Draw into ``ax``, or a new figure; ``level`` is that of the family-wise test.
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-        level : float, default=0.05
-            Level of the family-wise test.
-        line_kw, band_kw : dict, default=None
-            Keywords for ``Axes.plot`` of the scores and ``Axes.fill_between`` of the null.
+        ``line_kw`` are keywords for ``Axes.plot`` of the scores, ``band_kw`` for ``Axes.fill_between`` of the null.
         """
         ax = self._open(ax)
         from matplotlib.lines import Line2D

@@ -150,7 +150,6 @@ def _vector_scaling(S, T, w):
 
 
 def _newton(S, T, w):
-    """The unconstrained minimum over slopes and offsets."""
     c = S.shape[1]
     loss = _LogLoss(S, T, w)
     k = loss.k

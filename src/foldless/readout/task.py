@@ -120,7 +120,6 @@ class Task:
         return out
 
     def _left_out(self, parts, row, method):
-        """``method`` of one row by the rule of the model without it."""
         rows = parts.whole.rows
         part = parts.part(rows[rows != row])
         rule = self.rule(part, probabilities=method == "proba")
