@@ -2,69 +2,36 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, LeaveOneOut
-from sklearn.model_selection import cross_val_predict as by_refit
+from sklearn.model_selection import KFold
 
 from foldless import LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import cross_val_predict
-from foldless.reference import discriminant, heldout_fits
+from foldless.reference import discriminant
 from support.extremes import (
     EPS,
     GAMMA,
-    condition,
+    compare_with_refits,
     design,
     estimator_and_targets,
+    every_design,
     every_kernel,
     every_kind,
     every_penalty,
     gram,
     loo_values,
 )
-from support.refits import signs
 from support.tolerances import assert_near
 
 # -- any alpha, any shape ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1.0, 1e6, 1e12])
-@pytest.mark.parametrize(
-    "rows",
-    [
-        "few features",
-        "duplicated rows",
-        "more features than rows",
-        "constant features",
-        "nothing but constants",
-        "all of these",
-    ],
-)
+@pytest.mark.parametrize("alpha", [1e-12, 1.0, 1e12])  # those between: tests/slow
+@every_design
 @every_kernel
 @every_penalty
 @every_kind
 def test_heldout_values_are_those_of_refits(kind, penalty, kernel, rows, alpha):
-    X, *ys = design(rows)
-    model, y, method = estimator_and_targets(kind, X, *ys, kernel=kernel, gamma=GAMMA, alpha=alpha, penalty=penalty)
-    K = gram(X, kernel)
-    tolerance = max(1e-8, 100 * EPS * condition(K, penalty, alpha))
-    folds = KFold(5, shuffle=True, random_state=0)
-
-    loo = loo_values(model.fit(X, y))
-    assert_near(loo, by_refit(model, X, y, cv=LeaveOneOut(), method=method), tolerance)
-    assert_near(cross_val_predict(model, X, y, cv=LeaveOneOut(), method=method), loo, 1e-12)
-    in_folds = cross_val_predict(model, X, y, cv=folds, method=method)
-    assert_near(in_folds, by_refit(model, X, y, cv=folds, method=method), tolerance)
-
-    labels = loo if isinstance(model, LSSVR) else model.classes_[loo.argmax(1) if loo.ndim == 2 else 1 * (loo > 0)]
-    np.testing.assert_array_equal(model.loo_predict(), labels)
-
-    # the decisions of a discriminant are no fits; beyond all digits the oracle has none either
-    if not isinstance(model, KernelFisherDiscriminant) and tolerance < 1:
-        Y = signs(y)
-        for found, splits in ((loo, LeaveOneOut()), (in_folds, folds)):
-            fits = np.empty_like(Y)
-            for train, test in splits.split(X):
-                fits[test] = heldout_fits(K, Y, train, test, alpha, penalty=penalty)
-            assert_near(found.reshape(Y.shape), fits, tolerance)
+    compare_with_refits(kind, penalty, kernel, rows, alpha)
 
 
 @pytest.mark.parametrize("alpha", [1e-8, 1e-4, 1.0, 1e4])

@@ -26,6 +26,7 @@ from support.cases import SPLITTERS, odd_splits, splitters
 from support.cross_validation import (
     BINARY,
     CODES,
+    FEW_REFITS,
     GROUPS,
     LABELS,
     PARTITIONS,
@@ -48,8 +49,7 @@ every_splitter = pytest.mark.parametrize("splitter", SPLITTERS)
 
 
 @everyone
-@pytest.mark.parametrize("splitter", [name for name in SPLITTERS if name != "LeavePOut(2)"])  # that one: tests/slow
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize(("weighted", "splitter"), FEW_REFITS)
 def test_cross_validation_equals_refits_for_every_splitter(estimator, y, splitter, weighted, monkeypatch):
     compare_splitter(estimator, y, splitter, weighted, monkeypatch)
 

@@ -4,12 +4,20 @@ import pytest
 from sklearn import model_selection as skl
 
 from foldless import LSSVC, KernelFisherDiscriminant
-from support.cross_validation import BINARY, LABELS, X, compare_predict, compare_splitter, everyone, weights_for
+from support.cross_validation import (
+    BINARY,
+    LABELS,
+    MANY_REFITS,
+    X,
+    compare_predict,
+    compare_splitter,
+    everyone,
+    weights_for,
+)
 
 
 @everyone
-@pytest.mark.parametrize("splitter", ["LeavePOut(2)"])
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+@pytest.mark.parametrize(("weighted", "splitter"), MANY_REFITS)
 def test_cross_validation_equals_refits_for_every_splitter(estimator, y, splitter, weighted, monkeypatch):
     compare_splitter(estimator, y, splitter, weighted, monkeypatch)
 

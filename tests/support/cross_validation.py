@@ -14,7 +14,7 @@ import foldless.model_selection as fl
 import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.heldout.parts import TrainingParts
-from support.cases import splitters
+from support.cases import SPLITTERS, splitters
 from support.tolerances import assert_close
 
 N = 30
@@ -139,6 +139,18 @@ def compare_predict(estimator, X, y, **options):
 
 
 PARTITIONS = ("KFold", "StratifiedKFold", "GroupKFold", "LeaveOneOut", "LeaveOneGroupOut")
+
+
+MANY_REFITS = [
+    pytest.param(weighted, splitter, id=f"{'weighted' * weighted}-{splitter}")
+    for weighted, splitter in ((False, "LeavePOut(2)"), (True, "LeavePOut(2)"), (True, "LeaveOneOut"))
+]
+FEW_REFITS = [
+    pytest.param(weighted, splitter, id=f"{'weighted' * weighted}-{splitter}")
+    for weighted in (False, True)
+    for splitter in SPLITTERS
+    if [weighted, splitter] not in [list(each.values) for each in MANY_REFITS]
+]
 
 
 def compare_splitter(estimator, y, splitter, weighted, monkeypatch):

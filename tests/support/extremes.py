@@ -5,8 +5,12 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.model_selection import KFold, LeaveOneOut
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.model_selection import cross_val_predict
+from support.refits import fits, held_out_rows, leave_one_out, signs
+from support.tolerances import assert_near
 
 EPS = np.finfo(float).eps
 GAMMA = 0.1
@@ -21,6 +25,17 @@ KINDS = {
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_kernel = pytest.mark.parametrize("kernel", ["linear", "rbf"])
 every_penalty = pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+every_design = pytest.mark.parametrize(
+    "rows",
+    [
+        "few features",
+        "duplicated rows",
+        "more features than rows",
+        "constant features",
+        "nothing but constants",
+        "all of these",
+    ],
+)
 
 
 @cache
@@ -58,3 +73,28 @@ def gram(X, kernel, gamma=GAMMA):
 def condition(K, penalty, alpha):
     S = K if penalty == "rkhs" else K @ K.T
     return np.linalg.cond(S + alpha * np.eye(len(K)))
+
+
+def compare_with_refits(kind, penalty, kernel, rows, alpha):
+    """Leave-one-out and folds against refits of the estimator, and against the oracle where that has digits."""
+    X, *ys = design(rows)
+    model, y, method = estimator_and_targets(kind, X, *ys, kernel=kernel, gamma=GAMMA, alpha=alpha, penalty=penalty)
+    K = gram(X, kernel)
+    tolerance = max(1e-8, 100 * EPS * condition(K, penalty, alpha))
+    folds = list(KFold(5, shuffle=True, random_state=0).split(X))
+
+    loo = loo_values(model.fit(X, y))
+    assert_near(loo, held_out_rows(model, X, y, leave_one_out(len(y)), method), tolerance)
+    assert_near(cross_val_predict(model, X, y, cv=LeaveOneOut(), method=method), loo, 1e-12)
+    in_folds = cross_val_predict(model, X, y, cv=folds, method=method)
+    assert_near(in_folds, held_out_rows(model, X, y, folds, method), tolerance)
+
+    labels = loo if isinstance(model, LSSVR) else model.classes_[loo.argmax(1) if loo.ndim == 2 else 1 * (loo > 0)]
+    np.testing.assert_array_equal(model.loo_predict(), labels)
+
+    # the decisions of a discriminant are no fits; beyond all digits the oracle has none either
+    if not isinstance(model, KernelFisherDiscriminant) and tolerance < 1:
+        Y = signs(y)
+        for found, splits in ((loo, leave_one_out(len(y))), (in_folds, folds)):
+            order = np.concatenate([test for _, test in splits])
+            assert_near(found.reshape(Y.shape)[order], fits(K, Y, splits, alpha, penalty=penalty), tolerance)
