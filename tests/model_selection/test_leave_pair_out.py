@@ -99,7 +99,7 @@ def test_batch_of_pairs_that_carry_a_feature_nearly_alone_equals_refits(q):
     assert isinstance(whole.precision, LowRank)
     pairs = np.array([[0, 1], [1, 0]])
     batch = whole.batch(pairs)
-    assert batch.alone.all()
+    assert batch.lost.all()
     for pair, found, U in zip(pairs, batch.fits, batch.moments().U, strict=True):
         train = np.setdiff1d(np.arange(16), pair)
         assert_close(found, ridge_fits(rows, Y, Q, train, pair, 0.1), rtol=1e-6)

@@ -81,11 +81,11 @@ def test_the_certificate_of_a_wrong_P_does_not_hold(penalty, basis):
 
 def test_certificate_differences_are_relative_to_the_size_of_the_values():
     a, b = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 2.0], [3.0, 5.0]])
-    assert _relative(a, b) == 0.2
+    assert _relative(a, b, 0.0) == 0.2
     assert _relative(a, b, 4.0) == 0.2
     assert _relative(a, b, 10.0) == 0.1
     assert _relative(a, b, np.array([[10.0], [100.0]])) == 0.01
-    assert _relative(a, 0 * a) == 4.0
+    assert _relative(a, 0 * a, 0.0) == 4.0
     assert _relative(a[:0], b[:0], np.zeros((0, 1))) == 0.0
     assert _relative(a, b[:1], 1.0) == np.inf
     assert _relative(np.full((2, 2), np.nan), b, 1.0) == np.inf
