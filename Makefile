@@ -24,13 +24,14 @@ $(VENV)/.lint: $(VENV)/.base
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 
-# Minutes: everything but tests/slow. test-all adds the statistics and long runs there.
+# Minutes: everything but tests/slow, and every fifth case of large tables. test-all adds what is left out.
 PYTEST := $(ONE) $(BIN)/python -m pytest -n 2 --dist worksteal
 test: $(VENV)/.test
-	$(PYTEST) --ignore tests/slow
+	$(PYTEST) --ignore tests/slow --some-cases
 
 test-all: test
 	$(PYTEST) tests/slow
+	$(PYTEST) --ignore tests/slow -m many_cases
 
 # Random programs against plain refits in extended precision: make fuzz SECONDS=600 SEED=7
 SECONDS ?= 120

@@ -1,6 +1,7 @@
-"""Fixtures that several folders use."""
+"""Fixtures that several folders use, and the choice of cases of ``make test``."""
 
 import functools
+from collections import Counter
 
 import pytest
 
@@ -13,3 +14,24 @@ def way(request, monkeypatch):
     """Both ways to the model of a training part, whichever would be cheaper."""
     monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, strategy=request.param))
     return request.param
+
+
+EVERY = 5  # of tests with many cases; no number of options divides it, so that all options occur
+
+
+def pytest_addoption(parser):
+    parser.addoption("--some-cases", action="store_true", help="every fifth case of tests marked many_cases")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--some-cases"):
+        return
+    seen, chosen, others = Counter(), [], []
+    for item in items:
+        number = 0
+        if item.get_closest_marker("many_cases") is not None:
+            number = seen[item.path, item.originalname]
+            seen[item.path, item.originalname] += 1
+        (others if number % EVERY else chosen).append(item)
+    config.hook.pytest_deselected(items=others)
+    items[:] = chosen

@@ -286,6 +286,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("model", "check"), CHECKS)
 def test_checks_of_river(model, check):
     random.seed(0)

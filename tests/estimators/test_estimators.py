@@ -94,6 +94,7 @@ def assert_same(one, two, **options):
             np.testing.assert_array_equal(one[name], values)
 
 
+@pytest.mark.many_cases
 @every_model
 def test_leave_one_out_methods_equal_scikit_learns_loop(estimator, y):
     model = clone(estimator).fit(X, y)

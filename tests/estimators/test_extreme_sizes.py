@@ -25,6 +25,7 @@ from support.tolerances import assert_near
 # -- any alpha, any shape ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("alpha", [1e-12, 1.0, 1e12])  # those between: tests/slow
 @every_design
 @every_kernel

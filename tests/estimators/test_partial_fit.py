@@ -82,6 +82,7 @@ CASES = [
 STARTS = [*[("fit", case) for case in CASES], *[("partial_fit", case) for case in CASES[::4]]]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(("start", "case"), STARTS, ids=lambda value: str(value))
 def test_updated_models_equal_refits(start, case):
     holders = set()

@@ -92,6 +92,7 @@ def test_confounds_kept_in_the_score_equal_other_unpenalised_columns(case):
     assert part.moments().R is None
 
 
+@pytest.mark.many_cases
 @every_case
 @both_ways
 def test_loo_with_confounds_of_all_rows_and_of_a_training_part_equals_refits(case, way):

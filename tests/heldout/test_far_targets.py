@@ -27,6 +27,7 @@ REGRESSIONS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", REGRESSIONS)
 @pytest.mark.parametrize("cv", [skl.LeaveOneOut(), skl.KFold(20)], ids=["each alone", "folds"])
 @pytest.mark.parametrize(("offset", "dtype"), [(1e5, "float32"), (1e13, "float64"), (-1e10, "float64")])

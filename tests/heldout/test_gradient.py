@@ -216,6 +216,7 @@ every_split = pytest.mark.parametrize("split", SPLITS)
 both_forms = pytest.mark.parametrize("form", FORMS)
 
 
+@pytest.mark.many_cases
 @every_kernel
 @every_penalty
 @every_weighting

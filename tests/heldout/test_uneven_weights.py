@@ -120,6 +120,7 @@ def test_nested_search_with_a_heavy_row_equals_refits(threshold):
 # -- rows of tiny weight ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("n_features", [3, 70])
 @pytest.mark.parametrize("make", [Ridge, lambda **options: LSSVR("linear", **options)], ids=["Ridge", "LSSVR"])

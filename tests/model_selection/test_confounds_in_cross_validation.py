@@ -42,6 +42,7 @@ GROUPS = np.arange(N) % 6
 weighted = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 
 
+@pytest.mark.many_cases
 @every_estimator
 @weighted
 def test_folds_with_confounds_equal_refits(estimator, y, weight, way):
@@ -86,6 +87,7 @@ def test_returned_estimators_that_keep_the_basis_repeat_held_out_scores(kernel):
         assert_close(C[te] @ model._confound_B, with_part - without)
 
 
+@pytest.mark.many_cases
 @every_estimator
 @weighted
 def test_loo_with_confounds_equals_refits(estimator, y, weight):

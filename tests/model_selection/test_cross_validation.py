@@ -48,12 +48,14 @@ from support.tolerances import assert_close
 every_splitter = pytest.mark.parametrize("splitter", SPLITTERS)
 
 
+@pytest.mark.many_cases
 @everyone
 @pytest.mark.parametrize(("weighted", "splitter"), FEW_REFITS)
 def test_cross_validation_equals_refits_for_every_splitter(estimator, y, splitter, weighted, monkeypatch):
     compare_splitter(estimator, y, splitter, weighted, monkeypatch)
 
 
+@pytest.mark.many_cases
 @everyone
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
 def test_cross_validation_equals_refits_for_odd_splits(estimator, y, weighted, way):
@@ -69,6 +71,7 @@ def test_cross_validation_equals_refits_for_odd_splits(estimator, y, weighted, w
     )
 
 
+@pytest.mark.many_cases
 @everyone
 @pytest.mark.parametrize("splitter", ["KFold", "ShuffleSplit with a gap", "TimeSeriesSplit"])
 def test_steps_of_a_pipeline_are_fitted_on_each_training_part(estimator, y, splitter):
@@ -81,6 +84,7 @@ def test_steps_of_a_pipeline_are_fitted_on_each_training_part(estimator, y, spli
         compare_predict(pipeline, X, y, cv=cv, params=params)
 
 
+@pytest.mark.many_cases
 @everyone
 @pytest.mark.parametrize("container", ["csr", "csc", "pandas", "polars", "float32", "list"])
 def test_containers_give_the_same_numbers(estimator, y, container, monkeypatch):
@@ -110,6 +114,7 @@ def test_containers_give_the_same_numbers(estimator, y, container, monkeypatch):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -154,6 +159,7 @@ def test_rows_of_weight_zero_are_predicted_and_never_trained_on(estimator, y):
         compare_predict(estimator, X, y, cv=each, params={"sample_weight": w})
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("y", [BINARY, LABELS], ids=["2 classes", "3 classes"])
 @pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])

@@ -200,6 +200,7 @@ def kinds(case, inner):
     return "one P per fold" if features or drops else "one fit", "one P per fold"
 
 
+@pytest.mark.many_cases
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored", "ignore:R.2 score is not well-defined")
 @every_case
 @pytest.mark.parametrize("outer", OUTER)
@@ -306,6 +307,7 @@ SCIKIT = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("inner", ["leave-one-out", "KFold"])
 @pytest.mark.parametrize("case", SCIKIT)
 def test_every_number_equals_scikit_learns_loop(case, inner, monkeypatch):

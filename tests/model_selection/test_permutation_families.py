@@ -78,6 +78,7 @@ def assert_alone(result, members, estimator, y, options, m=9):
     assert str(result.path) == str(alone[0].path)
 
 
+@pytest.mark.many_cases
 @pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")
 @pytest.mark.parametrize("form", ["times", "blocks"])
 @pytest.mark.parametrize("case", FAMILIES)

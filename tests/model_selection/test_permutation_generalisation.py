@@ -64,6 +64,7 @@ SQUARES = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", SQUARES)
 def test_generalisation_equals_refits_tested_at_every_member(case):
     estimator, y, options = SQUARES[case]

@@ -133,6 +133,7 @@ def assert_tuned(search, y, choices, *, scoring=None, w=None, groups=None, outer
     return result
 
 
+@pytest.mark.many_cases
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
 @pytest.mark.parametrize("turn", range(3))
 @pytest.mark.parametrize("case", SEARCHES)
@@ -158,6 +159,7 @@ def test_choices_and_scores_of_all_labelings_equal_refits(case, turn, choices):
     )
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("inner", ["leave-one-out", "KFold"])
 @pytest.mark.parametrize("weight", [None, "balanced", "sample_weight"])
 @pytest.mark.parametrize("criterion", CRITERIA, ids=named)
@@ -292,6 +294,7 @@ def test_containers_give_the_same_scores_and_choices(form, choices):
     assert result.score == plain.score
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", ["LSSVC, 3 classes", "KFDA, 4 classes, low rank", "LSSVC coef", "LSSVR outputs"])
 @pytest.mark.parametrize("inner", [None, skl.KFold(3)], ids=["leave-one-out", "KFold"])
 def test_batches_of_labelings_change_nothing(case, inner, choices, monkeypatch):

@@ -59,6 +59,7 @@ for _name in ("LSSVC", "KFDA loo"):
     ANEW_CASES += [(_name, splitter) for splitter in ANEW_SPLITTERS if splitter not in ("3", "GroupKFold")]
 
 
+@pytest.mark.many_cases
 @pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning", "ignore:y_pred contains classes")
 @pytest.mark.parametrize(("name", "splitter"), ANEW_CASES)
 def test_resplit_equals_scikit_learn(name, splitter):

@@ -34,6 +34,7 @@ def expected_failures(search):
     return reasons
 
 
+@pytest.mark.many_cases
 @parametrize_with_checks(
     [
         FoldlessSearchCV(LSSVC()),

@@ -95,6 +95,7 @@ def by_hand(criterion, rows, fits, y, weight=None, w=None):
     return total
 
 
+@pytest.mark.many_cases
 @every_case
 @every_splitter
 def test_losses_of_a_grid_equal_refits(case, splitter):
@@ -136,6 +137,7 @@ def scikit_loop(estimator, params, y, cv, w=None):
     return np.column_stack(columns)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", [name for name in CASES if "all" not in name and "class weights" not in name])
 @pytest.mark.parametrize("splitter", ["leave-one-out", "KFold"])
 def test_losses_of_a_grid_equal_those_of_scikit_learns_loop(case, splitter):

@@ -227,6 +227,7 @@ def test_drift_stays_tiny_where_conditions_are_good(penalty, basis):
     assert_equals_refit(case, whole, rows)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 @pytest.mark.parametrize("alpha", [1e-6, 1e-3, 1.0, 1e2])
 @pytest.mark.parametrize("twice", [False, True])

@@ -29,6 +29,7 @@ from support.updates import (
 )
 
 
+@pytest.mark.many_cases
 @every_case
 def test_loo_and_coefficients_equal_refit_after_learning_and_forgetting(case):
     """Single rows and blocks; rows 1 and 11 have weight 0 in some cases."""
@@ -50,6 +51,7 @@ def test_loo_and_coefficients_equal_refit_after_learning_and_forgetting(case):
     assert Growing in known
 
 
+@pytest.mark.many_cases
 @every_case
 @pytest.mark.parametrize("n", [9, 14])
 def test_effects_of_forgetting_equal_refits_without_each_row(case, n):
