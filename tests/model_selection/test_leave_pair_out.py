@@ -71,11 +71,11 @@ def test_pooled_mean_and_leave_pair_out_auc_differ():
     assert pairs == pytest.approx(mean, abs=0.1)
 
 
-def feature_of_two_rows(seed=0, n=16):
+def feature_of_two_rows(seed=0, n=16, elsewhere=1e-3):
     """The last feature is huge in the first two rows, of different classes, and next to nothing elsewhere."""
     rng = np.random.default_rng(seed)
     rows, y = rng.normal(size=(n, 3)), np.arange(n) % 2
-    rows[:, 2] *= 1e-3
+    rows[:, 2] *= elsewhere
     rows[:2, 2] = 1e7, 1.00001e7
     return rows, y
 
@@ -86,6 +86,16 @@ def feature_of_two_rows(seed=0, n=16):
 @pytest.mark.parametrize("seed", range(2))
 def test_auc_of_pairs_that_carry_a_feature_nearly_alone_equals_refits(estimator, seed):
     rows, y = feature_of_two_rows(seed)
+    expected = share_of_pairs_in_order(estimator, rows, y)
+    assert fl.leave_pair_out_auc(estimator, rows, y) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_auc_of_a_pair_whose_block_of_P_is_singular_equals_refits(seed):
+    """Without the pair a feature is 0 in all rows; refits do without it, and so does the rest solved by itself."""
+    rows, y = feature_of_two_rows(seed, elsewhere=0.0)
+    rows[:2, 2] = 10.0 ** (7 + seed % 4) * np.random.default_rng(seed).normal(size=2)
+    estimator = LSSVC("linear", alpha=0.1)
     expected = share_of_pairs_in_order(estimator, rows, y)
     assert fl.leave_pair_out_auc(estimator, rows, y) == pytest.approx(expected, abs=1e-12)
 

@@ -42,12 +42,15 @@ class Batch:
 
     @classmethod
     def solve(cls, model, members, A, D, lost=None):
-        """Residuals E = D^-1 A, set by set."""
+        """Residuals E = D^-1 A, set by set; those of ``lost`` sets mean nothing, they are solved by themselves."""
         Y = model.Y[members]
+        regular = D
+        if lost is not None and lost.any():
+            regular = np.where(lost[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
         try:
-            E = A / D if D.shape[-1] == 1 else solve(D, A)
+            E = A / regular if D.shape[-1] == 1 else solve(regular, A)
         except LinAlgError:
-            raise SingularBlockError.of(range(Y.shape[1]), len(Y)) from None
+            raise SingularBlockError.of(range(Y.shape[1]), len(model.rows)) from None
         return cls(model, members, Y, A, D, E, lost)
 
     @cached_property
