@@ -16,11 +16,11 @@ def way(request, monkeypatch):
     return request.param
 
 
-EVERY = 5  # of tests with many cases; no number of options divides it, so that all options occur
+EVERY = 7  # of tests with many cases; no number of options divides it, so that all options occur
 
 
 def pytest_addoption(parser):
-    parser.addoption("--some-cases", action="store_true", help="every fifth case of tests marked many_cases")
+    parser.addoption("--some-cases", action="store_true", help="every seventh case of tests marked many_cases")
 
 
 def pytest_collection_modifyitems(config, items):
