@@ -53,7 +53,10 @@ def test_examples_in_docstrings_are_true(name):
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/permutation.md", "docs/online.md"])
+PAGES_WITH_EXAMPLES = ["README.md", *(f"docs/{name}.md" for name in ("calibration", "online", "permutation", "tuning"))]
+
+
+@pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES)
 def test_examples_on_a_page_print_what_the_page_says(page):
     text = (ROOT / page).read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.S)
