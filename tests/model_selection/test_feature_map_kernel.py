@@ -73,6 +73,24 @@ def test_fit_equals_the_kernel_as_a_function(estimator, y):
     np.testing.assert_allclose(outputs(model, X + 0.1), outputs(function, X + 0.1), atol=1e-9)
 
 
+class NeverSquare(RandomFourier):
+    """The same, and an error where rows are compared with each other."""
+
+    def gram(self, X, Z=None):
+        """Nobody should ask."""
+        raise AssertionError("a matrix of rows by rows is made")
+
+
+@pytest.mark.parametrize("estimator", [LSSVC(alpha=0.1), KernelFisherDiscriminant(alpha=0.1)], ids=["LSSVC", "KFDA"])
+def test_features_are_used_and_no_matrix_of_rows_by_rows_is_made(estimator):
+    estimator.set_params(kernel=NeverSquare(0.4))
+    assert clone(estimator).fit(X, LABELS).holder_ == f"low rank: 9 features for {N} rows"
+    cross_val_predict(estimator, X, LABELS, cv=KFold(4))
+    grid = {"kernel__gamma": [0.05, 0.5], "alpha": [0.1, 1.0]}
+    nested_cross_validate(FoldlessSearchCV(estimator, grid), X, LABELS, cv=StratifiedKFold(3))
+    permutation_test_score(estimator, X, LABELS, cv=KFold(4), n_permutations=5)
+
+
 @EVERY
 @pytest.mark.parametrize("n_splits", [4, N])
 def test_folds_equal_refits(estimator, y, n_splits):
@@ -88,10 +106,10 @@ def test_folds_equal_refits(estimator, y, n_splits):
 def test_search_equals_refits(estimator, y):
     grid = {"kernel__gamma": [0.05, 0.5, 2.0], "alpha": [0.1, 1.0]}
     search = FoldlessSearchCV(estimator, grid, cv=KFold(5)).fit(X, y)
-    targets = y if y.dtype.kind == "f" else np.where(y[:, None] == np.unique(y), 1.0, -1.0)
+    targets = {"f": y, "i": np.where(y[:, None] == np.unique(y), 1.0, -1.0)}[y.dtype.kind]
+    if isinstance(estimator, KernelFisherDiscriminant):  # of its regression on two classes, not of its decisions
+        estimator, targets = LSSVC(estimator.kernel), np.where(y == 1, 1.0, -1.0)
     for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
-        if isinstance(estimator, KernelFisherDiscriminant):
-            break  # its decisions are no fits of +-1
         fits = np.empty_like(targets)
         for train, test in KFold(5).split(X):
             fits[test] = outputs(clone(estimator).set_params(**params).fit(X[train], y[train]), X[test])

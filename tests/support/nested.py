@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import foldless.model_selection._nested_grid as _nested_grid
+import foldless.model_selection._nested_runs as _nested_runs
 from foldless import KernelFisherDiscriminant
 from support.tolerances import assert_close
 
@@ -82,4 +82,4 @@ def force_route(monkeypatch, shared):
         features = problem.n_features(len(problem.active)) is not None
         return shared and not features and not (problem.penalty.sites_per_row > 1 and inner[0] is not None)
 
-    monkeypatch.setattr(_nested_grid, "sharing_pays", decide)
+    monkeypatch.setattr(_nested_runs, "sharing_pays", decide)

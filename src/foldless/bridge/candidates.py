@@ -15,7 +15,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, freeze_class_weights
-from foldless.bridge.route import closed_form_or
+from foldless.bridge.route import NoClosedForm
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.heldout.solution import Solution
 from foldless.kernels.registry import KERNELS, is_object
@@ -61,17 +61,15 @@ def with_params(estimator, params):
 def closed_form_task(estimator, X, y, sample_weight):
     """(task, classes, flat) of an estimator, or a ValueError that says why it has none."""
     estimator = freeze_class_weights(estimator, y)
-    built = closed_form_or(_refuse, lambda: build_task(estimator, X, y, sample_weight))
-    classes = built.classes
-    if classes is not None and len(classes) < 2:
-        raise ValueError(
-            f"y holds one class only ({classes[0]!r}); {type(estimator).__name__} needs at least two classes."
-        )
+    try:
+        built = build_task(estimator, X, y, sample_weight)
+    except NoClosedForm as obstacle:
+        message = f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting."
+        raise ValueError(message) from None
+    if built.classes is not None and len(built.classes) < 2:
+        name = type(estimator).__name__
+        raise ValueError(f"y holds one class only ({built.classes[0]!r}); {name} needs at least two classes.")
     return built
-
-
-def _refuse(obstacle):
-    raise ValueError(f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting.")
 
 
 def kernel_prefix(estimator):
@@ -139,7 +137,8 @@ def starting_points(spec, estimator, param_grid, X, y, sample_weight):
         task, classes, _ = closed_form_task(single, X, y, sample_weight)
         several, prefix = task.n_classes > 2, kernel_prefix(single)
         space = _space(spec, single, task.problem, task.n_classes if several and spec.share == "kernel" else 1)
-        limits = {**default_limits(task.problem), **_without(prefix, spec.bounds)}
+        bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith(("alpha", prefix))}
+        limits = default_limits(task.problem) | {name.removeprefix(prefix): pair for name, pair in bounds.items()}
         prior = spec.prior if space.n_scales > 1 else None
         first = space.pack(task.problem.alpha, task.problem.kernel)
         for column in range(task.n_classes) if several and spec.share == "none" else [None]:
@@ -167,19 +166,13 @@ def _space(spec, estimator, problem, n_alphas):
     return Space.of(kernel, problem.X.shape[1], n_alphas, **options)
 
 
-def _without(prefix, bounds):
-    """Bounds of alpha and of the kernel's parameters, under the kernel's own names."""
-    return {name.removeprefix(prefix): pair for name, pair in bounds.items() if name.startswith(("alpha", prefix))}
-
-
 def _check_bounded_names(bounds, starts):
     known = ["alpha", *(each.prefix + name for each in starts for name in each.space.names if each.prefix)]
     if not all(each.prefix for each in starts):
         known += [name for kind in KERNELS.values() for name in kind().differentiable]
-    known = list(dict.fromkeys(known))
+    *others, last = dict.fromkeys(known)
     for name in bounds:
         if name not in known:
-            *others, last = known
             text = f"{', '.join(others)} and {last}" if others else last
             raise ValueError(f"bounds names {name!r}; the continuous parameters are {text}.")
 

@@ -5,7 +5,6 @@ arguments of scikit-learn's function, which refits.
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from sklearn.utils.validation import _num_samples
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
-from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, Route, closed_form_or
+from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, Route
 from foldless.bridge.routing import route_metadata
-from foldless.bridge.splits import check_leave_one_out, check_splits, is_leave_one_out
+from foldless.bridge.splits import check_leave_one_out, check_splits, is_leave_one_out, row_numbers
 from foldless.bridge.standin import Run
 from foldless.estimators.checks import check_confounds
 
@@ -59,48 +58,55 @@ def plan(asked):
     cv = check_cv(asked.cv, asked.y, classifier=is_classifier(asked.estimator))
     asked = replace(asked, cv=cv, params=asked.params or {})
     metadata = route_metadata(asked.function, asked.estimator, cv, asked.params, asked.groups, scoring=asked.scoring)
-    of_last = split_steps(asked.estimator).fit_params_of_last(metadata.fit)
-    if asked.confounds is not None and "confounds" in of_last:
+    fit_params = split_steps(asked.estimator).fit_params_of_last(metadata.fit)
+    if asked.confounds is not None and "confounds" in fit_params:
         raise ValueError("confounds are given twice: as confounds= and in params.")
-    return closed_form_or(partial(_refit, asked), partial(_closed_form, asked, metadata, of_last))
+    try:
+        run = _closed_form(asked, metadata, fit_params)
+        asked = replace(asked, confounds=fit_params.get("confounds", asked.confounds))
+        if not isinstance(cv, LeaveOneOut) or asked.function == "cross_validate":
+            asked = _with_splits(asked, metadata)  # a refit must not draw others
+        return _solve(asked, run, metadata.score)
+    except NoClosedForm as error:
+        obstacle = error
+    return _refit(asked, obstacle)
 
 
 def _closed_form(asked, metadata, fit_params):
-    """The plan of a call whose estimator, data and method have a closed form; splits may still object."""
+    """The run of a call whose estimator, data and method have a closed form; splits may still object."""
     if asked.method not in METHODS:
         raise NoClosedForm(f"method={asked.method!r} is asked of each fitted estimator")
     if asked.y is None:
         raise NoClosedForm("there is no y")
     estimator = closed_form_estimator(asked.estimator, metadata.fit)
     weight = fit_params.get("sample_weight")  # nothing but this and confounds has come so far
-    asked = replace(asked, confounds=fit_params.get("confounds", asked.confounds))
-    built = build_task(estimator, asked.X, asked.y, weight, asked.confounds, in_score=asked.confounds_in_score)
-    solve = partial(_solve, estimator, built, weight, metadata.score)
-    if isinstance(asked.cv, LeaveOneOut) and asked.function != "cross_validate":
-        return closed_form_or(partial(_refit, asked), partial(solve, asked, None))
-    splits = list(asked.cv.split(asked.X, asked.y, **metadata.split))
-    everything = np.arange(built.task.problem.n)  # indices, negative indices or masks become row numbers
-    splits = [(everything[np.asarray(train)], everything[np.asarray(test)]) for train, test in splits]
-    # They are drawn now, and groups have done their work: a refit must not draw others.
+    confounds = fit_params.get("confounds", asked.confounds)
+    built = build_task(estimator, asked.X, asked.y, weight, confounds, in_score=asked.confounds_in_score)
+    parts = built.task.training_parts(probabilities=asked.method.endswith("proba") or asked.scoring is not None)
+    return Run(asked.estimator, estimator, built, asked.X, asked.y, weight, parts)
+
+
+def _with_splits(asked, metadata):
+    """The same call with its splits drawn: groups and other parameters of the splitter have done their work."""
+    splits = row_numbers(asked.cv.split(asked.X, asked.y, **metadata.split), _num_samples(asked.X))
     rest = {name: value for name, value in asked.params.items() if name not in metadata.split}
-    asked = replace(asked, cv=splits, groups=None, params=rest)
-    return closed_form_or(partial(_refit, asked), partial(solve, asked, splits))
+    return replace(asked, cv=splits, groups=None, params=rest)
 
 
-def _solve(estimator, built, sample_weight, score_params, asked, splits):
-    """The plan of a call all of whose training parts have a closed form; ``splits`` None: each row alone."""
-    task = built.task
-    if splits is None:
+def _solve(asked, run, score_params):
+    """The plan of a call all of whose training parts have a closed form."""
+    task = run.task
+    if isinstance(asked.cv, LeaveOneOut):
+        splits = None
         check_leave_one_out(task)
     else:
+        splits = asked.cv
         check_splits(task, splits)
-    parts = task.training_parts(probabilities=asked.method.endswith("proba") or asked.scoring is not None)
-    run = Run(asked.estimator, estimator, built, asked.X, asked.y, sample_weight, parts)
-    if splits is not None and asked.function != "cross_validate" and is_leave_one_out(splits, task.problem.n):
-        splits = None
-    if splits is None or parts.plan([len(train) for train, _ in splits]):
-        holder = task.problem.describe_holder()
-        what = f"{type(estimator).__name__} is regularised least squares; all held-out predictions follow from one P"
+        if asked.function != "cross_validate" and is_leave_one_out(splits, task.problem.n):
+            splits = None
+    if splits is None or run.parts.plan([len(train) for train, _ in splits]):
+        holder, name = task.problem.describe_holder(), type(run.estimator).__name__
+        what = f"{name} is regularised least squares; all held-out predictions follow from one P"
         route = Route(ONE_FIT, f"{what} ({holder})", holder)
     else:
         reason = "few large folds: solving each training part alone is less work than P of all rows"

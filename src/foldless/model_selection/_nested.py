@@ -1,8 +1,8 @@
 """Nested cross-validation of a search: the whole choice repeated inside every outer training part, and judged outside.
 
-A grid takes no refits (``_nested_grid``); it starts from parameters resolved once on all rows ("scale", balanced class
-weights, the default grid; labels have a say in the second only). Continuous searches and one setting for each class
-(``share``) are searched anew on every training part by ``fit`` itself (``_nested_loop``).
+A grid takes no refits; it starts from parameters resolved once on all rows ("scale", balanced class weights, the
+default grid; labels have a say in the second only). Continuous searches and one setting for each class (``share``) are
+searched anew on every training part by ``fit`` itself.
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, indexable
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils import indexable
 
 from foldless.bridge.adapters import Search
 from foldless.bridge.nested_data import NestedData
@@ -23,9 +21,8 @@ from foldless.bridge.route import Route
 from foldless.bridge.scorers import check_single, wants_probabilities
 from foldless.bridge.splits import row_numbers
 from foldless.linalg.types import MatrixLike
-from foldless.model_selection._nested_grid import nested_grid
-from foldless.model_selection._nested_loop import nested_loop
-from foldless.model_selection._search_spec import search_spec
+from foldless.model_selection._nested_runs import nested_grid, nested_loop
+from foldless.model_selection._search_spec import checked_rows, search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 
@@ -136,7 +133,7 @@ def nested_cross_validate(
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
         raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
-    targets, sample_weight = _checked_targets(search, y, (params or {}).get("sample_weight"))
+    targets, sample_weight = checked_rows(search.estimator, y, (params or {}).get("sample_weight"))
     data = NestedData(search, X, targets, groups, sample_weight, wants_probabilities(scorer), steps.first)
     splits = check_cv(cv, targets, classifier=is_classifier(search.estimator)).split(X, targets, groups)
     outer = row_numbers(splits, len(targets))
@@ -171,14 +168,3 @@ def _check(search, y, scoring, params):
     if y is None:
         raise ValueError("y=None: there is nothing to predict.")
     check_single(scoring, "nested_cross_validate takes one.")
-
-
-def _checked_targets(search, y, sample_weight):
-    """Labels (or values) and weights, as the search will take them."""
-    if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
-    if is_classifier(search.estimator):
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-    return y, sample_weight

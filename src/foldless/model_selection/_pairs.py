@@ -12,7 +12,7 @@ from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
-from foldless.bridge.route import closed_form_or
+from foldless.bridge.route import NoClosedForm
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import Params
 from foldless.readout.ranking import scored_pairs_won
@@ -62,20 +62,21 @@ def leave_pair_out_auc(
     params = params or {}
     of_last = split_steps(estimator).fit_params_of_last(params)
     confounds = of_last.get("confounds", confounds)
-
-    def build():
-        solved, options = closed_form_estimator(estimator, params), {"in_score": confounds_in_score}
-        return build_task(solved, X, y, of_last.get("sample_weight"), confounds, **options)
-
-    def refuse(obstacle):
+    try:
+        solved, weight = closed_form_estimator(estimator, params), of_last.get("sample_weight")
+        task, classes, flat = build_task(solved, X, y, weight, confounds, in_score=confounds_in_score)
+    except NoClosedForm as obstacle:
         raise ValueError(
             f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({obstacle}) and would need a"
             " refit for every pair. Use a least-squares estimator without preprocessing steps that are fitted, or"
             " cross_val_score(..., scoring='roc_auc') for the mean AUC over folds."
+        ) from None
+    if classes is None and (not flat or task.readout.cuts):
+        raise ValueError("leave_pair_out_auc ranks one output; y has several.")
+    if classes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2:
+        raise ValueError(
+            "leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class."
         )
-
-    task, classes, flat = closed_form_or(refuse, build)
-    _check(task, classes, flat)
     whole = task.training_parts().whole.explicit()
     if classes is None:
         values = task.Y[whole.rows, 0]
@@ -84,16 +85,6 @@ def leave_pair_out_auc(
     if len(classes) == 2:
         return _share(task, whole, _cross(codes == 1), None)
     return float(np.mean([_share(task, whole, _cross(codes == k), k) for k in range(len(classes))]))
-
-
-def _check(task, classes, flat):
-    """Refuse several outputs, and classes of one row."""
-    if classes is None and (not flat or task.readout.cuts):
-        raise ValueError("leave_pair_out_auc ranks one output; y has several.")
-    if classes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2:
-        raise ValueError(
-            "leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class."
-        )
 
 
 def _cross(positive):

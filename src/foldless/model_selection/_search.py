@@ -188,13 +188,20 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         warn_of_unused_groups(self.cv, groups, stacklevel=2)
         y, sample_weight = checked_rows(self.estimator, y, sample_weight)
         with all_or_nothing(self):  # a fit that fails leaves an earlier one as it was
-            self._forget_fit()
+            for name in [name for name in vars(self) if name.endswith("_") or name == "_sigmoid"]:
+                delattr(self, name)
             splits = draw_splits(self.cv, self.estimator, X, y, groups)
-            outcome = self._searched(spec, X, y, sample_weight, splits)
+            data = (X, y, sample_weight)
+            if spec.method == "grid":
+                listed, tried = settings(self.estimator, self.param_grid, *data)
+                outcome = grid_search(spec, listed, tried, splits, sample_weight)
+            else:
+                starts = starting_points(spec, self.estimator, self.param_grid, *data)
+                outcome = continuous_search(spec, starts, splits, sample_weight)
             self._store(spec, outcome)
             if self.refit:
-                self._refit(X, y, sample_weight)
-                self._prepare_probabilities(X, y, sample_weight, splits, outcome.heldout)
+                self._refit(*data)
+                self._prepare_probabilities(*data, splits, outcome.heldout)
         return self
 
     def _best_setting(self):
@@ -203,19 +210,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             return with_params(self.estimator, self.best_params_)
         parts = [with_params(self.estimator, each) for each in self.best_params_]
         return OneAgainstAllClassifier(list(zip(self.classes_.tolist(), parts, strict=True)))
-
-    def _searched(self, spec, X, y, sample_weight, splits):
-        """What the search finds: from all candidates, or from all starting points."""
-        if spec.method == "grid":
-            listed, tried = settings(self.estimator, self.param_grid, X, y, sample_weight)
-            return grid_search(spec, listed, tried, splits, sample_weight)
-        starts = starting_points(spec, self.estimator, self.param_grid, X, y, sample_weight)
-        return continuous_search(spec, starts, splits, sample_weight)
-
-    def _forget_fit(self):
-        for name in list(vars(self)):
-            if name.endswith("_") or name == "_sigmoid":
-                delattr(self, name)
 
     def _store(self, spec, outcome):
         if outcome.classes is not None:
@@ -319,13 +313,10 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "transformer_tags", "target_tags"):
+            setattr(tags, name, getattr(inner, name))
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False
-        tags.regressor_tags = inner.regressor_tags
-        tags.transformer_tags = inner.transformer_tags
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.sparse = inner.input_tags.sparse
-        tags.target_tags = inner.target_tags
         return tags

@@ -67,7 +67,13 @@ def grid_search(spec, listed, tried, splits, sample_weight):
 
 def continuous_search(spec, starts, splits, sample_weight):
     """All starting points, followed down, and the best of them."""
-    descents = _followed(spec, starts, splits, sample_weight)
+    if spec.n_jobs in (None, 1):  # progress by iterations; with processes, by starting points
+        most = spec.max_iter * sum(each.n_descents for each in starts)
+        progress = Progress(most, "iterations", spec.verbose)
+        descents = [follow(each, spec, splits, sample_weight, progress) for each in starts]
+    else:
+        jobs = (delayed(follow)(each, spec, splits, sample_weight) for each in starts)
+        descents = run_with_progress(jobs, spec.n_jobs, Progress(len(starts), "starting points", spec.verbose))
     chosen = choose_descents(descents)
     best = [descents[place] for place in chosen]
     kernels = [each.minimum.kernel for each in best]
@@ -87,13 +93,3 @@ def continuous_search(spec, starts, splits, sample_weight):
             for loss, value, alphas, kernel in each.history
         ],
     )
-
-
-def _followed(spec, starts, splits, sample_weight):
-    """The descents; in one process progress is shown by iterations, else by starting points."""
-    if spec.n_jobs in (None, 1):
-        most = spec.max_iter * sum(each.n_descents for each in starts)
-        progress = Progress(most, "iterations", spec.verbose)
-        return [follow(each, spec, splits, sample_weight, progress) for each in starts]
-    jobs = (delayed(follow)(each, spec, splits, sample_weight) for each in starts)
-    return run_with_progress(jobs, spec.n_jobs, Progress(len(starts), "starting points", spec.verbose))

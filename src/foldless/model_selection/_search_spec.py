@@ -6,6 +6,7 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
@@ -154,6 +155,7 @@ def checked_rows(estimator, y, sample_weight):
             raise ValueError("sample_weight leaves fewer than two rows with a positive weight.")
     if is_classifier(estimator):
         y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         if sample_weight is not None and len(np.unique(y[sample_weight > 0])) < min(2, len(np.unique(y))):
             raise ValueError("sample_weight leaves one class only; at least two need rows of positive weight.")

@@ -76,13 +76,8 @@ def cross_validate(
     X, y = indexable(X, y)
     given = (estimator, X, y, cv, groups, params, confounds, confounds_in_score)
     chosen = plan(CrossValidation("cross_validate", *given, scoring=scoring))
-    options: dict[str, Any] = {
-        "verbose": verbose,
-        "return_train_score": return_train_score,
-        "return_estimator": return_estimator,
-        "return_indices": return_indices,
-        "error_score": error_score,
-    }
+    options: dict[str, Any] = {"verbose": verbose, "error_score": error_score, "return_indices": return_indices}
+    options |= {"return_train_score": return_train_score, "return_estimator": return_estimator}
     if chosen.run is None:
         warn_of_refits(estimator, chosen.route, EVERY_PART)
         options |= {"scoring": scoring, "n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
@@ -132,21 +127,9 @@ def cross_val_score(
     array([0.459, 0.495, 0.512])
     """
     check_single(scoring, "cross_val_score takes one, cross_validate takes many.")
-    result = cross_validate(
-        estimator,
-        X,
-        y,
-        groups=groups,
-        scoring=scoring,
-        cv=cv,
-        n_jobs=n_jobs,
-        verbose=verbose,
-        params=params,
-        pre_dispatch=pre_dispatch,
-        error_score=error_score,
-        confounds=confounds,
-        confounds_in_score=confounds_in_score,
-    )
+    options: dict[str, Any] = {"groups": groups, "scoring": scoring, "cv": cv, "n_jobs": n_jobs, "verbose": verbose}
+    options |= {"params": params, "pre_dispatch": pre_dispatch, "error_score": error_score}
+    result = cross_validate(estimator, X, y, confounds=confounds, confounds_in_score=confounds_in_score, **options)
     if "test_score" not in result:
         raise ValueError("scoring returned several values; cross_val_score takes one, cross_validate takes many.")
     return result["test_score"]

@@ -1,0 +1,151 @@
+"""Nested cross-validation of a search: a grid without refits (the algebra: ``tuning.nested``), any other by a loop."""
+
+from dataclasses import replace
+
+import numpy as np
+from joblib import delayed
+from sklearn.base import clone, is_classifier
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import _safe_split
+
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.bridge.candidates import closed_form_task, heldout_scores, settings
+from foldless.bridge.nested_data import OuterSplitResult
+from foldless.bridge.pipelines import fit_steps
+from foldless.bridge.progress import Progress, run_with_progress
+from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, REFIT, Route
+from foldless.bridge.scorers import known_outputs
+from foldless.bridge.splits import draw_splits
+from foldless.estimators.access import cut_of, fits_of
+from foldless.estimators.one_against_all import OneAgainstAllClassifier
+from foldless.readout.calibration import fit_calibration
+from foldless.tuning.grid import choose_candidates
+from foldless.tuning.nested import heldout_of_candidate, losses_from_one_P, outer_loss, sharing_pays
+
+# -- grids -------------------------------------------------------------------------------------------------------------
+
+
+def nested_grid(data, spec, outer, n_jobs, verbose):
+    """(results of the outer splits, route) of a grid search."""
+    search = data.search
+    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight)
+    inner = [data.inner_splits(train) for train, _ in outer]
+    shared = [sharing_pays(each.task.problem, len(each.alphas), outer, inner) for each in tried]
+    each_setting = zip(tried, shared, strict=True)
+    jobs = (delayed(_inner_losses)(data, spec, setting, share, outer, inner) for setting, share in each_setting)
+    found = run_with_progress(jobs, n_jobs, Progress(len(tried), "kernel settings", verbose))
+    losses = np.empty((len(outer), len(listed), found[0].shape[-1]))
+    for setting, values in zip(tried, found, strict=True):
+        losses[:, setting.places] = values
+    chosen = np.array([choose_candidates(each, tried)[0] for each in losses])
+    results: dict = {}
+    for setting in tried:
+        for alpha, place in zip(setting.alphas, setting.places, strict=True):
+            numbers = np.flatnonzero(chosen == place)
+            if not len(numbers):
+                continue
+            splits = [outer[number] for number in numbers]
+            selections = data.selections(spec, setting.task, splits, [inner[number] for number in numbers])
+            held = heldout_of_candidate(setting.task, setting.problem(alpha), splits, selections, data.probabilities)
+            for number, (_, test), each in zip(numbers, splits, held, strict=True):
+                loss = losses[number, place].sum()
+                results[number] = _result(data, spec, setting, test, listed[place], loss, each)
+    return [results[number] for number in range(len(outer))], _describe(shared)
+
+
+def _inner_losses(data, spec, setting, share, outer, inner):
+    """Inner losses (n_splits, n_alphas, m) of one kernel setting."""
+    selections = data.selections(spec, setting.task, outer, inner)
+    if share:
+        return losses_from_one_P(setting.task, setting.alphas, selections)
+    return np.stack([each.path(setting.task.problem, setting.alphas)[0] for each in selections])
+
+
+def _result(data, spec, setting, test, params, inner_loss, held):
+    task, classes, flat = setting.task, setting.classes, setting.flat
+    rows, probabilities = held.inner_rows, held.probabilities
+    if data.probabilities and probabilities is None and not isinstance(data.search.estimator, FOLDLESS_ESTIMATORS):
+        weights = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
+        sigmoid = fit_calibration("sigmoid", held.inner_scores, task.codes[rows], task.n_classes, weights)
+        probabilities = sigmoid.proba(held.decision)  # as the search's own predict_proba
+    return OuterSplitResult(
+        params=params,
+        inner_loss=inner_loss,
+        outer_loss=outer_loss(spec, task, test, held.fits, held.decision, data.sample_weight),
+        inner_rows=rows,
+        inside=known_outputs(classes, flat, held.inner_scores - held.rule.cut),
+        outside=known_outputs(classes, flat, held.decision, probabilities),
+    )
+
+
+def _describe(shared):
+    """The route, from whether each kernel setting had one P for all training parts."""
+
+    def count(number):
+        return f"{number} kernel setting{'' if number == 1 else 's'}"
+
+    once = sum(shared)
+    alone = len(shared) - once
+    text = f"one matrix P for each alpha of {count(once)}; every training part follows from it"
+    other = f"each training part decomposed by itself for {count(alone)}, which is less work there"
+    if not alone:
+        return Route(ONE_FIT, text)
+    return Route(ONE_P_PER_FOLD, f"{text}; {other}" if once else other)
+
+
+# -- continuous searches, and settings that differ between classes -----------------------------------------------------
+
+
+def nested_loop(data, spec, outer, n_jobs, verbose):
+    """(results of the outer splits, route) of any search, fitted on every training part."""
+    jobs = (delayed(_one_split)(data, spec, train, test) for train, test in outer)
+    results = run_with_progress(jobs, n_jobs, Progress(len(outer), "outer splits", verbose))
+    return results, Route(REFIT, "every training part is searched by itself")
+
+
+def _one_split(data, spec, train, test):
+    """One outer split by ``fit`` on its training part."""
+    if data.steps is not None:
+        data = replace(data, X=fit_steps(data.steps, data.X, train, data.y).transform(data.X))
+    search = clone(data.search).set_params(refit=True)
+    X, y = _safe_split(search, data.X, data.y, train)
+    X_test, _ = _safe_split(search, data.X, data.y, test, train)
+    given = (data.sample_weight, None if search.cv is None else data.groups)
+    weight, groups = (None if each is None else _safe_indexing(each, train) for each in given)
+    search.fit(X, y, sample_weight=weight, groups=groups)
+    best = search.best_estimator_
+    splits = draw_splits(search.cv, search.estimator, X, y, groups)
+    rows, scores = heldout_scores(clone(best), X, y, weight, splits)
+    task, classes, flat = closed_form_task(search.estimator, data.X, data.y, data.sample_weight)
+    decision = search.predict(X_test).reshape(len(test), -1) if classes is None else search.decision_function(X_test)
+    spec = replace(spec, criterion=spec.criterion.with_slope(search.slope_))
+    fits = _criterion_fits(best, X_test, task)
+    return OuterSplitResult(
+        params=search.best_params_,
+        inner_loss=-search.best_score_,
+        outer_loss=outer_loss(spec, task, test, fits, decision, data.sample_weight),
+        inner_rows=train[rows],
+        inside=known_outputs(classes, flat, scores - _cut(best)),
+        outside=known_outputs(classes, flat, decision, search.predict_proba(X_test) if data.probabilities else None),
+    )
+
+
+def _cut(estimator):
+    """The cut of threshold="loo" in the decisions of a fitted estimator, for each class where each has its own."""
+    if isinstance(estimator, OneAgainstAllClassifier):
+        return np.array([_cut(each) for each in estimator.estimators_])
+    return cut_of(estimator) if isinstance(estimator, FOLDLESS_ESTIMATORS) else 0.0
+
+
+def _criterion_fits(estimator, X, task):
+    """Fits (n, m) of the criterion's targets by a fitted estimator."""
+    if isinstance(estimator, OneAgainstAllClassifier):
+        pairs = [
+            fits_of(each, X) if isinstance(each, FOLDLESS_ESTIMATORS) else each.decision_function(X)[:, None]
+            for each in estimator.estimators_
+        ]
+        return np.column_stack([pair[:, -1] - (pair[:, 0] if pair.shape[1] == 2 else 0.0) for pair in pairs])
+    if isinstance(estimator, FOLDLESS_ESTIMATORS):
+        return task.plus_minus_fits(fits_of(estimator, X))
+    output = estimator.decision_function(X) if is_classifier(estimator) else estimator.predict(X)
+    return output.reshape(len(output), -1)
