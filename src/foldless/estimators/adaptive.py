@@ -13,8 +13,7 @@ from foldless.estimators.expansion import KernelExpansion
 from foldless.estimators.labels import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
 from foldless.estimators.rows import check_ids, fewer_ids, more_ids, positions
 from foldless.estimators.state import all_or_nothing, check_unchanged, warn_of_few_rows
-from foldless.kernels.registry import given_kernel
-from foldless.kernels.types import GammaLike, KernelLike
+from foldless.kernels.registry import GammaLike, KernelLike, given_kernel
 from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
 from foldless.readout.codings import against_all, indicator

@@ -25,7 +25,7 @@ from foldless.estimators.expansion import KernelExpansion
 from foldless.estimators.rows import check_ids
 from foldless.estimators.state import all_or_nothing
 from foldless.heldout.problem import Problem
-from foldless.kernels.types import GammaLike, KernelLike
+from foldless.kernels.registry import GammaLike, KernelLike
 from foldless.linalg.types import MatrixLike
 
 

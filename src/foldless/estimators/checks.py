@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
-from foldless.kernels.given import check_symmetric
+from foldless.kernels.registry import check_symmetric
 
 FLOATS = [np.float64, np.float32]  # precisions of X that are kept
 

@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from foldless.estimators.checks import check_option, numbers
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.online import OnlineMachine
-from foldless.kernels.types import GammaLike, KernelLike
+from foldless.kernels.registry import GammaLike, KernelLike
 from foldless.linalg.types import MatrixLike
 from foldless.readout.discriminant import THRESHOLDS, Discriminant
 

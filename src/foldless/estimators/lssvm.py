@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from foldless.estimators.checks import FLOATS, is_number
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.online import OnlineMachine
-from foldless.kernels.types import GammaLike, KernelLike
+from foldless.kernels.registry import GammaLike, KernelLike
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import OneAgainstAll, Regression
 from foldless.readout.task import Task

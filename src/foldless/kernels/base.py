@@ -1,20 +1,9 @@
 """The contract of a kernel, and what the families share.
 
-A kernel is a frozen dataclass whose fields are its parameters (``kernels.parameters``). It owns all that others ask of
-it:
-
-    gram(X, Z), diag(X)      its values
-    resolved(X)              the same kernel with parameters that are checked, and made numbers from X where they are
-                             names such as "scale"
-    default_grid(X),         where searches look for its parameters
-    limits()
-    get_params, set_params   scikit-learn's protocol: ``kernel__gamma`` is a parameter of an estimator
-    features(X)              explicit features phi with k(x, z) = phi(x).phi(z) where it has them, else None
-    rows(X, index), ...      how the data it works on are sliced and joined: X may be the Gram matrix itself
-    differentiable           names of the parameters that have a derivative
-    pullback(R, X, K)        for a symmetric R = dL/dK, which it overwrites, and K = gram(X):
-                             {parameter: sum_ij R_ij dK_ij/dparameter}, at the price of one n x n product with X,
-                             whatever the number of features (Bo, Wang & Jiao 2006 pay d products of size n^3)
+A kernel is a frozen dataclass whose fields are its parameters (``kernels.parameters``), and owns all that others ask of
+it: its values, features and derivatives, how its parameters are checked and searched, how the data it works on are
+sliced and joined (X may be the Gram matrix itself). ``get_params`` and ``set_params`` are scikit-learn's protocol:
+``kernel__gamma`` is a parameter of an estimator.
 
 To add a kernel write one such class; ``kernel=`` of the estimators takes its objects. An entry in
 ``registry.KERNELS`` gives it a name.
@@ -60,16 +49,25 @@ class Kernel:
         return None
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
-        """Derivatives by the parameters ``differentiable``; R is overwritten."""
+        """{parameter: sum_ij R_ij dK_ij/dparameter} for a symmetric R = dL/dK, which is overwritten, and K = gram(X).
+
+        It costs one n x n product with X, whatever the number of features (Bo, Wang & Jiao 2006 pay d products of size
+        n^3).
+        """
         return {}
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
     @classmethod
+    @cache
     def parameters(cls) -> dict[str, Parameter]:
         """The kinds of the parameters by their names, in order."""
-        kind: Any = cls
-        return _parameters(kind)
+        hints = get_type_hints(cls, include_extras=True)
+        extras = {each.name: getattr(hints[each.name], "__metadata__", ()) for each in fields(cls)}
+        return {
+            name: next((extra for extra in found if isinstance(extra, Parameter)), Parameter())
+            for name, found in extras.items()
+        }
 
     @property
     def differentiable(self) -> tuple:
@@ -90,15 +88,14 @@ class Kernel:
     def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         """The kernel with its parameters checked and made numbers; weights count as repetitions of rows."""
         label = self.name or type(self).__name__
-        kinds = self.parameters().items()
-        return replace(
-            self, **{name: kind.resolved(name, getattr(self, name), label, X, sample_weight) for name, kind in kinds}
-        )
+        given = self.get_params()
+        kinds = self.parameters()
+        checked = {name: kinds[name].resolved(name, given[name], label, X, sample_weight) for name in kinds}
+        return replace(self, **checked)
 
     def default_grid(self, X: Matrix) -> dict:
         """{parameter: values} to try on the rows X; parameters that hold one value for each feature stay."""
-        kinds = {name: kind for name, kind in self.parameters().items() if not np.ndim(getattr(self, name))}
-        grid = {name: kind.values(X) for name, kind in kinds.items()}
+        grid = {name: kind.values(X) for name, kind in self.parameters().items() if not np.ndim(getattr(self, name))}
         return {name: values for name, values in grid.items() if values}
 
     def limits(self) -> dict:
@@ -141,16 +138,6 @@ class Kernel:
         return sp.vstack([X, more]).tocsr() if sp.issparse(X) else np.concatenate([X, more])
 
 
-@cache
-def _parameters(kind):
-    hints = get_type_hints(kind, include_extras=True)
-    named = {each.name: getattr(hints[each.name], "__metadata__", ()) for each in fields(kind)}
-    return {
-        name: next((extra for extra in extras if isinstance(extra, Parameter)), Parameter())
-        for name, extras in named.items()
-    }
-
-
 class FeatureMap(Kernel):
     """Base of the kernels that are given by explicit features, k(x, z) = phi(x).phi(z); a subclass writes ``features``.
 
@@ -158,20 +145,16 @@ class FeatureMap(Kernel):
     """
 
     def features(self, X: Matrix) -> Any:
-        """Explicit features (len(X), n_features), dense or sparse."""
         raise NotImplementedError
 
     def n_features(self, X: Matrix) -> int:
-        """Number of features, from those of one row."""
         return self.features(X[:1]).shape[1]
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        """Gram matrix of shape (len(X), len(Z))."""
         Phi = self.features(X)
         return dot(Phi, Phi if Z is None else self.features(Z))
 
     def diag(self, X: Matrix) -> np.ndarray:
-        """k(x, x) for each row of X."""
         return row_norms(self.features(X), squared=True)
 
 
@@ -193,15 +176,3 @@ def scale(X, factors):
     if not sp.issparse(X):
         return X * factors
     return X * factors if factors.ndim == 0 else (X @ sp.diags_array(factors)).tocsr()
-
-
-def sum_by_gamma(gamma, per_feature):
-    """Sum the derivative by each feature's gamma where one gamma serves them all."""
-    return per_feature if np.ndim(gamma) else per_feature.sum()
-
-
-def inner_derivative(R, X):
-    """sum_ij R_ij x_ik x_jk for every feature k: the derivative through sum_k g_k x_k z_k."""
-    if sp.issparse(X):
-        return np.asarray(X.multiply((X.T @ R).T).sum(0)).ravel()
-    return np.einsum("ki,ki->k", X.T, product(R, X).T)

@@ -1,15 +1,7 @@
 """Parameters of kernels: how a value is checked and made a number, and where searches look for a better one.
 
-A parameter is a field of the kernel's class, ``gamma: Annotated[float, Width()] = 1.0``. Its kind says
-
-    resolved(...)       the number that a value given by the user stands for, or an error that names both
-    from_data(value)    whether that number is made from the data
-    limits(value)       (low, high) for continuous searches that start at this value
-    values(X)           the default grid; empty: a search without a grid leaves the parameter as it is
-    differentiable      whether ``pullback`` of the kernel has its derivative
-    per_feature         whether it may hold one value for each feature
-
-Only X and weights of rows are seen, never labels.
+A parameter is a field of the kernel's class, ``gamma: Annotated[float, Width()] = 1.0``, and this its kind. Only X and
+weights of rows are seen, never labels.
 """
 
 from dataclasses import dataclass
@@ -58,7 +50,6 @@ class Number(Parameter):
     zero: bool = False  # whether 0 is allowed
 
     def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
-        """The value, if it is such a number."""
         if not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0 or (value == 0 and not self.zero):
             low = ">= 0" if self.zero else "> 0"
             raise ValueError(f"{name}={value!r} must be a finite number {low} for kernel={kernel!r}.")
@@ -79,7 +70,6 @@ class Width(Parameter):
     per_feature: bool = True
 
     def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
-        """One positive number, or an array of one for each feature."""
         n_features = X.shape[1]
         if isinstance(value, str):
             if value != "scale":
@@ -95,7 +85,6 @@ class Width(Parameter):
         return numbers if numbers.ndim else float(numbers)
 
     def from_data(self, value: Any) -> bool:
-        """Whether the value is "scale"."""
         return isinstance(value, str)
 
     def limits(self, value: Any) -> tuple[float, float]:
