@@ -3,7 +3,7 @@
 Nobody else reads an estimator's private attributes.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -24,7 +24,7 @@ class EstimatorTask(NamedTuple):
 def task_of(estimator, X, y, sample_weight=None):
     """The task an estimator would solve in ``fit``; the estimator itself stays as it is."""
     probe = clone(estimator)
-    task = probe._task(X, y, sample_weight)
+    task = probe._make_task(*probe._validated(X, y, sample_weight))
     return EstimatorTask(task, getattr(probe, "classes_", None), getattr(probe, "_flat", True))
 
 
@@ -48,30 +48,26 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
 
     ``task`` is the task of all rows, as ``task_of`` built it from X, y and sample_weight.
     """
+    weights: Any
+    columns: Any
     fitted = clone(estimator)
-    fitted._task(X, y, sample_weight)  # names and number of features, classes
+    fitted._make_task(*fitted._validated(X, y, sample_weight))  # names and number of features, classes
     rule = task.rule(model)
-    if task.problem.penalty.keeps_basis:  # the other rows still carry the model
+    given = None if sample_weight is None else np.asarray(sample_weight, task.problem.dtype)
+    if task.problem.penalty.keeps_basis:  # the other rows still carry the model, with weight 0
         task = task.restricted(train)
+        weights = np.zeros(task.problem.n, task.problem.dtype)
+        weights[train] = 1 if given is None else given[train]
+        columns = slice(None)
     else:
         task = task.subset(train)
+        weights = None if given is None else given[train]
+        columns = train
         model = _reindexed(task.problem, model, train)
     if is_precomputed(fitted.kernel):
-        fitted.n_features_in_ = task.problem.n
-        if hasattr(fitted, "feature_names_in_") and task.problem.n == len(train):
-            fitted.feature_names_in_ = fitted.feature_names_in_[train]
-    fitted._keep_for_updates(_weights_of(task.problem, train, len(y), sample_weight), None)
+        fitted._set_columns(task.problem.n, columns)
+    fitted._keep_for_updates(weights, None)
     return fitted._accept(task, model, rule)
-
-
-def _weights_of(problem, train, n, sample_weight):
-    """The caller's weights of the rows of ``problem``: 0 for those that only lend their basis functions."""
-    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
-    if problem.n == len(train):
-        return None if sample_weight is None else weights[train].astype(problem.dtype)
-    shown = np.zeros(problem.n, problem.dtype)
-    shown[train] = weights[train]
-    return shown
 
 
 def _reindexed(problem, model, train):

@@ -1,19 +1,19 @@
 """Adaptive kernel discriminant analysis: KDA/RMSE that learns and forgets rows (Kim, Drake & Park 2006)."""
 
 from collections.abc import Iterable
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from foldless.estimators.base import KernelExpansion
 from foldless.estimators.checks import as_stored, check_gram, check_option, is_number
-from foldless.estimators.expansion import KernelExpansion
-from foldless.estimators.labels import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
-from foldless.estimators.rows import check_ids, fewer_ids, more_ids, positions
-from foldless.estimators.state import all_or_nothing, check_unchanged, warn_of_few_rows
-from foldless.kernels.registry import GammaLike, KernelLike, given_kernel
+from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
+from foldless.estimators.rows import all_or_nothing, check_unchanged, joined_ids, positions, warn_of_few_rows
+from foldless.kernels.registry import given_kernel
 from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
 from foldless.readout.codings import against_all, indicator
@@ -22,6 +22,7 @@ REFRESH = 1000  # updates after which the factors are made anew: their backward 
 MANY = 24  # rows that leave one by one as slowly as new factors are made, at n from 500 to 2000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     """Kernel discriminant analysis by regularised minimum squared errors, exact as rows are learned and forgotten.
 
@@ -33,12 +34,8 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     Parameters
     ----------
-    kernel : str, callable or Kernel, default="rbf"
-        As in LSSVC; so are ``gamma``, ``degree``, ``coef0`` and ``eta``. "precomputed" can be fitted only, not updated.
-    gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-    degree : int, default=3
-    coef0 : float, default=1.0
-    eta : float, default=1.0
+    kernel, gamma, degree, coef0, eta : as in LSSVC
+        "precomputed" can be fitted only, not updated.
     alpha : float, default=1.0
         The paper's lambda, >= 0; larger is smoother. 0 is KDA/MSE: the pseudo-inverse by singular values, which can be
         fitted only, neither updated nor left out.
@@ -67,21 +64,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     True
     """
 
-    _not_pickled: ClassVar[str] = "_qr"
-
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: GammaLike = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        eta: float = 1.0,
-        alpha: float = 1.0,
-        targets: Literal["pm1", "fisher"] = "pm1",
-    ) -> None:
-        super().__init__(kernel, gamma=gamma, degree=degree, coef0=coef0, eta=eta, alpha=alpha)
-        self.targets = targets
+    targets: Literal["pm1", "fisher"] = "pm1"
 
     # -- learning and forgetting -----------------------------------------------------------------------------------
 
@@ -118,8 +101,8 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         kept = np.delete(np.arange(n), rows)
         factors = self._factors.remove(rows) if len(rows) <= MANY else None
         with all_or_nothing(self):
-            ids_kept = fewer_ids(self.ids_, kept)
-            return self._solve(self.X_fit_[kept], self._y[kept], ids_kept, self._named_classes, factors)
+            ids = None if self.ids_ is None else [self.ids_[row] for row in kept]
+            return self._solve(self.X_fit_[kept], self._y[kept], ids, self._named_classes, factors)
 
     def _learn_first(self, X, y, ids, classes):
         """The first rows: parameters are read here and hold until the next ``fit``."""
@@ -133,13 +116,13 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         self._settings = self.get_params()
         self._alpha = float(self.alpha)
         self._coding = self.targets
-        return self._solve(X.copy(), y.copy(), check_ids(ids, X.shape[0], []), named_classes(y, classes), None)
+        return self._solve(X.copy(), y.copy(), joined_ids((), ids, X.shape[0]), named_classes(y, classes), None)
 
     def _learn_more(self, X, y, ids, classes):
         self._check_can_update("partial_fit")
         X, y = self._validated(X, y, reset=False)
         named = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
-        ids = more_ids(self.ids_, check_ids(ids, X.shape[0], self.ids_))
+        ids = joined_ids(self.ids_, ids, X.shape[0])
         X = as_stored(X, self.X_fit_)
         factors = None
         if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker

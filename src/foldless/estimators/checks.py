@@ -45,20 +45,6 @@ def check_weights(sample_weight, X):
     return weights
 
 
-def check_more_weights(sample_weight, X):
-    """Weights of new rows X: 1 where there are none, one number for all of them, or one for each."""
-    n = X.shape[0]
-    if sample_weight is None or np.ndim(sample_weight) == 0:
-        sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
-    weights = check_array(sample_weight, ensure_2d=False, dtype=X.dtype, input_name="sample_weight")
-    if weights.shape != (n,) or (weights < 0).any():
-        raise ValueError(
-            f"sample_weight must hold one number >= 0 for each of the {n} new rows; found"
-            f" {'negative values' if (weights < 0).any() else f'shape {weights.shape}'}."
-        )
-    return weights
-
-
 def check_confounds(confounds, n, dtype):
     """Confounds of n rows as a finite array (n, k) of this type; one dimension is one column."""
     try:
@@ -104,34 +90,11 @@ def check_more_gram(X, problem):
     return X
 
 
-def check_targets(y, n):
-    """Targets of n rows, whatever they are."""
-    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    if len(y) != n:
-        raise ValueError(f"y has {len(y)} entries and X has {n} rows.")
-    return y
-
-
 def as_stored(X, stored):
     """Rows dense or sparse, as those that a model has."""
     if sp.issparse(stored):
         return X if sp.issparse(X) else sp.csr_array(X)
     return X.toarray() if sp.issparse(X) else X
-
-
-# scikit-learn's validation takes longer than a prediction or an update of one row: where it would find nothing to do.
-
-
-def is_plain(X, n_features, dtype):
-    """Whether X is a finite array of this type and of this number of columns."""
-    return (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and len(X) > 0
-        and X.dtype == dtype
-        and X.shape[1] == n_features
-        and bool(np.isfinite(X).all())
-    )
 
 
 def is_plain_target(y, n):

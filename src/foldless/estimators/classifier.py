@@ -1,25 +1,86 @@
-"""What the two classifiers share: class weights, decisions, probabilities."""
+"""What classifiers share: classes and where each label stands among them, class weights, decisions, probabilities.
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+Classes are those of the rows and those that ``partial_fit(classes=...)`` named, which stay without a row.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 from foldless.estimators.checks import check_option, numbers
-from foldless.estimators.labels import (
-    LabelledDecisions,
-    check_two_classes,
-    checked_labels,
-    coded,
-    join_labels,
-    named_classes,
-)
+from foldless.estimators.online import OnlineMachine
 from foldless.linalg.types import MatrixLike
 from foldless.readout.calibration import CALIBRATIONS
 from foldless.readout.codings import chosen_labels
 from foldless.readout.task import Task
+
+
+class LabelledDecisions(ClassifierMixin):
+    """Labels by the decision function of an estimator: of new rows, and of training rows left out."""
+
+    classes_: np.ndarray
+    _y: Any  # labels of the training rows
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
+        return chosen_labels(self.decision_function(X), self.classes_)
+
+    def loo_predict(self) -> np.ndarray:
+        """Label of every training row by the model fitted without it."""
+        return chosen_labels(self.loo_decision_function(), self.classes_)
+
+    @property
+    def loo_score_(self) -> float:
+        """Leave-one-out accuracy on the training data, every row counted once whatever its weight."""
+        return float(np.mean(self.loo_predict() == self._y))
+
+
+def checked_labels(y):
+    """Labels as one column."""
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    return y
+
+
+def named_classes(y, classes):
+    """Labels that ``partial_fit(classes=...)`` names; they must be all that y holds, or none."""
+    if classes is None:
+        return y[:0]
+    classes = column_or_1d(classes)
+    missing = np.setdiff1d(join_labels(y, classes)[: len(y)], classes).tolist()
+    if missing:
+        raise ValueError(f"classes={list(classes)!r} lacks {missing[0]!r}, which y holds; name all labels or none.")
+    return classes
+
+
+def join_labels(old, new):
+    """Labels in one array; numbers and strings do not mix, since NumPy would turn the numbers into strings."""
+    if not len(old) or not len(new):
+        return new if len(new) else old
+    if (old.dtype.kind in "OUST") != (new.dtype.kind in "OUST"):
+        raise ValueError(f"labels of different kinds: {old[0]!r} and {new[0]!r}; use one kind of labels throughout.")
+    return np.concatenate([old, new])
+
+
+def coded(y, named):
+    """All classes, those named without rows included, and the place of each label among them."""
+    classes = np.unique(join_labels(y, named))
+    return classes, np.searchsorted(classes, y)
+
+
+def check_two_classes(classes, estimator, hint):
+    """Refuse a single class."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y holds one class only ({classes[0]!r}); {type(estimator).__name__} needs at least two classes. {hint}"
+        )
 
 
 def _has_calibration(estimator):
@@ -30,12 +91,14 @@ def _has_calibration(estimator):
     return True
 
 
-class KernelClassifier(LabelledDecisions):
-    """Mixin of the classifiers among the ``OnlineMachine``: labels, class weights, probabilities."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelClassifier(LabelledDecisions, OnlineMachine):
+    """Base of the classifiers that solve a Task: labels, class weights, probabilities."""
 
-    class_weight: Any
-    calibration: Any
-    _rule: Any
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    calibration: Literal["sigmoid", "isotonic"] | None = None
+
+    _readout: ClassVar[Callable]  # the readout of a number of classes, and of factors on their weights if there are any
 
     def _make_task(self, X, y, weights, classes=None):
         y = checked_labels(y)
@@ -47,20 +110,13 @@ class KernelClassifier(LabelledDecisions):
         y = y if y.ndim == 1 and y.dtype.kind in "iubUS" else checked_labels(y)  # whole numbers and strings are fine
         if classes is not None:
             self._named_classes = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
-        new = self._known_codes(y) if classes is None else None
-        if new is not None:
-            codes = np.concatenate([task.codes, new])
-        else:
-            self.classes_, codes = coded(join_labels(self.classes_[task.codes], y), self._named_classes)
+        elif y.dtype.kind == self.classes_.dtype.kind:
+            places = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+            if np.array_equal(self.classes_[places], y):  # no label is new
+                codes = np.concatenate([task.codes, places])
+                return self._task_of_codes(codes, weights, problem.dtype, problem.weighted_by)
+        self.classes_, codes = coded(join_labels(self.classes_[task.codes], y), self._named_classes)
         return self._task_of_codes(codes, weights, problem.dtype, problem.weighted_by)
-
-    def _known_codes(self, y):
-        """Places of the labels among the classes; None where one of them may be new."""
-        if y.dtype.kind != self.classes_.dtype.kind:
-            return None
-        places = np.searchsorted(self.classes_, y)
-        found = self.classes_[np.minimum(places, len(self.classes_) - 1)]
-        return places if np.array_equal(found, y) else None
 
     def _task_with_fewer(self, task, kept, weights, problem):
         codes = task.codes[kept]

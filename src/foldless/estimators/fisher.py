@@ -1,7 +1,8 @@
 """Kernel Fisher discriminant analysis (Cawley & Talbot 2003; Treder 2019)."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,13 +10,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from foldless.estimators.checks import check_option, numbers
 from foldless.estimators.classifier import KernelClassifier
-from foldless.estimators.online import OnlineMachine
-from foldless.kernels.registry import GammaLike, KernelLike
 from foldless.linalg.types import MatrixLike
 from foldless.readout.discriminant import THRESHOLDS, Discriminant
 
 
-class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier, OnlineMachine):
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
     """Kernel Fisher discriminant for two or more classes, with exact leave-one-out.
 
     Regularised least squares on the indicators of the classes, read out by optimal scoring: the discriminant axes of
@@ -23,21 +23,21 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Parameters
     ----------
-    kernel : str, callable or Kernel, default="rbf"
-        As in LSSVC; so are ``gamma``, ``degree``, ``coef0`` and ``eta``.
-    gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-    degree : int, default=3
-    coef0 : float, default=1.0
-    eta : float, default=1.0
+    kernel, gamma, degree, coef0, eta : as in LSSVC
     alpha : float, default=1.0
         Penalty, > 0, added to the within-class scatter. Values from 1e-3 to 1e3 are worth trying, on features of
         comparable scale.
     penalty : {"rkhs", "coef"}, default="rkhs"
         Norm that is penalised: of the function or of its expansion coefficients (the 2003 paper).
     basis : {"train", "all"}, default="train"
-        As in LSSVC; so is ``calibration``.
+        As in LSSVC.
     fit_intercept : bool, default=True
         Without it scatter is taken about the origin and ``transform`` has one more axis.
+    class_weight : dict, "balanced" or None, default=None
+        Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
+        computed once from the y given to ``fit``.
+    calibration : {None, "sigmoid", "isotonic"}, default=None
+        As in LSSVC.
     threshold : {"fisher", "pm1", "centroid", "loo"}, default="pm1"
         Where two classes are cut: "pm1" as regression on targets +-1 does (errs least on benchmarks); "fisher" on
         targets that give both classes the same weight, "centroid" midway between the class means, both for balanced
@@ -48,10 +48,6 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ``class_weight`` dict. With two classes they need threshold="centroid".
     n_components : int, default=None
         Number of discriminant axes kept; None: all, one fewer than classes.
-    class_weight : dict, "balanced" or None, default=None
-        Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
-        computed once from the y given to ``fit``.
-    calibration : {None, "sigmoid", "isotonic"}, default=None
 
     Attributes
     ----------
@@ -76,31 +72,9 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     (150, 2)
     """
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: GammaLike = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        eta: float = 1.0,
-        alpha: float = 1.0,
-        penalty: Literal["rkhs", "coef"] = "rkhs",
-        basis: Literal["train", "all"] = "train",
-        fit_intercept: bool = True,
-        threshold: Literal["fisher", "pm1", "centroid", "loo"] = "pm1",
-        priors: ArrayLike | None = None,
-        n_components: int | None = None,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        calibration: Literal["sigmoid", "isotonic"] | None = None,
-    ) -> None:
-        common: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0, "eta": eta, "alpha": alpha}
-        super().__init__(kernel, **common, penalty=penalty, basis=basis, fit_intercept=fit_intercept)
-        self.threshold = threshold
-        self.priors = priors
-        self.n_components = n_components
-        self.class_weight = class_weight
-        self.calibration = calibration
+    threshold: Literal["fisher", "pm1", "centroid", "loo"] = "pm1"
+    priors: ArrayLike | None = None
+    n_components: int | None = None
 
     def _check_parameters(self):
         super()._check_parameters()

@@ -9,7 +9,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.estimators.labels import LabelledDecisions
+from foldless.estimators.classifier import LabelledDecisions
 from foldless.linalg.types import MatrixLike
 
 

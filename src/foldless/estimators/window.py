@@ -10,21 +10,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _estimator_has, check_is_fitted
 
 from foldless.estimators.checks import check_option
-from foldless.estimators.labels import join_labels
-from foldless.estimators.state import all_or_nothing, check_unchanged
+from foldless.estimators.classifier import join_labels
+from foldless.estimators.rows import all_or_nothing, check_unchanged
 from foldless.linalg.types import MatrixLike
 from foldless.online.certificate import Certificate
-
-
-def _has(method):
-    def check(window):
-        getattr(window.estimator_ if hasattr(window, "estimator_") else window.estimator, method)
-        return True
-
-    return check
 
 
 def _with_classes(options, y, known):
@@ -132,7 +124,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         self.estimator_.forget(indices, ids=ids)
         return self
 
-    @available_if(_has("unlearning_certificate"))
+    @available_if(_estimator_has("unlearning_certificate"))
     def unlearning_certificate(self) -> Certificate:
         """Evidence that the model equals one fitted from scratch on the rows it has now."""
         check_is_fitted(self)
@@ -169,13 +161,13 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.score(X, y, sample_weight)
 
-    @available_if(_has("decision_function"))
+    @available_if(_estimator_has("decision_function"))
     def decision_function(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Decision values of the estimator; ``options`` as in ``predict``."""
         check_is_fitted(self)
         return self.estimator_.decision_function(X, **options)
 
-    @available_if(_has("predict_proba"))
+    @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Class probabilities of the estimator; ``options`` as in ``predict``."""
         check_is_fitted(self)
