@@ -3,7 +3,7 @@
 Nobody else reads an estimator's private attributes.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -48,25 +48,21 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
 
     ``task`` is the task of all rows, as ``task_of`` built it from X, y and sample_weight.
     """
-    weights: Any
-    columns: Any
     fitted = clone(estimator)
     fitted._make_task(*fitted._validated(X, y, sample_weight))  # names and number of features, classes
     rule = task.rule(model)
-    given = None if sample_weight is None else np.asarray(sample_weight, task.problem.dtype)
+    weights = np.zeros(task.problem.n, task.problem.dtype)
+    weights[train] = 1 if sample_weight is None else np.asarray(sample_weight)[train]
+    rows = train
     if task.problem.penalty.keeps_basis:  # the other rows still carry the model, with weight 0
+        rows = np.arange(task.problem.n)
         task = task.restricted(train)
-        weights = np.zeros(task.problem.n, task.problem.dtype)
-        weights[train] = 1 if given is None else given[train]
-        columns = slice(None)
     else:
         task = task.subset(train)
-        weights = None if given is None else given[train]
-        columns = train
         model = _reindexed(task.problem, model, train)
     if is_precomputed(fitted.kernel):
-        fitted._set_columns(task.problem.n, columns)
-    fitted._keep_for_updates(weights, None)
+        fitted._set_columns(len(rows), rows)
+    fitted._keep_for_updates(None if sample_weight is None and rows is train else weights[rows], None)
     return fitted._accept(task, model, rule)
 
 

@@ -82,11 +82,19 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         the next ``fit``. ``ids`` are needed if the rows so far have ids.
         """
         with all_or_nothing(self):
-            if self.__sklearn_is_fitted__():
-                return self._learn_more(X, y, ids, classes)
-            self._learn_first(X, y, ids, classes)
-            warn_of_few_rows(given_kernel(self), self.kernel_, self.X_fit_.shape[0], stacklevel=2)
-            return self
+            if not self.__sklearn_is_fitted__():
+                self._learn_first(X, y, ids, classes)
+                warn_of_few_rows(given_kernel(self), self.kernel_, self.X_fit_.shape[0], stacklevel=2)
+                return self
+            self._check_can_update("partial_fit")
+            X, y = self._validated(X, y, reset=False)
+            named = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
+            ids = joined_ids(self.ids_, ids, X.shape[0])
+            X = as_stored(X, self.X_fit_)
+            factors = None
+            if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
+                factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
+            return self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
 
     def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
         """Forget rows, as ``LSSVC.forget`` does; the model then equals one that never saw them."""
@@ -117,17 +125,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         self._alpha = float(self.alpha)
         self._coding = self.targets
         return self._solve(X.copy(), y.copy(), joined_ids((), ids, X.shape[0]), named_classes(y, classes), None)
-
-    def _learn_more(self, X, y, ids, classes):
-        self._check_can_update("partial_fit")
-        X, y = self._validated(X, y, reset=False)
-        named = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
-        ids = joined_ids(self.ids_, ids, X.shape[0])
-        X = as_stored(X, self.X_fit_)
-        factors = None
-        if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
-            factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
-        return self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
 
     def _validated(self, X, y, reset):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)

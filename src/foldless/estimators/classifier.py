@@ -193,15 +193,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
     def decision_function(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them it is left out.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        ``confounds``, (n_samples, n_confounds), add their part back; without them it is left out.
         """
         fits = self._fits(X, confounds)  # tells first where nothing was fitted
         return self._rule.decision(fits)

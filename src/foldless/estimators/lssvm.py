@@ -162,11 +162,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
         """Predicted values, (n_samples,) or (n_samples, n_outputs).
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them it is left out.
+        ``confounds``, (n_samples, n_confounds), add their part back; without them it is left out.
         """
         return self._shaped(self._fits(X, confounds))
 
@@ -181,7 +177,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         return r2_score(self._fitted_task.Y, fits)
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: ArrayLike | None = None) -> np.ndarray:
-        """Jackknife+ prediction intervals (Barber et al. 2021), from the fitted model alone.
+        """Jackknife+ prediction intervals (Barber et al. 2021), (n_samples, 2) or (n_samples, n_outputs, 2).
 
         The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models,
         which are known in closed form at any x. For exchangeable data the interval holds a new value with probability
@@ -194,10 +190,6 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         coverage : float in (0, 1), default=0.9
         confounds : array-like of shape (n_samples, n_confounds), default=None
             Adds the confounds' part back; without them the interval is one of the value without that part.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
         """
         check_is_fitted(self)
         if not is_number(coverage) or not 0 < coverage < 1:

@@ -1,6 +1,7 @@
 """Streams without end: learn what comes, forget what is oldest or matters least, exactly."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import reduce
 from numbers import Integral
 from typing import Any, Literal, Self
@@ -28,6 +29,7 @@ def _with_classes(options, y, known):
     return options if np.isin(labels, known).all() else {**options, "classes": np.unique(join_labels(known, labels))}
 
 
+@dataclass(eq=False, repr=False)
 class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     """An estimator that holds a limited number of rows: it learns new ones and forgets others in their place.
 
@@ -66,12 +68,9 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     0.97
     """
 
-    def __init__(
-        self, estimator: BaseEstimator, max_samples: int = 1000, *, drop: Literal["oldest", "least"] = "oldest"
-    ) -> None:
-        self.estimator = estimator
-        self.max_samples = max_samples
-        self.drop = drop
+    estimator: BaseEstimator
+    max_samples: int = 1000
+    drop: Literal["oldest", "least"] = field(default="oldest", kw_only=True)
 
     def fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
         """Start anew with these rows; arguments as in ``partial_fit``."""
@@ -80,33 +79,14 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     def partial_fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
         """Learn rows, then forget as many as are too many.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        **options : further arguments of ``partial_fit`` of the estimator, such as ``classes`` and ``sample_weight``
+        ``options`` are further arguments of the estimator's ``partial_fit``, such as ``classes`` and ``sample_weight``.
         """
         if not hasattr(self, "estimator_"):
-            return self._learn(clone(self.estimator), X, y, options)
+            return self.fit(X, y, **options)
         check_unchanged(self.estimator, self.estimator_.get_params())
         return self._learn(self.estimator_, X, y, options)
 
     def _learn(self, model, X, y, options):
-        self._check_parameters(model)
-        with all_or_nothing(model):
-            if is_classifier(model) and y is not None:
-                options = _with_classes(options, y, getattr(model, "classes_", None))
-            model.partial_fit(X, y, **options)
-            surplus = model.X_fit_.shape[0] - self.max_samples
-            if surplus > 0 and self.drop == "oldest":
-                model.forget(np.arange(surplus))
-            while surplus > 0 and self.drop == "least":
-                model.forget([int(np.argmin(model.forgetting_effects()))])
-                surplus -= 1
-        self.estimator_ = model
-        return self
-
-    def _check_parameters(self, model):
         check_option("drop", self.drop, ("oldest", "least"))
         if not isinstance(self.max_samples, Integral) or self.max_samples < 2:
             raise ValueError(f"max_samples={self.max_samples!r} must be an integer of at least 2.")
@@ -117,6 +97,18 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
             )
         if self.drop == "least" and not hasattr(model, "forgetting_effects"):
             raise ValueError(f"drop='least' needs forgetting_effects, which {type(model).__name__} does not have.")
+        with all_or_nothing(model):
+            if is_classifier(model) and y is not None:
+                options = _with_classes(options, y, getattr(model, "classes_", None))
+            model.partial_fit(X, y, **options)
+            surplus = model.X_fit_.shape[0] - self.max_samples
+            if surplus > 0 and self.drop == "oldest":
+                model.forget(np.arange(surplus))
+            while surplus > 0 and self.drop == "least":
+                model.forget([int(np.argmin(model.forgetting_effects()))])
+                surplus -= 1
+        self.estimator_: Any = model
+        return self
 
     def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
         """Forget rows on request, whatever the window would do; arguments as in the estimator's ``forget``."""
