@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Display, Keywords, centred, style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Ax, Display, Style, centred, style
 
 KINDS = {"patterns": ("patterns", "pvalue_fwe"), "weights": ("weights", "weights_pvalue_fwe")}
 MOST_NAMES = 64
@@ -66,9 +63,9 @@ class PatternDisplay(Display):
         kind: Literal["patterns", "weights"] = "patterns",
         positions: ArrayLike | None = None,
         level: float = 0.05,
-        ax: "Axes | None" = None,
-        point_kw: Keywords = None,
-        marked_kw: Keywords = None,
+        ax: Ax = None,
+        point_kw: Style = None,
+        marked_kw: Style = None,
     ) -> Self:
         """Draw one output of a test of patterns: ``output`` of ``result.outputs``, unless there is only one.
 
@@ -91,9 +88,7 @@ class PatternDisplay(Display):
         display = cls(values=values, pvalue_fwe=pvalue_fwe, positions=positions, **about)
         return display.plot(ax, level=level, point_kw=point_kw, marked_kw=marked_kw)
 
-    def plot(
-        self, ax: "Axes | None" = None, *, level: float = 0.05, point_kw: Keywords = None, marked_kw: Keywords = None
-    ) -> Self:
+    def plot(self, ax: Ax = None, *, level: float = 0.05, point_kw: Style = None, marked_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; ``level`` is that of the family-wise test.
 
         ``point_kw`` and ``marked_kw`` are keywords for ``Axes.scatter`` of all features and of the significant ones.
