@@ -93,7 +93,11 @@ class _Adapter:
     def _learn(self, names, rows, y, w):
         self._check_targets(y)
         X = self._matrix(names, rows)
-        w = self._checked_weights(w, len(rows))
+        w = np.broadcast_to(np.asarray(w, float), len(rows))
+        if not np.isfinite(w).all() or (w < 0).any():
+            raise ValueError(f"w={_some(set(w.tolist()))} must be finite and >= 0.")
+        if (w != 1).any() and not has_fit_parameter(self._inner, "sample_weight"):
+            raise ValueError(f"w: {type(self._inner).__name__} has no weights; leave w out, or use LSSVC.")
         rows = [*self._waiting, *zip(X, y, w, strict=True)]
         if self.model is not None or self._can_start(rows):
             X, y, w = map(np.array, zip(*rows, strict=True))
@@ -103,14 +107,6 @@ class _Adapter:
             rows = []
         self._waiting = deque(rows, self._waiting.maxlen)
         self._names = self._names or list(names)
-
-    def _checked_weights(self, w, n):
-        w = np.broadcast_to(np.asarray(w, float), n)
-        if not np.isfinite(w).all() or (w < 0).any():
-            raise ValueError(f"w={_some(set(w.tolist()))} must be finite and >= 0.")
-        if (w != 1).any() and not has_fit_parameter(self._inner, "sample_weight"):
-            raise ValueError(f"w: {type(self._inner).__name__} has no weights; leave w out, or use LSSVC.")
-        return w
 
     @property
     def _inner(self):
@@ -283,7 +279,7 @@ def _numeric(values):
         return False
 
 
-def _some(values, most=5):
-    """The first few of the values in a fixed order, for a message."""
+def _some(values):
+    """The first five of the values in a fixed order, for a message."""
     values = sorted(map(repr, values))
-    return f"[{', '.join([*values[:most], *(['...'] if len(values) > most else [])])}]"
+    return f"[{', '.join(values[:5])}{', ...' if len(values) > 5 else ''}]"

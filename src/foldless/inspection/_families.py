@@ -12,23 +12,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foldless.inspection._canvas import (
-    DARK,
-    FAINT,
-    LEGEND,
-    NULL,
-    OBSERVED,
-    Ax,
-    ScoreDisplay,
-    Style,
-    centred,
-    style,
-    unpack,
-)
+from foldless.inspection import _canvas as canvas
+from foldless.inspection._canvas import Ax, Style
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class FamilyDisplay(ScoreDisplay):
+class FamilyDisplay(canvas.ScoreDisplay):
     """Base of the displays of a family of tests."""
 
     score: ArrayLike
@@ -39,7 +28,7 @@ class FamilyDisplay(ScoreDisplay):
     @classmethod
     def _unpacked(cls, result, ndim):
         """Permutation scores of a family of tests, and what its display is made of besides."""
-        score, null, _ = unpack(result, cls.__name__, (ndim,))
+        score, null, _ = canvas.unpack(result, cls.__name__, (ndim,))
         about = {name: getattr(result, name) for name in ("pvalue_fwe", "scoring", "greater_is_better")}
         return null, {"score": score, **about}
 
@@ -145,14 +134,14 @@ class TimeCourseDisplay(FamilyDisplay):
         self.threshold_ = None
         if threshold is not None:
             label = f"family-wise p = {level:g}"
-            self.threshold_ = ax.axhline(threshold, label=label, color=DARK, linewidth=1, linestyle=(0, (4, 3)))
-        (self.line_,) = ax.plot(x, score, **style(Line2D, line_kw, color=OBSERVED, linewidth=1.8))
+            self.threshold_ = ax.axhline(threshold, label=label, color=canvas.DARK, linewidth=1, linestyle=(0, (4, 3)))
+        (self.line_,) = ax.plot(x, score, **canvas.style(Line2D, line_kw, color=canvas.OBSERVED, linewidth=1.8))
         self._draw_significant(x, level)
 
         ax.margins(x=0, y=0.15)
         self._label_times(ax.xaxis)
         ax.set_ylabel(self._score_label())
-        ax.legend(**LEGEND)
+        ax.legend(**canvas.LEGEND)
         return self
 
     def _draw_null(self, x, band_kw):
@@ -164,23 +153,18 @@ class TimeCourseDisplay(FamilyDisplay):
             warnings.simplefilter("ignore", RuntimeWarning)  # members whose null is nan throughout
             mean = np.nanmean(null, axis=0)
             low, high = np.nanquantile(null, [0.05, 0.95], axis=0)
-        look = style(PolyCollection, band_kw, facecolor=FAINT, linewidth=0, label="null, 5 to 95 %")
+        look = canvas.style(PolyCollection, band_kw, facecolor=canvas.FAINT, linewidth=0, label="null, 5 to 95 %")
         self.band_ = self.ax_.fill_between(x, low, high, **look)
-        (self.chance_,) = self.ax_.plot(x, mean, color=NULL, linewidth=1)
+        (self.chance_,) = self.ax_.plot(x, mean, color=canvas.NULL, linewidth=1)
 
     def _draw_significant(self, x, level):
         """Runs of significant members, each from border to border, with gaps between."""
         changes = np.flatnonzero(np.diff(np.pad(self._significant(level), 1).astype(int)))
         runs = cell_edges(x)[changes.reshape(-1, 2)]
         runs = np.column_stack([runs, np.full(len(runs), np.nan)]).ravel()
-        (self.significant_,) = self.ax_.plot(
-            runs,
-            np.zeros(len(runs)),
-            transform=self.ax_.get_xaxis_transform(),
-            color=self.line_.get_color(),
-            linewidth=8,  # the upper half shows
-            solid_capstyle="butt",
-        )
+        look = {"color": self.line_.get_color(), "linewidth": 8, "solid_capstyle": "butt"}  # the upper half shows
+        along_bottom = self.ax_.get_xaxis_transform()
+        (self.significant_,) = self.ax_.plot(runs, np.zeros(len(runs)), transform=along_bottom, **look)
 
     def _threshold(self, level):
         """The score that a test must beat for a family-wise p-value of at most ``level``."""
@@ -188,11 +172,9 @@ class TimeCourseDisplay(FamilyDisplay):
         m = len(best)
         rank = np.count_nonzero(np.arange(1, m + 1) / (m + 1) <= level)
         if rank == 0:
-            warnings.warn(
-                f"no p-value of {m} permutations reaches level={level:g}; take at least {int(np.ceil(1 / level)) - 1}",
-                UserWarning,
-                stacklevel=4,
-            )
+            enough = int(np.ceil(1 / level)) - 1
+            message = f"no p-value of {m} permutations reaches level={level:g}; take at least {enough}"
+            warnings.warn(message, UserWarning, stacklevel=4)
             return None
         threshold = best[-rank] if self.greater_is_better else best[rank - 1]
         return threshold if np.isfinite(threshold) else None
@@ -267,9 +249,9 @@ class GeneralisationDisplay(FamilyDisplay):
         score = np.asarray(self.score, dtype=float)
         edges = cell_edges(self._checked_times(len(score)))
         ends = edges[[0, -1]]
-        look = style(QuadMesh, image_kw, cmap="RdBu_r" if self.greater_is_better else "RdBu", rasterized=True)
-        self.image_ = ax.pcolormesh(edges, edges, score, **centred(look, self.chance))
-        (self.diagonal_,) = ax.plot(ends, ends, color=DARK, linewidth=0.8, linestyle=(0, (6, 4)))
+        look = canvas.style(QuadMesh, image_kw, cmap="RdBu_r" if self.greater_is_better else "RdBu", rasterized=True)
+        self.image_ = ax.pcolormesh(edges, edges, score, **canvas.centred(look, self.chance))
+        (self.diagonal_,) = ax.plot(ends, ends, color=canvas.DARK, linewidth=0.8, linestyle=(0, (6, 4)))
         self._draw_outline(outline(self._significant(level), edges), outline_kw)
         self._add_colorbar(self.image_, self._score_label())
         ax.set(aspect="equal", xlim=ends, ylim=ends)
@@ -283,7 +265,7 @@ class GeneralisationDisplay(FamilyDisplay):
         from matplotlib.patheffects import withStroke
 
         black = {"fill": False, "edgecolor": "black", "linewidth": 1.3, "capstyle": "projecting", "zorder": 3}
-        look = style(PathPatch, outline_kw, **black)
+        look = canvas.style(PathPatch, outline_kw, **black)
         halo = withStroke(linewidth=look["linewidth"] + 1.7, foreground="white")  # seen on dark colours
         path = Path(borders.reshape(-1, 2), [Path.MOVETO, Path.LINETO] * len(borders))
         self.outline_ = self.ax_.add_patch(PathPatch(path, **{"path_effects": [halo], **look}))
