@@ -33,8 +33,7 @@ def test_every_module_has_a_docstring():
     [
         "estimators.lssvm",
         "estimators.fisher",
-        "estimators.one_against_all",
-        "estimators.window",
+        "estimators.meta",
         "estimators.adaptive",
         "online.minimum_norm",
         "model_selection._validation",

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from foldless.estimators.base import KernelExpansion
 from foldless.estimators.checks import as_stored, check_gram, check_option, is_number
 from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
-from foldless.estimators.rows import all_or_nothing, check_unchanged, joined_ids, positions, warn_of_few_rows
-from foldless.kernels.registry import given_kernel
+from foldless.estimators.rows import all_or_nothing, check_unchanged, joined_ids, positions
 from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
 from foldless.readout.codings import against_all, indicator
@@ -84,7 +83,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         with all_or_nothing(self):
             if not self.__sklearn_is_fitted__():
                 self._learn_first(X, y, ids, classes)
-                warn_of_few_rows(given_kernel(self), self.kernel_, self.X_fit_.shape[0], stacklevel=2)
+                self._warn_of_few_rows(stacklevel=3)
                 return self
             self._check_can_update("partial_fit")
             X, y = self._validated(X, y, reset=False)

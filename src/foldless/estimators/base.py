@@ -5,6 +5,7 @@ b, and the coefficients B of confounds c, whose part c' B is added only where a 
 with the fitted estimator for the leave-one-out methods; it is left out of pickles and made again on demand.
 """
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -21,6 +22,7 @@ from foldless.heldout.problem import Problem
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
 from foldless.linalg.types import MatrixLike
 
+FEW = 20  # rows from which a width for the kernel can hardly be told
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
 NOT_PICKLED = ("_parts", "_qr")  # attributes with a factorisation, which is made again on demand
 
@@ -46,6 +48,16 @@ class KernelExpansion(BaseEstimator):
     def _kernel(self, X, weights=None):
         """The kernel of validated X; gamma is resolved with the user's weights only (labels are not seen)."""
         return given_kernel(self).resolved(X, weights)
+
+    def _warn_of_few_rows(self, stacklevel):
+        """A parameter of the kernel that is taken from the first few rows of a stream stays with the model."""
+        n = self.X_fit_.shape[0]
+        for name, value in given_kernel(self).unresolved.items() if n < FEW else ():
+            warnings.warn(
+                f"{name}={value!r} is resolved from the {n} rows of the first partial_fit and stays: {self.kernel_!r}."
+                " Give a number, or start with fit or partial_fit on more rows.",
+                stacklevel=stacklevel,
+            )
 
     def _expand(self, X, beta):
         """k(x)' beta of validated new rows, some rows at a time."""

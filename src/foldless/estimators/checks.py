@@ -76,20 +76,6 @@ def check_square(K):
         )
 
 
-def check_more_gram(X, problem):
-    """The kernel of new rows with the rows of a problem and with each other, for ``kernel="precomputed"``."""
-    X = check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X")
-    t = X.shape[0]
-    if X.shape[1] != problem.n + t:
-        raise ValueError(
-            f"X has shape {X.shape}; with kernel='precomputed', {t} new rows need their kernel with the"
-            f" {problem.n} rows of the model and with each other: shape ({t}, {problem.n + t})."
-        )
-    X = as_stored(X, problem.X)
-    check_symmetric(X[:, problem.n :], "the precomputed kernel of the new rows")
-    return X
-
-
 def as_stored(X, stored):
     """Rows dense or sparse, as those that a model has."""
     if sp.issparse(stored):

@@ -16,9 +16,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foldless.estimators.base import KernelMachine
-from foldless.estimators.checks import as_stored, check_more_gram, is_plain_target
-from foldless.estimators.rows import all_or_nothing, check_unchanged, joined_ids, positions, warn_of_few_rows
-from foldless.kernels.registry import given_kernel
+from foldless.estimators.checks import as_stored, is_plain_target
+from foldless.estimators.rows import all_or_nothing, check_unchanged, joined_ids, positions
+from foldless.kernels.registry import check_symmetric, given_kernel
 from foldless.online import certificate, influence, updates
 from foldless.online.certificate import Certificate
 
@@ -38,7 +38,7 @@ class OnlineMachine(KernelMachine):
             self._check_can_update()
             if not self.__sklearn_is_fitted__():
                 self._fit_anew(X, y, sample_weight, confounds, ids, classes=classes, least=1)
-                warn_of_few_rows(given_kernel(self), self.kernel_, self.X_fit_.shape[0], stacklevel=3)
+                self._warn_of_few_rows(stacklevel=4)
                 return self
             problem = self._fitted_task.problem
             X, y = self._checked_new_rows(X, y, problem)
@@ -55,16 +55,27 @@ class OnlineMachine(KernelMachine):
 
     def _checked_new_rows(self, X, y, problem):
         if not problem.kernel.takes_rows:
-            X = check_more_gram(X, problem)
-            y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-            if len(y) != X.shape[0]:
-                raise ValueError(f"y has {len(y)} entries and X has {X.shape[0]} rows.")
-            self._set_columns(X.shape[1])
-            return X, y
+            return self._checked_kernel_of_new_rows(X, y, problem)
         if not (self._is_plain(X) and is_plain_target(y, len(X))):
             options = {"accept_sparse": "csr", "multi_output": True, "y_numeric": False}
             X, y = validate_data(self, X, y, reset=False, dtype=problem.dtype, **options)
         return as_stored(X, problem.X), y
+
+    def _checked_kernel_of_new_rows(self, X, y, problem):
+        """``kernel="precomputed"``: X is the kernel of new rows with the rows of the model and with each other."""
+        X = as_stored(check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X"), problem.X)
+        t = X.shape[0]
+        if X.shape[1] != problem.n + t:
+            raise ValueError(
+                f"X has shape {X.shape}; with kernel='precomputed', {t} new rows need their kernel with the"
+                f" {problem.n} rows of the model and with each other: shape ({t}, {problem.n + t})."
+            )
+        check_symmetric(X[:, problem.n :], "the precomputed kernel of the new rows")
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if len(y) != t:
+            raise ValueError(f"y has {len(y)} entries and X has {t} rows.")
+        self._set_columns(X.shape[1])
+        return X, y
 
     def _set_columns(self, n, kept=None):
         """The number of columns of a precomputed kernel, and of their names those of the rows ``kept``."""

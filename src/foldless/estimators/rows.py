@@ -4,7 +4,6 @@ Positions count from 0 in the order of insertion; when rows are forgotten, later
 rows and stay. Both are checked whole before anything is changed.
 """
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
@@ -13,8 +12,6 @@ from functools import reduce
 import numpy as np
 
 from foldless.kernels.registry import is_object
-
-FEW = 20  # rows from which a width for the kernel can hardly be told
 
 
 @contextmanager
@@ -47,16 +44,6 @@ def _same(a, b):
     if is_object(a) and type(a) is type(b):  # its parameters have names of their own
         return True
     return a == b if isinstance(a, Mapping) or isinstance(b, Mapping) else np.array_equal(a, b)
-
-
-def warn_of_few_rows(given, kernel, n, stacklevel):
-    """A parameter of the kernel ``given`` that is taken from the first few rows of a stream stays with the model."""
-    for name, value in given.unresolved.items() if n < FEW else ():
-        warnings.warn(
-            f"{name}={value!r} is resolved from the {n} rows of the first partial_fit and stays: {kernel!r}."
-            " Give a number, or start with fit or partial_fit on more rows.",
-            stacklevel=stacklevel + 1,
-        )
 
 
 def joined_ids(known, ids, n):

@@ -17,7 +17,7 @@ from foldless.bridge.route import REFIT, Route
 from foldless.bridge.scorers import known_outputs
 from foldless.bridge.splits import draw_splits
 from foldless.estimators.access import cut_of, fits_of
-from foldless.estimators.one_against_all import OneAgainstAllClassifier
+from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.tuning.nested import outer_loss
 
 
