@@ -1,4 +1,4 @@
-"""What the rooms above ask of foldless' estimators: their task, their kernel, fits, and a model of a training part.
+"""What the rooms above ask of foldless' estimators: their task, fits, and a model of a training part.
 
 Nobody else reads an estimator's private attributes.
 """
@@ -26,11 +26,6 @@ def task_of(estimator, X, y, sample_weight=None):
     probe = clone(estimator)
     task = probe._make_task(*probe._validated(X, y, sample_weight))
     return EstimatorTask(task, getattr(probe, "classes_", None), getattr(probe, "_flat", True))
-
-
-def kernel_of(estimator, X, sample_weight=None):
-    """The kernel an estimator would use for validated X and the caller's weights: "scale" is resolved from both."""
-    return estimator._kernel(X, sample_weight)
 
 
 def fits_of(estimator, X):

@@ -13,6 +13,7 @@ from foldless.estimators.base import KernelExpansion
 from foldless.estimators.checks import as_stored, check_gram, check_option, is_number
 from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
 from foldless.estimators.rows import all_or_nothing, check_unchanged, joined_ids, positions
+from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
 from foldless.readout.codings import against_all, indicator
@@ -117,9 +118,9 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         if not (is_number(self.alpha) and self.alpha >= 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number >= 0, for instance 1.0.")
         X, y = self._validated(X, y, reset=True)
-        if self._is_precomputed:
+        if is_precomputed(self.kernel):
             check_gram(X)
-        self.kernel_ = self._kernel(X)
+        self.kernel_ = given_kernel(self).resolved(X)
         self._settings = self.get_params()
         self._alpha = float(self.alpha)
         self._coding = self.targets

@@ -21,9 +21,17 @@ from foldless.estimators.rows import all_or_nothing, joined_ids
 from foldless.heldout.problem import Problem
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
 from foldless.linalg.types import MatrixLike
+from foldless.readout.calibration import CALIBRATIONS
+from foldless.readout.discriminant import THRESHOLDS
 
 FEW = 20  # rows from which a width for the kernel can hardly be told
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
+OPTIONS = {
+    "penalty": ("rkhs", "coef"),
+    "basis": ("train", "all"),
+    "calibration": (None, *CALIBRATIONS),
+    "threshold": THRESHOLDS,
+}
 NOT_PICKLED = ("_parts", "_qr")  # attributes with a factorisation, which is made again on demand
 
 
@@ -41,14 +49,6 @@ class KernelExpansion(BaseEstimator):
     X_fit_: Any = field(init=False)
     kernel_: Any = field(init=False)
 
-    @property
-    def _is_precomputed(self):
-        return is_precomputed(self.kernel)
-
-    def _kernel(self, X, weights=None):
-        """The kernel of validated X; gamma is resolved with the user's weights only (labels are not seen)."""
-        return given_kernel(self).resolved(X, weights)
-
     def _warn_of_few_rows(self, stacklevel):
         """A parameter of the kernel that is taken from the first few rows of a stream stays with the model."""
         n = self.X_fit_.shape[0]
@@ -62,12 +62,9 @@ class KernelExpansion(BaseEstimator):
     def _expand(self, X, beta):
         """k(x)' beta of validated new rows, some rows at a time."""
         step = max(1, CHUNK // len(beta))
-        if X.shape[0] <= step:
-            return self._gram(X) @ beta
-        return np.concatenate([self._gram(X[rows]) @ beta for rows in gen_batches(X.shape[0], step)])
-
-    def _gram(self, X):
-        return self.kernel_.against(X, self.X_fit_, slice(None))
+        if X.shape[0] > step:
+            return np.concatenate([self._expand(X[rows], beta) for rows in gen_batches(X.shape[0], step)])
+        return self.kernel_.against(X, self.X_fit_, slice(None)) @ beta
 
     def _check_linear(self, attribute):
         check_is_fitted(self)
@@ -83,7 +80,7 @@ class KernelExpansion(BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
 
 
@@ -134,7 +131,7 @@ class KernelMachine(KernelExpansion):
     def _fit_anew(self, X, y, sample_weight, confounds, ids, *, classes=None, least=2):
         """Fit copies, from which updates continue; a Gram matrix is not copied, it is the largest array of all."""
         X, y, weights = self._validated(X, y, sample_weight, least)
-        X = X if self._is_precomputed else X.copy()
+        X = X if is_precomputed(self.kernel) else X.copy()
         weights = None if weights is None else weights.copy()
         task = self._make_task(X, y.copy(), weights, classes)
         if confounds is not None:
@@ -151,7 +148,11 @@ class KernelMachine(KernelExpansion):
         self._settings = self.get_params()
 
     def _validated(self, X, y, sample_weight, least=2):
-        self._check_parameters()
+        if not (is_number(self.alpha) and self.alpha > 0):
+            raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
+        for name, allowed in OPTIONS.items():
+            if hasattr(self, name):
+                check_option(name, getattr(self, name), allowed)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=False)
         if X.shape[0] < least:
             raise ValueError(f"n_samples={X.shape[0]}: at least two samples are needed, to fit one and leave one out.")
@@ -162,12 +163,12 @@ class KernelMachine(KernelExpansion):
                 raise ValueError(
                     f"sample_weight leaves fewer than {'two rows' if least > 1 else 'one row'} with a positive weight."
                 )
-        if self._is_precomputed:
+        if is_precomputed(self.kernel):
             check_gram(X)
         return X, y, weights
 
     def _problem(self, X, weights, base_weights):
-        kernel = self._kernel(X, base_weights)
+        kernel = given_kernel(self).resolved(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
         norm: dict[str, Any] = {"alpha": float(self.alpha), "penalty": self.penalty, "basis": self.basis}
         return Problem(kernel, X, Q=Q, sample_weight=weights, **norm)
@@ -190,12 +191,6 @@ class KernelMachine(KernelExpansion):
         self._confound_B = B[problem.confounds]
         self._set_attributes()
         return self
-
-    def _check_parameters(self):
-        if not (is_number(self.alpha) and self.alpha > 0):
-            raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
-        check_option("penalty", self.penalty, ("rkhs", "coef"))
-        check_option("basis", self.basis, ("train", "all"))
 
     # -- prediction ------------------------------------------------------------------------------------------------
 

@@ -14,10 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from foldless.estimators.checks import check_option, numbers
+from foldless.estimators.checks import numbers
 from foldless.estimators.online import OnlineMachine
 from foldless.linalg.types import MatrixLike
-from foldless.readout.calibration import CALIBRATIONS
 from foldless.readout.codings import chosen_labels
 from foldless.readout.task import Task
 
@@ -167,10 +166,6 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
             As in ``fit``; the last two are needed where the rows so far have them.
         """
         return self._learn(X, y, classes=classes, sample_weight=sample_weight, confounds=confounds, ids=ids)
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_option("calibration", self.calibration, (None, *CALIBRATIONS))
 
     def _class_factors(self, mass):
         """class_weight as one number per class; "balanced" is computed once, from all rows given to fit."""

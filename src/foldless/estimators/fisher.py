@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from foldless.estimators.checks import check_option, numbers
+from foldless.estimators.checks import numbers
 from foldless.estimators.classifier import KernelClassifier
 from foldless.linalg.types import MatrixLike
-from foldless.readout.discriminant import THRESHOLDS, Discriminant
+from foldless.readout.discriminant import Discriminant
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -75,10 +75,6 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     threshold: Literal["fisher", "pm1", "centroid", "loo"] = "pm1"
     priors: ArrayLike | None = None
     n_components: int | None = None
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_option("threshold", self.threshold, THRESHOLDS)
 
     def _class_factors(self, mass):
         """Factors in a dict are scaled to mean 1: alpha is added to a scatter of that size, and keeps its meaning."""
