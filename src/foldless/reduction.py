@@ -114,8 +114,7 @@ def reduce_instances(
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The rows; for ``kernel="precomputed"`` their Gram matrix.
-    y : array-like of shape (n_samples,)
-        Class labels; with ``method="subsample"`` also values of a regression.
+    y : array-like of shape (n_samples,), class labels; with ``method="subsample"`` also values of a regression
     method : {"average", "subsample"}, default="average"
         Average random sets of rows of the same class, or keep some of the rows, in the same proportions of classes and
         at least one of each.
@@ -128,8 +127,7 @@ def reduce_instances(
     groups : array-like of shape (n_samples,), default=None
         Rows that belong together. Rows of different groups are never averaged, so that splitting by the returned
         ``groups`` keeps every row of a group on one side.
-    random_state : int, RandomState instance or None, default=None
-        Draws the sets, or the rows that are kept.
+    random_state : int, RandomState instance or None, default=None; draws the sets, or the rows that are kept
 
     Returns
     -------
@@ -190,9 +188,9 @@ def partition(
     Parameters
     ----------
     y : array-like of shape (n_samples,), class labels
-    size : int, default=5, rows in a set
-    groups : array-like of shape (n_samples,), default=None, rows that may be together
-    random_state : int, RandomState instance or None, default=None, draws the sets
+    size : int, default=5; rows in a set
+    groups : array-like of shape (n_samples,), default=None; rows that may be together
+    random_state : int, RandomState instance or None, default=None; draws the sets
 
     Returns
     -------

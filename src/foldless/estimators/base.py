@@ -113,8 +113,7 @@ class KernelMachine(KernelExpansion):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,) or, for regression, (n_samples, n_outputs)
-            Labels or values.
+        y : array-like of shape (n_samples,) or, for regression, (n_samples, n_outputs), labels or values
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the squared errors; rows of weight 0 do not count.
         confounds : array-like of shape (n_samples, n_confounds) or (n_samples,), default=None

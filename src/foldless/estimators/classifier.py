@@ -157,8 +157,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             New rows. For ``kernel="precomputed"`` their kernel with the rows of the model, in their order, and with
             each other: (n_new, n_samples + n_new).
-        y : array-like of shape (n_samples,)
-            Labels; new ones may appear.
+        y : array-like of shape (n_samples,), labels; new ones may appear
         classes : array-like of shape (n_classes,), default=None
             Classes that exist although no row may show them yet, or any more. The first call needs them only where its
             rows are of one class.

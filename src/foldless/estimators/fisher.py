@@ -29,15 +29,12 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         comparable scale.
     penalty : {"rkhs", "coef"}, default="rkhs"
         Norm that is penalised: of the function or of its expansion coefficients (the 2003 paper).
-    basis : {"train", "all"}, default="train"
-        As in LSSVC.
-    fit_intercept : bool, default=True
-        Without it scatter is taken about the origin and ``transform`` has one more axis.
+    basis : {"train", "all"}, default="train"; as in LSSVC
+    fit_intercept : bool, default=True; without it scatter is taken about the origin and ``transform`` has one more axis
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
         computed once from the y given to ``fit``.
-    calibration : {None, "sigmoid", "isotonic"}, default=None
-        As in LSSVC.
+    calibration : {None, "sigmoid", "isotonic"}, default=None; as in LSSVC
     threshold : {"fisher", "pm1", "centroid", "loo"}, default="pm1"
         Where two classes are cut: "pm1" as regression on targets +-1 does (errs least on benchmarks); "fisher" on
         targets that give both classes the same weight, "centroid" midway between the class means, both for balanced
@@ -46,8 +43,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     priors : array-like of shape (n_classes,), default=None
         Class probabilities added to the centroid rule as logarithms; None: equal, or in proportion to a
         ``class_weight`` dict. With two classes they need threshold="centroid".
-    n_components : int, default=None
-        Number of discriminant axes kept; None: all, one fewer than classes.
+    n_components : int, default=None; number of discriminant axes kept; None: all, one fewer than classes
 
     Attributes
     ----------

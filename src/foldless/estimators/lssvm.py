@@ -33,20 +33,15 @@ class LSSVC(KernelClassifier):
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
         ``kernel_``.
-    degree : int, default=3
-        Degree of "poly".
-    coef0 : float, default=1.0
-        Constant of "poly".
-    eta : float, default=1.0
-        Parameter of "boolean", (1 + eta)^(x.z).
+    degree : int, default=3; degree of "poly"
+    coef0 : float, default=1.0; constant of "poly"
+    eta : float, default=1.0; parameter of "boolean", (1 + eta)^(x.z)
     alpha : float, default=1.0
         Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale.
-    penalty : {"rkhs", "coef"}, default="rkhs"
-        Norm that is penalised: of the function or of its expansion coefficients.
+    penalty : {"rkhs", "coef"}, default="rkhs"; norm that is penalised: of the function or of its expansion coefficients
     basis : {"train", "all"}, default="train"
         With penalty="coef": whether a row that is left out takes its basis function along, as a refit does, or not.
-    fit_intercept : bool, default=True
-        Whether b is fitted; it is not penalised.
+    fit_intercept : bool, default=True; whether b is fitted; it is not penalised
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y
         given to ``fit``.

@@ -43,8 +43,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : KernelFisherDiscriminant, LSSVC, LSSVR or AdaptiveKDA
         It is cloned; give numbers for ``gamma``, which the first rows would otherwise decide for good.
-    max_samples : int, default=1000
-        Rows to hold at most.
+    max_samples : int, default=1000; rows to hold at most
     drop : {"oldest", "least"}, default="oldest"
         Which rows go when there are too many: those learnt first, or one by one the row whose absence changes the
         squared leave-one-out residuals of the others least (O(n^2) for each row; not with AdaptiveKDA). The latter
@@ -202,8 +201,7 @@ class OneAgainstAllClassifier(LabelledDecisions, BaseEstimator):
 
     Parameters
     ----------
-    estimators : list of (label, classifier)
-        One for each class, in the order of the sorted labels.
+    estimators : list of (label, classifier), one for each class, in the order of the sorted labels
 
     Attributes
     ----------

@@ -111,8 +111,7 @@ class OnlineMachine(KernelMachine):
         ----------
         indices : array-like of int, or of bool with one entry per row, default=None
             Positions of the rows in the order of insertion, from 0; later rows move up.
-        ids : array-like, default=None
-            In place of positions, ids given to ``fit`` and ``partial_fit``.
+        ids : array-like, default=None; in place of positions, ids given to ``fit`` and ``partial_fit``
         """
         check_is_fitted(self)
         problem = self._fitted_task.problem

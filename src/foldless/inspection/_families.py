@@ -58,19 +58,16 @@ class TimeCourseDisplay(FamilyDisplay):
 
     Parameters
     ----------
-    score : array-like of shape (k,)
-        Scores of the true labels; nan leaves a gap.
+    score : array-like of shape (k,), scores of the true labels; nan leaves a gap
     permutation_scores : array-like of shape (n_permutations, k)
-    pvalue_fwe : array-like of shape (k,)
-        Family-wise p-values.
+    pvalue_fwe : array-like of shape (k,), family-wise p-values
     max_scores : array-like of shape (n_permutations,)
         The best score (the least loss) of each permutation over the family.
     times : array-like of shape (k,), default=None
         Increasing positions on the axis, in ``unit``; None numbers the members.
     unit : str, default=None
     scoring : str, default="score"
-    greater_is_better : bool, default=True
-        False for losses.
+    greater_is_better : bool, default=True; False for losses
 
     Attributes
     ----------
@@ -189,12 +186,9 @@ class GeneralisationDisplay(FamilyDisplay):
 
     Parameters
     ----------
-    score : array-like of shape (k, k)
-        Scores by training and test time; nan leaves a blank.
-    chance : float
-        Mean of the null.
-    pvalue_fwe : array-like of shape (k, k)
-        Family-wise p-values.
+    score : array-like of shape (k, k), scores by training and test time; nan leaves a blank
+    chance : float, mean of the null
+    pvalue_fwe : array-like of shape (k, k), family-wise p-values
     times, unit, scoring, greater_is_better : as in TimeCourseDisplay; the times are those of both axes
 
     Attributes

@@ -19,16 +19,12 @@ class PatternDisplay(Display):
 
     Parameters
     ----------
-    values : array-like of shape (d,)
-        Pattern or weights of one output.
-    pvalue_fwe : array-like of shape (d,)
-        Family-wise p-values.
-    feature_names : list of d str, default=None
-        Up to 64 names are written on the axis of stems.
+    values : array-like of shape (d,), pattern or weights of one output
+    pvalue_fwe : array-like of shape (d,), family-wise p-values
+    feature_names : list of d str, default=None; up to 64 names are written on the axis of stems
     positions : array-like of shape (d, 2), default=None
         Where the sensors are, x to the right and y upwards; None draws stems.
-    label : str, default="pattern"
-        What the values are.
+    label : str, default="pattern"; what the values are
 
     Attributes
     ----------

@@ -19,16 +19,13 @@ class PermutationDisplay(ScoreDisplay):
 
     Parameters
     ----------
-    score : float
-        Score of the true labels.
+    score : float, score of the true labels
     permutation_scores : array-like of shape (n_permutations,)
         Scores of permuted labels; those that are not finite are left out of the histogram.
     pvalue : float
-    pvalue_fwe : float, default=None
-        Family-wise p-value, for a member of a family of tests.
+    pvalue_fwe : float, default=None; family-wise p-value, for a member of a family of tests
     scoring : str, default="score"
-    greater_is_better : bool, default=True
-        False for losses.
+    greater_is_better : bool, default=True; False for losses
 
     Attributes
     ----------
