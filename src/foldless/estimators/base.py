@@ -159,9 +159,8 @@ class KernelMachine(KernelExpansion):
         if sample_weight is not None:
             weights = check_weights(sample_weight, X)
             if np.count_nonzero(weights) < least:
-                raise ValueError(
-                    f"sample_weight leaves fewer than {'two rows' if least > 1 else 'one row'} with a positive weight."
-                )
+                needed = "two rows" if least > 1 else "one row"
+                raise ValueError(f"sample_weight leaves fewer than {needed} with a positive weight.")
         if is_precomputed(self.kernel):
             check_gram(X)
         return X, y, weights

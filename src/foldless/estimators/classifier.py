@@ -77,9 +77,8 @@ def coded(y, named):
 def check_two_classes(classes, estimator, hint):
     """Refuse a single class."""
     if len(classes) < 2:
-        raise ValueError(
-            f"y holds one class only ({classes[0]!r}); {type(estimator).__name__} needs at least two classes. {hint}"
-        )
+        name = type(estimator).__name__
+        raise ValueError(f"y holds one class only ({classes[0]!r}); {name} needs at least two classes. {hint}")
 
 
 def _has_calibration(estimator):
@@ -168,20 +167,18 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
 
     def _class_factors(self, mass):
         """class_weight as one number per class; "balanced" is computed once, from all rows given to fit."""
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+        given = self.class_weight
+        if isinstance(given, str) and given == "balanced":
             return mass.sum() / (len(mass) * np.where(mass > 0, mass, 1.0))
-        if not isinstance(self.class_weight, Mapping):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} must be None, 'balanced' or a dict {{label: weight}}."
-            )
-        unknown = [label for label in self.class_weight if label not in self.classes_]
+        if not isinstance(given, Mapping):
+            raise ValueError(f"class_weight={given!r} must be None, 'balanced' or a dict {{label: weight}}.")
+        classes = self.classes_
+        unknown = [label for label in given if label not in classes]
         if unknown:
-            raise ValueError(
-                f"class_weight names {unknown!r}, which y does not hold; its classes are {self.classes_!r}."
-            )
-        factors = numbers(self.class_weight.get(label, 1.0) for label in self.classes_.tolist())
+            raise ValueError(f"class_weight names {unknown!r}, which y does not hold; its classes are {classes!r}.")
+        factors = numbers(given.get(label, 1.0) for label in classes.tolist())
         if factors is None or np.any(factors <= 0):
-            raise ValueError(f"class_weight={self.class_weight!r} must hold finite numbers > 0.")
+            raise ValueError(f"class_weight={given!r} must hold finite numbers > 0.")
         return factors
 
     def decision_function(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:

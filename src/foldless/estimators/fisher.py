@@ -79,24 +79,20 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _readout(self, n_classes, factors):
         most = n_classes - 1 if self.fit_intercept else n_classes
-        if self.n_components is not None and not (
-            isinstance(self.n_components, int | np.integer) and 1 <= self.n_components <= most
-        ):
-            raise ValueError(
-                f"n_components={self.n_components!r} must be an integer from 1 to {most} for {n_classes} classes."
-            )
+        axes = self.n_components
+        if axes is not None and not (isinstance(axes, int | np.integer) and 1 <= axes <= most):
+            raise ValueError(f"n_components={axes!r} must be an integer from 1 to {most} for {n_classes} classes.")
         priors = self._checked_priors(n_classes, factors)
-        return Discriminant(n_classes, self.threshold, priors, self.n_components, bool(self.fit_intercept))
+        return Discriminant(n_classes, self.threshold, priors, axes, bool(self.fit_intercept))
 
     def _checked_priors(self, n_classes, factors):
-        if self.priors is None:
+        given = self.priors
+        if given is None:
             # A class that counts more in the fit counts more in the decision; "balanced" means equal, as None does.
             return tuple(factors / factors.sum()) if isinstance(self.class_weight, Mapping) else None
-        priors = numbers(np.ravel(self.priors))
+        priors = numbers(np.ravel(given))
         if priors is None or priors.shape != (n_classes,) or not np.all(priors > 0):
-            raise ValueError(
-                f"priors={self.priors!r} must be {n_classes} positive numbers, one for each of the classes."
-            )
+            raise ValueError(f"priors={given!r} must be {n_classes} positive numbers, one for each of the classes.")
         if n_classes == 2 and self.threshold != "centroid":
             raise ValueError(
                 f"priors move the centroid rule, but threshold={self.threshold!r} uses none with two classes;"

@@ -120,10 +120,9 @@ class PatternDisplay(Display):
         from matplotlib.collections import PathCollection
 
         positions = np.asarray(self.positions, dtype=float)
-        if positions.shape != (len(values), 2):
-            raise ValueError(
-                f"positions must have shape ({len(values)}, 2), one point for each feature; got {positions.shape}"
-            )
+        shape = positions.shape
+        if shape != (len(values), 2):
+            raise ValueError(f"positions must have shape ({len(values)}, 2), one point for each feature; got {shape}")
         x, y = positions.T
         size = np.clip(10000 / len(values), 20, 300)
         look = style(PathCollection, point_kw, s=size, cmap="RdBu_r", edgecolor=NULL, linewidth=0.5)

@@ -70,16 +70,15 @@ class Width(Parameter):
     per_feature: bool = True
 
     def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
-        n_features = X.shape[1]
         if isinstance(value, str):
             if value != "scale":
                 raise ValueError(f"{name}={value!r} is unknown; use 'scale', a positive number, or one per feature.")
             return _scale(name, X, sample_weight)
         numbers = np.asarray(value, dtype=float)
-        if numbers.ndim > 1 or (numbers.ndim == 1 and numbers.shape != (n_features,)):
-            raise ValueError(
-                f"{name} has shape {numbers.shape}; use one number or one value for each of the {n_features} features."
-            )
+        shape = numbers.shape
+        d = X.shape[1]
+        if shape not in ((), (d,)):
+            raise ValueError(f"{name} has shape {shape}; use one number or one value for each of the {d} features.")
         if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or not np.any(numbers > 0):
             raise ValueError(f"{name}={value!r} must be positive and finite (zero only switches single features off).")
         return numbers if numbers.ndim else float(numbers)

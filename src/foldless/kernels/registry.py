@@ -24,7 +24,8 @@ class Custom(Kernel):
     surely_symmetric: ClassVar[bool] = False
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        symmetric, Z = Z is None, X if Z is None else Z
+        alike = Z is None
+        Z = X if Z is None else Z
         try:
             K = self.function(X, Z)
         except Exception as error:
@@ -38,7 +39,7 @@ class Custom(Kernel):
                 f"kernel={self.function!r} returned shape {K.shape} for X of {X.shape[0]} and Z of {Z.shape[0]} rows;"
                 f" it must take two matrices and return a Gram matrix of shape {(X.shape[0], Z.shape[0])}."
             )
-        if symmetric:
+        if alike:
             check_symmetric(K, f"the Gram matrix of kernel={self.function!r}")
         return K
 
