@@ -53,9 +53,6 @@ class Display:
     """Base of the displays: ``plot`` opens the axes and draws into them."""
 
     pvalue_fwe: Any
-    line_: Any
-    bars_: Any
-    diagonal_: Any
 
     def _open(self, ax):
         """The caller's axes untouched, or new ones without the lines that carry nothing."""

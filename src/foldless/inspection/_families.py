@@ -132,7 +132,7 @@ class TimeCourseDisplay(FamilyDisplay):
         if threshold is not None:
             label = f"family-wise p = {level:g}"
             self.threshold_ = ax.axhline(threshold, label=label, color=canvas.DARK, linewidth=1, linestyle=(0, (4, 3)))
-        (self.line_,) = ax.plot(x, score, **canvas.style(Line2D, line_kw, color=canvas.OBSERVED, linewidth=1.8))
+        self.line_ = ax.plot(x, score, **canvas.style(Line2D, line_kw, color=canvas.OBSERVED, linewidth=1.8))[0]
         self._draw_significant(x, level)
 
         ax.margins(x=0, y=0.15)
@@ -152,7 +152,7 @@ class TimeCourseDisplay(FamilyDisplay):
             low, high = np.nanquantile(null, [0.05, 0.95], axis=0)
         look = canvas.style(PolyCollection, band_kw, facecolor=canvas.FAINT, linewidth=0, label="null, 5 to 95 %")
         self.band_ = self.ax_.fill_between(x, low, high, **look)
-        (self.chance_,) = self.ax_.plot(x, mean, color=canvas.NULL, linewidth=1)
+        self.chance_ = self.ax_.plot(x, mean, color=canvas.NULL, linewidth=1)[0]
 
     def _draw_significant(self, x, level):
         """Runs of significant members, each from border to border, with gaps between."""
@@ -161,7 +161,7 @@ class TimeCourseDisplay(FamilyDisplay):
         runs = np.column_stack([runs, np.full(len(runs), np.nan)]).ravel()
         look = {"color": self.line_.get_color(), "linewidth": 8, "solid_capstyle": "butt"}  # the upper half shows
         along_bottom = self.ax_.get_xaxis_transform()
-        (self.significant_,) = self.ax_.plot(runs, np.zeros(len(runs)), transform=along_bottom, **look)
+        self.significant_ = self.ax_.plot(runs, np.zeros(len(runs)), transform=along_bottom, **look)[0]
 
     def _threshold(self, level):
         """The score that a test must beat for a family-wise p-value of at most ``level``."""
@@ -245,7 +245,7 @@ class GeneralisationDisplay(FamilyDisplay):
         ends = edges[[0, -1]]
         look = canvas.style(QuadMesh, image_kw, cmap="RdBu_r" if self.greater_is_better else "RdBu", rasterized=True)
         self.image_ = ax.pcolormesh(edges, edges, score, **canvas.centred(look, self.chance))
-        (self.diagonal_,) = ax.plot(ends, ends, color=canvas.DARK, linewidth=0.8, linestyle=(0, (6, 4)))
+        self.diagonal_ = ax.plot(ends, ends, color=canvas.DARK, linewidth=0.8, linestyle=(0, (6, 4)))[0]
         self._draw_outline(outline(self._significant(level), edges), outline_kw)
         self._add_colorbar(self.image_, self._score_label())
         ax.set(aspect="equal", xlim=ends, ylim=ends)

@@ -91,7 +91,7 @@ class PermutationDisplay(ScoreDisplay):
         null = null[np.isfinite(null)]
         bins = whole_steps(null) if bins is None else bins
         look = style(Patch, hist_kw, facecolor=FAINT, edgecolor=NULL, linewidth=0.6)
-        _, _, self.bars_ = ax.hist(null, **{"bins": bins, "label": "permuted labels", **look})
+        self.bars_ = ax.hist(null, **{"bins": bins, "label": "permuted labels", **look})[2]
 
         name = self.scoring.replace("_", " ")
         label = f"{name} {self.score:.3g}, {p_label(self.pvalue)}"

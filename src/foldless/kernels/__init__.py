@@ -1,8 +1,7 @@
 """Kernels: the Gram matrix, its diagonal, and the way back from dL/dK to the parameters (``base`` is the contract)."""
 
-from foldless.kernels.base import FeatureMap, Kernel
+from foldless.kernels.base import FeatureMap, Kernel, Number, Parameter, Width
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
-from foldless.kernels.parameters import Number, Parameter, Width
 from foldless.kernels.registry import KERNELS, Custom, Precomputed, check_symmetric, resolve
 
 __all__ = [

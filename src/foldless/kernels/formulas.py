@@ -20,8 +20,7 @@ from scipy.special import xlogy
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms
 
-from foldless.kernels.base import FeatureMap, Kernel, dense, dot, scale
-from foldless.kernels.parameters import Number, Width
+from foldless.kernels.base import FeatureMap, Kernel, Number, Width, dense, dot, scale
 from foldless.linalg.numpy import product
 from foldless.linalg.types import Matrix
 
