@@ -54,15 +54,11 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
         task = task.restricted(train)
     else:
         task = task.subset(train)
-        model = _reindexed(task.problem, model, train)
+        active = task.problem.active  # rows are counted within the part from now on, in the order of the split
+        order = np.searchsorted(model.rows, train[active])
+        solved = {"A": model.A[order], "B": model.B, "weights": model.weights, "choice": model.choice}
+        model = Model(problem=task.problem, rows=active, Y=model.Y[order], **solved)
     if is_precomputed(fitted.kernel):
         fitted._set_columns(len(rows), rows)
     fitted._keep_for_updates(None if sample_weight is None and rows is train else weights[rows], None)
     return fitted._accept(task, model, rule)
-
-
-def _reindexed(problem, model, train):
-    """The model with its rows counted within its own training part, in the order of the split."""
-    order = np.searchsorted(model.rows, train[problem.active])
-    solved = {"Y": model.Y[order], "A": model.A[order], "B": model.B, "weights": model.weights, "choice": model.choice}
-    return Model(problem=problem, rows=problem.active, **solved)

@@ -65,8 +65,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     targets: Literal["pm1", "fisher"] = "pm1"
 
-    # -- learning and forgetting -----------------------------------------------------------------------------------
-
     def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Iterable | None = None) -> Self:
         """Fit the model to these rows alone; arguments as in ``LSSVC.fit``."""
         with all_or_nothing(self):
@@ -169,8 +167,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         if self._qr is None:
             self._qr = MinimumNorm(self.kernel_.gram(self.X_fit_), self._alpha)
         return self._qr
-
-    # -- prediction and leave-one-out ------------------------------------------------------------------------------
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class."""

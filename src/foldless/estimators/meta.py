@@ -5,7 +5,7 @@ may differ in more than their labels (Bo, Wang & Jiao 2006, section 4).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from numbers import Integral
 from typing import Any, Literal, Self
@@ -115,21 +115,23 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
 
     def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
         """Forget rows on request, whatever the window would do; arguments as in the estimator's ``forget``."""
-        check_is_fitted(self)
-        self.estimator_.forget(indices, ids=ids)
+        self._fitted.forget(indices, ids=ids)
         return self
+
+    @property
+    def _fitted(self):
+        check_is_fitted(self)
+        return self.estimator_
 
     @available_if(_estimator_has("unlearning_certificate"))
     def unlearning_certificate(self) -> Certificate:
         """Evidence that the model equals one fitted from scratch on the rows it has now."""
-        check_is_fitted(self)
-        return self.estimator_.unlearning_certificate()
+        return self._fitted.unlearning_certificate()
 
     @property
     def n_samples_(self) -> int:
         """Rows held."""
-        check_is_fitted(self)
-        return self.estimator_.X_fit_.shape[0]
+        return self._fitted.X_fit_.shape[0]
 
     @property
     def classes_(self) -> np.ndarray:
@@ -148,40 +150,29 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Predictions of the estimator; ``options`` are further arguments of its method, such as ``confounds``."""
-        check_is_fitted(self)
-        return self.estimator_.predict(X, **options)
+        return self._fitted.predict(X, **options)
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of the estimator: accuracy or R2."""
-        check_is_fitted(self)
-        return self.estimator_.score(X, y, sample_weight)
+        return self._fitted.score(X, y, sample_weight)
 
     @available_if(_estimator_has("decision_function"))
     def decision_function(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Decision values of the estimator; ``options`` as in ``predict``."""
-        check_is_fitted(self)
-        return self.estimator_.decision_function(X, **options)
+        return self._fitted.decision_function(X, **options)
 
     @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Class probabilities of the estimator; ``options`` as in ``predict``."""
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X, **options)
+        return self._fitted.predict_proba(X, **options)
 
     @property
     def loo_score_(self) -> float:
         """Exact leave-one-out score of the rows held."""
-        check_is_fitted(self)
-        return self.estimator_.loo_score_
+        return self._fitted.loo_score_
 
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        for name in ("estimator_type", "classifier_tags", "regressor_tags", "target_tags"):
-            setattr(tags, name, getattr(inner, name))
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.pairwise = inner.input_tags.pairwise
-        return tags
+        return replace(get_tags(self.estimator), transformer_tags=None)
 
 
 def _all_have(method):

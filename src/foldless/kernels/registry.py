@@ -95,10 +95,7 @@ SHORTHANDS = ("gamma", "degree", "coef0", "eta")  # parameters of named kernels 
 
 
 def build(kernel, **shorthands):
-    """The kernel object for an object, a name or a callable; its parameters are as they were given.
-
-    ``shorthands`` are the parameters of a kernel that is given by name. An object has its own.
-    """
+    """The kernel object for an object, a callable, or a name and its parameters ``shorthands``, as they were given."""
     if is_object(kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
