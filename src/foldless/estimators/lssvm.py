@@ -176,15 +176,9 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
 
         The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models,
         which are known in closed form at any x. For exchangeable data the interval holds a new value with probability
-        of at least 2 coverage - 1, and about ``coverage`` in practice. Too few rows for the coverage give infinite
-        ends.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        coverage : float in (0, 1), default=0.9
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them the interval is one of the value without that part.
+        of at least 2 coverage - 1, and about ``coverage`` (between 0 and 1) in practice. Too few rows for the coverage
+        give infinite ends. ``confounds``, (n_samples, n_confounds), add their part back; without them the interval is
+        one of the value without that part.
         """
         check_is_fitted(self)
         if not is_number(coverage) or not 0 < coverage < 1:
