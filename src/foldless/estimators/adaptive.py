@@ -1,6 +1,5 @@
 """Adaptive kernel discriminant analysis: KDA/RMSE that learns and forgets rows (Kim, Drake & Park 2006)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -10,9 +9,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foldless.estimators.base import KernelExpansion
-from foldless.estimators.checks import as_stored, check_gram, check_option, is_number
+from foldless.estimators.checks import as_stored, check_gram, check_option, check_options, is_number
 from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
-from foldless.estimators.rows import all_or_nothing, check_unchanged, joined_ids, positions
+from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
 from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
@@ -65,14 +64,12 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     targets: Literal["pm1", "fisher"] = "pm1"
 
-    def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Iterable | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Ids = None) -> Self:
         """Fit the model to these rows alone; arguments as in ``LSSVC.fit``."""
         with all_or_nothing(self):
             return self._learn_first(X, y, ids, None)
 
-    def partial_fit(
-        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, *, ids: Iterable | None = None
-    ) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Learn more rows; the model then equals one fitted to all of its rows. The first call may be this one.
 
         New labels may appear, and ``classes`` names those that the model shall have even without a row, from now until
@@ -93,7 +90,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
                 factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
             return self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
 
-    def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
+    def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows, as ``LSSVC.forget`` does; the model then equals one that never saw them."""
         check_is_fitted(self)
         self._check_can_update("forget")
@@ -111,7 +108,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     def _learn_first(self, X, y, ids, classes):
         """The first rows: parameters are read here and hold until the next ``fit``."""
-        check_option("targets", self.targets, ("pm1", "fisher"))
+        check_options(self)
         if not (is_number(self.alpha) and self.alpha >= 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number >= 0, for instance 1.0.")
         X, y = self._validated(X, y, reset=True)

@@ -6,7 +6,7 @@ with the fitted estimator for the leave-one-out methods; it is left out of pickl
 """
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,22 +16,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from foldless.estimators.checks import FLOATS, check_confounds, check_gram, check_option, check_weights, is_number
-from foldless.estimators.rows import all_or_nothing, joined_ids
+from foldless.estimators.checks import FLOATS, check_confounds, check_gram, check_options, check_weights, is_number
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids
 from foldless.heldout.problem import Problem
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
 from foldless.linalg.types import MatrixLike
-from foldless.readout.calibration import CALIBRATIONS
-from foldless.readout.discriminant import THRESHOLDS
 
 FEW = 20  # rows from which a width for the kernel can hardly be told
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
-OPTIONS = {
-    "penalty": ("rkhs", "coef"),
-    "basis": ("train", "all"),
-    "calibration": (None, *CALIBRATIONS),
-    "threshold": THRESHOLDS,
-}
 NOT_PICKLED = ("_parts", "_qr")  # attributes with a factorisation, which is made again on demand
 
 
@@ -100,12 +92,7 @@ class KernelMachine(KernelExpansion):
     # -- fitting ---------------------------------------------------------------------------------------------------
 
     def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        confounds: ArrayLike | None = None,
-        ids: Iterable | None = None,
+        self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None, ids: Ids = None
     ) -> Self:
         """Fit the model.
 
@@ -149,9 +136,7 @@ class KernelMachine(KernelExpansion):
     def _validated(self, X, y, sample_weight, least=2):
         if not (is_number(self.alpha) and self.alpha > 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
-        for name, allowed in OPTIONS.items():
-            if hasattr(self, name):
-                check_option(name, getattr(self, name), allowed)
+        check_options(self)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=False)
         if X.shape[0] < least:
             raise ValueError(f"n_samples={X.shape[0]}: at least two samples are needed, to fit one and leave one out.")

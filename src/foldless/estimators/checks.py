@@ -1,6 +1,8 @@
 """Arguments of the estimators: what is wrong with them, and what to give instead."""
 
+from dataclasses import fields
 from numbers import Real
+from typing import Literal, get_args, get_origin
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +18,13 @@ def check_option(name, value, allowed):
     """Refuse a value that is not among those allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}.")
+
+
+def check_options(estimator):
+    """Refuse values of parameters that their type, a Literal, does not name."""
+    for each in fields(estimator):
+        if get_origin(each.type) is Literal:
+            check_option(each.name, getattr(estimator, each.name), get_args(each.type))
 
 
 def is_number(value):

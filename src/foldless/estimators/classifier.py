@@ -3,7 +3,7 @@
 Classes are those of the rows and those that ``partial_fit(classes=...)`` named, which stay without a row.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d
 
 from foldless.estimators.checks import numbers
 from foldless.estimators.online import OnlineMachine
+from foldless.estimators.rows import Ids, PerRow
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import chosen_labels
 from foldless.readout.task import Task
@@ -94,7 +95,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
     """Base of the classifiers that solve a Task: labels, class weights, probabilities."""
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
-    calibration: Literal["sigmoid", "isotonic"] | None = None
+    calibration: Literal[None, "sigmoid", "isotonic"] = None
 
     _readout: ClassVar[Callable]  # the readout of a number of classes, and of factors on their weights if there are any
 
@@ -145,9 +146,9 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         X: MatrixLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        confounds: ArrayLike | None = None,
-        ids: Iterable | None = None,
+        sample_weight: PerRow = None,
+        confounds: PerRow = None,
+        ids: Ids = None,
     ) -> Self:
         """Learn more rows exactly: the model becomes the one fitted on all of them.
 
@@ -181,7 +182,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
             raise ValueError(f"class_weight={given!r} must hold finite numbers > 0.")
         return factors
 
-    def decision_function(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class.
 
         ``confounds``, (n_samples, n_confounds), add their part back; without them it is left out.
@@ -189,12 +190,12 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         fits = self._fits(X, confounds)  # tells first where nothing was fitted
         return self._rule.decision(fits)
 
-    def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
         return chosen_labels(self.decision_function(X, confounds), self.classes_)
 
     @available_if(_has_calibration)
-    def predict_proba(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Class probabilities (n_samples, n_classes), calibrated on exact leave-one-out scores of the training data."""
         fits = self._fits(X, confounds)
         return self._calibrated_rule().proba(fits)
@@ -208,7 +209,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         return self._rule
 
     @available_if(_has_calibration)
-    def predict_log_proba(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, confounds))

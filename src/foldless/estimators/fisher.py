@@ -10,6 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from foldless.estimators.checks import numbers
 from foldless.estimators.classifier import KernelClassifier
+from foldless.estimators.rows import PerRow
 from foldless.linalg.types import MatrixLike
 from foldless.readout.discriminant import Discriminant
 
@@ -109,7 +110,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.dual_coef_ = self._dual @ scalings
         self._n_features_out = scalings.shape[1]
 
-    def transform(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def transform(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """X on the discriminant axes, (n_samples, n_components); arguments as in ``decision_function``."""
         return self._fits(X, confounds) @ self._scalings
 

@@ -1,6 +1,5 @@
 """Least-squares support vector machines: weighted, with or without intercept (Cawley 2006, eq. 1-4)."""
 
-from collections.abc import Iterable
 from typing import Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from foldless.estimators.checks import FLOATS, is_number
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.online import OnlineMachine
+from foldless.estimators.rows import Ids, PerRow
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import OneAgainstAll, Regression
 from foldless.readout.task import Task
@@ -129,12 +129,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         return Task(problem.weighted_by(weights), task.Y[kept], task.readout)
 
     def partial_fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        confounds: ArrayLike | None = None,
-        ids: Iterable | None = None,
+        self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None, ids: Ids = None
     ) -> Self:
         """Learn more rows exactly: the model becomes the one fitted on all of them.
 
@@ -154,7 +149,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     def _linear(self, weights, offset):
         return (weights[:, 0] if self._flat else weights.T), offset
 
-    def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Predicted values, (n_samples,) or (n_samples, n_outputs).
 
         ``confounds``, (n_samples, n_confounds), add their part back; without them it is left out.
@@ -171,7 +166,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         fits = self._loo_decisions()  # tells first where nothing was fitted
         return r2_score(self._fitted_task.Y, fits)
 
-    def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: ArrayLike | None = None) -> np.ndarray:
+    def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: PerRow = None) -> np.ndarray:
         """Jackknife+ prediction intervals (Barber et al. 2021), (n_samples, 2) or (n_samples, n_outputs, 2).
 
         The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models,

@@ -4,7 +4,6 @@ The window learns what comes and forgets what is oldest or matters least, exactl
 may differ in more than their labels (Bo, Wang & Jiao 2006, section 4).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from numbers import Integral
@@ -17,9 +16,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _estimator_has, check_is_fitted
 
-from foldless.estimators.checks import check_option
+from foldless.estimators.checks import check_options
 from foldless.estimators.classifier import LabelledDecisions, join_labels
-from foldless.estimators.rows import all_or_nothing, check_unchanged
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, check_unchanged
 from foldless.linalg.types import MatrixLike
 from foldless.online.certificate import Certificate
 
@@ -90,7 +89,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         return self._learn(self.estimator_, X, y, options)
 
     def _learn(self, model, X, y, options):
-        check_option("drop", self.drop, ("oldest", "least"))
+        check_options(self)
         if not isinstance(self.max_samples, Integral) or self.max_samples < 2:
             raise ValueError(f"max_samples={self.max_samples!r} must be an integer of at least 2.")
         if not (hasattr(model, "partial_fit") and hasattr(model, "forget")):
@@ -113,7 +112,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         self.estimator_: Any = model
         return self
 
-    def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
+    def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows on request, whatever the window would do; arguments as in the estimator's ``forget``."""
         self._fitted.forget(indices, ids=ids)
         return self
@@ -152,7 +151,7 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
         """Predictions of the estimator; ``options`` are further arguments of its method, such as ``confounds``."""
         return self._fitted.predict(X, **options)
 
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None) -> float:
         """Score of the estimator: accuracy or R2."""
         return self._fitted.score(X, y, sample_weight)
 
@@ -214,7 +213,7 @@ class OneAgainstAllClassifier(LabelledDecisions, BaseEstimator):
     def __init__(self, estimators: list[tuple[Any, BaseEstimator]]) -> None:
         self.estimators = estimators
 
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None) -> Self:
         """Fit every class against the others; ``sample_weight`` goes to each classifier."""
         labels = np.asarray(y)
         classes = np.unique(labels)

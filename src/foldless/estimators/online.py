@@ -5,7 +5,7 @@ parameters resolved by the first ``fit``. Everything is checked and computed bef
 leaves the model as it was.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Self
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import as_stored, is_plain_target
-from foldless.estimators.rows import all_or_nothing, check_unchanged, joined_ids, positions
+from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
 from foldless.kernels.registry import check_symmetric, given_kernel
 from foldless.online import certificate, influence, updates
 from foldless.online.certificate import Certificate
@@ -102,7 +102,7 @@ class OnlineMachine(KernelMachine):
 
     # -- forgetting ------------------------------------------------------------------------------------------------
 
-    def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
+    def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows exactly: the model becomes the one fitted without them, with no trace of them in any attribute.
 
         A class that loses its last row goes with it, unless ``partial_fit(classes=...)`` named it.

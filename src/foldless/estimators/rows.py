@@ -8,10 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from foldless.kernels.registry import is_object
+
+PerRow: TypeAlias = ArrayLike | None  # something for each row: weights, confounds
+Ids: TypeAlias = Iterable | None
 
 
 @contextmanager
