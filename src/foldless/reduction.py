@@ -122,8 +122,7 @@ def reduce_instances(
         For averages the number of rows in one, 5 by default; the rows of each class that are left over are spread, so
         that the instances of a class differ by at most one row. For a subsample the number of rows that are kept, or
         their fraction in (0, 1]; 0.2 by default.
-    kernel, gamma, degree, coef0, eta
-        The kernel, as in the estimators.
+    kernel, gamma, degree, coef0, eta : as in the estimators
     groups : array-like of shape (n_samples,), default=None
         Rows that belong together. Rows of different groups are never averaged, so that splitting by the returned
         ``groups`` keeps every row of a group on one side.

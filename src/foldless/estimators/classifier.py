@@ -161,8 +161,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         classes : array-like of shape (n_classes,), default=None
             Classes that exist although no row may show them yet, or any more. The first call needs them only where its
             rows are of one class.
-        sample_weight, confounds, ids
-            As in ``fit``; the last two are needed where the rows so far have them.
+        sample_weight, confounds, ids : as in ``fit``; the last two are needed where the rows so far have them
         """
         return self._learn(X, y, classes=classes, sample_weight=sample_weight, confounds=confounds, ids=ids)
 
