@@ -19,7 +19,7 @@ from foldless.bridge.scorers import Scoring
 from foldless.bridge.splits import depends_on_labels, splits_of_labeling
 from foldless.estimators.checks import check_option
 from foldless.permutation.nulls import choose_scheme
-from foldless.tuning.spec import SearchSpec
+from foldless.tuning.selection import SearchSpec
 
 WEIGHTS = (None, "fixed", "permuted")
 

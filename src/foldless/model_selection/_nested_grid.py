@@ -1,4 +1,4 @@
-"""Nested cross-validation of a grid without refits (the algebra: ``tuning.nested``)."""
+"""Nested cross-validation of a grid without refits (the algebra: ``tuning.grid``)."""
 
 import numpy as np
 from joblib import delayed
@@ -10,8 +10,7 @@ from foldless.bridge.progress import Progress, run_with_progress
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, Route
 from foldless.bridge.scorers import known_outputs
 from foldless.readout.calibration import fit_calibration
-from foldless.tuning.grid import choose_candidates
-from foldless.tuning.nested import heldout_of_candidate, losses_from_one_P, outer_loss, sharing_pays
+from foldless.tuning.grid import choose_candidates, heldout_of_candidate, losses_from_one_P, outer_loss, sharing_pays
 
 
 def nested_grid(data, spec, outer, n_jobs, verbose):

@@ -18,7 +18,7 @@ from foldless.bridge.scorers import known_outputs
 from foldless.bridge.splits import draw_splits
 from foldless.estimators.access import cut_of, fits_of
 from foldless.estimators.one_against_all import OneAgainstAllClassifier
-from foldless.tuning.nested import outer_loss
+from foldless.tuning.grid import outer_loss
 
 
 def nested_loop(data, spec, outer, n_jobs, verbose):

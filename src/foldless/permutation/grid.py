@@ -1,6 +1,6 @@
 """Permutation test of a whole grid search: every labeling chooses its own setting in every outer training part.
 
-The algebra of ``tuning.nested`` with labelings as columns. For each candidate one P; its Schur complements give
+The algebra of ``tuning.grid`` with labelings as columns. For each candidate one P; its Schur complements give
 the inner held-out residuals of all labelings in all outer training parts (2 n^2 flops a column and candidate, once more
 for the parts), hence all criteria. Then, for the candidates that were chosen at all, the outer decisions of the
 labelings that chose them: together about one more product P Y for each split. No model is refitted.

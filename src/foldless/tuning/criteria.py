@@ -32,6 +32,7 @@ import numpy as np
 
 from foldless.readout.ranking import pairs_won
 
+WEIGHTS = (None, "balanced", "sample_weight")  # of rows in a criterion
 BLOCK = 2**22  # pairs of a smooth AUC looked at together
 
 
@@ -134,38 +135,37 @@ class Criterion:
 
     def __call__(self, F, T, W):
         """Loss of every column (m,) and derivatives (n, m) or None, for fits F, targets T and weights W of (n, m)."""
-        if self.user:
-            return self._ask(F, T, W)
-        values, slopes = self.function(F.T, T.T, W.T)
-        return values, None if slopes is None else slopes.T
-
-    def _ask(self, F, T, W):
-        """The same of a user's function, column by column."""
-        pairs = []
-        for f, t, w in zip(F.T, T.T, W.T, strict=True):
-            try:
-                answer: Any = self.function(f, t, w)
-            except Exception as error:
-                raise ValueError(
-                    f"criterion={self.function!r} failed; it must be a function f(f, t, w) of held-out fits, targets"
-                    f" and weights, all of shape (n,). It said: {error}"
-                ) from error
-            value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
-            if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):  # type: ignore
-                raise ValueError(
-                    f"criterion={self.function!r} returned the loss {_short(value)}; it must return one finite loss, or"
-                    " (loss, derivative by the fits)."
-                )
-            if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
-                raise ValueError(
-                    f"criterion={self.function!r} returned a derivative of shape {np.shape(slopes)}; it must hold one"
-                    f" finite number for each of the {len(f)} fits."
-                )
-            pairs.append((value, slopes))
-        values = np.array([value for value, _ in pairs], float)
-        if any(slopes is None for _, slopes in pairs):
+        if not self.user:
+            values, slopes = self.function(F.T, T.T, W.T)
+            return values, None if slopes is None else slopes.T
+        answers = [self._ask(f, t, w) for f, t, w in zip(F.T, T.T, W.T, strict=True)]
+        values = np.array([value for value, _ in answers], float)
+        if any(slopes is None for _, slopes in answers):
             return values, None
-        return values, np.stack([np.asarray(slopes, F.dtype) for _, slopes in pairs], 1)
+        return values, np.stack([np.asarray(slopes, F.dtype) for _, slopes in answers], 1)
+
+    def _ask(self, f, t, w):
+        """(loss, derivative or None) of one column by a user's function."""
+        try:
+            answer: Any = self.function(f, t, w)
+        except Exception as error:
+            raise ValueError(
+                f"criterion={self.function!r} failed; it must be a function f(f, t, w) of held-out fits, targets"
+                f" and weights, all of shape (n,). It said: {error}"
+            ) from error
+        value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+        if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):  # type: ignore
+            shown = f"of shape {np.shape(value)}" if isinstance(value, np.ndarray) else repr(value)
+            raise ValueError(
+                f"criterion={self.function!r} returned the loss {shown}; it must return one finite loss, or"
+                " (loss, derivative by the fits)."
+            )
+        if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
+            raise ValueError(
+                f"criterion={self.function!r} returned a derivative of shape {np.shape(slopes)}; it must hold one"
+                f" finite number for each of the {len(f)} fits."
+            )
+        return value, slopes
 
     def with_slope(self, slope):
         """The same criterion with another steepness."""
@@ -184,8 +184,6 @@ CRITERIA = {
     "smooth_auc": Criterion(smooth_auc, True, hard="auc"),
     "multiclass_error": Criterion(error, False, whole=True),
 }
-
-
 THEIRS = {  # scikit-learn's scores, whose counterparts here are losses
     "accuracy": "error",
     "balanced_accuracy": "ber",
@@ -193,10 +191,6 @@ THEIRS = {  # scikit-learn's scores, whose counterparts here are losses
     "neg_mean_squared_error": "press",
     "r2": "press",
 }
-
-
-def _short(value):
-    return f"of shape {np.shape(value)}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def resolve(criterion):
@@ -211,9 +205,6 @@ def resolve(criterion):
             f"criterion={criterion!r} is unknown; use one of {sorted(CRITERIA)} or a callable f(f, t, w).{hint}"
         )
     return CRITERIA[criterion]
-
-
-WEIGHTS = (None, "balanced", "sample_weight")
 
 
 def class_weights(kind, codes, counted):
