@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import foldless.bridge.choose_strategy as choose_strategy
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import nested_cross_validate, permutation_test_score
-from foldless.permutation.grid import BatchedGrid
+from foldless.permutation.strategies import BatchedGrid
 from support.families import (
     ALPHAS,
     BINARY,
@@ -90,7 +90,7 @@ def choices(monkeypatch):
 
     def noted(strategy, *given):
         result = scores(strategy, *given)
-        found.extend([[strategy.listed[place] for place in row] for row in result.choices])
+        found.extend([[strategy.listed[place] for place in row] for row in result[1]])
         return result
 
     monkeypatch.setattr(BatchedGrid, "scores", noted)

@@ -144,7 +144,8 @@ def test_number_of_columns_of_labelings():
 def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
     """Also of some of the rows, with a P that is known already."""
     task, *_ = TestData(X, LABELS, WEIGHT).task(THREE_CLASS_ESTIMATORS[kind])
-    problem, rows, everything = task.problem, np.flatnonzero(WEIGHT)[3:], np.arange(N)
+    rows, everything = np.flatnonzero(WEIGHT)[3:], np.arange(N)
+    problem = task.problem.trained_on(rows)
     Y, orders = np.random.default_rng(0).normal(size=(N, 5)), orders_of(N, m=1)
     known = problem.precision(rows)
 
@@ -154,10 +155,10 @@ def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
             problem.gram(everything, everything), Y, rows, everything, problem.alpha, **options
         )
 
-    solvers = [Solver(problem, rows)]
+    solvers = [Solver(problem)]
     with monkeypatch.context() as blind:
         blind.setattr(type(problem), "precision", None)  # a P that is known is not made again
-        solvers.append(Solver(problem, rows, known))
+        solvers.append(Solver(problem, known))
     for solver in solvers:
         assert solver.choice == known.choice
         assert_close(solver.solve(Y).fits(everything), oracle(Y, rows))

@@ -14,7 +14,6 @@ import numpy as np
 from sklearn import model_selection as skl
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import _check_sample_weight
 
 from foldless.bridge.adapters import (
     FOLDLESS_ESTIMATORS,
@@ -33,24 +32,20 @@ from foldless.bridge.splits import depends_on_labels
 from foldless.bridge.standin import Run, StandIn
 from foldless.estimators.access import kernel_of
 from foldless.kernels.registry import is_precomputed
-from foldless.permutation.grid import BatchedGrid
 from foldless.permutation.labelings import Solver, labelings_that_fit
-from foldless.permutation.strategies import Batched, BatchedBySplit, RefitEach
+from foldless.permutation.strategies import Batched, BatchedGrid, RefitEach
 
 FEW = 8  # labelings at a time where each takes its own time
 TOGETHER = 256  # labelings that share the making of every candidate's P
 
 
-def choose_strategy(spec, data):
-    """The quickest strategy that is exact for this test."""
+def choose_strategy(spec, data, members=None):
+    """The quickest strategy that is exact for this test; with ``members`` models are tested at all their features."""
     steps = split_steps(spec.estimator)
-    data = replace(data, sample_weight=_sample_weight(spec, steps, data))
     quick = _closed_form if spec.search is None else _batched_grid
-    return closed_form_or(partial(_refit_each, spec, data, steps.last), partial(quick, spec, data, steps))
-
-
-def generalised(strategy, members):
-    """A strategy whose models are tested at the features of all members of a family."""
+    strategy = closed_form_or(partial(_refit_each, spec, data, steps.last), partial(quick, spec, data, steps))
+    if members is None:
+        return strategy
     if not isinstance(strategy, Batched):
         reason = strategy.route.reason
         raise ValueError(f"generalise=True needs permutations as columns, which is not possible here: {reason}.")
@@ -62,16 +57,6 @@ def generalised(strategy, members):
     return replace(strategy, members=members)
 
 
-def _sample_weight(spec, steps, data):
-    """Weights of the last step among the fit parameters, or None."""
-    if any(name.endswith("confounds") for name in spec.fit_params):
-        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
-    weight = spec.fit_params.get(steps.fit_param("sample_weight"))
-    if weight is None:
-        return None
-    return _check_sample_weight(weight, np.empty((len(data.y), 1)), ensure_non_negative=True)
-
-
 # -- one P for all labelings -------------------------------------------------------------------------------------------
 
 
@@ -80,37 +65,38 @@ def _closed_form(spec, data, steps):
     check_fit_params(set(spec.fit_params) - {steps.fit_param("sample_weight")})
     last = freeze_class_weights(steps.last, data.y) if spec.weights == "fixed" else steps.last
     closed_form_estimator(last, {})
+    seen = data  # by the last step
     if steps.first is not None:
-        _check_steps(spec, steps.first, last)
+        check_steps(steps.first)
+        if is_precomputed(getattr(last, "kernel", None)):
+            raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
+        if spec.moves_splits:
+            raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
+        seen = _fit_steps(steps.first, data, *spec.first[0])[1]
     for number, (train, _) in enumerate(spec.first):
         if len(np.unique(train)) < len(train):
             raise NoClosedForm(f"the training part of split {number} repeats rows")
-    built = (data if steps.first is None else _fit_steps(steps.first, data, *spec.first[0])[1]).task(last)
+    built = seen.task(last)
     if weights_move(last, data.sample_weight, spec.weights):
         raise NoSharedP("weights follow the labels, so that every permutation has its own P")
     spec.scoring.check(spec.estimator, built.task, spec.first)
-    n_together = labelings_that_fit(built.task, spec.memory_limit)
-    if not spec.score_params and spec.scoring.judges_decisions(built.task):
-        judge = spec.scoring.judge(built, as_theirs=spec.as_theirs)
-        if steps.first is not None:
-            by_split = partial(StepSolver, steps.first, last, data)
-            reason = f"{steps.names} fitted on each training part; all permutations are columns of one P there"
-            return BatchedBySplit(Route(ONE_P_PER_FOLD, reason), n_together, built.task, judge, by_split)
-        solver = Solver(built.task.problem)
-        reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
-        return Batched(Route(ONE_FIT, reason, solver.choice), n_together, built.task, judge, solver)
+    by_columns = not spec.score_params and spec.scoring.judges_decisions(built.task)
     if steps.first is not None:
-        raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
-    return _shared_precision(spec, data, last, built)
+        if not by_columns:
+            raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
+        by_split = partial(_solver_behind_steps, steps.first, last, data)
+        reason = f"{steps.names} fitted on each training part; all permutations are columns of one P there"
+        return _batched(spec, built, Route(ONE_P_PER_FOLD, reason), by_split)
+    solver = Solver(built.task.problem)
+    if not by_columns:
+        return _shared_precision(spec, data, last, built, solver)
+    reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
+    return _batched(spec, built, Route(ONE_FIT, reason, solver.choice), solver)
 
 
-def _check_steps(spec, first, last):
-    """Refuse steps in front of a model that stand in the way of columns."""
-    check_steps(first)
-    if is_precomputed(getattr(last, "kernel", None)):
-        raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
-    if spec.moves_splits:
-        raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
+def _batched(spec, built, route, solver):
+    judge = spec.scoring.judge(built, as_theirs=spec.as_theirs)
+    return Batched(route, labelings_that_fit(built.task, spec.memory_limit), built.task, judge, solver)
 
 
 def _fit_steps(first, data, train, test):
@@ -119,30 +105,23 @@ def _fit_steps(first, data, train, test):
     return fitted, replace(data, X=transform_split(fitted, data.X, len(data.y), train, test))
 
 
-class StepSolver(Solver):
+def _solver_behind_steps(first, last, data, train, test):
     """P of a model ``last`` on a training part, behind steps that are fitted there."""
-
-    def __init__(self, first, last, data, train, test):
-        self.fitted, data = _fit_steps(first, data, train, test)
-        problem = data.task(last).task.problem
-        if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
-            weight = None if data.sample_weight is None else data.sample_weight[train]
-            problem = problem.replace(kernel=kernel_of(last, problem.X[train], weight))
-        super().__init__(problem.trained_on(train))
-
-    def rows_of(self, X, rows):
-        """These rows of other features X, transformed by the steps."""
-        return self.fitted.transform(super().rows_of(X, rows))
+    fitted, data = _fit_steps(first, data, train, test)
+    problem = data.task(last).task.problem
+    if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
+        weight = None if data.sample_weight is None else data.sample_weight[train]
+        problem = problem.replace(kernel=kernel_of(last, problem.X[train], weight))
+    return Solver(problem.trained_on(train), steps=fitted)
 
 
 # -- one labeling at a time --------------------------------------------------------------------------------------------
 
 
-def _shared_precision(spec, data, last, built):
+def _shared_precision(spec, data, last, built, solver):
     """scikit-learn's loop for every labeling, all from one P."""
     if has_class_weights(last) and not isinstance(last, FOLDLESS_ESTIMATORS) and is_function(spec.scoring.scorer):
         raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
-    solver = Solver(built.task.problem)
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
     validate = partial(_validate_labeling, spec, data, last, built, solver)
     return RefitEach(Route(ONE_FIT, reason, solver.choice), validate, FEW)

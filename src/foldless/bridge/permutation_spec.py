@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight
 
 from foldless.bridge.adapters import Search, build_task
 from foldless.bridge.pipelines import split_steps
@@ -18,7 +19,7 @@ from foldless.bridge.routing import route_metadata
 from foldless.bridge.scorers import Scoring
 from foldless.bridge.splits import depends_on_labels, splits_of_labeling
 from foldless.estimators.checks import check_option
-from foldless.permutation.nulls import choose_scheme
+from foldless.permutation.nulls import draw_null
 from foldless.tuning.selection import SearchSpec
 
 WEIGHTS = (None, "fixed", "permuted")
@@ -63,36 +64,33 @@ class TestSpec:
     params: dict  # as given, but for those of the splitter
     fit_params: dict
     score_params: dict | None
+    as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
     weights: str | None
     memory_limit: int
-    as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
     refit: Callable  # (spec, data, splits) -> scores of a cross-validation that refits
     search: SearchSpec | None = None  # where a search is tested
 
 
-def specify_test(estimator, data, *, cv, groups, scoring, params, strata, null, resplit, **options):
-    """(:class:`TestSpec`, null scheme) that these arguments of ``permutation_test_score`` ask for."""
+def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, **options):
+    """(:class:`TestSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
     cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
     score = Scoring.of(scoring, estimator)
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
     n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
     first = draw(np.arange(n))
     strata = groups if strata is None else checked_strata(strata, n)
-    redraw = draw if resplit else None
-    scheme = choose_scheme(n, strata, null=null, first=first, from_labels=depends_on_labels(cv), draw=redraw)
-    spec = TestSpec(
-        estimator=estimator,
-        scoring=score,
-        first=first,
-        moves_splits=scheme.draw is not None,
-        groups=groups,
-        params={name: value for name, value in params.items() if name not in metadata.split},
-        fit_params=metadata.fit,
-        score_params=metadata.score,
-        as_theirs=resplit,
-        **options,
-    )
-    return spec, scheme
+    redraw, from_labels = draw if resplit else None, depends_on_labels(cv)
+    labelings = draw_null(n, m, random_state, strata, null=null, first=first, from_labels=from_labels, redraw=redraw)
+    if any(name.endswith("confounds") for name in metadata.fit):
+        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
+    weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
+    if weight is not None:
+        weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
+    kept = {name: value for name, value in params.items() if name not in metadata.split}
+    routed = {"params": kept, "fit_params": metadata.fit, "score_params": metadata.score}
+    moves = labelings.draw is not None
+    spec = TestSpec(estimator, score, first, moves, groups, as_theirs=resplit, **routed, **options)
+    return spec, replace(data, sample_weight=weight), labelings
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
@@ -21,7 +20,7 @@ from foldless.bridge.route import closed_form_or
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import Params
 from foldless.permutation.labelings import Labelings, Solver
-from foldless.permutation.nulls import Null, choose_scheme
+from foldless.permutation.nulls import draw_null
 from foldless.permutation.patterns import PatternTestResult, pattern_result, patterns_that_fit, weights_and_covariances
 
 
@@ -68,8 +67,7 @@ def permutation_test_pattern(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from foldless import LSSVC
+    >>>     >>> from foldless import LSSVC
     >>> from foldless.model_selection import permutation_test_pattern
     >>> rng = np.random.default_rng(0)
     >>> noise, y = rng.normal(size=100), np.arange(100) % 2
@@ -93,13 +91,12 @@ def permutation_test_pattern(
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
     warn_of_fixed_weights(estimator, weights)
-    null = Null.draw(choose_scheme(n, checked_strata(strata, n)), n, n_permutations, random_state)
-    check_exchangeable(y, null.orders)
-    if weights_move(estimator, None, weights):
-        batches = _by_labeling(data, solved, null.orders)
-    else:
-        batches = _by_columns(built.task, null.orders, memory_limit)
-    batches = _counted(batches, Progress(n_permutations, "permutations", verbose))
+    orders = draw_null(n, n_permutations, random_state, checked_strata(strata, n)).orders
+    check_exchangeable(y, orders)
+    moving = weights_move(estimator, None, weights)
+    size = 1 if moving else patterns_that_fit(built.task, memory_limit)
+    progress = Progress(n_permutations, "permutations", verbose)
+    batches = _batches(data, solved, None if moving else built.task, orders, size, progress)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     return pattern_result(batches, n_permutations, built.classes, names)
 
@@ -108,23 +105,14 @@ def _refuse(obstacle):
     raise ValueError(f"patterns need a linear least-squares model: {obstacle}.")
 
 
-def _by_columns(task, orders, memory_limit):
-    """Weights and covariances of the labelings, in batches, all from one P."""
-    solver = Solver(task.problem)
-    for part in gen_batches(len(orders), patterns_that_fit(task, memory_limit)):
-        yield weights_and_covariances(solver, Labelings.of(task, orders[part]))
-
-
-def _by_labeling(data, estimator, orders):
-    """The same where every labeling has its own P: class weights follow the labels."""
-    for order in orders:
-        task = data.labelled(order).task(estimator).task
-        true = Labelings.of(task, np.arange(task.problem.n)[None])
-        yield weights_and_covariances(Solver(task.problem), true)
-
-
-def _counted(batches, progress):
-    """The batches, each as many steps of ``progress`` as it has labelings."""
-    for batch in batches:
+def _batches(data, estimator, task, orders, size, progress):
+    """Weights and covariances of the labelings, in batches, all from one P; without a task each has a P of its own."""
+    solver = None if task is None else Solver(task.problem)
+    for part in gen_batches(len(orders), size):
+        if task is None:  # class weights follow the labels
+            own = data.labelled(orders[part.start]).task(estimator).task
+            batch = weights_and_covariances(Solver(own.problem), Labelings.of(own, orders[:1]))
+        else:
+            batch = weights_and_covariances(solver, Labelings.of(task, orders[part]))
         yield batch
-        progress.step(steps=batch.shape[1])
+        progress.step(steps=size)

@@ -1,7 +1,7 @@
 """Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
@@ -24,8 +24,7 @@ from foldless.model_selection._permutation_runs import build_result, run_family,
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
-from foldless.permutation.nulls import Null
-from foldless.permutation.result import PermutationTestResult
+from foldless.permutation.nulls import PermutationTestResult
 
 
 def permutation_test_score(
@@ -48,7 +47,7 @@ def permutation_test_score(
     confounds_in_score: bool = False,
     generalise: bool = False,
     memory_limit: int = 2**29,
-    null: Null | None = None,
+    null: Any = None,
 ) -> PermutationTestResult:
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
@@ -135,12 +134,13 @@ def permutation_test_score(
     X, y, groups = indexable(members[0], y, groups)
     check_numbers(y, n_permutations, weights, memory_limit)
     check_single(scoring, "permutation_test_score takes one.")
-    data = TestData(X, y, None, confounds, confounds_in_score)
     last = split_steps(estimator).last
     searches = isinstance(last, Search)
-    spec, scheme = specify_test(
+    spec, data, labelings = specify_test(
         estimator,
-        data,
+        TestData(X, y, None, confounds, confounds_in_score),
+        n_permutations,
+        random_state,
         cv=cv,
         groups=groups,
         scoring=scoring,
@@ -153,13 +153,13 @@ def permutation_test_score(
         refit=_searched if searches else _validated,
         search=search_spec(last) if searches else None,
     )
-    labelings = Null.draw(scheme, len(data.y), n_permutations, random_state, spec.first)
     check_exchangeable(y, labelings.orders)
     warn_of_fixed_weights(estimator, weights)
-    if not is_family:
-        return build_result(spec, data, scheme.strata, *run_single(spec, data, labelings, n_jobs, verbose))
-    found = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
-    return build_result(spec, data, scheme.strata, *found)
+    if is_family:
+        found = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
+    else:
+        found = run_single(spec, data, labelings, n_jobs, verbose)
+    return build_result(spec, data, labelings.strata, *found)
 
 
 def _check_options(is_family, generalise, resplit, strata, null):

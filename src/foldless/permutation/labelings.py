@@ -20,8 +20,6 @@ import numpy as np
 from foldless.heldout.moments import Moments, Targets, own_moments
 from foldless.heldout.sites import Sites
 from foldless.heldout.solution import Part, Solution
-from foldless.readout.codings import OneAgainstAll, against_all, drop_rounding_noise, tie_best
-from foldless.readout.discriminant import combine
 from foldless.readout.task import Task
 
 ARRAYS = 10  # arrays of the size of the columns alive at a time
@@ -29,11 +27,13 @@ ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are n
 
 
 class Solver:
-    """P of one problem, ready for any number of columns; J as well where rows take their basis functions along."""
+    """P of one problem, ready for any number of columns; J as well where rows take their basis functions along.
 
-    def __init__(self, problem, rows=None, precision=None):
-        self.problem = problem
-        self.rows = problem.active if rows is None else rows
+    ``steps`` are transformers that were fitted in front of it, where there are any.
+    """
+
+    def __init__(self, problem, precision=None, steps=None):
+        self.problem, self.rows, self.steps = problem, problem.active, steps
         P = problem.precision(self.rows) if precision is None else precision
         self.choice = P.choice
         self.sites = Sites(problem, self.rows, P.prepare_blocks(), choice=self.choice)
@@ -41,10 +41,6 @@ class Solver:
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
         return Solution.of(self.sites, Y if len(self.rows) == len(Y) else Y[self.rows])
-
-    def rows_of(self, X, rows):
-        """These rows of other features X, as the models here take them."""
-        return X[rows]
 
 
 @dataclass
@@ -135,29 +131,12 @@ class Fitted(Targets):
 
     def reader(self, model):
         """A function from fits (t, b * width) of a model of all columns to decisions (b, k, t)."""
-        labelings, task = self.labelings, self.labelings.task
-        if task.codes is None:
+        labelings, readout = self.labelings, self.labelings.task.readout
+        if labelings.task.codes is None:
             return labelings.split
         mass = self.masses(model)
-        if isinstance(task.readout, OneAgainstAll):
-            return lambda fits: _present(self._against_all(fits), mass)
-        slopes, offsets = task.readout.affine(self.moments(model))
-        slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
-
-        def decisions(fits):
-            F = labelings.classes(fits)
-            if slopes.shape[1] == 1:
-                return combine(slopes[:, :, :1], F[:, :1], slopes[:, :, 1:], F[:, 1:], offsets)
-            return slopes @ F + offsets
-
-        return lambda fits: _present(decisions(fits), mass)
-
-    def _against_all(self, fits):
-        D = against_all(self.labelings.classes(fits), axis=1)
-        centred = self.labelings.task.readout.centred
-        if D.shape[1] > 1:
-            return tie_best(D, 1, float(centred))
-        return drop_rounding_noise(D, 1.0) if centred else D
+        decide = readout.for_indicators(self.moments(model) if readout.needs_moments else None)
+        return lambda fits: _present(decide(labelings.classes(fits)), mass)
 
     @cached_property
     def _mass(self):
@@ -178,11 +157,11 @@ class Fitted(Targets):
         return np.concatenate([len(model.rows) - mass.sum(1, keepdims=True), mass], 1)
 
     def moments(self, model):
-        """Class matrices (b, c, c) of the training part."""
+        """Class matrices (b, c, c) of the training part; masses alone where no more is asked for."""
         if self.labelings.task.readout.needs_axes:
             return model.moments(self)
         N = self.mass_matrix(model)
-        return Moments(N, np.zeros_like(N))  # masses are all that is asked for
+        return Moments(N, np.zeros_like(N))
 
     # -- the classes of each labeling, as ``heldout.moments`` asks for them
 
@@ -196,15 +175,14 @@ class Fitted(Targets):
 
     def products(self, X, Z):
         """X' Z (b, c, c), labeling by labeling."""
-        return self._full @ self._column_products(X, Z) @ self._full.T
-
-    def _column_products(self, X, Z):
-        return self.labelings.split(X) @ self.labelings.split(Z).transpose(0, 2, 1)
+        return self._products(X, Z, self._full)
 
     def sizes(self, X, Z):
         """Sizes of what adds up to them."""
-        full = np.abs(self._full)
-        return full @ self._column_products(np.abs(X), np.abs(Z)) @ full.T
+        return self._products(np.abs(X), np.abs(Z), np.abs(self._full))
+
+    def _products(self, X, Z, full):
+        return full @ (self.labelings.split(X) @ self.labelings.split(Z).transpose(0, 2, 1)) @ full.T
 
     def mass_matrix(self, model):
         """N (b, c, c) of a training part."""

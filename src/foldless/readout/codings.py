@@ -111,8 +111,9 @@ class Readout:
         """Decisions of fits (..., t, m) by the class matrices of their training part, before any cut."""
         return fits
 
-    def affine(self, moments):
-        """(slopes (..., m, k), offsets (..., k)) of decisions that are affine in the fits; None where they are them."""
+    def for_indicators(self, moments):
+        """A function from fits (b, c, t) of the indicators to decisions (b, k, t), k = 1 for two classes, else c."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,14 @@ class OneAgainstAll(Readout):
 
     def scores(self, fits, moments):
         """(..., n_classes), or (...,) for two classes."""
+        decisions = self._without_rounding(fits, -1)
+        return decisions if self.n_classes > 2 else decisions[..., 0]
+
+    def for_indicators(self, moments):
+        """A function from fits (b, c, t) of the indicators to decisions (b, k, t), k = 1 for two classes, else c."""
+        return lambda fits: self._without_rounding(against_all(fits, 1), 1)
+
+    def _without_rounding(self, fits, axis):
         if self.n_classes > 2:
-            return tie_best(fits, -1, float(self.centred))
-        return drop_rounding_noise(fits[..., 0].copy(), 1.0) if self.centred else fits[..., 0]
+            return tie_best(fits, axis, float(self.centred))
+        return drop_rounding_noise(fits.copy(), 1.0) if self.centred else fits

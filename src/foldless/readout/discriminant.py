@@ -67,7 +67,7 @@ class Discriminant(Readout):
         """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
         if self.n_classes == 2:
             slopes, offsets = self.affine(moments)
-            return combine(slopes[..., None, 0, 0], fits[..., 0], slopes[..., None, 1, 0], fits[..., 1], offsets)
+            return _combined(slopes[..., None, 0, 0], fits[..., 0], slopes[..., None, 1, 0], fits[..., 1], offsets)
         mass = moments.mass
         scalings, centroids, _ = self.axes(moments)
         z = fits @ scalings
@@ -76,6 +76,14 @@ class Discriminant(Readout):
         if self.priors is not None:
             decision = decision + np.log(self.priors).astype(fits.dtype)
         return np.where(mass[..., None, :] > 0, decision, np.finfo(fits.dtype).min)
+
+    def for_indicators(self, moments):
+        """A function from fits (b, c, t) to decisions (b, k, t), k = 1 for two classes, else c."""
+        slopes, offsets = self.affine(moments)
+        slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
+        if self.n_classes > 2:
+            return lambda fits: slopes @ fits + offsets
+        return lambda fits: _combined(slopes[:, :, :1], fits[:, :1], slopes[:, :, 1:], fits[:, 1:], offsets)
 
     def affine(self, moments):
         """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.
@@ -153,7 +161,7 @@ def _within(matrix, basis):
     return np.swapaxes(basis, -1, -2) @ (matrix + np.swapaxes(matrix, -1, -2)) / 2 @ basis
 
 
-def combine(slope_0, fits_0, slope_1, fits_1, offset):
+def _combined(slope_0, fits_0, slope_1, fits_1, offset):
     """Decisions of two classes, affine in their fits.
 
     Term by term, not by a matrix product: equal fits give equal decisions.
