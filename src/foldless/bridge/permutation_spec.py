@@ -146,17 +146,6 @@ def checked_strata(strata, n):
     return strata
 
 
-def check_exchangeable(y, orders):
-    """Warn of permutations that never change a label: they test nothing."""
-    y = np.asarray(y)
-    if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
-        warn_caller(
-            "the permutations do not change the labels: y is constant within every group (or stratum). Where the label"
-            " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"
-            " exchangeable rows."
-        )
-
-
 # -- weights -----------------------------------------------------------------------------------------------------------
 
 
@@ -173,8 +162,15 @@ def weights_move(last, weight, weights):
     return (has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
 
 
-def warn_of_fixed_weights(estimator, weights):
-    """Warn of weights that were made from the true labels: they favour them."""
+def warn_of_weak_null(estimator, y, orders, weights):
+    """Warn of permutations that never change a label, which test nothing, and of weights that favour the true ones."""
+    y = np.asarray(y)
+    if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
+        warn_caller(
+            "the permutations do not change the labels: y is constant within every group (or stratum). Where the label"
+            " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"
+            " exchangeable rows."
+        )
     if weights == "fixed" and has_class_weights(split_steps(estimator).last):
         warn_caller(
             "weights='fixed' keeps weights that were made from the true labels: permuted labels do not fit them as"

@@ -9,17 +9,16 @@ from sklearn.utils import gen_batches, indexable
 from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
 from foldless.bridge.permutation_spec import (
     TestData,
-    check_exchangeable,
     check_numbers,
     checked_strata,
-    warn_of_fixed_weights,
+    warn_of_weak_null,
     weights_move,
 )
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import closed_form_or
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import Params
-from foldless.permutation.labelings import Labelings, Solver
+from foldless.permutation.labelings import Solver
 from foldless.permutation.nulls import draw_null
 from foldless.permutation.patterns import PatternTestResult, pattern_result, patterns_that_fit, weights_and_covariances
 
@@ -90,9 +89,8 @@ def permutation_test_pattern(
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
-    warn_of_fixed_weights(estimator, weights)
     orders = draw_null(n, n_permutations, random_state, checked_strata(strata, n)).orders
-    check_exchangeable(y, orders)
+    warn_of_weak_null(estimator, y, orders, weights)
     moving = weights_move(estimator, None, weights)
     size = 1 if moving else patterns_that_fit(built.task, memory_limit)
     progress = Progress(n_permutations, "permutations", verbose)
@@ -111,8 +109,8 @@ def _batches(data, estimator, task, orders, size, progress):
     for part in gen_batches(len(orders), size):
         if task is None:  # class weights follow the labels
             own = data.labelled(orders[part.start]).task(estimator).task
-            batch = weights_and_covariances(Solver(own.problem), Labelings.of(own, orders[:1]))
+            batch = weights_and_covariances(Solver(own.problem), own, orders[:1])
         else:
-            batch = weights_and_covariances(solver, Labelings.of(task, orders[part]))
+            batch = weights_and_covariances(solver, task, orders[part])
         yield batch
         progress.step(steps=size)

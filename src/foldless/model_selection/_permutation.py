@@ -8,14 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
 from foldless.bridge.adapters import Search
-from foldless.bridge.permutation_spec import (
-    TestData,
-    check_exchangeable,
-    check_numbers,
-    family_members,
-    specify_test,
-    warn_of_fixed_weights,
-)
+from foldless.bridge.permutation_spec import TestData, check_numbers, family_members, specify_test, warn_of_weak_null
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import check_single
 from foldless.linalg.types import MatrixLike, RandomStateLike
@@ -153,8 +146,7 @@ def permutation_test_score(
         refit=_searched if searches else _validated,
         search=search_spec(last) if searches else None,
     )
-    check_exchangeable(y, labelings.orders)
-    warn_of_fixed_weights(estimator, weights)
+    warn_of_weak_null(estimator, y, labelings.orders, weights)
     if is_family:
         found = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
     else:

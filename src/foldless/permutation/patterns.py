@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.permutation.labelings import labelings_that_fit
+from foldless.permutation.labelings import Labelings, labelings_that_fit, truth_of
 from foldless.permutation.nulls import ROUNDING
 from foldless.readout.codings import against_all
 
@@ -90,10 +90,10 @@ def patterns_that_fit(task, memory_limit):
     return max(1, labelings_that_fit(task, memory_limit) * n // max(n, 2 * d))
 
 
-def weights_and_covariances(solver, labelings):
+def weights_and_covariances(solver, task, orders):
     """Weights w and covariances Cov(x) w of all decisions one against all, (2, b, k, d)."""
-    problem, task = solver.problem, labelings.task
-    W = labelings.split(solver.solve(labelings.columns()).in_features()[0])  # (b, width, d)
+    problem, labelings = solver.problem, Labelings(solver, task, truth_of(task, orders))
+    W = labelings.split(labelings.solution.in_features()[0])  # (b, width, d)
     if task.codes is not None:
         W = np.concatenate([-W.sum(1, keepdims=True), W], 1) if labelings.n_implied else W
         W = against_all(W, axis=1)

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.permutation.labelings import Fitted, Labelings, Solver, elsewhere, labelings_that_fit
+from foldless.permutation.labelings import Labelings, Solver, elsewhere, labelings_that_fit, truth_of
 from foldless.readout.codings import against_all
 from foldless.readout.task import Task
 from foldless.tuning.criteria import weights
@@ -48,35 +48,34 @@ class Batched:
 
     def scores(self, null):
         """Scores of the labelings, all at once where they share their splits."""
-        labelings = Labelings.of(self.task, null.orders)
+        truth = truth_of(self.task, null.orders)
         if null.own is not None:
-            return self._one_by_one(labelings, null.own), None
-        shared = None if callable(self.solver) else Fitted(self.solver, labelings)
+            return self._one_by_one(truth, null.own), None
+        shared = None if callable(self.solver) else Labelings(self.solver, self.task, truth)
         scores = []
         for train, test in null.first:
-            fitted = Fitted(self.solver(train, test), labelings) if shared is None else shared
-            scores.append(self._of_split(fitted, train, test))
+            labelings = Labelings(self.solver(train, test), self.task, truth) if shared is None else shared
+            scores.append(self._of_split(labelings, train, test))
         # Summed as NumPy sums a vector: equal scores stay equal.
         return np.ascontiguousarray(np.array(scores).T).mean(-1), None
 
-    def _one_by_one(self, labelings, splits):
-        fitted = Fitted(self.solver, labelings)
-        truth = Labelings.of(self.task, np.arange(self.task.problem.n)[None]).truth
-        true = np.flatnonzero((labelings.truth == truth).reshape(len(labelings), -1).all(1))
+    def _one_by_one(self, truth, splits):
+        labelings = Labelings(self.solver, self.task, truth)
+        same = (truth == truth_of(self.task, np.arange(self.task.problem.n)[None])).reshape(len(truth), -1).all(1)
         # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
-        alone = Fitted(self.solver, labelings.select(true[:1])) if len(true) else fitted
-        scores = np.empty(len(labelings))
+        alone = Labelings(self.solver, self.task, truth[same][:1]) if same.any() else None
+        scores = np.empty(len(truth))
         for j, pairs in enumerate(splits):
-            one = alone if j in true else fitted.select([j])
+            one = alone if same[j] else labelings.select([j])
             scores[j] = np.mean([self._of_split(one, train, test)[0] for train, test in pairs])
         return scores
 
-    def _of_split(self, fitted, train, test):
+    def _of_split(self, labelings, train, test):
         """Scores of one split, (b,) or (k, b)."""
-        model, truth = fitted.part(train), fitted.labelings.truth[..., test]
+        model, truth = labelings.part(train), labelings.truth[..., test]
         if self.members is None:
-            return self.judge(fitted.decisions(model, test), truth)
-        read, fits, steps = fitted.reader(model), elsewhere(model, test), fitted.solver.steps
+            return self.judge(labelings.decisions(model, test), truth)
+        read, fits, steps = labelings.reader(model), elsewhere(model, test), labelings.solver.steps
         features = (X[test] if steps is None else steps.transform(X[test]) for X in self.members)
         return [self.judge(read(fits(X)), truth) for X in features]
 
@@ -103,23 +102,23 @@ class BatchedGrid:
         """Numbers (n_splits, b) of the chosen candidates."""
         losses = np.empty((len(splits), len(self.listed), len(orders)))
         for setting, selections in zip(self.tried, self.selections, strict=True):
-            labelings = Labelings.of(setting.task, orders)
+            truth = truth_of(setting.task, orders)
             path = setting.task.problem.path(setting.task.problem.active)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
                 solver = Solver(setting.problem(alpha), path.with_alpha(alpha))
                 for block in self._blocks(setting, len(orders)):
-                    fitted = Fitted(solver, labelings.select(block))
+                    labelings = Labelings(solver, setting.task, truth[block])
                     for s, (selection, (train, _)) in enumerate(zip(selections, splits, strict=True)):
-                        losses[s, place, block] = self._losses(fitted, selection, train)
+                        losses[s, place, block] = self._losses(labelings, selection, train)
         return np.array([[choose_candidates(each[:, None], self.tried)[0] for each in split.T] for split in losses])
 
     def _blocks(self, setting, n_labelings):
         return gen_batches(n_labelings, labelings_that_fit(setting.task, self.memory_limit))
 
-    def _losses(self, fitted, selection, train):
+    def _losses(self, labelings, selection, train):
         """Criterion (b,) of the inner held-out fits of one outer training part, all columns of a labeling added up."""
-        labelings, rows = fitted.labelings, selection.rows[selection.where]
-        fits = heldout_fits(selection.inner_model(fitted.part(train)), selection.folds)
+        rows = selection.rows[selection.where]
+        fits = heldout_fits(selection.inner_model(labelings.part(train)), selection.folds)
         if labelings.task.codes is None:
             F, T = labelings.split(fits), labelings.truth[:, :, rows]
         else:  # +-1 one against all
@@ -134,7 +133,7 @@ class BatchedGrid:
         """Mean outer scores (b,) of the chosen candidates."""
         scores = np.empty((len(orders), len(splits)))
         for setting, judge in zip(self.tried, self.judges, strict=True):
-            labelings = Labelings.of(setting.task, orders)
+            truth = truth_of(setting.task, orders)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
                 members = np.flatnonzero((places == place).any(0))
                 if not len(members):
@@ -142,13 +141,13 @@ class BatchedGrid:
                 solver = Solver(setting.problem(alpha))
                 for block in self._blocks(setting, len(members)):
                     those = members[block]
-                    fitted = Fitted(solver, labelings.select(those))
+                    labelings = Labelings(solver, setting.task, truth[those])
                     for s, (train, test) in enumerate(splits):
                         mine = np.flatnonzero(places[s, those] == place)
                         if len(mine):
-                            one = fitted.select(mine)
+                            one = labelings.select(mine)
                             D = one.decisions(one.part(train), test)
-                            scores[those[mine], s] = judge(D, one.labelings.truth[..., test])
+                            scores[those[mine], s] = judge(D, one.truth[..., test])
         return scores.mean(1)
 
 
