@@ -95,17 +95,9 @@ def chosen_among_close(D):
 class Readout:
     """How fits become decisions: as they are, unless a subclass says otherwise."""
 
-    needs_moments: ClassVar[bool] = False
-
-    @property
-    def needs_axes(self):
-        """Whether decisions take more of the class matrices than the masses."""
-        return False
-
-    @property
-    def cuts(self):
-        """Whether the decision is shifted to the best leave-one-out cut."""
-        return False
+    needs_moments: ClassVar[bool] = False  # whether decisions take class matrices
+    needs_axes: ClassVar[bool] = False  # and more of them than the masses
+    cuts: ClassVar[bool] = False  # whether the decision is shifted to the best leave-one-out cut
 
     def scores(self, fits, moments):
         """Decisions of fits (..., t, m) by the class matrices of their training part, before any cut."""

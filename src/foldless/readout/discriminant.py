@@ -50,12 +50,12 @@ class Discriminant(Readout):
     needs_moments: ClassVar[bool] = True
 
     @property
-    def cuts(self):
+    def cuts(self):  # type: ignore[override]
         """Whether the decision is shifted to the best leave-one-out cut."""
         return self.n_classes == 2 and self.threshold == "loo"
 
     @property
-    def needs_axes(self):
+    def needs_axes(self):  # type: ignore[override]
         """Whether decisions take more of the class matrices than the masses."""
         return self.n_classes > 2 or self.threshold == "centroid"
 
@@ -114,7 +114,8 @@ class Discriminant(Readout):
         a2, rest, vectors = self._optimal_scores(moments, root, scale, floor)
         D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
         Theta = scale[..., :, None] * vectors
-        Theta = Theta * _signs(Theta)
+        largest = np.take_along_axis(Theta, np.abs(Theta).argmax(-2)[..., None, :], -2)
+        Theta = np.where(largest < 0, -Theta, Theta)  # axes are then reproducible
         scalings = Theta * D[..., None, :]
         if moments.V is None:
             centroids = scalings - scale[..., :, None] ** 2 * (moments.U @ scalings)
@@ -140,15 +141,12 @@ class Discriminant(Readout):
         rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
         a2 = 1.0 - rest
         if moments.R is None and moments.V is not None:
-            a2, vectors = _weak_axes(a2, vectors, _within(_scaled(moments.V, scale), basis))
+            # Where all axes are weak a2 is an eigenvalue of V, not a difference.
+            values, own = np.linalg.eigh(_within(_scaled(moments.V, scale), basis))
+            weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
+            a2 = np.where(weak, values[..., ::-1], a2)
+            vectors = np.where(weak[..., None], own[..., ::-1], vectors)
         return a2, rest, basis @ vectors
-
-
-def _weak_axes(a2, vectors, V):
-    """a2 and the vectors, from V where all axes are weak: a2 is an eigenvalue there, not a difference."""
-    values, own = np.linalg.eigh(V)
-    weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
-    return np.where(weak, values[..., ::-1], a2), np.where(weak[..., None], own[..., ::-1], vectors)
 
 
 def _scaled(matrix, scale):
@@ -190,9 +188,3 @@ def _whitened(basis, R, floor):
     lost = e <= floor
     basis = basis @ (Z * np.where(lost, 0.0, 1.0 / np.sqrt(np.where(lost, 1.0, e)))[..., None, :])
     return basis, lost[..., None].astype(R.dtype) * np.eye(e.shape[-1], dtype=R.dtype)
-
-
-def _signs(Theta):
-    """Signs that make the largest entry of every score vector positive: axes are then reproducible."""
-    largest = np.take_along_axis(Theta, np.abs(Theta).argmax(-2)[..., None, :], -2)
-    return np.where(largest < 0, -1.0, 1.0).astype(Theta.dtype)
