@@ -136,7 +136,7 @@ def test_number_of_columns_of_labelings():
         for intercept in (True, False):
             labelings = fitted_columns(LSSVC(fit_intercept=intercept), X, y, orders_of(N, m=2))
             assert labelings.width == n_classes - intercept
-            assert labelings.columns().shape == (N, 3 * labelings.width)
+            assert labelings.solution.Y.shape == (N, 3 * labelings.width)
     assert fitted_columns(Ridge(), X, VALUES, orders_of(N, m=2)).width == 1
 
 

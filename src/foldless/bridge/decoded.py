@@ -40,14 +40,7 @@ class Decoded(BaseEstimator):
         """Numbers of the predicted labels."""
         return np.searchsorted(self.labels, self.estimator.predict(X))
 
-    def decision_function(self, X):
-        """Decisions of the estimator."""
-        return self.estimator.decision_function(X)
-
-    def predict_proba(self, X):
-        """Probabilities of the estimator."""
-        return self.estimator.predict_proba(X)
-
-    def predict_log_proba(self, X):
-        """Logarithms of the estimator's probabilities."""
-        return self.estimator.predict_log_proba(X)
+    def __getattr__(self, name):
+        if name in ("decision_function", "predict_proba", "predict_log_proba"):
+            return getattr(self.estimator, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")

@@ -72,18 +72,17 @@ class Labelings(Targets):
     def __init__(self, solver, task, truth, solution=None):
         self.solver, self.task, self.truth = solver, task, truth
         self.width, self.n_implied = count_columns(task)
-        self.solution = solver.solve(self.columns()) if solution is None else solution
+        self.solution = self._solve() if solution is None else solution
 
     def __len__(self):
         return len(self.truth)
 
-    def columns(self):
-        """Targets (n, b * width): values, or indicators of the classes that have a column."""
-        n = self.task.problem.n
-        if self.task.codes is None:
-            return self.truth.reshape(-1, n).T
-        classes = np.arange(self.n_implied, self.task.n_classes)
-        return (self.truth[:, None, :] == classes[:, None]).reshape(-1, n).T.astype(self.task.Y.dtype)
+    def _solve(self):
+        """The fit of (n, b * width) targets: values, or indicators of the classes that have a column."""
+        Y = self.truth
+        if self.task.codes is not None:
+            Y = self.truth[:, None, :] == np.arange(self.n_implied, self.task.n_classes)[:, None]
+        return self.solver.solve(Y.reshape(-1, self.task.problem.n).T.astype(self.task.Y.dtype, copy=False))
 
     def select(self, chosen):
         """The same for some of the labelings."""

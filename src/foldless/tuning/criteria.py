@@ -3,19 +3,8 @@
 A criterion takes the held-out fits f, the targets t and the weights w of one problem, rows along the last axis, w with
 sum 1, and returns the loss and its derivative by f (None where it has none). For labels t is +-1; several classes are
 that many problems, one against all, and their losses are added up: the sum bounds the multi-class error (Bo, Wang &
-Jiao 2006, theorem 1).
-
-    press         sum w (t - f)^2                            Allen's statistic; Cawley 2006, section II-G
-    error         sum w [t f <= 0]
-    smooth_error  sum w (1 - t tanh(slope f)) / 2            Bo et al. 2006, eq. 3.4
-    ber           error, both classes with half the weight   Cawley 2006, section I-A
-    smooth_ber    smooth_error with these weights
-    hinge         sum w [1 - t f]+                           Cawley 2006, section II-G
-    hinge2        sum w [1 - t f]+^2
-    auc           share of pairs (+, -) in the wrong order, ties count half: 1 - AUC (Wilcoxon, Mann & Whitney)
-    smooth_auc    mean over pairs of (1 - tanh(slope (f+ - f-))) / 2
-
-``multiclass_error`` is the error of the classifier's own decision, whatever its readout; it looks at no single column.
+Jiao 2006, theorem 1). ``multiclass_error`` is the error of the classifier's own decision, whatever its readout; it
+looks at no single column.
 
 To add a criterion write one function and wrap it: ``Criterion(function, smooth=True)`` is taken wherever the names are;
 an entry in ``CRITERIA`` gives it one. A user's plain function is called in the same way, one problem at a time, and
@@ -37,18 +26,18 @@ BLOCK = 2**22  # pairs of a smooth AUC looked at together
 
 
 def press(f, t, w):
-    """Squared residuals."""
+    """sum w (t - f)^2: Allen's statistic (Cawley 2006, section II-G)."""
     e = t - f
     return (w * e * e).sum(-1), -2 * w * e
 
 
 def error(f, t, w):
-    """Share of wrong signs; a fit of exactly 0 is wrong."""
+    """sum w [t f <= 0]: share of wrong signs; a fit of exactly 0 is wrong."""
     return (w * (t * f <= 0)).sum(-1), None
 
 
 def smooth_error(f, t, w, slope=10.0):
-    """Error with tanh in the place of the sign."""
+    """sum w (1 - t tanh(slope f)) / 2 (Bo et al. 2006, eq. 3.4)."""
     bent = np.tanh(slope * f)
     return (w * (1 - t * bent)).sum(-1) / 2, -slope / 2 * w * t * (1 - bent * bent)
 
@@ -61,43 +50,41 @@ def balanced_halves(t, w):
 
 
 def ber(f, t, w):
-    """Balanced error rate: the mean of the errors of both classes."""
+    """Balanced error rate: error, both classes with half the weight (Cawley 2006, section I-A)."""
     return error(f, t, balanced_halves(t, w))
 
 
 def smooth_ber(f, t, w, slope=10.0):
-    """Balanced error rate with tanh in the place of the sign."""
+    """smooth_error with these weights."""
     return smooth_error(f, t, balanced_halves(t, w), slope)
 
 
 def hinge(f, t, w):
-    """Hinge loss, an upper bound of the error."""
+    """sum w [1 - t f]+, an upper bound of the error (Cawley 2006, section II-G)."""
     gap = np.maximum(1 - t * f, 0)
     return (w * gap).sum(-1), -w * t * (gap > 0)
 
 
 def hinge2(f, t, w):
-    """Squared hinge loss."""
+    """sum w [1 - t f]+^2."""
     gap = np.maximum(1 - t * f, 0)
     return (w * gap * gap).sum(-1), -2 * w * t * gap
 
 
 def auc(f, t, w):
-    """1 - AUC; one half where a class is missing."""
+    """1 - AUC: share of pairs (+, -) in the wrong order, ties count half; one half where a class is missing."""
     f, t, w = np.broadcast_arrays(f, t, w)
     wrong, pairs = pairs_won(-f, t > 0, w)
     return np.divide(wrong, pairs, out=np.full(np.shape(pairs), 0.5), where=pairs > 0)[()], None
 
 
 def smooth_auc(f, t, w, slope=10.0):
-    """1 - AUC with tanh in the place of the order of a pair."""
-    f, t, w = np.broadcast_arrays(f, t, w)
-    problems = zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)
-    flat = [_smooth_auc(fits, targets, weights, slope) for fits, targets, weights in problems]
-    value, slopes = zip(*flat, strict=True)
-    return np.reshape(value, f.shape[:-1])[()], np.reshape(slopes, f.shape)
+    """Mean over pairs of (1 - tanh(slope (f+ - f-))) / 2."""
+    value, slopes = _smooth_auc(f, t, w, slope)
+    return value[()], slopes
 
 
+@partial(np.vectorize, signature="(n),(n),(n),()->(),(n)")
 def _smooth_auc(f, t, w, slope):
     up, down = np.flatnonzero(t > 0), np.flatnonzero(t <= 0)
     pairs = w[up].sum() * w[down].sum()
@@ -205,14 +192,6 @@ def resolve(criterion):
             f"criterion={criterion!r} is unknown; use one of {sorted(CRITERIA)} or a callable f(f, t, w).{hint}"
         )
     return CRITERIA[criterion]
-
-
-def class_weights(kind, codes, counted):
-    """Weights (n,) of sum 1 for a criterion of decisions; "balanced": every class that occurs has the same share."""
-    if kind == "balanced":
-        mass = np.bincount(codes, counted)
-        counted = counted / np.where(mass > 0, mass, 1.0)[codes]
-    return counted / counted.sum()
 
 
 def weights(kind, T, counted):

@@ -20,6 +20,7 @@ to be minimised in the place of Q, and there are two priors p of the d scales th
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,7 +98,7 @@ class Objective:
             if not gradient:
                 loss += float(part.judge(Solution(problem, part.rows, part.Y)).sum())
                 continue
-            value, slopes = value_and_gradient(problem, part.rows, part.T, part.folds, _summed(part))
+            value, slopes = value_and_gradient(problem, part.rows, part.T, part.folds, partial(_summed, part))
             loss += value
             by_alpha.append(slopes.pop("alpha"))
             by_kernel = {name: by_kernel[name] + slopes[name] for name in by_kernel}
@@ -114,17 +115,14 @@ class Objective:
         return half * np.log(loss) + penalty, slope
 
 
-def _summed(selection):
-    def loss(E):
-        values, slopes = selection.losses_and_slopes(E)
-        if slopes is None:
-            raise ValueError(
-                "criterion: the function returned no derivative, which method='gradient' needs; return (loss,"
-                " derivative by f) or use method='simplex'."
-            )
-        return float(values.sum()), slopes
-
-    return loss
+def _summed(selection, E):
+    values, slopes = selection.losses_and_slopes(E)
+    if slopes is None:
+        raise ValueError(
+            "criterion: the function returned no derivative, which method='gradient' needs; return (loss, derivative by"
+            " f) or use method='simplex'."
+        )
+    return float(values.sum()), slopes
 
 
 # -- descents ----------------------------------------------------------------------------------------------------------

@@ -112,4 +112,5 @@ def outer_loss(spec, task, test, fits, decision, sample_weight):
     if spec.criterion_weight == "sample_weight" and sample_weight is not None and not sample_weight[test].any():
         return np.nan
     selection = spec.selection(task, None, sample_weight, rows=test)
-    return float(selection.losses_of_predictions(fits, decision).sum())
+    fits = fits if spec.criterion.ranks else selection.T - fits
+    return float(selection.losses(decision if spec.criterion.whole else fits).sum())

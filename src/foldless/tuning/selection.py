@@ -16,7 +16,7 @@ from foldless.heldout.moments import few_digits
 from foldless.heldout.solution import Part, Solution, loo_path
 from foldless.readout.codings import chosen_codes
 from foldless.readout.task import Task
-from foldless.tuning.criteria import Criterion, class_weights, weights
+from foldless.tuning.criteria import Criterion, weights
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,11 @@ class Selection:
                 raise ValueError(
                     "criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'."
                 )
-            W = class_weights(weight, task.codes[rows[where]], counted)[:, None]
+            if weight == "balanced":  # every class that occurs has the same share
+                codes = task.codes[rows[where]]
+                mass = np.bincount(codes, counted)
+                counted = counted / np.where(mass > 0, mass, 1.0)[codes]
+            W = (counted / counted.sum())[:, None]
         else:
             W = weights(weight, T[where], counted)
         return cls(task, rows, T, folds, where, W, criterion)
@@ -115,12 +119,6 @@ class Selection:
             T = np.zeros_like(T)
         values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
         return values, None if slopes is None else -slopes
-
-    def losses_of_predictions(self, fits, decision):
-        """Losses (m,) of fits that are known, and of the decisions that were made from them."""
-        if self.criterion.whole:
-            return self.losses(decision)
-        return self.losses(fits if self.criterion.ranks else self.T[self.where] - fits)
 
     def scores(self, model):
         """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
