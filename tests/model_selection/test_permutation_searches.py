@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 
-import foldless.bridge.choose_strategy as choose_strategy
+import foldless.bridge.permutation as bridge
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import nested_cross_validate, permutation_test_score
 from foldless.permutation.strategies import BatchedGrid
@@ -304,7 +304,7 @@ def test_batches_of_labelings_change_nothing(case, inner, choices, monkeypatch):
     before = list(choices)
     for together, limit in ((5, 2**29), (256, 1), (5, 8 * 8 * N * 3 * 2), (1, 1)):
         choices.clear()
-        monkeypatch.setattr(choose_strategy, "TOGETHER", together)
+        monkeypatch.setattr(bridge, "TOGETHER", together)
         other = permutation_test_score(search, X, y, cv=OUTER, n_permutations=12, memory_limit=limit)
         assert_close(other.permutation_scores, whole.permutation_scores)
         assert choices == before

@@ -7,10 +7,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
-from foldless.bridge.permutation_spec import (
+from foldless.bridge.permutation import (
     TestData,
     check_numbers,
-    checked_strata,
     warn_of_weak_null,
     weights_move,
 )
@@ -66,7 +65,8 @@ def permutation_test_pattern(
 
     Examples
     --------
-    >>>     >>> from foldless import LSSVC
+    >>> import numpy as np
+    >>> from foldless import LSSVC
     >>> from foldless.model_selection import permutation_test_pattern
     >>> rng = np.random.default_rng(0)
     >>> noise, y = rng.normal(size=100), np.arange(100) % 2
@@ -89,7 +89,7 @@ def permutation_test_pattern(
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
-    orders = draw_null(n, n_permutations, random_state, checked_strata(strata, n)).orders
+    orders = draw_null(n, n_permutations, random_state, strata).orders
     warn_of_weak_null(estimator, y, orders, weights)
     moving = weights_move(estimator, None, weights)
     size = 1 if moving else patterns_that_fit(built.task, memory_limit)

@@ -1,23 +1,31 @@
 """Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
+import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import indexable
+from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import Search
-from foldless.bridge.permutation_spec import TestData, check_numbers, family_members, specify_test, warn_of_weak_null
+from foldless.bridge.permutation import TestData, check_numbers, choose_strategy, specify_test, warn_of_weak_null
 from foldless.bridge.pipelines import split_steps
+from foldless.bridge.progress import Progress
+from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.scorers import check_single
+from foldless.linalg.memory import require_memory
+from foldless.linalg.threads import threads_for
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._permutation_runs import build_result, run_family, run_single
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
-from foldless.permutation.nulls import PermutationTestResult
+from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult
+
+EVERY_LABELING = "for every permutation"
 
 
 def permutation_test_score(
@@ -120,7 +128,7 @@ def permutation_test_score(
     >>> print(score.round(3), null.mean().round(2), round(p, 4))
     0.973 0.33 0.0005
     """
-    members, is_family = family_members(X)
+    members, is_family = _family_members(X)
     _check_options(is_family, generalise, resplit, strata, null)
     if confounds_in_score and confounds is None:
         raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
@@ -148,10 +156,10 @@ def permutation_test_score(
     )
     warn_of_weak_null(estimator, y, labelings.orders, weights)
     if is_family:
-        found = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
+        found = _run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
     else:
-        found = run_single(spec, data, labelings, n_jobs, verbose)
-    return build_result(spec, data, labelings.strata, *found)
+        found = _run_single(spec, data, labelings, n_jobs, verbose)
+    return _build_result(spec, data, labelings.strata, *found)
 
 
 def _check_options(is_family, generalise, resplit, strata, null):
@@ -165,9 +173,40 @@ def _check_options(is_family, generalise, resplit, strata, null):
         raise ValueError("strata and null both say which labels are exchangeable; give one of them.")
 
 
+def _family_members(X):
+    """The members of a family of tests; of one test, X alone, and whether there is a family."""
+    if hasattr(X, "get_data") and not hasattr(X, "shape"):
+        raise ValueError(f"X is {type(X).__name__}; give its array, X.get_data(), of shape (epochs, channels, times).")
+    if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
+        rows = {np.shape(each)[0] for each in X}
+        if len(rows) > 1:
+            raise ValueError(f"X: the matrices of a family have {sorted(rows)} rows; all must have the same.")
+        return list(X), True
+    if np.ndim(X) == 3:
+        X = np.asarray(X)
+        if not X.shape[2]:
+            raise ValueError(f"X of shape {X.shape} holds no member: its third axis is empty.")
+        return [np.ascontiguousarray(X[:, :, time]) for time in range(X.shape[2])], True
+    if np.ndim(X) > 3:
+        raise ValueError(f"X has {np.ndim(X)} axes; two (one test) or three (samples, features, times) are possible.")
+    return [X], False
+
+
+def _stack_members(members):
+    """The members of a family as one array, which processes share."""
+    shapes = {np.shape(each) for each in members}
+    if len(shapes) > 1:
+        raise ValueError(f"generalise=True needs members of the same features; X has shapes {sorted(shapes)}.")
+    return np.stack([each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in members])
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
 def _validated(spec, data, splits):
-    raw = spec.fit_params.get(split_steps(spec.estimator).fit_param("sample_weight"))
-    params = {name: data.sample_weight if value is raw else value for name, value in spec.params.items()}
+    raw = spec.metadata.fit.get(split_steps(spec.estimator).fit_param("sample_weight"))
+    params = {name: value for name, value in spec.params.items() if name not in spec.metadata.split}
+    params = {name: data.sample_weight if value is raw else value for name, value in params.items()}
     result = cross_validate(
         spec.estimator,
         data.X,
@@ -186,3 +225,98 @@ def _searched(spec, data, splits):
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
     options = {"groups": spec.groups, "scoring": spec.scoring.scorer, "params": params, "n_jobs": 1}
     return nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options).test_score
+
+
+def _run_single(spec, data, null, n_jobs, verbose):
+    """(scores (b,) of the labelings that are done, route, best parameters of the outer splits of a search)."""
+    strategy = choose_strategy(spec, data)
+    warn_of_refits(spec.estimator, strategy.route, EVERY_LABELING)
+    n, size = len(null.orders), strategy.n_together
+    jobs = (delayed(_scores)(null.select(part), strategy) for part in gen_batches(n, size))
+    done = _collect(jobs, n_jobs, Progress(n - 1, "permutations", verbose), size)
+    scores = np.concatenate([values for values, _ in done])
+    _warn_if_interrupted(len(scores) - 1, n - 1, "permutations")
+    choices = done[0][1]
+    return scores, strategy.route, None if choices is None else [strategy.listed[place] for place in choices[0]]
+
+
+def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False):
+    """(scores (b, k) or (b, k, k), route) of a family: all members have the same labelings."""
+    everywhere = None
+    if generalise:
+        if spec.search is not None:
+            raise ValueError("generalise=True: a search is not tested at other members; test an estimator.")
+        if spec.moves_splits:
+            raise ValueError("generalise=True needs splits that stay, and those of this cv do not; use KFold.")
+        shape = (len(null.orders), len(members), len(members))
+        require_memory(shape, np.float64, "the scores of all permutations")
+        everywhere = members = _stack_members(members)
+    known = {0: choose_strategy(spec, replace(data, X=members[0]), everywhere)}  # its P is kept by its job alone
+    route = known[0].route
+    warn_of_refits(spec.estimator, route, EVERY_LABELING)
+    null = null.select(slice(None))
+    jobs = (
+        delayed(_scores)(null, known.pop(number, None), spec, replace(data, X=X), everywhere)
+        for number, X in enumerate(members)
+    )
+    done = _collect(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
+    _warn_if_interrupted(len(done), len(members), "members of the family")
+    columns = [values for values, _ in done]
+    columns += [np.full_like(columns[0], np.nan)] * (len(members) - len(columns))
+    return np.stack(columns, 1), route
+
+
+def _scores(null, strategy, *test):
+    """(scores, choices) of labelings by a strategy, or by the one that is chosen for a ``test``."""
+    with threads_for(null.orders.shape[1]):
+        strategy = choose_strategy(*test) if strategy is None else strategy
+        done = [strategy.scores(null.select(part)) for part in gen_batches(len(null.orders), strategy.n_together)]
+    return np.concatenate([values for values, _ in done]), done[0][1]
+
+
+def _collect(jobs, n_jobs, progress, step=1):
+    """Scores of the jobs in order; an interrupt from the keyboard leaves those that are done, if any."""
+    results = []
+    try:
+        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+            results.append(result)
+            progress.step(steps=step)
+    except KeyboardInterrupt:
+        if sum(len(values) for values, _ in results) < 2:
+            raise
+    return results
+
+
+def _warn_if_interrupted(done, total, what):
+    if done < total:
+        warn_caller(f"interrupted: the result rests on {done} of {total} {what}.")
+
+
+def _build_result(spec, data, strata, scores, route, best_params=None):
+    """The result, with warnings of scores that are not defined; scikit-learn's p-value of them where it is promised."""
+    score, null = scores[0], scores[1:]
+    single = getattr(data.X, "dtype", None) == np.float32
+    options = {
+        "scoring": spec.scoring.name,
+        "greater_is_better": spec.scoring.greater,
+        "strata": strata,
+        "path": route,
+        "best_params": best_params,
+        "rounding": 0.0 if spec.as_theirs else ROUNDING_SINGLE if single else ROUNDING,
+    }
+    result = PermutationTestResult(score, null, **options)
+    why = "not defined (a test part with one class only, say)"
+    missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
+    if missing:
+        theirs, ours = "do not count, as in scikit-learn", "count as at least as good as the true score"
+        counted = theirs if spec.as_theirs else ours
+        warn_caller(f"{missing} of {null.size} permuted scores are {why} and {counted}. Larger test parts avoid this.")
+    undefined = np.isnan(score) & (np.ndim(score) == 0 or ~np.isnan(null).all(0))
+    if not undefined.any():
+        return result
+    smallest = 1.0 / (len(null) + 1.0)
+    theirs = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing"
+    shown = theirs if spec.as_theirs else "nan"
+    warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. Use a stratified splitter.")
+    pvalue = np.where(undefined, smallest, result.pvalue)[()] if spec.as_theirs else result.pvalue
+    return PermutationTestResult(score, null, pvalue, **options)

@@ -60,6 +60,12 @@ def draw_null(n, n_permutations, random_state, strata=None, *, null=None, first=
     ``null`` is the user's scheme or None, ``first`` are the splits of the true labels, ``from_labels`` says whether
     they were made from them, and ``redraw`` draws those of a labeling where they are to be drawn anew.
     """
+    if strata is not None:
+        strata = np.asarray(strata)
+        if strata.shape != (n,):
+            raise ValueError(f"strata has shape {strata.shape}; give one entry for each of the {n} rows of X.")
+        if (strata != strata).any():
+            raise ValueError("strata holds NaN; give every row a stratum.")
     if redraw is None and from_labels:
         tested = np.sort(np.concatenate([test for _, test in first]))
         if null is None and np.array_equal(tested, np.arange(n)):

@@ -1,4 +1,4 @@
-"""Which strategy a permutation test takes, from types, parameters and weights, and the words for it.
+"""What a permutation test is given, and the strategy that answers it: from types, parameters and weights.
 
 permutations as columns     everything that is regularised least squares, and grids over it
 one P, one by one           the same with a score that takes more than decisions
@@ -7,36 +7,151 @@ refit                       everything else
 """
 
 import warnings
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn import model_selection as skl
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight
 
-from foldless.bridge.adapters import (
-    FOLDLESS_ESTIMATORS,
-    TASKS,
-    check_fit_params,
-    closed_form_estimator,
-    freeze_class_weights,
-)
+from foldless.bridge import adapters, route
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search
 from foldless.bridge.candidates import settings
 from foldless.bridge.nested_data import NestedData
-from foldless.bridge.permutation_spec import has_class_weights, weights_move
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
-from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, RefitWarning, Route, closed_form_or
-from foldless.bridge.scorers import is_function, reads_estimators, scoring_of_rows
-from foldless.bridge.splits import depends_on_labels
+from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, closed_form_or, warn_caller
+from foldless.bridge.routing import Metadata, route_metadata
+from foldless.bridge.scorers import Scoring, is_function, reads_estimators, scoring_of_rows
+from foldless.bridge.splits import depends_on_labels, splits_of_labeling
 from foldless.bridge.standin import Run, StandIn
 from foldless.estimators.access import kernel_of
+from foldless.estimators.checks import check_option
 from foldless.kernels.registry import is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
+from foldless.permutation.nulls import draw_null
 from foldless.permutation.strategies import Batched, BatchedGrid, RefitEach
+from foldless.tuning.selection import SearchSpec
 
 FEW = 8  # labelings at a time where each takes its own time
 TOGETHER = 256  # labelings that share the making of every candidate's P
+WEIGHTS = (None, "fixed", "permuted")
+
+
+@dataclass(frozen=True)
+class TestData:
+    """The data of one test."""
+
+    __test__ = False  # no test of pytest
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    confounds: Any = None
+    confounds_in_score: bool = False
+
+    def task(self, estimator):
+        """The :class:`EstimatorTask` of a known estimator."""
+        in_score = self.confounds_in_score
+        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds, in_score=in_score)
+
+    def labelled(self, order, *, with_weights=False):
+        """The same with the labels, and where asked for the weights, in another order."""
+        weight = self.sample_weight
+        if weight is not None and with_weights:
+            weight = np.asarray(weight)[order]
+        return replace(self, y=_safe_indexing(self.y, order), sample_weight=weight)
+
+
+@dataclass(frozen=True)
+class TestSpec:
+    """What is asked of every labeling."""
+
+    __test__ = False  # no test of pytest
+
+    estimator: Any
+    scoring: Scoring
+    first: list  # the splits of the true labels
+    moves_splits: bool  # whether each labeling has its own
+    groups: Any
+    params: dict  # as given
+    metadata: Metadata  # these by where they go
+    as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
+    weights: str | None
+    memory_limit: int
+    refit: Callable  # (spec, data, splits) -> scores of a cross-validation that refits
+    search: SearchSpec | None = None  # where a search is tested
+
+
+def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, **options):
+    """(:class:`TestSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
+    cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
+    score = Scoring.of(scoring, estimator)
+    metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
+    n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
+    first = draw(np.arange(n))
+    strata = groups if strata is None else strata
+    redraw, from_labels = draw if resplit else None, depends_on_labels(cv)
+    labelings = draw_null(n, m, random_state, strata, null=null, first=first, from_labels=from_labels, redraw=redraw)
+    if any(name.endswith("confounds") for name in metadata.fit):
+        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
+    weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
+    if weight is not None:
+        weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
+    moves = labelings.draw is not None
+    spec = TestSpec(estimator, score, first, moves, groups, params, metadata, as_theirs=resplit, **options)
+    return spec, replace(data, sample_weight=weight), labelings
+
+
+# -- arguments and weights ---------------------------------------------------------------------------------------------
+
+
+def check_numbers(y, n_permutations, weights, memory_limit):
+    """Refuse a test without labels, without permutations, with unknown weights or without memory."""
+    if y is None:
+        raise ValueError("y=None: there are no labels to permute.")
+    if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < 1:
+        raise ValueError(f"n_permutations={n_permutations!r} must be a positive integer.")
+    check_option("weights", weights, WEIGHTS)
+    if not isinstance(memory_limit, Integral) or memory_limit < 1:
+        raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
+
+
+def has_class_weights(last):
+    """Whether an estimator, or a candidate of a search, weighs classes."""
+    if not isinstance(last, Search):
+        return getattr(last, "class_weight", None) is not None
+    grids = [last.param_grid] if isinstance(last.param_grid, Mapping) else last.param_grid or []
+    return has_class_weights(last.estimator) or any("class_weight" in each for each in grids)
+
+
+def weights_move(last, weight, weights):
+    """Whether weights change with the labels."""
+    return (has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
+
+
+def warn_of_weak_null(estimator, y, orders, weights):
+    """Warn of permutations that never change a label, which test nothing, and of weights that favour the true ones."""
+    y = np.asarray(y)
+    if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
+        warn_caller(
+            "the permutations do not change the labels: y is constant within every group (or stratum). Where the label"
+            " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"
+            " exchangeable rows."
+        )
+    if weights == "fixed" and has_class_weights(split_steps(estimator).last):
+        warn_caller(
+            "weights='fixed' keeps weights that were made from the true labels: permuted labels do not fit them as"
+            " well, and p-values may be too small. Prefer weights=None, or no class weights and a balanced score."
+        )
+
+
+# -- strategies --------------------------------------------------------------------------------------------------------
 
 
 def choose_strategy(spec, data, members=None):
@@ -62,9 +177,9 @@ def choose_strategy(spec, data, members=None):
 
 def _closed_form(spec, data, steps):
     """Permutations as columns, or one by one from one P."""
-    check_fit_params(set(spec.fit_params) - {steps.fit_param("sample_weight")})
-    last = freeze_class_weights(steps.last, data.y) if spec.weights == "fixed" else steps.last
-    closed_form_estimator(last, {})
+    adapters.check_fit_params(set(spec.metadata.fit) - {steps.fit_param("sample_weight")})
+    last = adapters.freeze_class_weights(steps.last, data.y) if spec.weights == "fixed" else steps.last
+    adapters.closed_form_estimator(last, {})
     seen = data  # by the last step
     if steps.first is not None:
         check_steps(steps.first)
@@ -80,23 +195,23 @@ def _closed_form(spec, data, steps):
     if weights_move(last, data.sample_weight, spec.weights):
         raise NoSharedP("weights follow the labels, so that every permutation has its own P")
     spec.scoring.check(spec.estimator, built.task, spec.first)
-    by_columns = not spec.score_params and spec.scoring.judges_decisions(built.task)
+    by_columns = not spec.metadata.score and spec.scoring.judges_decisions(built.task)
     if steps.first is not None:
         if not by_columns:
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
         by_split = partial(_solver_behind_steps, steps.first, last, data)
         reason = f"{steps.names} fitted on each training part; all permutations are columns of one P there"
-        return _batched(spec, built, Route(ONE_P_PER_FOLD, reason), by_split)
+        return _batched(spec, built, Route(route.ONE_P_PER_FOLD, reason), by_split)
     solver = Solver(built.task.problem)
     if not by_columns:
         return _shared_precision(spec, data, last, built, solver)
     reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
-    return _batched(spec, built, Route(ONE_FIT, reason, solver.choice), solver)
+    return _batched(spec, built, Route(route.ONE_FIT, reason, solver.choice), solver)
 
 
-def _batched(spec, built, route, solver):
+def _batched(spec, built, way, solver):
     judge = spec.scoring.judge(built, as_theirs=spec.as_theirs)
-    return Batched(route, labelings_that_fit(built.task, spec.memory_limit), built.task, judge, solver)
+    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, judge, solver)
 
 
 def _fit_steps(first, data, train, test):
@@ -124,7 +239,7 @@ def _shared_precision(spec, data, last, built, solver):
         raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
     validate = partial(_validate_labeling, spec, data, last, built, solver)
-    return RefitEach(Route(ONE_FIT, reason, solver.choice), validate, FEW)
+    return RefitEach(Route(route.ONE_FIT, reason, solver.choice), validate, FEW)
 
 
 def _validate_labeling(spec, data, last, built, solver, order, splits):
@@ -140,7 +255,7 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     if data.confounds is not None and reads_estimators(scoring):
         run.check_materialises(data.confounds_in_score)
     scoring = scoring_of_rows(scoring, data.X)
-    options = {"cv": splits, "scoring": scoring, "params": spec.score_params, "error_score": "raise"}
+    options = {"cv": splits, "scoring": scoring, "params": spec.metadata.score, "error_score": "raise"}
     return skl.cross_validate(StandIn(run), run.rows, data.y, **options)["test_score"]
 
 
@@ -152,7 +267,7 @@ def _refit_each(spec, data, last, obstacle):
             f"weights='fixed': {type(spec.estimator).__name__} would be fitted anew for every permutation ({obstacle}),"
             " and its class weights follow the labels. Use weights=None, or sample weights in place of class_weight."
         )
-    if spec.score_params and spec.weights == "permuted":
+    if spec.metadata.score and spec.weights == "permuted":
         raise ValueError("weights='permuted': the score's own parameters stay with the rows; leave one of them out.")
     validate = partial(_refit_labeling, spec, data, by_class and type(last) in TASKS)
     return RefitEach(obstacle.route, validate)
@@ -185,7 +300,7 @@ def check_classes(labels, splits):
 
 def _batched_grid(spec, data, steps):
     """The grid of a search with labelings as columns."""
-    unknown = set(spec.fit_params) - {steps.fit_param("sample_weight")}
+    unknown = set(spec.metadata.fit) - {steps.fit_param("sample_weight")}
     if unknown:
         raise ValueError(
             f"params: fit parameters {sorted(unknown)} have no closed form; only sample_weight is passed to the fits of"
@@ -198,7 +313,7 @@ def _batched_grid(spec, data, steps):
         raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
     moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
     grid = search.method == "grid" and search.share == "all"
-    if not grid or moving or steps.first is not None or spec.score_params:
+    if not grid or moving or steps.first is not None or spec.metadata.score:
         raise NoClosedForm(repeated)
     nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight)
     nested.check(spec.first)
@@ -212,7 +327,7 @@ def _batched_grid(spec, data, steps):
     known = replace(spec.search, criterion_weight=None) if search.criterion_weight == "balanced" else spec.search
     reason = f"one P for each of {len(listed)} candidates; every permutation chooses its own on each part"
     return BatchedGrid(
-        route=Route(ONE_FIT, reason),
+        route=Route(route.ONE_FIT, reason),
         n_together=TOGETHER,
         tried=tried,
         listed=listed,
