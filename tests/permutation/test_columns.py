@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 import foldless.permutation.metrics as metrics
 from foldless import LSSVC, kernels, reference
-from foldless.bridge.permutation import TestData
+from foldless.bridge.permutation import PermutationData
 from foldless.heldout.moments import Moments
 from foldless.permutation.labelings import Labelings, Solver, elsewhere, truth_of
 from foldless.permutation.nulls import permutations
@@ -40,7 +40,7 @@ WITH_COLUMNS = [each for each in EVERYONE if "loo" not in each.id]
 
 
 def fitted_columns(estimator, X, y, orders, weight=None):
-    task, *_ = TestData(X, y, weight).task(estimator)
+    task, *_ = PermutationData(X, y, weight).task(estimator)
     return Labelings(Solver(task.problem), task, truth_of(task, orders))
 
 
@@ -143,7 +143,7 @@ def test_number_of_columns_of_labelings():
 @pytest.mark.parametrize("kind", ["LSSVC", "KFDA coef", "LSSVC linear", "RidgeClassifier", "LSSVC no intercept"])
 def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
     """Also of some of the rows, with a P that is known already."""
-    task, *_ = TestData(X, LABELS, WEIGHT).task(THREE_CLASS_ESTIMATORS[kind])
+    task, *_ = PermutationData(X, LABELS, WEIGHT).task(THREE_CLASS_ESTIMATORS[kind])
     rows, everything = np.flatnonzero(WEIGHT)[3:], np.arange(N)
     problem = task.problem.trained_on(rows)
     Y, orders = np.random.default_rng(0).normal(size=(N, 5)), orders_of(N, m=1)
@@ -172,7 +172,7 @@ def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
 @pytest.mark.parametrize("confounds", [None, CONFOUNDS], ids=["", "confounds"])
 @pytest.mark.parametrize("kind", ["LSSVC", "LSSVC linear", "LSSVC coef", "LSSVC no intercept"])
 def test_decisions_at_other_features_equal_refits(kind, confounds):
-    task, *_ = TestData(X, LABELS, WEIGHT, confounds).task(THREE_CLASS_ESTIMATORS[kind])
+    task, *_ = PermutationData(X, LABELS, WEIGHT, confounds).task(THREE_CLASS_ESTIMATORS[kind])
     others = np.random.default_rng(3).normal(size=X.shape)
     orders = orders_of(N, m=2)
     fitted = Labelings(Solver(task.problem), task, truth_of(task, orders))

@@ -44,10 +44,8 @@ WEIGHTS = (None, "fixed", "permuted")
 
 
 @dataclass(frozen=True)
-class TestData:
+class PermutationData:
     """The data of one test."""
-
-    __test__ = False  # no test of pytest
 
     X: Any
     y: Any
@@ -69,10 +67,8 @@ class TestData:
 
 
 @dataclass(frozen=True)
-class TestSpec:
+class PermutationSpec:
     """What is asked of every labeling."""
-
-    __test__ = False  # no test of pytest
 
     estimator: Any
     scoring: Scoring
@@ -89,7 +85,7 @@ class TestSpec:
 
 
 def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, **options):
-    """(:class:`TestSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
+    """(:class:`PermutationSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
     cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
     score = Scoring.of(scoring, estimator)
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
@@ -104,7 +100,7 @@ def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, param
     if weight is not None:
         weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
     moves = labelings.draw is not None
-    spec = TestSpec(estimator, score, first, moves, groups, params, metadata, as_theirs=resplit, **options)
+    spec = PermutationSpec(estimator, score, first, moves, groups, params, metadata, as_theirs=resplit, **options)
     return spec, replace(data, sample_weight=weight), labelings
 
 

@@ -7,12 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
-from foldless.bridge.permutation import (
-    TestData,
-    check_numbers,
-    warn_of_weak_null,
-    weights_move,
-)
+from foldless.bridge.permutation import PermutationData, check_numbers, warn_of_weak_null, weights_move
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import closed_form_or
 from foldless.linalg.types import MatrixLike, RandomStateLike
@@ -82,7 +77,7 @@ def permutation_test_pattern(
     if weights == "permuted":
         raise ValueError("weights='permuted': patterns know sample weights that stay with their rows only.")
     params = params or {}
-    data = TestData(X, y, params.get("sample_weight"), confounds)
+    data = PermutationData(X, y, params.get("sample_weight"), confounds)
     fixed = freeze_class_weights(estimator, y) if weights == "fixed" else estimator
     solved = closed_form_or(_refuse, lambda: closed_form_estimator(fixed, params))
     built = closed_form_or(_refuse, lambda: data.task(solved))

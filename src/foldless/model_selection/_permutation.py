@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import Search
-from foldless.bridge.permutation import TestData, check_numbers, choose_strategy, specify_test, warn_of_weak_null
+from foldless.bridge.permutation import PermutationData, check_numbers, choose_strategy, specify_test, warn_of_weak_null
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
@@ -23,7 +23,7 @@ from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
-from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult
+from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
 
 EVERY_LABELING = "for every permutation"
 
@@ -136,24 +136,12 @@ def permutation_test_score(
     check_numbers(y, n_permutations, weights, memory_limit)
     check_single(scoring, "permutation_test_score takes one.")
     last = split_steps(estimator).last
-    searches = isinstance(last, Search)
-    spec, data, labelings = specify_test(
-        estimator,
-        TestData(X, y, None, confounds, confounds_in_score),
-        n_permutations,
-        random_state,
-        cv=cv,
-        groups=groups,
-        scoring=scoring,
-        params=params or {},
-        strata=strata,
-        null=null,
-        resplit=resplit,
-        weights=weights,
-        memory_limit=memory_limit,
-        refit=_searched if searches else _validated,
-        search=search_spec(last) if searches else None,
-    )
+    splitting = {"cv": cv, "groups": groups, "strata": strata, "null": null, "resplit": resplit}
+    asked = {"scoring": scoring, "params": params or {}, "weights": weights, "memory_limit": memory_limit}
+    searched = isinstance(last, Search)
+    refit = {"refit": _searched, "search": search_spec(last)} if searched else {"refit": _validated}
+    data = PermutationData(X, y, None, confounds, confounds_in_score)
+    spec, data, labelings = specify_test(estimator, data, n_permutations, random_state, **splitting, **asked, **refit)
     warn_of_weak_null(estimator, y, labelings.orders, weights)
     if is_family:
         found = _run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
@@ -192,14 +180,6 @@ def _family_members(X):
     return [X], False
 
 
-def _stack_members(members):
-    """The members of a family as one array, which processes share."""
-    shapes = {np.shape(each) for each in members}
-    if len(shapes) > 1:
-        raise ValueError(f"generalise=True needs members of the same features; X has shapes {sorted(shapes)}.")
-    return np.stack([each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in members])
-
-
 # -- runs --------------------------------------------------------------------------------------------------------------
 
 
@@ -207,18 +187,9 @@ def _validated(spec, data, splits):
     raw = spec.metadata.fit.get(split_steps(spec.estimator).fit_param("sample_weight"))
     params = {name: value for name, value in spec.params.items() if name not in spec.metadata.split}
     params = {name: data.sample_weight if value is raw else value for name, value in params.items()}
-    result = cross_validate(
-        spec.estimator,
-        data.X,
-        data.y,
-        cv=splits,
-        scoring=spec.scoring.asked,
-        params=params or None,
-        error_score="raise",
-        confounds=data.confounds,
-        confounds_in_score=data.confounds_in_score,
-    )
-    return result["test_score"]
+    options = {"scoring": spec.scoring.asked, "params": params or None, "error_score": "raise"}
+    confounds = {"confounds": data.confounds, "confounds_in_score": data.confounds_in_score}
+    return cross_validate(spec.estimator, data.X, data.y, cv=splits, **options, **confounds)["test_score"]
 
 
 def _searched(spec, data, splits):
@@ -250,7 +221,11 @@ def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False)
             raise ValueError("generalise=True needs splits that stay, and those of this cv do not; use KFold.")
         shape = (len(null.orders), len(members), len(members))
         require_memory(shape, np.float64, "the scores of all permutations")
-        everywhere = members = _stack_members(members)
+        shapes = {np.shape(each) for each in members}
+        if len(shapes) > 1:
+            raise ValueError(f"generalise=True needs members of the same features; X has shapes {sorted(shapes)}.")
+        members = [each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in members]
+        everywhere = members = np.stack(members)  # one array, which processes share
     known = {0: choose_strategy(spec, replace(data, X=members[0]), everywhere)}  # its P is kept by its job alone
     route = known[0].route
     warn_of_refits(spec.estimator, route, EVERY_LABELING)
@@ -296,15 +271,8 @@ def _build_result(spec, data, strata, scores, route, best_params=None):
     """The result, with warnings of scores that are not defined; scikit-learn's p-value of them where it is promised."""
     score, null = scores[0], scores[1:]
     single = getattr(data.X, "dtype", None) == np.float32
-    options = {
-        "scoring": spec.scoring.name,
-        "greater_is_better": spec.scoring.greater,
-        "strata": strata,
-        "path": route,
-        "best_params": best_params,
-        "rounding": 0.0 if spec.as_theirs else ROUNDING_SINGLE if single else ROUNDING,
-    }
-    result = PermutationTestResult(score, null, **options)
+    rounding = 0.0 if spec.as_theirs else ROUNDING_SINGLE if single else ROUNDING
+    pvalue = p_values(score, null, greater=spec.scoring.greater, rounding=rounding)
     why = "not defined (a test part with one class only, say)"
     missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
     if missing:
@@ -312,11 +280,12 @@ def _build_result(spec, data, strata, scores, route, best_params=None):
         counted = theirs if spec.as_theirs else ours
         warn_caller(f"{missing} of {null.size} permuted scores are {why} and {counted}. Larger test parts avoid this.")
     undefined = np.isnan(score) & (np.ndim(score) == 0 or ~np.isnan(null).all(0))
-    if not undefined.any():
-        return result
-    smallest = 1.0 / (len(null) + 1.0)
-    theirs = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing"
-    shown = theirs if spec.as_theirs else "nan"
-    warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. Use a stratified splitter.")
-    pvalue = np.where(undefined, smallest, result.pvalue)[()] if spec.as_theirs else result.pvalue
-    return PermutationTestResult(score, null, pvalue, **options)
+    if undefined.any():
+        smallest, shown = 1.0 / (len(null) + 1.0), "nan"
+        if spec.as_theirs:
+            pvalue = np.where(undefined, smallest, pvalue)[()]
+            shown = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing"
+        warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. Use a stratified splitter.")
+    asked = {"scoring": spec.scoring.name, "greater_is_better": spec.scoring.greater, "strata": strata}
+    found = {"path": route, "best_params": best_params, "rounding": rounding}
+    return PermutationTestResult(score, null, pvalue, **asked, **found)

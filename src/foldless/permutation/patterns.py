@@ -15,6 +15,7 @@ of the classes, and a feature of pure noise would seem to grow with them.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -64,13 +65,16 @@ class PatternTestResult:
 
 def pattern_result(batches, n_permutations, classes=None, feature_names=None):
     """The result of batches of weights and covariances (2, b, k, d), the true labels first of all."""
-    batches = iter(batches)
-    first = next(batches)
-    true = first[:, 0]
-    counts = _as_large(true, first[:, 1:]) + sum(_as_large(true, batch) for batch in batches)
+    true: Any = None
+    counts: Any = 0
+    for batch in batches:
+        true = batch[:, 0] if true is None else true
+        least, size = np.abs(true)[:, None] * (1.0 - ROUNDING), np.abs(batch)
+        # Of each feature by itself, and of the largest of all features.
+        counts = counts + np.stack([(size >= least).sum(1), (size.max(3, keepdims=True) >= least).sum(1)])
     W, covariance = true
     variance = np.einsum("kd,kd->k", W, covariance)[:, None]  # Var(s) = w' Cov(x) w
-    (weights_alone, alone), (weights_all, everywhere) = (1.0 + counts) / (1.0 + n_permutations)
+    (weights_alone, alone), (weights_all, everywhere) = counts / (1.0 + n_permutations)  # the true ones are counted
     return PatternTestResult(
         weights=W,
         patterns=np.divide(covariance, variance, out=np.zeros_like(W), where=variance > 0),
@@ -101,9 +105,3 @@ def weights_and_covariances(solver, task, orders):
     X = problem.features(solver.rows)
     X = X - (weight * X).sum(0) / weight.sum()  # about the weighted means
     return np.stack([W, (W @ X.T * weight[:, 0]) @ X / weight.sum()])
-
-
-def _as_large(true, values):
-    """How many values (2, b, k, d) are as large as the true ones (2, k, d): each, and the largest over the features."""
-    true, size = np.abs(true)[:, None] * (1.0 - ROUNDING), np.abs(values)
-    return np.stack([(size >= true).sum(1), (size.max(3, keepdims=True) >= true).sum(1)])

@@ -86,8 +86,14 @@ class Objective:
         if self._unit is None:  # steps shall not depend on the units of the targets
             self._unit = abs(loss) or 1.0 if self.prior is None else self._n_residuals / 2
         value = loss
-        if self.prior is not None:
-            value, slope = self._with_prior(x, loss, slope)
+        if self.prior is not None:  # N/2 log Q and minus the logarithm of the prior
+            half, scales = self._n_residuals / 2, self.space.scales
+            squares = max(loss, np.finfo(float).tiny)  # targets without variance are fitted exactly
+            penalty, pull = PRIORS[self.prior](x[scales])
+            value = half * np.log(squares) + penalty
+            if slope is not None:
+                slope = half * slope / squares
+                slope[scales] += pull
         self.history.append(Point(loss, value, alphas, kernel))
         return value / self._unit if slope is None else (value / self._unit, slope / self._unit)
 
@@ -103,16 +109,6 @@ class Objective:
             by_alpha.append(slopes.pop("alpha"))
             by_kernel = {name: by_kernel[name] + slopes[name] for name in by_kernel}
         return loss, self.space.chain(x, by_alpha, by_kernel) if gradient else None
-
-    def _with_prior(self, x, loss, slope):
-        """N/2 log Q and minus the logarithm of the prior."""
-        scales, half = self.space.scales, self._n_residuals / 2
-        loss = max(loss, np.finfo(float).tiny)  # targets without variance are fitted exactly
-        penalty, pull = PRIORS[self.prior](x[scales])
-        if slope is not None:
-            slope = half * slope / loss
-            slope[scales] += pull
-        return half * np.log(loss) + penalty, slope
 
 
 def _summed(selection, E):
@@ -222,9 +218,7 @@ def _descend(start, spec, selection, vector, prior, progress):
 
 def choose_descents(descents):
     """Places of the best descents: one, or one for each class that is searched by itself."""
-    best: dict = {}
+    places: dict = {}
     for place, each in enumerate(descents):
-        column = each.start.column
-        if column not in best or each.rank < descents[best[column]].rank:
-            best[column] = place
-    return list(best.values())
+        places.setdefault(each.start.column, []).append(place)
+    return [min(mine, key=lambda place: descents[place].rank) for mine in places.values()]
