@@ -39,20 +39,16 @@ def permutation_test_pattern(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     n_permutations : int, default=1000
-    strata : array-like of shape (n_samples,), default=None
-        Labels are permuted among rows with equal entries only.
+    strata : array-like of shape (n_samples,), default=None; labels are permuted among rows with equal entries only
     random_state : int, RandomState instance or None, default=0
-    params : dict, default=None
-        {"sample_weight": weights} for the fits; they stay with the rows.
+    params : dict, default=None; {"sample_weight": weights} for the fits; they stay with the rows
     weights : {None, "fixed"}, default=None
         None: class weights follow the labels, with a factorisation for each permutation; "fixed": they stay with the
         rows, and p-values may be too small.
     confounds : array-like of shape (n_samples, n_confounds), default=None
         Columns that are fitted without penalty; decisions leave their part out.
-    memory_limit : int, default=2**29
-        Bytes for the columns that are worked on at a time.
-    verbose : int, default=0
-        1 prints progress to standard error.
+    memory_limit : int, default=2**29; bytes for the columns that are worked on at a time
+    verbose : int, default=0; 1 prints progress to standard error
 
     Returns
     -------

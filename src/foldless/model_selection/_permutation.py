@@ -69,20 +69,15 @@ def permutation_test_score(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     groups : array-like of shape (n_samples,), default=None
         For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``strata`` is given.
-    cv : int, splitter or iterable, default=None
-        5-fold by default.
+    cv : int, splitter or iterable, default=None; 5-fold by default
     n_permutations : int, default=100
-    n_jobs : int, default=None
-        Processes; results do not depend on their number.
-    random_state : int, RandomState instance or None, default=0
-        Draws the permutations, in the same way as scikit-learn.
-    verbose : int, default=0
-        1 prints progress to standard error.
+    n_jobs : int, default=None; processes; results do not depend on their number
+    random_state : int, RandomState instance or None, default=0; draws the permutations, in the same way as scikit-learn
+    verbose : int, default=0; 1 prints progress to standard error
     scoring : str or callable, default=None
         None: accuracy or R2. "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes, "r2",
         "neg_mean_squared_error" and "correlation" are computed for all permutations at once, other scorers one by one.
-    params : dict, default=None
-        {"sample_weight": weights} for the fits.
+    params : dict, default=None; {"sample_weight": weights} for the fits
     strata : array-like of shape (n_samples,), default=None
         Labels are permuted among rows with equal entries only: for labels that are exchangeable only there.
     resplit : bool, default=False
@@ -99,13 +94,11 @@ def permutation_test_score(
     confounds : array-like of shape (n_samples, n_confounds), default=None
         Columns that are fitted without penalty; they stay with the rows. Centre them: scores leave their part out, and
         a column with a mean takes a constant along, which moves the decisions.
-    confounds_in_score : bool, default=False
-        Whether scores keep what the confounds explain.
+    confounds_in_score : bool, default=False; whether scores keep what the confounds explain
     generalise : bool, default=False
         For a family of equally many features: test each model at the features of every member (time-by-time
         generalisation).
-    memory_limit : int, default=2**29
-        Bytes for the columns that are worked on at a time, beside P.
+    memory_limit : int, default=2**29; bytes for the columns that are worked on at a time, beside P
     null : object, default=None
         Which labelings are as likely as the true one: an object with a method ``orders(n_samples, n_permutations,
         random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row

@@ -30,10 +30,8 @@ class PatternTestResult:
 
     Attributes
     ----------
-    weights : ndarray of shape (n_decisions, n_features)
-        Of the fits of targets +-1, one against all: ``coef_`` of LSSVC.
-    patterns : ndarray of shape (n_decisions, n_features)
-        Cov(x, s) / Var(s) of these fits s.
+    weights : ndarray of shape (n_decisions, n_features), of fits of targets +-1, one against all: ``coef_`` of LSSVC
+    patterns : ndarray of shape (n_decisions, n_features), Cov(x, s) / Var(s) of these fits s
     pvalue, weights_pvalue : ndarray of shape (n_decisions, n_features)
         Two-sided, for each feature by itself: of Cov(x, s), the pattern up to the scale of s, and of the weights.
     pvalue_fwe, weights_pvalue_fwe : ndarray of shape (n_decisions, n_features)

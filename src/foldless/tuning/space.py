@@ -64,8 +64,10 @@ class Space:
 
     def _gather(self, values):
         """Values of every parameter added up in the entries of the vector."""
-        pairs = [np.broadcast_arrays(places, values[name]) for name, places in self.places.items()]
-        return np.bincount(*(np.concatenate([np.ravel(each) for each in side]) for side in zip(*pairs, strict=True)))
+        total = np.zeros(1 + max(int(places.max()) for places in self.places.values()))
+        for name, places in self.places.items():
+            np.add.at(total, *np.broadcast_arrays(places, values[name]))
+        return total
 
     def pack(self, alphas, kernel):
         """The vector of a setting; scales that one group shares start at their geometric mean."""
