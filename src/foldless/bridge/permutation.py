@@ -25,7 +25,7 @@ from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search
 from foldless.bridge.candidates import settings
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
-from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, closed_form_or, warn_caller
+from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, warn_caller
 from foldless.bridge.routing import Metadata, route_metadata
 from foldless.bridge.scorers import Scoring, is_function, reads_estimators, scoring_of_rows
 from foldless.bridge.splits import depends_on_labels, splits_of_labeling
@@ -154,7 +154,10 @@ def choose_strategy(spec, data, members=None):
     """The quickest strategy that is exact for this test; with ``members`` models are tested at all their features."""
     steps = split_steps(spec.estimator)
     quick = _closed_form if spec.search is None else _batched_grid
-    strategy = closed_form_or(partial(_refit_each, spec, data, steps.last), partial(quick, spec, data, steps))
+    try:
+        strategy: Any = quick(spec, data, steps)
+    except NoClosedForm as obstacle:
+        strategy = _refit_each(spec, data, steps.last, obstacle)
     if members is None:
         return strategy
     if not isinstance(strategy, Batched):
@@ -262,9 +265,10 @@ def _refit_each(spec, data, last, obstacle):
         raise ValueError(
             f"weights='fixed': {type(spec.estimator).__name__} would be fitted anew for every permutation ({obstacle}),"
             " and its class weights follow the labels. Use weights=None, or sample weights in place of class_weight."
-        )
+        ) from None
     if spec.metadata.score and spec.weights == "permuted":
-        raise ValueError("weights='permuted': the score's own parameters stay with the rows; leave one of them out.")
+        message = "weights='permuted': the score's own parameters stay with the rows; leave one of them out."
+        raise ValueError(message) from None
     validate = partial(_refit_labeling, spec, data, by_class and type(last) in TASKS)
     return RefitEach(obstacle.route, validate)
 

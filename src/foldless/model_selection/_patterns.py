@@ -9,7 +9,7 @@ from sklearn.utils import gen_batches, indexable
 from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
 from foldless.bridge.permutation import PermutationData, check_numbers, warn_of_weak_null, weights_move
 from foldless.bridge.progress import Progress
-from foldless.bridge.route import closed_form_or
+from foldless.bridge.route import NoClosedForm
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import Params
 from foldless.permutation.labelings import Solver
@@ -75,8 +75,11 @@ def permutation_test_pattern(
     params = params or {}
     data = PermutationData(X, y, params.get("sample_weight"), confounds)
     fixed = freeze_class_weights(estimator, y) if weights == "fixed" else estimator
-    solved = closed_form_or(_refuse, lambda: closed_form_estimator(fixed, params))
-    built = closed_form_or(_refuse, lambda: data.task(solved))
+    try:
+        solved = closed_form_estimator(fixed, params)
+        built = data.task(solved)
+    except NoClosedForm as obstacle:
+        raise ValueError(f"patterns need a linear least-squares model: {obstacle}.") from None
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
@@ -88,10 +91,6 @@ def permutation_test_pattern(
     batches = _batches(data, solved, None if moving else built.task, orders, size, progress)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     return pattern_result(batches, n_permutations, built.classes, names)
-
-
-def _refuse(obstacle):
-    raise ValueError(f"patterns need a linear least-squares model: {obstacle}.")
 
 
 def _batches(data, estimator, task, orders, size, progress):

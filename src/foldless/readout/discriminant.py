@@ -67,7 +67,9 @@ class Discriminant(Readout):
         """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
         if self.n_classes == 2:
             slopes, offsets = self.affine(moments)
-            return _combined(slopes[..., None, 0, 0], fits[..., 0], slopes[..., None, 1, 0], fits[..., 1], offsets)
+            # Term by term, not by a matrix product: equal fits give equal decisions.
+            terms = slopes[..., None, :, 0] * fits
+            return drop_rounding_noise(terms[..., 0] + terms[..., 1] + offsets, np.abs(terms).sum(-1) + np.abs(offsets))
         mass = moments.mass
         scalings, centroids, _ = self.axes(moments)
         z = fits @ scalings
@@ -79,11 +81,11 @@ class Discriminant(Readout):
 
     def for_indicators(self, moments):
         """A function from fits (b, c, t) to decisions (b, k, t), k = 1 for two classes, else c."""
+        if self.n_classes == 2:
+            return lambda fits: self.scores(np.swapaxes(fits, 1, 2), moments)[:, None]
         slopes, offsets = self.affine(moments)
         slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
-        if self.n_classes > 2:
-            return lambda fits: slopes @ fits + offsets
-        return lambda fits: _combined(slopes[:, :, :1], fits[:, :1], slopes[:, :, 1:], fits[:, 1:], offsets)
+        return lambda fits: slopes @ fits + offsets
 
     def affine(self, moments):
         """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.
@@ -157,15 +159,6 @@ def _scaled(matrix, scale):
 def _within(matrix, basis):
     """The symmetric part of a matrix, in a basis."""
     return np.swapaxes(basis, -1, -2) @ (matrix + np.swapaxes(matrix, -1, -2)) / 2 @ basis
-
-
-def _combined(slope_0, fits_0, slope_1, fits_1, offset):
-    """Decisions of two classes, affine in their fits.
-
-    Term by term, not by a matrix product: equal fits give equal decisions.
-    """
-    terms = slope_0 * fits_0, slope_1 * fits_1
-    return drop_rounding_noise(terms[0] + terms[1] + offset, np.abs(terms[0]) + np.abs(terms[1]) + np.abs(offset))
 
 
 def _safe_inverse(values):
