@@ -104,9 +104,6 @@ def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, param
     return spec, replace(data, sample_weight=weight), labelings
 
 
-# -- arguments and weights ---------------------------------------------------------------------------------------------
-
-
 def check_numbers(y, n_permutations, weights, memory_limit):
     """Refuse a test without labels, without permutations, with unknown weights or without memory."""
     if y is None:
@@ -171,9 +168,6 @@ def choose_strategy(spec, data, members=None):
     return replace(strategy, members=members)
 
 
-# -- one P for all labelings -------------------------------------------------------------------------------------------
-
-
 def _closed_form(spec, data, steps):
     """Permutations as columns, or one by one from one P."""
     adapters.check_fit_params(set(spec.metadata.fit) - {steps.fit_param("sample_weight")})
@@ -227,9 +221,6 @@ def _solver_behind_steps(first, last, data, train, test):
         weight = None if data.sample_weight is None else data.sample_weight[train]
         problem = problem.replace(kernel=kernel_of(last, problem.X[train], weight))
     return Solver(problem.trained_on(train), steps=fitted)
-
-
-# -- one labeling at a time --------------------------------------------------------------------------------------------
 
 
 def _shared_precision(spec, data, last, built, solver):
@@ -293,9 +284,6 @@ def check_classes(labels, splits):
                 " weights, cuts and scores of fitted estimators need all of them. Use a stratified splitter, fewer"
                 " folds, or a score by name such as 'balanced_accuracy'."
             )
-
-
-# -- searches ----------------------------------------------------------------------------------------------------------
 
 
 def _batched_grid(spec, data, steps):

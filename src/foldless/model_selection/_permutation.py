@@ -173,9 +173,6 @@ def _family_members(X):
     return [X], False
 
 
-# -- runs --------------------------------------------------------------------------------------------------------------
-
-
 def _validated(spec, data, splits):
     raw = spec.metadata.fit.get(split_steps(spec.estimator).fit_param("sample_weight"))
     params = {name: value for name, value in spec.params.items() if name not in spec.metadata.split}

@@ -33,9 +33,6 @@ ROUNDING = 1e-10  # relative difference up to which two scores are the same
 ROUNDING_SINGLE = 1e-5  # the same for data in single precision
 
 
-# -- labelings and their splits ----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Null:
     """The labelings of one test, the true one first, and their splits."""
@@ -124,9 +121,6 @@ def moved_splits(first, order):
     """
     place = np.argsort(order)
     return [(np.sort(place[train]), np.sort(place[test])) for train, test in first]
-
-
-# -- p-values ----------------------------------------------------------------------------------------------------------
 
 
 def p_values(score, null, *, greater=True, rounding=ROUNDING):

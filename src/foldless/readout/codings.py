@@ -15,8 +15,6 @@ from typing import ClassVar
 
 import numpy as np
 
-# -- targets -----------------------------------------------------------------------------------------------------------
-
 
 def indicator(codes, n_classes, dtype):
     """Y with a one in the column of each row's class."""
@@ -40,9 +38,6 @@ def against_all(fits, axis=-1):
     return second - first
 
 
-# -- ties: rounding must not decide ------------------------------------------------------------------------------------
-
-
 def drop_rounding_noise(decision, size):
     """Decisions in place, 0 where rounding of what was added up, of this size in all, can have made them.
 
@@ -57,9 +52,6 @@ def tie_best(decisions, axis, size):
     best = decisions.max(axis, keepdims=True)
     close = best - decisions <= 16 * np.finfo(decisions.dtype).eps * np.maximum(np.abs(best), size)
     return np.where(close, best, decisions)
-
-
-# -- labels ------------------------------------------------------------------------------------------------------------
 
 
 def chosen_codes(decision):
@@ -87,9 +79,6 @@ def chosen_among_close(D):
         np.copyto(best, D[:, k], where=better)
         which[better] = k
     return which
-
-
-# -- readouts of the fits ----------------------------------------------------------------------------------------------
 
 
 class Readout:

@@ -51,9 +51,6 @@ def cauchy(logs, width=0.3):
 PRIORS = {"bayes": bayes, "cauchy": cauchy}
 
 
-# -- what is minimised -------------------------------------------------------------------------------------------------
-
-
 class Point(NamedTuple):
     """One evaluation of an objective."""
 
@@ -119,9 +116,6 @@ def _summed(selection, E):
             " f) or use method='simplex'."
         )
     return float(values.sum()), slopes
-
-
-# -- descents ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,8 @@ class Selection:
     @classmethod
     def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, rows=None):
         """The selection of a task, or of some of its rows; ``splits`` as (train, test) row numbers, None for LOO."""
+        if criterion.whole and task.readout.cuts:
+            raise ValueError("criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'.")
         rows = task.problem.active if rows is None else rows
         T = task.plus_minus_targets(rows)
         folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
@@ -48,10 +50,6 @@ class Selection:
         if weight == "sample_weight" and sample_weight is not None:
             counted = counted * np.broadcast_to(sample_weight, task.problem.n)[rows][where]
         if criterion.whole:
-            if task.readout.cuts:
-                raise ValueError(
-                    "criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'."
-                )
             if weight == "balanced":  # every class that occurs has the same share
                 codes = task.codes[rows[where]]
                 mass = np.bincount(codes, counted)
@@ -89,8 +87,6 @@ class Selection:
     def inner_model(self, part):
         """The model of a training part, ready for its inner splits."""
         return part.as_solution() if self.folds is not None and isinstance(part, Part) else part
-
-    # -- losses ----------------------------------------------------------------------------------------------------
 
     def judge(self, model):
         """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
