@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-import foldless.bridge.choose_strategy as choose_strategy
+import foldless.bridge.permutation as bridge
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import PermutationTestResult, RefitWarning, permutation_test_score
 from foldless.permutation.strategies import Batched
@@ -137,7 +137,7 @@ def test_a_list_of_rows_is_no_family():
 
 def test_processes_give_the_same_family(monkeypatch):
     """Of a search, of a family, of a generalisation."""
-    monkeypatch.setattr(choose_strategy, "TOGETHER", 4)
+    monkeypatch.setattr(bridge, "TOGETHER", 4)
     for estimator, data, generalise in (
         (FoldlessSearchCV(LSSVC(), GRID), X, False),
         (LSSVC(gamma=0.1), TIMES, False),

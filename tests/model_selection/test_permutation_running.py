@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 import foldless.permutation.strategies as strategies
 from foldless import LSSVC, LSSVR
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.labelings import ARRAYS, Fitted
+from foldless.permutation.labelings import ARRAYS, Labelings
 from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
 from support.refits import p_value
 
@@ -44,12 +44,12 @@ def test_the_batch_size_makes_no_difference(way, resplit):
 def test_batches_fit_the_memory_they_are_given(monkeypatch):
     widths = []
 
-    class Watched(Fitted):
-        def __init__(self, solver, labelings):
-            widths.append(len(labelings))
-            super().__init__(solver, labelings)
+    class Watched(Labelings):
+        def __init__(self, solver, task, truth):
+            widths.append(len(truth))
+            super().__init__(solver, task, truth)
 
-    monkeypatch.setattr(strategies, "Fitted", Watched)
+    monkeypatch.setattr(strategies, "Labelings", Watched)
     column = N * 8 * ARRAYS
     for estimator, columns in ((LSSVC(), 2), (LSSVC(fit_intercept=False), 3)):
         for per_batch in (1, 2, 5):

@@ -13,8 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from foldless.bridge.candidates import check_known
 from foldless.estimators.checks import check_option, numbers
 from foldless.tuning import criteria
-from foldless.tuning.priors import PRIORS
-from foldless.tuning.spec import SearchSpec
+from foldless.tuning.descent import PRIORS
+from foldless.tuning.selection import SearchSpec
 
 METHODS = ("grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")

@@ -8,11 +8,10 @@ from sklearn import model_selection as skl
 from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
-from foldless.bridge.decoded import Decoded
 from foldless.bridge.planner import METHODS, CrossValidation, plan
 from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, reads_estimators, scoring_of_rows
-from foldless.bridge.standin import StandIn
+from foldless.bridge.standin import Decoded, StandIn
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
