@@ -78,4 +78,4 @@ def _reindexed(problem, model, train):
     """The model with its rows counted within its own training part, in the order of the split."""
     order = np.searchsorted(model.rows, train[problem.active])
     solved = {"Y": model.Y[order], "A": model.A[order], "B": model.B, "weights": model.weights, "choice": model.choice}
-    return Model(problem=problem, rows=problem.active, **solved)
+    return Model.of(problem=problem, rows=problem.active, **solved)

@@ -95,7 +95,7 @@ class Batch:
 
     def _tie_equal_rows(self, F):
         """Fits (k, t, m) with those of equal rows of a set made equal."""
-        numbers = self.model.problem.equal.numbers if F.shape[1] > 1 else None
+        numbers = self.model.problem.equal.value if F.shape[1] > 1 else None
         if numbers is None:
             return F
         numbers = numbers[self.model.rows[self.members]]

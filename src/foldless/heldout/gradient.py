@@ -29,7 +29,8 @@ from sklearn.utils import gen_batches
 
 from foldless.heldout.batch import Batch
 from foldless.heldout.moments import takes_nearly_all
-from foldless.heldout.solution import Part, Solution
+from foldless.heldout.part import Part
+from foldless.heldout.solution import Solution
 from foldless.linalg.numpy import add_outer_, product, solve
 
 COLUMNS = 256  # columns that P is applied to at a time
@@ -143,7 +144,7 @@ class EachRow:
         P, A, n = self.solution.precision.explicit().P, self.solution.site_A, len(self.solution.rows)
         each = self._z(slopes)
         z = np.zeros_like(A)
-        z[self.solution.sites.of(np.arange(n)[:, None])] = each
+        z[self.solution.own_sites(np.arange(n)[:, None])] = each
         V = each @ self.loo.E.transpose(0, 2, 1)
         V = (V + V.transpose(0, 2, 1)) / 2
         if V.shape[1] == 1:
@@ -176,7 +177,7 @@ class Folds:
         for part, slope in zip(self.parts, np.split(slopes, stops), strict=True):
             g = np.zeros_like(part.E)
             g[: len(slope)] = slope / self.solution.root[part.removed]
-            yield part.held, part.held.block.solve(g), part.E
+            yield part, part.block.solve(g), part.E
 
     def _spread(self, slopes):
         """P_,te z_te and P_,te E_te of some sets at a time, (n, sets, m) each."""

@@ -100,7 +100,8 @@ def _sizes(new, largest, stored):
     """
     problem, size = new.problem, float(new.target_scale.max(initial=0.0))
     A = float(np.abs(new.Y).max(initial=0.0)) / largest
-    dual = A * problem.penalty.expansion_size(new.root, largest - problem.alpha)
+    norm_of_gram = max(largest - problem.alpha, 0.0)
+    dual = A * float(np.sqrt(norm_of_gram) if problem.penalty.squares_kernel else new.root.max())
     sizes = {"offset": size, "cut": size, "dual": dual}
     if "weights" in stored:
         sizes["weights"] = dual * np.sqrt(problem.n * problem.mean_diagonal)

@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 
 from foldless.heldout.moments import Moments, Targets, own_moments
-from foldless.heldout.sites import Sites
-from foldless.heldout.solution import Part, Solution
+from foldless.heldout.part import Part
+from foldless.heldout.solution import Solution
 from foldless.readout.codings import OneAgainstAll, against_all, drop_rounding_noise, tie_best
 from foldless.readout.discriminant import combine
 from foldless.readout.task import Task
@@ -36,11 +36,17 @@ class Solver:
         self.rows = problem.active if rows is None else rows
         P = problem.precision(self.rows) if precision is None else precision
         self.choice = P.choice
-        self.sites = Sites(problem, self.rows, P.prepare_blocks(), choice=self.choice)
+        self.precision = P.prepare_blocks()
+
+    @cached_property
+    def _joint(self):
+        two = self.problem.penalty.sites_per_row > 1
+        return self.problem.penalty.joint(self.problem, self.rows, self.precision) if two else None
 
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
-        return Solution.of(self.sites, Y if len(self.rows) == len(Y) else Y[self.rows])
+        Y = Y if len(self.rows) == len(Y) else Y[self.rows]
+        return Solution(self.problem, self.rows, Y, self.precision, joint=self._joint)
 
     def rows_of(self, X, rows):
         """These rows of other features X, as the models here take them."""
@@ -218,7 +224,7 @@ class Fitted(Targets):
 
     def left_unexplained(self, part):
         """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
-        A = part.whole.site_A[part.held.sites]
+        A = part.whole.site_A[part.sites]
         return self.whole(part.whole).U - part.problem.alpha * self.products(part.E, A)
 
     def confound_part(self, model):
