@@ -132,7 +132,7 @@ class EachRow:
         """z of every row at its sites, (n, s, m)."""
         g = np.zeros_like(self.loo.E)
         g[:, 0] = slopes / self.solution.root
-        return g / self.loo.D if g.shape[1] == 1 else solve(self.loo.D, g)
+        return solve(self.loo.D, g)
 
     def by_alpha(self, slopes):
         """dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing."""

@@ -11,7 +11,7 @@ from foldless.bridge.permutation_spec import stack_members
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.linalg.memory import require_memory
-from foldless.linalg.threads import threads_for
+from foldless.linalg.numpy import threads_for
 from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE
 from foldless.permutation.result import PermutationTestResult
 from foldless.permutation.strategies import Scores

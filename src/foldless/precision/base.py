@@ -157,7 +157,6 @@ class Explicit(Precision):
         self.n = P.shape[0]
 
     def apply(self, Y):
-        """P Y for Y of shape (n, m)."""
         return product(self.P, Y)
 
     @cached_property
@@ -165,7 +164,6 @@ class Explicit(Precision):
         return self.P.diagonal().copy()
 
     def diagonal(self):
-        """diag P, shape (n,)."""
         return self._diagonal
 
     def columns(self, rows):
@@ -173,13 +171,10 @@ class Explicit(Precision):
         return self.P[rows].T
 
     def block(self, rows):
-        """P[rows, rows]."""
         return self.P[np.ix_(rows, rows)]
 
     def diagonal_blocks(self, rows):
-        """P[rows_i, rows_i] for each row_i of ``rows`` (k, t), shape (k, t, t)."""
         return self.P[rows[:, :, None], rows[:, None, :]]
 
     def explicit(self):
-        """P is explicit already."""
         return self

@@ -84,7 +84,6 @@ class EachAlpha:
         self.rows = rows
 
     def with_alpha(self, alpha):
-        """P for this alpha."""
         return dense(self.problem.replace(alpha=alpha), self.rows)
 
 

@@ -56,16 +56,13 @@ class Factored(Precision):
         return self._L
 
     def apply(self, Y):
-        """P Y for Y of shape (n, m)."""
         return self._solve(Y) - self._MQ @ (self.G @ Y)
 
     def diagonal(self):
-        """diag P, shape (n,)."""
         rows = self._Linv.T  # C-ordered: row i holds column i of L^-1
         return np.einsum("ij,ij->i", rows, rows) - np.einsum("iq,qi->i", self._MQ, self.G)
 
     def columns(self, rows):
-        """P[:, rows]."""
         return lower_times(self._Linv, self._Linv[:, rows], transpose=True) - self._MQ @ self.G[:, rows]
 
     def explicit(self):
@@ -77,6 +74,5 @@ class Factored(Precision):
         return Explicit(P, self.G, self.alpha)
 
     def block(self, rows):
-        """P[rows, rows]."""
         V = self._Linv[np.min(rows) :, rows]  # zero above the first of these rows
         return product(V, V, transpose_a=True) - self._MQ[rows] @ self.G[:, rows]

@@ -139,7 +139,6 @@ class LowRank(Precision):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         return upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
 
     def feature_weights(self, rows):
@@ -150,18 +149,15 @@ class LowRank(Precision):
         return (self._Vt.T * (np.sqrt(self.s) * self._weights)) @ self.U[rows].T
 
     def apply(self, Y):
-        """P Y for Y of shape (n, m)."""
         if self._least:  # alpha is not small: nothing is lost in I - Psi Psi', at half the work
             taken = self.U @ ((self.s * self._weights)[:, None] * (self.U.T @ Y)) + self.Qo @ (self.Qo.T @ Y)
             return (Y - taken) / self.alpha
         return self.U @ (self._weights[:, None] * (self.U.T @ Y)) + self._complement(Y) / self.alpha
 
     def diagonal(self):
-        """diag P, shape (n,)."""
         return (self.U * self.U) @ self._weights + self._outside / self.alpha
 
     def squared_diagonal(self):
-        """diag P^2, shape (n,)."""
         return (self.U * self.U) @ np.square(self._weights) + self._outside / self.alpha**2
 
     def prepare_blocks(self):
@@ -169,13 +165,11 @@ class LowRank(Precision):
         return self
 
     def columns(self, rows):
-        """P[:, rows]."""
         unit = np.zeros((self.n, len(rows)), self.U.dtype)
         unit[rows, np.arange(len(rows))] = 1.0
         return self.apply(unit)
 
     def block(self, rows):
-        """P[rows, rows]."""
         V = self._Psi[rows]
         return (np.eye(len(rows), dtype=V.dtype) - V @ V.T) / self.alpha
 

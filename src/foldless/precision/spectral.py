@@ -46,7 +46,6 @@ class Spectrum:
         self.s = np.maximum(s, 0.0)
 
     def with_alpha(self, alpha):
-        """P for this alpha."""
         return Spectral(self, alpha)
 
     def loo_path(self, Y, alphas):
@@ -77,7 +76,6 @@ class Spectral(Precision):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         spectrum = self._spectrum
         return upper_solve(spectrum.R, spectrum.Qo.T - self.apply(np.ascontiguousarray(spectrum.QS.T)).T)
 
@@ -88,16 +86,13 @@ class Spectral(Precision):
         return upper_solve(spectrum.R, (spectrum.QS + self.alpha * spectrum.Qo.T) @ self.G.T)
 
     def apply(self, Y):
-        """P Y for Y of shape (n, m)."""
         U = self._spectrum.U
         return product(U, self._weights[:, None] * product(U, Y, transpose_a=True))
 
     def diagonal(self):
-        """diag P, shape (n,)."""
         return self._spectrum.path_diagonal([self.alpha])[0]
 
     def columns(self, rows):
-        """P[:, rows]."""
         U = self._spectrum.U
         return product(U, self._weights[:, None] * U[rows].T)
 
@@ -110,6 +105,5 @@ class Spectral(Precision):
         return Explicit(P, G, self.alpha)
 
     def block(self, rows):
-        """P[rows, rows]."""
         V = self._spectrum.U[rows]
         return product(V * self._weights, V.T)
