@@ -49,7 +49,6 @@ class Part(Model):
             raise SingularBlockError.of(removed, len(whole.rows)) from None
 
     def select_targets(self, columns):
-        """The same model of some of the targets."""
         return super().select_targets(columns).changed(whole=self.whole.select_targets(columns))
 
     def solve_anew(self):
@@ -72,12 +71,10 @@ class Part(Model):
 
     @cached_property
     def Y(self):  # type: ignore[override]
-        """Targets of the training rows."""
         return self.whole.Y[self.kept]
 
     @property
     def target_scale(self):
-        """Size of the targets, one number a column."""
         return self.whole.target_scale
 
     @cached_property
@@ -101,22 +98,18 @@ class Part(Model):
 
     @property
     def joint_A(self):
-        """A at all sites where it is known: those that were left out of."""
         return self.site_A
 
     @property
     def A(self):  # type: ignore[override]
-        """Coefficients of the training rows."""
         return self.site_A[: len(self.rows)]
 
     @cached_property
     def B(self):  # type: ignore[override]
-        """Coefficients of the unpenalised columns."""
         return self.whole.B - product(self.whole.precision.G[:, self.sites], self.E)
 
     @cached_property
     def weights(self):  # type: ignore[override]
-        """Weights of the explicit features where P is held through them, else None."""
         taken = self.whole.precision.feature_weights(self.sites)
         return None if taken is None else self.whole.weights - taken @ self.E
 
@@ -130,12 +123,10 @@ class Part(Model):
 
     @cached_property
     def kept_sites(self):
-        """Sites of the training part."""
         return self.whole.own_sites(self.kept)
 
     @cached_property
     def columns(self):
-        """P[:, te]."""
         return self.whole.precision.columns(self.sites)
 
     @cached_property

@@ -103,7 +103,6 @@ class CoefficientNorm:
 
     @property
     def keeps_basis(self):
-        """Whether rows that are held out still carry the model."""
         return self.basis == "all"
 
     @property
@@ -112,7 +111,6 @@ class CoefficientNorm:
         return 1 if self.keeps_basis else 2
 
     def gram(self, problem, rows, K=None):
-        """A new S without weights; K = gram(rows, rows) where known."""
         if self.keeps_basis or K is None:
             K = problem.gram(rows, problem.basis_rows(rows))
         return np.ascontiguousarray(product(K, K.T))
@@ -128,11 +126,9 @@ class CoefficientNorm:
         return problem.root(rows) * problem.gram(rows, problem.basis_rows(rows))
 
     def expansion(self, problem, rows, A):
-        """beta with f(x) = k(x, basis rows)' beta + q(x)' B."""
         return self.functions(problem, rows).T @ A
 
     def functionals(self, problem, rows, K):
-        """T (k, sites) with f(x) = T(x) A + q(x)' B for A of all sites, from the kernel K (k, basis rows) of k rows."""
         return K @ self.functions(problem, rows).T if self.keeps_basis else np.hstack([np.zeros_like(K), K])
 
     def joint(self, problem, rows, P):
@@ -165,7 +161,6 @@ class CoefficientNorm:
         return float(own @ root) * float((own / root).sum())
 
     def gradient(self, D, problem, rows, K, places):
-        """dL/dK, symmetric, and dL/dalpha; ``places`` are those of the rows in K."""
         root, n = problem.root(rows), len(rows)
         if self.keeps_basis:
             D = D.block()

@@ -46,7 +46,6 @@ class Lazy:
 
     @cached_property
     def value(self):
-        """What the function returns."""
         return self.function(*self.arguments)
 
 

@@ -95,7 +95,6 @@ class Solution(Model):
 
     @cached_property
     def weights(self):  # type: ignore[override]
-        """Weights of the explicit features where P is held through them, else None."""
         columns = self.own_precision.feature_weights(slice(None))
         return None if columns is None else columns @ self.problem.beyond_unpenalised(self.rows, self.Y)[0]
 
@@ -108,16 +107,13 @@ class Solution(Model):
 
     @property
     def site_A(self):  # type: ignore[override]
-        """A at every site."""
         return self.joint_A if self.problem.penalty.sites_per_row > 1 else self.A
 
     @cached_property
     def own_moments(self):
-        """N and U of all targets."""
         return own_moments(self)
 
     def moments(self, targets=EVERYTHING):
-        """Class matrices of the rows."""
         return finished(self, targets, targets.whole(self))
 
     # -- what is left out ------------------------------------------------------------------------------------------

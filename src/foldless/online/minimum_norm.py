@@ -36,22 +36,9 @@ class RankError(np.linalg.LinAlgError):
 class MinimumNorm:
     """The factors Q ((n + 1) x (n + 1)) and R ((n + 1) x n) of G'; ``insert`` and ``remove`` return new ones.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Symmetric kernel matrix.
-    alpha : float
-        Added to its diagonal, > 0.
+    K is the symmetric kernel matrix (n, n), alpha > 0 is added to its diagonal. ``updates`` counts those between these
+    factors and a factorisation; their backward error grows like its square root.
 
-    Attributes
-    ----------
-    n : int
-    alpha : float
-    updates : int
-        How many updates lie between these factors and a factorisation. Their backward error grows like its square root.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from foldless.online.minimum_norm import MinimumNorm
     >>> K = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
@@ -91,16 +78,7 @@ class MinimumNorm:
     def insert(self, C, D):
         """The factors with p more rows at the end (Algorithm 5, for a block).
 
-        Parameters
-        ----------
-        C : ndarray of shape (n, p)
-            Kernel between the rows so far and the new ones.
-        D : ndarray of shape (p, p)
-            Kernel of the new rows.
-
-        Returns
-        -------
-        MinimumNorm
+        C (n, p) is the kernel between the rows so far and the new ones, D (p, p) that of the new rows.
         """
         p = C.shape[1]
         Q, R = linalg.append_rows(self._Q, self._R, C.T)
@@ -121,16 +99,16 @@ class MinimumNorm:
 
     def solve(self, Y):
         """[b; z] of shape (n + 1, m) for targets Y of shape (n, m)."""
-        return linalg.product(self._Q[:, : self.n], self._whiten(Y))
+        return linalg.product(self._Q[:, : self.n], self._whitened(Y))
 
-    def _whiten(self, Y):
+    def _whitened(self, Y):
         return linalg.upper_solve(self._R[: self.n].T, Y, lower=True)
 
     def loo(self, Y):
         """Fits of all rows, each by the solution without it, (n, m): the closed form, n^3/3 flops."""
         n, q = self.n, self._Q[1:, -1]
         inverse = linalg.invert_lower_(self._R[:n].T.copy("F")).T  # no zero pivot: the rank was looked at
-        Y1 = self._whiten(Y)
+        Y1 = self._whitened(Y)
         p = np.einsum("ij,ij->i", inverse, inverse)[:, None]
         r = np.einsum("ij,ij->i", inverse, self._Q[1:, :n])[:, None]
         E = linalg.product(inverse, Y1) / p

@@ -13,6 +13,7 @@ of the tests: the laws and the comparison with refits then run on it.
 """
 
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -144,6 +145,26 @@ class Precision(ABC):
     def prepare_blocks(self):
         """The same P in the form that serves many blocks."""
         return self.explicit()
+
+
+class OfEveryAlpha(Precision):
+    """P by eigenvalues s, of which all but the weights 1 / (s + alpha) serves every alpha."""
+
+    serves_every_alpha = True
+    s: np.ndarray
+
+    @cached_property
+    def inverted(self):
+        """1 / (s + alpha)."""
+        return 1.0 / (self.s + self.alpha)
+
+    def with_alpha(self, alpha):
+        """P for another alpha."""
+        other = copy(self)
+        for name in ("inverted", "_Psi", "G"):
+            vars(other).pop(name, None)
+        other.alpha = alpha
+        return other
 
 
 class Explicit(Precision):

@@ -30,7 +30,7 @@ from foldless.linalg.numpy import (
     svd,
     upper_solve,
 )
-from foldless.precision.base import HeldOutBlock, Precision, SingularBlockError
+from foldless.precision.base import HeldOutBlock, OfEveryAlpha, SingularBlockError
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 DOUBLED = 2**25  # entries of a part of the features that is held in double precision
@@ -67,17 +67,17 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
     return U, sigma**2, Vt, 0.0
 
 
-class LowRank(Precision):
+class LowRank(OfEveryAlpha):
     """P at one alpha from features Phi; ``with_alpha`` gives another alpha for O(r).
 
     ``graded`` says that rows differ in size by far, as those of very different weights do.
     """
 
     through_features = True
-    serves_every_alpha = True
 
     def __init__(self, Phi, Q, alpha, *, graded=False):
         self.n, q = Q.shape
+        self.alpha = alpha
         self._graded = graded
         self.Qo, self.R = orthonormal(Q)
         self.Phi, self.Q = Phi, Q
@@ -89,25 +89,15 @@ class LowRank(Precision):
         outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
         outside[outside < 8 * (self.U.shape[1] + q) * eps] = 0.0
         self._outside = outside
-        self._set_alpha(alpha)
-
-    def _set_alpha(self, alpha):
-        self.alpha = alpha
-        self._weights = 1.0 / (self.s + alpha)
 
     @cached_property
     def _Psi(self):
-        return np.hstack([self.Qo, self.U * np.sqrt(self.s * self._weights)])
+        return np.hstack([self.Qo, self.U * np.sqrt(self.s * self.inverted)])
 
     def with_alpha(self, alpha):
-        """P of the same features for another alpha."""
         if alpha < self._least:
             return LowRank(self.Phi, self.Q, alpha, graded=self._graded)
-        other = object.__new__(LowRank)
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("_Psi", "G")}
-        other.__dict__.update(kept)
-        other._set_alpha(alpha)
-        return other
+        return super().with_alpha(alpha)
 
     def loo_path(self, Y, alphas):
         """Leave-one-out residuals for all alphas, shape (len(alphas), n, m); n r for each alpha and target."""
@@ -146,19 +136,19 @@ class LowRank(Precision):
 
         V diag(sqrt s / (s + alpha)) U', not Phi' times P: P is of the size of 1 / alpha, and Phi' takes it back.
         """
-        return (self._Vt.T * (np.sqrt(self.s) * self._weights)) @ self.U[rows].T
+        return (self._Vt.T * (np.sqrt(self.s) * self.inverted)) @ self.U[rows].T
 
     def apply(self, Y):
         if self._least:  # alpha is not small: nothing is lost in I - Psi Psi', at half the work
-            taken = self.U @ ((self.s * self._weights)[:, None] * (self.U.T @ Y)) + self.Qo @ (self.Qo.T @ Y)
+            taken = self.U @ ((self.s * self.inverted)[:, None] * (self.U.T @ Y)) + self.Qo @ (self.Qo.T @ Y)
             return (Y - taken) / self.alpha
-        return self.U @ (self._weights[:, None] * (self.U.T @ Y)) + self._complement(Y) / self.alpha
+        return self.U @ (self.inverted[:, None] * (self.U.T @ Y)) + self._complement(Y) / self.alpha
 
     def diagonal(self):
-        return (self.U * self.U) @ self._weights + self._outside / self.alpha
+        return (self.U * self.U) @ self.inverted + self._outside / self.alpha
 
     def squared_diagonal(self):
-        return (self.U * self.U) @ np.square(self._weights) + self._outside / self.alpha**2
+        return (self.U * self.U) @ np.square(self.inverted) + self._outside / self.alpha**2
 
     def prepare_blocks(self):
         """Blocks come from the features: nothing n x n is formed."""
