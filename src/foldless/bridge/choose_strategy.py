@@ -128,7 +128,7 @@ class StepSolver(Solver):
         if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
             weight = None if data.sample_weight is None else data.sample_weight[train]
             problem = problem.replace(kernel=kernel_of(last, problem.X[train], weight))
-        super().__init__(problem.trained_on(train))
+        super().__init__(problem.restricted(train).replace(functions=None))  # as if other rows were never seen
 
     def rows_of(self, X, rows):
         """These rows of other features X, transformed by the steps."""
@@ -155,7 +155,7 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     if codes is not None:
         check_classes(codes, splits)
     task = replace(task, Y=task.Y[order], codes=codes)
-    parts = task.training_parts(strategy="part", whole=solver.solve(task.Y))
+    parts = task.training_parts(whole=solver.solve(task.Y))
     data = data.labelled(order)
     run = Run(spec.estimator, last, built._replace(task=task), data.X, data.y, data.sample_weight, parts)
     if data.confounds is not None and reads_estimators(scoring):

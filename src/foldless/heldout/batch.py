@@ -49,7 +49,7 @@ class Batch:
         if lost is not None and lost.any():
             regular = np.where(lost[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
         try:
-            E = solve(regular, A)
+            E = A / regular if D.shape[-1] == 1 else solve(regular, A)
         except LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(model.rows)) from None
         return cls(model, members, Y, A, D, E, lost)

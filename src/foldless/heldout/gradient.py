@@ -124,7 +124,7 @@ class EachRow:
         """z of every row at its sites, (n, s, m)."""
         g = np.zeros_like(self.loo.E)
         g[:, 0] = slopes / self.solution.root
-        return solve(self.loo.D, g)
+        return g / self.loo.D if g.shape[1] == 1 else solve(self.loo.D, g)
 
     def by_alpha(self, slopes):
         P, z = self.solution.precision, self._z(slopes)[:, 0]

@@ -15,11 +15,12 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from foldless.heldout.penalty import as_penalty
 from foldless.heldout.rows import KernelRows, Lazy, equal_rows
-from foldless.linalg.numpy import eigenvalues, orthonormal, upper_solve
+from foldless.linalg.numpy import orthonormal, upper_solve
 from foldless.precision import choose
 from foldless.precision.base import SingularBlockError
 
@@ -60,10 +61,9 @@ class Problem(KernelRows):
         fields = {"kernel": kernel, "X": X, "alpha": alpha, "Q": Q, "n_confounds": n_confounds}
         fields["penalty"] = as_penalty(penalty, basis)
         fields["intercept"] = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
-        self._set(fields | {"root_w": _roots(sample_weight, X), "functions": None, "shift": None}, OWN)
-        if self.intercept and not self.penalty.squares_kernel:
-            # P sees no constants: taking the mean out of features only improves the rounding.
-            vars(self)["shift"] = self.mean_of_features(self.active)
+        # With an intercept P sees no constants: taking the mean out of features only improves the rounding.
+        fields["shift"] = "mean" if fields["intercept"] and not fields["penalty"].squares_kernel else None
+        self._set(fields | {"root_w": _roots(sample_weight, X), "functions": None}, OWN)
 
     def _set(self, fields, changed):
         """Put these fields in, and what follows from those that have changed."""
@@ -78,6 +78,9 @@ class Problem(KernelRows):
         if not changed.isdisjoint(("X", "Q", "n_confounds")):
             more = self.Q[:, self.intercept : self.Q.shape[1] - self.n_confounds]
             known["equal"] = Lazy(equal_rows, self.X, more) if more.shape[1] else Lazy(equal_rows, self.X)
+        if isinstance(self.shift, str):
+            dense = self.has_features and not sp.issparse(self.table.value)
+            known["shift"] = self.table.value[self.active].mean(0) if dense else None
 
     # -- other problems --------------------------------------------------------------------------------------------
 
@@ -88,9 +91,9 @@ class Problem(KernelRows):
         other = object.__new__(type(self))
         fields = {**vars(self), **changes}
         fields.pop("mean_diagonal", None)
-        other._set(fields, changes.keys())
         if "kernel" in changes and self.shift is not None and "shift" not in changes:
-            vars(other)["shift"] = other.mean_of_features(other.active)
+            fields["shift"] = "mean"
+        other._set(fields, changes.keys())
         return other
 
     def _on_rows(self, features, **changes):
@@ -123,10 +126,6 @@ class Problem(KernelRows):
         root_w = np.zeros_like(self.root_w)
         root_w[rows] = self.root_w[rows]
         return self.replace(root_w=root_w)
-
-    def trained_on(self, rows):
-        """The same rows, all but ``rows`` with weight 0 and without their basis functions, as if never seen."""
-        return self.restricted(rows).replace(functions=None)
 
     def with_confounds(self, C, *, in_score=False):
         """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps their part in the scores."""
@@ -268,13 +267,6 @@ class Problem(KernelRows):
                 f" {diagonal.max():.3g} with {self.kernel!r}. Rescale X (for instance with"
                 " sklearn.preprocessing.StandardScaler)."
             )
-
-    def eigenvalue_range(self, rows):
-        """Smallest and largest size of the eigenvalues of S + alpha I."""
-        S = self.whitened_gram(rows)
-        S.flat[:: len(S) + 1] += self.alpha
-        sizes = np.abs(eigenvalues(S))
-        return max(float(sizes.min()), float(np.finfo(S.dtype).tiny)), float(sizes.max())
 
 
 def _roots(sample_weight, X):

@@ -72,12 +72,6 @@ class KernelRows(Frozen):
         """Whether the kernel has explicit features."""
         return self.kernel.n_features(self.X) is not None
 
-    def mean_of_features(self, rows):
-        """Mean of the features of these rows; None where there are none, or they are sparse."""
-        if not self.has_features or sp.issparse(self.table.value):
-            return None
-        return self.table.value[rows].mean(0)
-
     def data(self, rows):
         """These rows of X."""
         return self._taken(self.X, rows)

@@ -56,18 +56,6 @@ class Solution(Model):
         if joint is not None:
             vars(self)["joint"] = joint
 
-    @classmethod
-    def known(cls, problem, rows, Y, joint, joint_A, B):
-        """The solution of whitened targets Y whose ``joint`` matrix, coefficients and B are known."""
-        n = len(rows)
-        P = joint if joint.n == n else joint.at_sites(slice(n))
-        matrices = {"own_precision": P, "joint": joint, "choice": joint.choice}
-        return cls.of(problem=problem, rows=rows, Y=Y, A=joint_A[:n], B=B, joint_A=joint_A, **matrices)
-
-    def prepared(self):
-        """The same solution with P in the form that serves many held-out sets."""
-        return self.changed(precision=self.precision.prepare_blocks())
-
     def explicit(self):
         """The same solution with P, or J, as an array: the form that serves very many small sets."""
         return self.changed(precision=self.precision.explicit())
@@ -193,7 +181,7 @@ class TrainingParts:
     ``part(train)`` is a :class:`Part` (everything outside ``train`` removed from the full solution) or a
     :class:`Solution` of the training part, whichever takes fewer operations. ``plan`` is told the sizes first, so
     that the full P is only built where it pays: two or three large folds are cheaper solved one by one. ``nested`` says
-    that leave-one-out inside the parts is asked for; ``whole`` is the full solution where that is at hand.
+    that leave-one-out inside the parts is asked for; from a full solution ``whole`` that is at hand all are left out.
     """
 
     def __init__(self, problem, Y, *, nested=False, whole=None):
@@ -201,6 +189,7 @@ class TrainingParts:
         self.Y = Y
         self.nested = nested
         self._whole_pays = True
+        self._at_hand = whole is not None
         if whole is not None:
             vars(self)["whole"] = whole
 
@@ -212,7 +201,8 @@ class TrainingParts:
     @cached_property
     def _prepared(self):
         """The same, ready to be left out of; where nested every part will ask for columns of P."""
-        return self.whole.prepared() if self.nested else self.whole
+        P = self.whole.precision
+        return self.whole.changed(precision=P.prepare_blocks()) if self.nested else self.whole
 
     def plan(self, sizes):
         """Decide from the sizes of all training parts whether the full P is worth building."""
@@ -231,7 +221,7 @@ class TrainingParts:
     def leaves_out(self, k):
         """Whether a training part of k rows is had by leaving the others out of P."""
         alone, left_out = self._costs(k)
-        return self._whole_pays and left_out <= alone
+        return self._at_hand or (self._whole_pays and left_out <= alone)
 
     def part(self, train):
         """The model of the training rows ``train`` (rows of weight 0 are ignored)."""

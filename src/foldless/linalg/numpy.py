@@ -149,7 +149,7 @@ def product(A, B, *, transpose_a=False):
 
 def solve(M, B):
     """M^-1 B for any regular M; leading axes are a batch."""
-    return B / M if M.shape[-1] == 1 else np.linalg.solve(M, B)
+    return np.linalg.solve(M, B)
 
 
 def lu_factor(M):

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foldless.linalg.numpy import eigenvalues
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -73,7 +75,7 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
     problem, Y = whole.problem, whole.Y
     fits = whole.evaluated(whole.rows) + problem.Q[whole.rows, problem.confounds] @ whole.confound_B
     residual = np.abs(Y - problem.alpha * whole.A - whole.root * fits).max(initial=0.0)
-    smallest, largest = problem.eigenvalue_range(whole.rows)
+    smallest, largest = eigenvalue_range(problem, whole.rows)
     try:
         fits_new = new.loo().fits[:, 0]
     except ValueError:  # one row, or one that alone determines an unpenalised column
@@ -91,6 +93,14 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
         limit=max(1e-8 if eps < 1e-10 else 1e-3, 1e3 * eps * largest / smallest),
         inherited=inherited,
     )
+
+
+def eigenvalue_range(problem, rows):
+    """Smallest and largest size of the eigenvalues of S + alpha I."""
+    S = problem.whitened_gram(rows)
+    S.flat[:: len(S) + 1] += problem.alpha
+    sizes = np.abs(eigenvalues(S))
+    return max(float(sizes.min()), float(np.finfo(sizes.dtype).tiny)), float(sizes.max())
 
 
 def _sizes(new, largest, stored):

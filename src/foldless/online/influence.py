@@ -38,10 +38,12 @@ def effects(whole):
         itself = mine, np.arange(len(mine))
         D_left[itself] = np.eye(D.shape[-1], dtype=D.dtype)
         A_left[itself] = 0.0
-        if D.shape[-1] == 1:  # what is left is rounding where an unpenalised column is undetermined without both rows
-            D_left = np.where(D_left > 64 * np.finfo(D.dtype).eps * D[:, None], D_left, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            loss = np.square(solve(D_left, A_left)[:, :, 0]).sum(-1)
+        if D.shape[-1] > 1:
+            E_left = solve(D_left, A_left)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):  # rounding: a column of Q is undetermined without both
+                E_left = A_left / np.where(D_left > 64 * np.finfo(D.dtype).eps * D[:, None], D_left, 0.0)
+        loss = np.square(E_left[:, :, 0]).sum(-1)
         if not np.isfinite(loss).all():
             raise SingularBlockError.of(range(2), n)
         effect[batch] = np.abs(loss.sum(0) - (press.sum() - press[batch]))

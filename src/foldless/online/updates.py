@@ -120,20 +120,22 @@ def _solution(problem, Y, white, joint, A=None, B=None):
 
     Where it is not accurate enough, the one by a new factorisation.
     """
-    targets = _padded(white, joint.n)
+    n, targets = len(white), _padded(white, joint.n)
+    P = joint if joint.n == n else joint.at_sites(slice(n))
     if A is None:
         A, B = joint.solve(targets, np.zeros((problem.Q.shape[1], white.shape[1]), white.dtype))
     if joint.refines:
         tolerance = _tolerance(problem, joint)
         A, B, left = _refined(problem, joint, A, B, targets, tolerance)
-        P = joint if joint.n == len(white) else joint.at_sites(slice(len(white)))
         accurate = left <= tolerance and joint.drift <= 1e-2 and P.error() <= tolerance
     else:  # every eighth update was tested
         shrinkage = joint.shrinkage()
         accurate = joint.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
     if not accurate:
         return solve_anew(problem, Y)
-    return Solution.known(problem, problem.active, white, joint, joint.outward(A), B)
+    A = joint.outward(A)
+    fields = {"problem": problem, "rows": problem.active, "Y": white, "A": A[:n], "joint_A": A, "B": B}
+    return Solution.of(**fields, own_precision=P, joint=joint, choice=joint.choice)
 
 
 def _refined(problem, joint, A, B, targets, tolerance):

@@ -258,7 +258,7 @@ class Growing(Precision):
         return Removal(self, rows, h, R, signs)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Border:
     """What is known about t new sites before they are learnt: b, mu, u and s^-1 = R' D R."""
 
@@ -294,7 +294,7 @@ class Border:
         return self.precision.now(slots, units)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Removal:
     """What is known about t sites before they are forgotten: h = H[:, te] and h_te,te^-1 = R' D R."""
 
@@ -315,7 +315,7 @@ class Removal:
         """A of the other sites, and B."""
         # By the block as it is, not made symmetric: what is cut off is then zero, and other rows keep their fits.
         E = solve(self.h[self.precision.slots[self.rows]], A[self.rows])
-        return A[self.kept] - self.h[self.precision.slots[self.kept]] @ E, B - self.h[: len(B)] @ E
+        return (A - self.h[self.precision.slots] @ E)[self.kept], B - self.h[: len(B)] @ E
 
     def forget(self):
         """P of the other sites; the old one can no longer be used."""
