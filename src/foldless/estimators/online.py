@@ -118,7 +118,7 @@ class OnlineMachine(KernelMachine):
     def _forget(self, rows, kept):
         problem = self._fitted_task.problem
         weights = None if self._base_weights is None else self._base_weights[kept]
-        without = problem.subset(kept).replace(shift=None)
+        without = problem.subset(kept, shift=None)
         new = self._task_with_fewer(self._fitted_task, kept, weights, without)
         whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
         if whole is None:

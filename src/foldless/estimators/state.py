@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager
-from functools import reduce
 
 import numpy as np
 
@@ -36,7 +35,9 @@ def check_unchanged(estimator, settings):
 
 def _value(estimator, name):
     """A parameter by name; ``kernel__gamma`` is one of the kernel."""
-    return reduce(lambda thing, part: getattr(thing, part, None), name.split("__"), estimator)
+    for part in name.split("__"):
+        estimator = getattr(estimator, part, None)
+    return estimator
 
 
 def _same(a, b):

@@ -5,7 +5,6 @@ With confounds among the columns Q, fits leave their part q' B out.
 """
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -20,20 +19,11 @@ OF_TARGETS = {"Y", "A", "B", "E", "joint_A", "site_A", "taken", "weights", "targ
 
 
 class Model(Frozen):
-    """A fitted training part: ``rows`` with whitened targets Y, coefficients A and B. Frozen.
+    """A fitted training part: ``rows`` of a ``problem`` with whitened targets Y, coefficients A and B. Frozen.
 
     ``site_A`` holds A at every site, ``joint_A`` at those of basis functions as well where known, ``weights`` those of
     explicit features where P is held through them (else None), ``choice`` says how P is held, and why.
     """
-
-    problem: Any
-    rows: np.ndarray
-    Y: np.ndarray
-    A: np.ndarray
-    B: np.ndarray
-    site_A: np.ndarray
-    weights: np.ndarray | None
-    choice: str
 
     @property
     def root(self):

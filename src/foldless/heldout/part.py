@@ -7,7 +7,6 @@ Each row owns one site of P, or two of J (``heldout.penalty``).
 """
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
 from foldless.heldout.moments import EVERYTHING, Moments, finished, nearly_gone
 from foldless.linalg.numpy import NotPositiveDefiniteError, product, right_solve, solve
-from foldless.precision.base import Explicit, HeldOutBlock, SingularBlockError
+from foldless.precision.base import Explicit, SingularBlockError
 
 
 class Part(Model):
@@ -23,13 +22,6 @@ class Part(Model):
 
     ``kept`` are the other positions, ``sites`` those of the held-out rows, ``block`` their block of P, E the residuals.
     """
-
-    whole: Any
-    removed: np.ndarray
-    kept: np.ndarray
-    sites: np.ndarray
-    block: HeldOutBlock
-    E: np.ndarray
 
     def __init__(self, whole, removed):
         whole._check_rest(len(removed))
@@ -70,7 +62,7 @@ class Part(Model):
     # -- the model -------------------------------------------------------------------------------------------------
 
     @cached_property
-    def Y(self):  # type: ignore[override]
+    def Y(self):
         return self.whole.Y[self.kept]
 
     @property
@@ -88,7 +80,7 @@ class Part(Model):
         return product(self.columns, E)[self.kept_sites]
 
     @cached_property
-    def site_A(self):  # type: ignore[override]
+    def site_A(self):
         """Coefficients at every site of the training part: A - P_,te E_te."""
         return self.whole.site_A[self.kept_sites] - self.taken
 
@@ -101,15 +93,15 @@ class Part(Model):
         return self.site_A
 
     @property
-    def A(self):  # type: ignore[override]
+    def A(self):
         return self.site_A[: len(self.rows)]
 
     @cached_property
-    def B(self):  # type: ignore[override]
+    def B(self):
         return self.whole.B - product(self.whole.precision.G[:, self.sites], self.E)
 
     @cached_property
-    def weights(self):  # type: ignore[override]
+    def weights(self):
         taken = self.whole.precision.feature_weights(self.sites)
         return None if taken is None else self.whole.weights - taken @ self.E
 

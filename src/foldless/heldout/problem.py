@@ -47,16 +47,6 @@ class Problem(KernelRows):
     are, the mean of the features that is taken out of them (``shift``), features (``table``) and ``equal`` rows of X.
     """
 
-    alpha: float
-    Q: np.ndarray
-    penalty: Any
-    n_confounds: int
-    intercept: int
-    root_w: np.ndarray
-    active: np.ndarray
-    functions: np.ndarray
-    equal: Lazy
-
     def __init__(self, kernel, X, alpha, Q, sample_weight=None, penalty="rkhs", basis="train", n_confounds=0):
         fields = {"kernel": kernel, "X": X, "alpha": alpha, "Q": Q, "n_confounds": n_confounds}
         fields["penalty"] = as_penalty(penalty, basis)
@@ -103,10 +93,10 @@ class Problem(KernelRows):
             vars(other.table)["value"] = features(self.table.value)
         return other
 
-    def subset(self, rows):
+    def subset(self, rows, **changes):
         """The same problem on these rows alone: kernel parameters, shift and all stay as they were resolved."""
-        X = self.kernel.rows(self.X, rows)
-        return self._on_rows(lambda known: known[rows], X=X, Q=self.Q[rows], root_w=self.root_w[rows])
+        changes |= {"X": self.kernel.rows(self.X, rows), "Q": self.Q[rows], "root_w": self.root_w[rows]}
+        return self._on_rows(lambda known: known[rows], **changes)
 
     def extended(self, X, Q):
         """The problem with the rows X and Q behind its own, all of weight 1 until told otherwise."""

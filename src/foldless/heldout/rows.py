@@ -10,7 +10,7 @@ therefore share the score of the first of them.
 
 from dataclasses import FrozenInstanceError
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +21,10 @@ from foldless.linalg.memory import require_memory
 
 class Frozen:
     """An object whose fields are set once; others follow from it by ``changed``."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...  # fields, described by the classes
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
@@ -50,12 +54,10 @@ class Lazy:
 
 
 class KernelRows(Frozen):
-    """What a problem knows of its rows through the kernel; ``table`` holds the features of all rows, uncentred."""
+    """What a problem knows of its rows X through the kernel.
 
-    kernel: Any
-    X: Any
-    shift: Any
-    table: Lazy
+    ``table`` holds the features of all rows, ``shift`` is their mean where that is taken out, else None.
+    """
 
     @property
     def n(self):

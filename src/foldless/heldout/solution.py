@@ -28,7 +28,6 @@ from foldless.heldout.model import Model
 from foldless.heldout.moments import EVERYTHING, finished, own_moments, takes_nearly_all
 from foldless.heldout.part import Part
 from foldless.linalg.numpy import product
-from foldless.precision.base import Precision
 from foldless.precision.choose import leave_out_cost, solve_cost
 
 
@@ -38,8 +37,6 @@ class Solution(Model):
     ``own_precision`` is P, ``joint`` the matrix from which rows are forgotten and ``precision`` the one from which they
     are held out: P or J each. P, and J, may be given.
     """
-
-    own_precision: Precision
 
     def __init__(self, problem, rows, Y, precision=None, *, joint=None):
         P = problem.precision(rows) if precision is None else precision
@@ -82,7 +79,7 @@ class Solution(Model):
         return self.precision.G[columns]
 
     @cached_property
-    def weights(self):  # type: ignore[override]
+    def weights(self):
         columns = self.own_precision.feature_weights(slice(None))
         return None if columns is None else columns @ self.problem.beyond_unpenalised(self.rows, self.Y)[0]
 
@@ -94,7 +91,7 @@ class Solution(Model):
         return np.vstack([self.A, self.problem.penalty.expansion(self.problem, self.rows, self.A)])
 
     @property
-    def site_A(self):  # type: ignore[override]
+    def site_A(self):
         return self.joint_A if self.problem.penalty.sites_per_row > 1 else self.A
 
     @cached_property

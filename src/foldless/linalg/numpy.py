@@ -24,6 +24,9 @@ from scipy import linalg
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 from threadpoolctl import threadpool_limits
 
+solve = np.linalg.solve
+inverse = np.linalg.inv
+
 FEW_ROWS = 2000  # up to which one thread is as quick as two
 FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
 
@@ -147,11 +150,6 @@ def product(A, B, *, transpose_a=False):
     return gemm(1.0, a, b, trans_a=int(ta), trans_b=int(tb))
 
 
-def solve(M, B):
-    """M^-1 B for any regular M; leading axes are a batch."""
-    return np.linalg.solve(M, B)
-
-
 def lu_factor(M):
     """Factors of a regular M for :func:`lu_solve`."""
     (getrf,) = get_lapack_funcs(("getrf",), (M,))
@@ -165,11 +163,6 @@ def lu_solve(factors, B):
     """M^-1 B from the factors of M."""
     (getrs,) = get_lapack_funcs(("getrs",), (factors[0], B))
     return getrs(*factors, B)[0]
-
-
-def inverse(M):
-    """M^-1 for any regular M; leading axes are a batch."""
-    return np.linalg.inv(M)
 
 
 def eigh_(S):

@@ -180,12 +180,8 @@ class Explicit(Precision):
     def apply(self, Y):
         return product(self.P, Y)
 
-    @cached_property
-    def _diagonal(self):
-        return self.P.diagonal().copy()
-
     def diagonal(self):
-        return self._diagonal
+        return self.P.diagonal().copy()
 
     def columns(self, rows):
         """P[:, rows]; rows of a symmetric matrix are its columns, and lie together in memory."""
