@@ -283,9 +283,9 @@ class Border:
         v[slots] = -self.R.T
         square.version += 1
         add_signed_(square.H, v, self.signs)
+        self.b[slots] = self.corner
         for column, slot in zip(self.b.T, slots, strict=True):
             square.Z[:slot, slot], square.Z[slot, slot:] = column[:slot], column[slot:]
-        square.Z[np.minimum.outer(slots, slots), np.maximum.outer(slots, slots)] = self.corner
         del square.free[:t]
         slots, units = np.concatenate([self.precision.slots, slots]), self.precision.units
         units = None if units is None else np.concatenate([units, self.units])
