@@ -77,5 +77,6 @@ def _weights_of(problem, train, n, sample_weight):
 def _reindexed(problem, model, train):
     """The model with its rows counted within its own training part, in the order of the split."""
     order = np.searchsorted(model.rows, train[problem.active])
-    solved = {"Y": model.Y[order], "A": model.A[order], "B": model.B, "weights": model.weights, "choice": model.choice}
-    return Model.of(problem=problem, rows=problem.active, **solved)
+    A = model.A[order]
+    known = {"Y": model.Y[order], "A": A, "site_A": A, "B": model.B, "weights": model.weights, "choice": model.choice}
+    return Model.of(problem=problem, rows=problem.active, **known)

@@ -111,7 +111,7 @@ class Model(Frozen):
     @property
     def joint_A(self):
         """A at all sites where it is known."""
-        return self.A
+        return self.site_A
 
     def expansion(self):
         """(basis rows, beta): f(x) = k(x, basis)' beta + q(x)' B."""

@@ -150,9 +150,8 @@ def finished(model, targets, found):
     """The class matrices with R and V where these are needed: with confounds, or where all axes are weak."""
     problem = model.problem
     if problem.n_confounds:
-        return found.with_confounds(
-            targets.products(model.unexplained, model.unexplained), targets.confound_part(model)
-        )
+        R = targets.products(model.unexplained, model.unexplained)
+        return found.with_confounds(R, targets.confound_part(model))
     weak = found.weak(problem.intercept)
     if problem.more_columns or not weak.any():
         return found

@@ -89,10 +89,6 @@ class Part(Model):
         return np.abs(self.whole.site_A[self.kept_sites]) + np.abs(self.taken)
 
     @property
-    def joint_A(self):
-        return self.site_A
-
-    @property
     def A(self):
         return self.site_A[: len(self.rows)]
 

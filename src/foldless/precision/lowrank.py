@@ -18,18 +18,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.linalg.numpy import (
-    LinAlgError,
-    cholesky_,
-    cholesky_solve,
-    eigenvalues,
-    eigh_,
-    orthonormal,
-    outer_square,
-    product,
-    svd,
-    upper_solve,
-)
+from foldless.linalg import numpy as linalg
 from foldless.precision.base import HeldOutBlock, OfEveryAlpha, SingularBlockError
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
@@ -52,18 +41,19 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
     if r >= TALL and n >= 2 * r:
         gram = np.zeros((r, r))
         for rows in gen_batches(n, max(r, DOUBLED // r)):
-            gram += outer_square(Phi[rows].astype(np.float64, copy=False).T)
-        s, V = eigh_(gram)
+            gram += linalg.outer_square(Phi[rows].astype(np.float64, copy=False).T)
+        s, V = linalg.eigh_(gram)
         least = SQUARED * max(s[-1], 0.0)
         if alpha >= least:
             keep = s > max(10 * np.finfo(np.float64).eps * s[-1], rest**2)
             s, V = s[keep], V[:, keep]
-            return product(Phi, (V / np.sqrt(s)).astype(Phi.dtype)), s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
-    U, sigma, Vt = svd(Phi, overwrite=not graded)
+            U = linalg.product(Phi, (V / np.sqrt(s)).astype(Phi.dtype))
+            return U, s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
+    U, sigma, Vt = linalg.svd(Phi, overwrite=not graded)
     keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
     U, sigma, Vt = U[:, keep], sigma[keep], Vt[keep]
     if graded:
-        U = orthonormal(np.hstack([Qo, (Phi @ Vt.T) / sigma]))[0][:, Qo.shape[1] :]
+        U = linalg.orthonormal(np.hstack([Qo, (Phi @ Vt.T) / sigma]))[0][:, Qo.shape[1] :]
     return U, sigma**2, Vt, 0.0
 
 
@@ -79,7 +69,7 @@ class LowRank(OfEveryAlpha):
         self.n, q = Q.shape
         self.alpha = alpha
         self._graded = graded
-        self.Qo, self.R = orthonormal(Q)
+        self.Qo, self.R = linalg.orthonormal(Q)
         self.Phi, self.Q = Phi, Q
         rest = 8 * np.finfo(Phi.dtype).eps * np.linalg.norm(Phi)  # rounding left of columns that Q explains
         centred = Phi - self.Qo @ (self.Qo.T @ Phi)
@@ -129,7 +119,7 @@ class LowRank(OfEveryAlpha):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        return upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
+        return linalg.upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
 
     def feature_weights(self, rows):
         """(Phi' P)[:, rows]: what targets at these rows add to the weights of the features.
@@ -169,7 +159,7 @@ class LowRank(OfEveryAlpha):
 
     def lost(self, blocks):
         """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
-        return self.alpha * eigenvalues(blocks)[:, 0] <= FREE
+        return self.alpha * linalg.eigenvalues(blocks)[:, 0] <= FREE
 
     def loo_residual(self, A, Y):
         """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
@@ -186,10 +176,10 @@ class LowRank(OfEveryAlpha):
         Q, Y_rest = self.Q[rest], Y[rest]
         try:
             alone = LowRank(self.Phi[rest], Q, self.alpha, graded=self._graded)
-            B = upper_solve(alone.R, alone.Qo.T @ Y_rest)
+            B = linalg.upper_solve(alone.R, alone.Qo.T @ Y_rest)
             Y_rest = Y_rest - Q @ B  # P sees nothing of Q, and digits are spared
             B = B + alone.G @ Y_rest
-        except LinAlgError:
+        except linalg.LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
         weights = alone.feature_weights(slice(None)) @ Y_rest
         return Y[rows] - self.Phi[rows] @ weights - self.Q[rows] @ B
@@ -208,8 +198,8 @@ class LowRankBlock(HeldOutBlock):
         V = self._V
         t, r = V.shape
         try:
-            L = cholesky_(np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V))
-        except LinAlgError:
+            L = linalg.cholesky_(np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V))
+        except linalg.LinAlgError:
             return None
         return L if np.square(L.diagonal()).min(initial=1.0) > FREE else None
 
@@ -225,8 +215,8 @@ class LowRankBlock(HeldOutBlock):
         if L is None:
             return self.solve_general(B)
         if V.shape[0] <= V.shape[1]:
-            return alpha * cholesky_solve(L, B)
-        return alpha * (B + V @ cholesky_solve(L, V.T @ B))
+            return alpha * linalg.cholesky_solve(L, B)
+        return alpha * (B + V @ linalg.cholesky_solve(L, V.T @ B))
 
     def residual(self, A, Y):
         """Held-out residuals; by a fit without the rows where they nearly fit themselves."""
@@ -238,5 +228,5 @@ class LowRankBlock(HeldOutBlock):
         """Whether the block has digits left: its rows do not carry a feature nearly alone."""
         try:
             return self.precision.alpha * np.square(self.factor.diagonal()).min(initial=np.inf) > FREE
-        except LinAlgError:
+        except linalg.LinAlgError:
             return False
