@@ -44,7 +44,6 @@ class Part(Model):
         return super().select_targets(columns).changed(whole=self.whole.select_targets(columns))
 
     def solve_anew(self):
-        """The training part as a solution by a factorisation of its own."""
         return self.whole.solve_without(self.removed)
 
     def solve_without(self, members):
@@ -140,7 +139,6 @@ class Part(Model):
         return Explicit(own, self.G(slice(None)), P.alpha, definite=P.definite)
 
     def G(self, columns):
-        """Rows of the G of the training part, for these unpenalised columns."""
         G, kept = self.whole.precision.G[columns], self.kept_sites
         return G[:, kept] - solve(self.columns[self.sites].T, G[:, self.sites].T).T @ self.columns[kept].T
 

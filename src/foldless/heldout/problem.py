@@ -43,8 +43,9 @@ class Problem(KernelRows):
     n_confounds : number of trailing columns of Q whose part the scores leave out
 
     The other fields follow from these, unless they are kept from another problem: the number of intercepts (0 or 1),
-    square roots ``root_w`` of the weights, the ``active`` rows of positive weight, rows whose basis ``functions`` there
-    are, the mean of the features that is taken out of them (``shift``), features (``table``) and ``equal`` rows of X.
+    whether Q holds ``more_columns``, ``confounds``, which of them the scores leave out, square roots ``root_w`` of the
+    weights, the ``active`` rows of positive weight, rows whose basis ``functions`` there are, the mean of the features
+    that is taken out of them (``shift``), features (``table``) and ``equal`` rows of X.
     """
 
     def __init__(self, kernel, X, alpha, Q, sample_weight=None, penalty="rkhs", basis="train", n_confounds=0):
@@ -65,8 +66,13 @@ class Problem(KernelRows):
             known["functions"] = self.active
         if not changed.isdisjoint(("kernel", "X")):
             known["table"] = Lazy(self.kernel.features, self.X)
+        if "X" in changed:
+            known.update(n=self.X.shape[0], dtype=self.X.dtype)
         if not changed.isdisjoint(("X", "Q", "n_confounds")):
-            more = self.Q[:, self.intercept : self.Q.shape[1] - self.n_confounds]
+            q = self.Q.shape[1]
+            known["more_columns"] = q > self.intercept  # a constant is always determined, other columns may not be
+            known["confounds"] = slice(q - self.n_confounds, None)
+            more = self.Q[:, self.intercept : q - self.n_confounds]
             known["equal"] = Lazy(equal_rows, self.X, more) if more.shape[1] else Lazy(equal_rows, self.X)
         if isinstance(self.shift, str):
             dense = self.has_features and not sp.issparse(self.table.value)
@@ -106,7 +112,6 @@ class Problem(KernelRows):
         return self._on_rows(lambda known: kernel.joined(known, kernel.features(X)), **changes)
 
     def weighted_by(self, sample_weight):
-        """The same rows with other weights."""
         if sample_weight is None and (self.root_w == 1).all():
             return self
         return self.replace(root_w=_roots(sample_weight, self.X), functions=None)
@@ -131,16 +136,6 @@ class Problem(KernelRows):
     def weighted(self):
         """Whether rows of positive weight differ from weight 1."""
         return not (self.root_w[self.active] == 1).all()
-
-    @property
-    def more_columns(self):
-        """Whether Q holds more than an intercept: a constant is always determined, other columns may not be."""
-        return self.Q.shape[1] > self.intercept
-
-    @property
-    def confounds(self):
-        """The columns of Q whose part the scores leave out, as a slice."""
-        return slice(self.Q.shape[1] - self.n_confounds, None)
 
     def scored_part(self, rows, B):
         """The part of the unpenalised columns in the scores of these rows, q' B without that of confounds."""
@@ -227,7 +222,6 @@ class Problem(KernelRows):
         return choose.path(self, rows)
 
     def whitened_columns(self, rows):
-        """W^1/2 Q of ``rows``."""
         return self.root(rows) * self.Q[rows]
 
     def whitened_features(self, rows):

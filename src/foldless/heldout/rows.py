@@ -28,7 +28,6 @@ class Frozen:
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
-        """The object with these fields, as they are."""
         self = object.__new__(cls)
         vars(self).update(fields)
         return self
@@ -54,28 +53,16 @@ class Lazy:
 
 
 class KernelRows(Frozen):
-    """What a problem knows of its rows X through the kernel.
+    """What a problem knows of its n rows X through the kernel; ``dtype`` is that of X, and of all that is computed.
 
     ``table`` holds the features of all rows, ``shift`` is their mean where that is taken out, else None.
     """
 
     @property
-    def n(self):
-        """Number of rows, those of weight 0 included."""
-        return self.X.shape[0]
-
-    @property
-    def dtype(self):
-        """The precision of X, and of all that is computed."""
-        return self.X.dtype
-
-    @property
     def has_features(self):
-        """Whether the kernel has explicit features."""
         return self.kernel.n_features(self.X) is not None
 
     def data(self, rows):
-        """These rows of X."""
         return self._taken(self.X, rows)
 
     def _taken(self, table, rows):

@@ -36,7 +36,7 @@ class SingularBlockError(ValueError):
 
 
 class HeldOutBlock:
-    """P[rows, rows] of one held-out set, factorised once for all that is solved with it."""
+    """The ``block`` P[rows, rows] of one held-out set, factorised once for all that is solved with it."""
 
     def __init__(self, precision, rows):
         self.precision = precision
@@ -44,12 +44,10 @@ class HeldOutBlock:
 
     @cached_property
     def block(self):
-        """P[rows, rows]."""
         return self.precision.block(self.rows)
 
     @cached_property
     def factor(self):
-        """Lower Cholesky factor of the block."""
         return cholesky_(np.array(self.block, order="C"))
 
     @cached_property
@@ -61,7 +59,6 @@ class HeldOutBlock:
         return self.block[:, : len(Y)] @ Y
 
     def solve(self, B):
-        """P[rows, rows]^-1 B."""
         return cholesky_solve(self.factor, B) if self.precision.definite else self.solve_general(B)
 
     def solve_general(self, B):
@@ -155,7 +152,6 @@ class OfEveryAlpha(Precision):
 
     @cached_property
     def inverted(self):
-        """1 / (s + alpha)."""
         return 1.0 / (self.s + self.alpha)
 
     def with_alpha(self, alpha):

@@ -84,7 +84,6 @@ class Growing(Precision):
 
     @property
     def current(self):  # type: ignore[override]
-        """Whether the matrix is still the one of these sites."""
         return self.version == self._held.version
 
     @property
@@ -96,7 +95,6 @@ class Growing(Precision):
 
     @property
     def drift(self):  # type: ignore[override]
-        """Largest relative residual met in updates since the factorisation."""
         return self._held.drift
 
     def shrinkage(self):
@@ -306,7 +304,6 @@ class Removal:
 
     @cached_property
     def kept(self):
-        """Positions of the other sites."""
         kept = np.ones(self.precision.n, bool)
         kept[self.rows] = False
         return np.flatnonzero(kept)

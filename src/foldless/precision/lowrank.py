@@ -154,7 +154,6 @@ class LowRank(OfEveryAlpha):
         return (np.eye(len(rows), dtype=V.dtype) - V @ V.T) / self.alpha
 
     def held_out(self, rows):
-        """The block of one held-out set, solved on its smaller side."""
         return LowRankBlock(self, rows)
 
     def lost(self, blocks):
@@ -204,11 +203,9 @@ class LowRankBlock(HeldOutBlock):
         return L if np.square(L.diagonal()).min(initial=1.0) > FREE else None
 
     def times(self, Y):
-        """P[rows, rows] Y, without the block."""
         return (Y - self._V @ (self._V.T @ Y)) / self.precision.alpha
 
     def solve(self, B):
-        """P[rows, rows]^-1 B."""
         V, L, alpha = self._V, self._small_factor, self.precision.alpha
         if not V.shape[1]:  # no feature and no unpenalised column: the model is 0
             return alpha * B

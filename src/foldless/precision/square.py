@@ -37,12 +37,10 @@ class Square:
 
     @property
     def H(self):
-        """The inverse, its lower triangle."""
         return self.array[:, :-1]
 
     @property
     def Z(self):
-        """The system, its upper triangle."""
         return self.array[:, 1:]
 
     def reserve(self, t):
@@ -77,20 +75,16 @@ class Square:
         self.free.append(slot)
 
     def times_H(self, X):
-        """H X."""
         return symmetric_times(self.H, X, lower=True)
 
     def times_Z(self, X):
-        """Z X."""
         return symmetric_times(self.Z, X, lower=False)
 
     def columns_of_H(self, slots):
-        """H[:, slots] from its lower triangle."""
         below = np.arange(len(self))[:, None] >= slots
         return np.asfortranarray(np.where(below, self.H[:, slots], self.H[slots].T))
 
     def entries_of_H(self, i, j):
-        """H at these pairs of slots."""
         return self.H[np.maximum(i, j), np.minimum(i, j)]
 
     def refined(self, b, u):
