@@ -54,18 +54,9 @@ def _fold_residuals(model, te, part=None):
 def value_and_gradient(problem, rows, Y, folds, loss):
     """A loss of held-out residuals and its derivatives by alpha and by the parameters of the kernel.
 
-    Parameters
-    ----------
-    problem : Problem
-    rows : row numbers of the data in ascending order, all of positive weight
-    Y : targets of these rows, (n, m)
-    folds : as in :func:`residuals`
-    loss : function of the residuals (N, m) that returns (value, derivatives (N, m))
-
-    Returns
-    -------
-    value : float
-    gradient : dict {"alpha": float, parameter of the kernel: float or array}
+    ``rows`` are row numbers in ascending order, all of positive weight, Y (n, m) their targets, ``folds`` as in
+    :func:`residuals`; ``loss`` is a function of the residuals (N, m) that returns (value, derivatives (N, m)). Returns
+    the value, and the gradient as a dict {"alpha": float, parameter of the kernel: float or array}.
     """
     tuned = bool(problem.kernel.differentiable)
     if not tuned and problem.penalty.sites_per_row == 1:

@@ -41,8 +41,6 @@ class Model(Frozen):
         mine = {name: known[name][..., columns] for name in OF_TARGETS & known.keys() if known[name] is not None}
         return self.of(**known | mine)
 
-    # -- fits ------------------------------------------------------------------------------------------------------
-
     def fits(self, rows):
         """Fits at these rows of X without the confounds' part, in the units of the targets.
 
@@ -94,8 +92,6 @@ class Model(Frozen):
         basis, beta = self.expansion()
         return self.problem.gram(rows, basis) @ beta + shown
 
-    # -- the function ----------------------------------------------------------------------------------------------
-
     def functionals(self, rows):
         """T (len(rows), sites) with f(x) = T(x) A + q(x)' B for the coefficients A of all sites."""
         K = self.problem.gram(rows, self.problem.basis_rows(self.rows))
@@ -133,8 +129,6 @@ class Model(Frozen):
             B[0] -= problem.shift @ weights
         return weights, B
 
-    # -- training parts --------------------------------------------------------------------------------------------
-
     def own_sites(self, members):
         """Sites of these positions among those of this training part; the last axis doubles where rows own two."""
         if self.problem.penalty.sites_per_row == 1:
@@ -156,8 +150,6 @@ class Model(Frozen):
                 worst = members[kept.argmin()]
                 self.problem.span(np.delete(self.rows, worst))  # says which column
                 raise SingularBlockError.of(worst, len(self.rows))
-
-    # -- confounds -------------------------------------------------------------------------------------------------
 
     @property
     def C(self):

@@ -58,8 +58,6 @@ class Part(Model):
         anew = self.whole.precision.through_features or self.problem.penalty.sites_per_row > 1
         return self.whole.solve_without(self.removed, None if anew else self.precision)
 
-    # -- the model -------------------------------------------------------------------------------------------------
-
     @cached_property
     def Y(self):
         return self.whole.Y[self.kept]
@@ -106,8 +104,6 @@ class Part(Model):
         Y, root = self.whole.Y[self.removed], self.whole.root[self.removed]
         yield self.whole.rows[self.removed], lambda out: (Y[out] - self.E[out]) / root[out]
 
-    # -- its P -----------------------------------------------------------------------------------------------------
-
     @cached_property
     def kept_sites(self):
         return self.whole.own_sites(self.kept)
@@ -141,8 +137,6 @@ class Part(Model):
     def G(self, columns):
         G, kept = self.whole.precision.G[columns], self.kept_sites
         return G[:, kept] - solve(self.columns[self.sites].T, G[:, self.sites].T).T @ self.columns[kept].T
-
-    # -- classes, and what is left out of it -----------------------------------------------------------------------
 
     def moments(self, targets=EVERYTHING):
         """Class matrices of the training part without forming its A, unless nearly all of a class is left out."""

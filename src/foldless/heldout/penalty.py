@@ -27,7 +27,8 @@ It may be held in a unit of its rows, as the inverse of [alpha unit^2 I, unit K;
 in each case dL/dalpha is the trace of D over the rows.
 
 A penalty object has three flags (``squares_kernel``, ``keeps_basis``, ``sites_per_row``) and the methods of
-:class:`FunctionNorm`.
+:class:`FunctionNorm`; one that squares the kernel, so that rows own basis functions, also ``functions``, ``joint`` and
+``units``.
 """
 
 from dataclasses import dataclass
@@ -64,24 +65,12 @@ class FunctionNorm:
         """T (k, sites) with f(x) = T(x) A + q(x)' B for A of all sites, from the kernel K (k, basis rows) of k rows."""
         return K * problem.root(rows).T
 
-    def joint(self, problem, rows, P):
-        """The matrix from which rows are forgotten."""
-        return P
-
-    def units(self, n, P):
-        """Units of the sites of n rows in a system that grows from P; None: all are 1."""
-        return None
-
     def system(self, problem, rows, columns, K, unit):
         """The block of Z at these rows and columns, from that of K; the growing holder keeps the inverse of Z."""
         Z = problem.root(rows) * K * problem.root(columns).T
         if rows is columns:
             Z.flat[:: len(Z) + 1] += problem.alpha
         return Z
-
-    def trace_bound(self, problem, diagonal, root, unit):
-        """A bound of |S| from the entries of Z that hold diag K: the trace of S."""
-        return float(np.abs(diagonal - problem.alpha).sum())
 
     def gradient(self, D, problem, rows, K, places):
         """dL/dK, symmetric, and dL/dalpha; ``places`` are those of the rows in K."""
@@ -155,11 +144,6 @@ class CoefficientNorm:
         of_rows, of_functions = problem.root(rows) * K, K * problem.root(columns).T
         return np.block([[problem.alpha * unit**2 * identity, of_rows], [of_functions, -identity]])
 
-    def trace_bound(self, problem, diagonal, root, unit):
-        """A bound of |S| from the entries of Z that hold diag K: the trace of K K', for which K_ij^2 <= K_ii K_jj."""
-        own = np.abs(diagonal) / unit
-        return float(own @ root) * float((own / root).sum())
-
     def gradient(self, D, problem, rows, K, places):
         root, n = problem.root(rows), len(rows)
         if self.keeps_basis:
@@ -169,10 +153,3 @@ class CoefficientNorm:
             return (dK + dK.T) / 2, D.trace()
         dK = 2 * root * D.block(slice(n), slice(n, None))
         return (dK + dK.T) / 2, D.trace(slice(n))
-
-
-def as_penalty(penalty, basis):
-    """The object of a name; objects stay as they are."""
-    if not isinstance(penalty, str):
-        return penalty
-    return {"rkhs": FunctionNorm(), "coef": CoefficientNorm(basis)}[penalty]

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
-from foldless.heldout.penalty import as_penalty
+from foldless.heldout.penalty import CoefficientNorm, FunctionNorm
 from foldless.heldout.rows import KernelRows, Lazy, equal_rows
 from foldless.linalg.numpy import orthonormal, upper_solve
 from foldless.precision import choose
@@ -50,7 +50,8 @@ class Problem(KernelRows):
 
     def __init__(self, kernel, X, alpha, Q, sample_weight=None, penalty="rkhs", basis="train", n_confounds=0):
         fields = {"kernel": kernel, "X": X, "alpha": alpha, "Q": Q, "n_confounds": n_confounds}
-        fields["penalty"] = as_penalty(penalty, basis)
+        named = {"rkhs": FunctionNorm(), "coef": CoefficientNorm(basis)}
+        fields["penalty"] = named[penalty] if isinstance(penalty, str) else penalty
         fields["intercept"] = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
         # With an intercept P sees no constants: taking the mean out of features only improves the rounding.
         fields["shift"] = "mean" if fields["intercept"] and not fields["penalty"].squares_kernel else None

@@ -67,6 +67,8 @@ class Solution(Model):
     @cached_property
     def joint(self):
         """J of rows and basis functions for the coefficient penalty, else P."""
+        if not self.problem.penalty.squares_kernel:
+            return self.own_precision
         return self.problem.penalty.joint(self.problem, self.rows, self.own_precision)
 
     @property

@@ -73,8 +73,6 @@ class MinimumNorm:
     def _next(self, Q, R):
         return MinimumNorm.__new__(MinimumNorm)._set(Q, R, self.alpha, self.updates + 1)
 
-    # -- rows come and go --------------------------------------------------------------------------------------------
-
     def insert(self, C, D):
         """The factors with p more rows at the end (Algorithm 5, for a block).
 
@@ -94,8 +92,6 @@ class MinimumNorm:
             Q, R = linalg.delete(Q, R, run[0], len(run), "col", overwrite=ours)
             Q, R = linalg.delete(Q, R, run[0] + 1, len(run), "row")
         return self._next(Q, R)
-
-    # -- what follows from the factors -------------------------------------------------------------------------------
 
     def solve(self, Y):
         """[b; z] of shape (n + 1, m) for targets Y of shape (n, m)."""

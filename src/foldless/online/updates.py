@@ -106,7 +106,7 @@ def growing(whole):
     problem, rows, n, own, joint = whole.problem, whole.rows, len(whole.rows), whole.own_precision, whole.joint
     if own.through_features:
         own = joint = dense(problem, rows)
-    units = problem.penalty.units(n, own)
+    units = problem.penalty.units(n, own) if problem.penalty.squares_kernel else None
     unit = 1.0 if units is None else float(units[0])
     M = problem.penalty.system(problem, rows, rows, problem.gram(rows, rows), unit)
     entry = float(np.linalg.norm(M[:n, len(M) - n :]) / unit) / n
@@ -170,14 +170,18 @@ def _tolerance(problem, joint):
 
     |S| is that of the rows at the factorisation, or a bound by diag K where large rows have gone since.
     """
-    n, eps = len(problem.active), np.finfo(problem.dtype).eps
+    n, eps, squared = len(problem.active), np.finfo(problem.dtype).eps, problem.penalty.squares_kernel
     largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
-    norm = joint.entry * n  # of K
-    norm = norm**2 if problem.penalty.squares_kernel else norm
+    norm = (joint.entry * n) ** (2 if squared else 1)
     if 10 * eps * (norm + problem.alpha) * largest > LEAST:
         rows, root = np.arange(n), problem.root_w[problem.active]
-        entries = joint.system_entries(rows, rows + joint.n - n)
-        norm = min(norm, problem.penalty.trace_bound(problem, entries, root, joint.unit))
+        own = joint.system_entries(rows, rows + joint.n - n)
+        if squared:  # the trace of K K', for which K_ij^2 <= K_ii K_jj
+            own = np.abs(own) / joint.unit
+            bound = float(own @ root) * float((own / root).sum())
+        else:
+            bound = float(np.abs(own - problem.alpha).sum())
+        norm = min(norm, bound)
     return max(LEAST, 10 * eps * max(1.0, (norm + problem.alpha) * largest))
 
 

@@ -87,9 +87,6 @@ class EachAlpha:
         return dense(self.problem.replace(alpha=alpha), self.rows)
 
 
-# -- cost --------------------------------------------------------------------------------------------------------------
-
-
 def solve_cost(problem, k, *, nested):
     """Flops of a fit on k rows; where S is K K', that product takes 2 k^3 more."""
     r = problem.n_features(k)
