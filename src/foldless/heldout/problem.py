@@ -25,7 +25,7 @@ from foldless.precision import choose
 from foldless.precision.base import SingularBlockError
 
 TINY = {8: 1e-8, 4: 1e-3}  # alpha by the mean diagonal of K below which features are more accurate, by bytes
-OWN = {"kernel", "X", "alpha", "Q", "penalty", "n_confounds", "intercept", "root_w", "functions", "shift"}
+OWN = {"kernel", "X", "alpha", "Q", "penalty", "n_confounds", "root_w", "functions", "shift"}  # others follow
 
 
 class Problem(KernelRows):
