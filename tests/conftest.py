@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import foldless.readout.task as tasks
-from foldless.heldout.parts import TrainingParts
+from support.parts import TrainingParts
 
 
 @pytest.fixture(params=["part", "solve"])

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import foldless.linalg.memory as memory
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.precision import bordering
+from foldless.precision import growing
 from support.online import (
     D,
     X,
@@ -138,7 +138,7 @@ def test_interrupted_update_of_P_is_not_used(kind, penalty, asked, monkeypatch):
     for call in (lambda m: m.forget([2, 5]), lambda m: m.partial_fit(X[:2], targets(kind, [0, 1]))):
         model, twin = updated_model(kind, penalty=penalty), updated_model(kind, penalty=penalty)
         with monkeypatch.context() as patch:
-            patch.setattr(bordering, "add_signed_", interrupted_add)
+            patch.setattr(growing, "add_signed_", interrupted_add)
             with pytest.raises(KeyboardInterrupt):
                 call(model)
         assert pickle.dumps(model) == pickle.dumps(twin)

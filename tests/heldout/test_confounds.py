@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foldless import KernelFisherDiscriminant, kernels, reference
-from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
 from foldless.readout.codings import indicator
 from foldless.readout.discriminant import Discriminant
 from support.cases import Case, odd_splits
 from support.confounds import both_ways
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 # -- the algebra, against the oracle -----------------------------------------------------------------------------------

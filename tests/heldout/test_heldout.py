@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from foldless import kernels, reference
-from foldless.heldout.parts import TrainingParts
+from foldless.heldout.part import Part
 from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Part, Solution, loo_path
+from foldless.heldout.solution import Solution, loo_path
 from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.precision.base import HeldOutBlock
 from support.cases import CASES, NAMES, Case, odd_splits
+from support.parts import TrainingParts
 from support.refits import class_matrices, loo_fits, ridge_fits
 from support.tolerances import assert_close
 
@@ -234,9 +235,9 @@ def test_the_precision_of_a_part_is_that_of_its_rows_alone(case, which):
 def test_factors_of_a_removal_multiply_to_the_removed_matrix(case, which):
     """V' W = P_,te P_te,te^-1 P_te, ; for a definite P both are one factor's."""
     part = part_of(case, which)
-    V, W = part.held.halves
+    V, W = part.halves
     P = part.whole.precision.explicit().P.astype(float)
-    te = part.held.sites
+    te = part.sites
     assert_close(
         V.T @ W,
         (P[:, te] @ np.linalg.solve(P[np.ix_(te, te)], P[te])).astype(case.dtype),

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from sklearn import model_selection as skl
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, reference
-from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 relaxed = settings(deadline=None, max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))

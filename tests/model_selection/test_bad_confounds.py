@@ -15,10 +15,10 @@ import foldless.model_selection as fl
 import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.heldout.parts import TrainingParts
-from foldless.heldout.solution import Part
+from foldless.heldout.part import Part
 from foldless.readout.codings import indicator
 from support.confounds import BAD, BINARY, C_NEW, CODES, NEW, VALUES, C, N, X, both_ways
+from support.parts import TrainingParts
 
 
 @pytest.mark.parametrize(("confounds", "message"), BAD)

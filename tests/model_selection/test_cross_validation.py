@@ -21,7 +21,6 @@ from sklearn.preprocessing import StandardScaler
 import foldless.model_selection as fl
 import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.heldout.parts import TrainingParts
 from support.cases import SPLITTERS, odd_splits, splitters
 from support.cross_validation import (
     BINARY,
@@ -43,6 +42,7 @@ from support.cross_validation import (
     scores,
     weights_for,
 )
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 every_splitter = pytest.mark.parametrize("splitter", SPLITTERS)

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import foldless.online.influence as influence
 import foldless.online.updates as updates
 from foldless import kernels
+from foldless.heldout.part import Part
 from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Part
 from foldless.precision.base import SingularBlockError
 from foldless.precision.growing import Growing, StaleError
 from support.cases import Case

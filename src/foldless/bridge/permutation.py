@@ -219,7 +219,7 @@ def _solver_behind_steps(first, last, data, train, test):
     if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
         weight = None if data.sample_weight is None else data.sample_weight[train]
         problem = problem.replace(kernel=given_kernel(last).resolved(problem.X[train], weight))
-    return Solver(problem.trained_on(train), steps=fitted)
+    return Solver(problem.restricted(train).replace(functions=None), steps=fitted)  # as if other rows were never seen
 
 
 def _shared_precision(spec, data, last, built, solver):
@@ -238,7 +238,7 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     if codes is not None:
         check_classes(codes, splits)
     task = replace(task, Y=task.Y[order], codes=codes)
-    parts = task.training_parts(strategy="part", whole=solver.solve(task.Y))
+    parts = task.training_parts(whole=solver.solve(task.Y))
     data = data.labelled(order)
     run = Run(spec.estimator, last, built._replace(task=task), data.X, data.y, data.sample_weight, parts)
     if data.confounds is not None and reads_estimators(scoring):

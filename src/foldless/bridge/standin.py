@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.pipelines import with_last
 from foldless.estimators.access import EstimatorTask, fitted_on_part
-from foldless.heldout.parts import TrainingParts
+from foldless.heldout.solution import TrainingParts
 from foldless.kernels.registry import is_precomputed
 from foldless.readout.codings import chosen_labels
 

@@ -119,9 +119,9 @@ class Targets:
 
     def left_unexplained(self, part):
         """U of a training part as a difference."""
-        whole, Y, A = part.whole, part.whole.Y[part.removed], part.whole.site_A[part.held.sites]
+        whole, Y, A = part.whole, part.whole.Y[part.removed], part.whole.site_A[part.sites]
         inner = self.products(whole.Y, whole.A) - self.products(Y, A[: len(Y)])
-        return part.problem.alpha * (inner - self.products(A - part.held.block.times(Y), part.E))
+        return part.problem.alpha * (inner - self.products(A - part.block.times(Y), part.E))
 
     def confound_part(self, model):
         """Y' W Q_c B_c of a training part."""
@@ -150,9 +150,8 @@ def finished(model, targets, found):
     """The class matrices with R and V where these are needed: with confounds, or where all axes are weak."""
     problem = model.problem
     if problem.n_confounds:
-        return found.with_confounds(
-            targets.products(model.unexplained, model.unexplained), targets.confound_part(model)
-        )
+        R = targets.products(model.unexplained, model.unexplained)
+        return found.with_confounds(R, targets.confound_part(model))
     weak = found.weak(problem.intercept)
     if problem.more_columns or not weak.any():
         return found

@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 
 from foldless.heldout.moments import Moments, Targets, own_moments
-from foldless.heldout.sites import Sites
-from foldless.heldout.solution import Part, Solution
+from foldless.heldout.part import Part
+from foldless.heldout.solution import Solution
 
 ARRAYS = 10  # arrays of the size of the columns alive at a time
 ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are no quicker
@@ -34,11 +34,17 @@ class Solver:
         self.problem, self.rows, self.steps = problem, problem.active, steps
         P = problem.precision(self.rows) if precision is None else precision
         self.choice = P.choice
-        self.sites = Sites(problem, self.rows, P.prepare_blocks(), choice=self.choice)
+        self.precision = P.prepare_blocks()
+
+    @cached_property
+    def _joint(self):
+        two = self.problem.penalty.sites_per_row > 1
+        return self.problem.penalty.joint(self.problem, self.rows, self.precision) if two else None
 
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
-        return Solution.of(self.sites, Y if len(self.rows) == len(Y) else Y[self.rows])
+        Y = Y if len(self.rows) == len(Y) else Y[self.rows]
+        return Solution(self.problem, self.rows, Y, self.precision, joint=self._joint)
 
 
 def truth_of(task, orders):
@@ -175,7 +181,7 @@ class Labelings(Targets):
 
     def left_unexplained(self, part):
         """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
-        A = part.whole.site_A[part.held.sites]
+        A = part.whole.site_A[part.sites]
         return self.whole(part.whole).U - part.problem.alpha * self.products(part.E, A)
 
     def confound_part(self, model):

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from foldless.heldout.moments import Moments
-from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
+from foldless.heldout.solution import TrainingParts
 from foldless.readout.calibration import Calibrator, fit_calibration
 from foldless.readout.codings import Readout, against_all, plus_minus
 from foldless.readout.ranking import best_cut

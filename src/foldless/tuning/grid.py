@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.heldout.parts import TrainingParts
-from foldless.heldout.solution import Solution
-from foldless.precision.cost import one_p_pays
+from foldless.heldout.solution import Solution, TrainingParts
+from foldless.precision.choose import one_p_pays
 from foldless.readout.task import Rule
 from foldless.tuning.selection import best_place
 

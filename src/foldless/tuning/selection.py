@@ -13,7 +13,8 @@ import numpy as np
 
 from foldless.heldout.gradient import residuals
 from foldless.heldout.moments import few_digits
-from foldless.heldout.solution import Part, Solution, loo_path
+from foldless.heldout.part import Part
+from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.codings import chosen_codes
 from foldless.readout.task import Task
 from foldless.tuning.criteria import Criterion, weights
