@@ -15,7 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR
+from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.model_selection import RefitWarning
+from foldless.precision.factored import Factored
 from support.cross_validation import CODES, LABELS, VALUES, WEIGHT, N, X, compare_validate
 from support.tolerances import assert_close
 
@@ -116,3 +118,16 @@ def test_explain_fits_nothing_and_names_the_holder():
     assert "low rank, 5 features" in str(fl.explain(Ridge(), X, VALUES, cv=10))
     assert "one Cholesky factor of 30 rows" in str(fl.explain(LSSVR(), X, VALUES, cv=skl.LeaveOneOut()))
     assert fl.explain(LSSVC(), X).reason == "there is no y"
+
+
+def test_the_path_names_the_holder_that_was_used_not_the_one_foreseen(monkeypatch):
+    """Whether a kernel matrix has a Cholesky factor in this precision is known when it has been tried."""
+
+    def fail(*args):
+        raise NotPositiveDefiniteError
+
+    monkeypatch.setattr(Factored, "__init__", fail)
+    path = fl.cross_validate(LSSVR(), X, VALUES, cv=skl.KFold(10))["path"]
+    assert path.holder == LSSVR().fit(X, VALUES).holder_
+    assert path.holder.startswith("spectral")
+    assert path.holder in path.reason

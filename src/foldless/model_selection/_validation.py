@@ -87,7 +87,7 @@ def cross_validate(
     result = skl.cross_validate(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
     if return_estimator:
         result["estimator"] = [standin.materialise() for standin in result["estimator"]]
-    return {**result, "path": chosen.route}
+    return {**result, "path": chosen.route_taken()}
 
 
 def cross_val_score(
