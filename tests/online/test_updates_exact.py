@@ -75,7 +75,7 @@ def test_effects_do_not_depend_on_the_batches(entries, penalty, monkeypatch):
     case = Case(penalty=penalty)
     whole = begin(case, np.arange(26))
     expected = influence.effects(whole)
-    monkeypatch.setattr(influence, "ENTRIES", entries)
+    monkeypatch.setattr(influence, "MAX_ENTRIES", entries)
     assert_close(influence.effects(whole), expected, rtol=1e-12)
 
 

@@ -22,7 +22,7 @@ from foldless.heldout.moments import Moments, adds_up, few_digits, nearly_gone, 
 from foldless.linalg.numpy import LinAlgError, solve
 from foldless.precision.base import SingularBlockError
 
-ENTRIES = 2**22  # entries of an intermediate array
+MAX_ENTRIES = 2**22  # entries of an intermediate array
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Batch:
         """
         model, t = self.model, self.Y.shape[1]
         whole, n_sites = model.site_A[:, columns], len(model.site_A)
-        for batch in gen_batches(len(sets), max(1, ENTRIES // (n_sites * (2 * t + whole.shape[1])))):
+        for batch in gen_batches(len(sets), max(1, MAX_ENTRIES // (n_sites * (2 * t + whole.shape[1])))):
             members = self.members[sets[batch]]
             sites, k = model.own_sites(members), len(members)
             T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n_sites)

@@ -14,7 +14,7 @@ from foldless.heldout.rows import Frozen
 from foldless.linalg.numpy import eigenvalues
 from foldless.precision.base import SingularBlockError
 
-ENTRIES = 2**22  # entries of an intermediate array
+MAX_ENTRIES = 2**22  # entries of an intermediate array
 OF_TARGETS = {"Y", "A", "B", "E", "joint_A", "site_A", "taken", "weights", "target_scale", "unexplained"}
 
 
@@ -100,7 +100,7 @@ class Model(Frozen):
     def functional_sums(self, Z):
         """Z' W^1/2 T of the training rows (m, sites) for whitened Z (n, m)."""
         H = np.zeros((Z.shape[1], len(self.site_A)), Z.dtype)
-        for batch in gen_batches(len(Z), max(1, ENTRIES // len(self.site_A))):
+        for batch in gen_batches(len(Z), max(1, MAX_ENTRIES // len(self.site_A))):
             H += (self.root[batch] * Z[batch]).T @ self.functionals(self.rows[batch])
         return H
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
-from foldless.heldout.moments import EVERYTHING, Moments, finished, nearly_gone
+from foldless.heldout.moments import ALL_COLUMNS, Moments, finished, nearly_gone
 from foldless.linalg.numpy import NotPositiveDefiniteError, product, right_solve, solve
 from foldless.precision.base import Explicit, SingularBlockError
 
@@ -138,7 +138,7 @@ class Part(Model):
         G, kept = self.whole.precision.G[columns], self.kept_sites
         return G[:, kept] - solve(self.columns[self.sites].T, G[:, self.sites].T).T @ self.columns[kept].T
 
-    def moments(self, targets=EVERYTHING):
+    def moments(self, targets=ALL_COLUMNS):
         """Class matrices of the training part without forming its A, unless nearly all of a class is left out."""
         N, present = targets.left_masses(self)
         found = Moments(N, targets.left_unexplained(self))

@@ -25,7 +25,7 @@ import numpy as np
 
 from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
-from foldless.heldout.moments import EVERYTHING, finished, own_moments, takes_nearly_all
+from foldless.heldout.moments import ALL_COLUMNS, finished, own_moments, takes_nearly_all
 from foldless.heldout.part import Part
 from foldless.linalg.numpy import product
 from foldless.precision.choose import leave_out_cost, solve_cost
@@ -100,7 +100,7 @@ class Solution(Model):
     def own_moments(self):
         return own_moments(self)
 
-    def moments(self, targets=EVERYTHING):
+    def moments(self, targets=ALL_COLUMNS):
         return finished(self, targets, targets.whole(self))
 
     # -- what is left out ------------------------------------------------------------------------------------------

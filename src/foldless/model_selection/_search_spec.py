@@ -100,7 +100,9 @@ def _check_method(search, criterion, slopes, scaled):
     if search.bounds is not None:
         raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
     if scaled:
-        raise ValueError("feature_scaling needs method='gradient' (or 'simplex'): a grid of scales has no end.")
+        raise ValueError(
+            "feature_scaling needs method='gradient' (or 'simplex'): a grid with a scale for each feature is too large."
+        )
 
 
 def _check_prior(search, squares, scaled):

@@ -15,7 +15,7 @@ from sklearn.utils import gen_batches
 from foldless.linalg.numpy import inverse, solve
 from foldless.precision.base import SingularBlockError
 
-ENTRIES = 2**20  # entries of an intermediate array
+MAX_ENTRIES = 2**20  # entries of an intermediate array
 
 
 def effects(whole):
@@ -30,7 +30,7 @@ def effects(whole):
     D_gone = J.diagonal_blocks(gone)
     E_gone = solve(D_gone, whole.joint_A[gone])
     effect = np.empty(n, A.dtype)
-    for batch in gen_batches(n, max(1, ENTRIES // (n * gone.shape[1] ** 2))):
+    for batch in gen_batches(n, max(1, MAX_ENTRIES // (n * gone.shape[1] ** 2))):
         mine = np.arange(n)[batch]
         C = J.columns(gone[mine].ravel())[own].reshape(*own.shape, len(mine), -1)
         A_left = A[:, None] - np.einsum("jaib,ibm->jiam", C, E_gone[mine])

@@ -67,7 +67,8 @@ class MinimumNorm:
             )
         # SciPy returns views of larger factors, in which the row that was removed can still be read.
         Q, R = (part if part.base is None else part.copy(order="F") for part in (Q, R))
-        self._Q, self._R, self.n, self.alpha, self.updates = Q, R, len(size), alpha, updates
+        self._Q, self._R, self.n = Q, R, len(size)
+        self.alpha, self.updates = alpha, updates
         return self
 
     def _next(self, Q, R):

@@ -24,8 +24,8 @@ from foldless.precision.base import SingularBlockError
 from foldless.precision.choose import dense, update_pays
 from foldless.precision.growing import Growing
 
-WELL = 1e4  # |K| / alpha up to which updates need no refinement
-LEAST = 1e-9  # errors to bear whatever the condition
+WELL_CONDITIONED = 1e4  # |K| / alpha up to which updates need no refinement
+TOLERATED_ERROR = 1e-9  # errors to bear whatever the condition
 
 
 def solve_anew(problem, Y):
@@ -103,14 +103,15 @@ def growing(whole):
     """The P of a solution, or its J, in the holder that can be updated."""
     if whole.joint.grows:
         return whole.joint
-    problem, rows, n, own, joint = whole.problem, whole.rows, len(whole.rows), whole.own_precision, whole.joint
+    problem, rows, joint = whole.problem, whole.rows, whole.joint
+    n, own = len(rows), whole.own_precision
     if own.through_features:
         own = joint = dense(problem, rows)
     units = problem.penalty.units(n, own) if problem.penalty.squares_kernel else None
     unit = 1.0 if units is None else float(units[0])
     M = problem.penalty.system(problem, rows, rows, problem.gram(rows, rows), unit)
     entry = float(np.linalg.norm(M[:n, len(M) - n :]) / unit) / n
-    refines = not joint.definite or problem.dtype != np.float64 or entry * n > WELL * problem.alpha
+    refines = not joint.definite or problem.dtype != np.float64 or entry * n > WELL_CONDITIONED * problem.alpha
     Q = _padded(problem.whitened_columns(rows), len(M))
     return Growing.of(joint.explicit(), own.Omega, M, Q, entry=entry, refines=refines, units=units)
 
@@ -157,7 +158,7 @@ def _refined(problem, joint, A, B, targets, tolerance):
     r, head = joint.residual_of(A, B, targets)
     a, b = joint.solve(r, head)
     A, B = A + a, B + b
-    left, probed = relative(r), joint.is_to_be_probed(tolerance > LEAST)
+    left, probed = relative(r), joint.is_to_be_probed(tolerance > TOLERATED_ERROR)
     if left > tolerance or joint.square.ill:
         left = relative(joint.residual_of(A, B, targets)[0])
     if probed:
@@ -173,7 +174,7 @@ def _tolerance(problem, joint):
     n, eps, squared = len(problem.active), np.finfo(problem.dtype).eps, problem.penalty.squares_kernel
     largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
     norm = (joint.entry * n) ** (2 if squared else 1)
-    if 10 * eps * (norm + problem.alpha) * largest > LEAST:
+    if 10 * eps * (norm + problem.alpha) * largest > TOLERATED_ERROR:
         rows, root = np.arange(n), problem.root_w[problem.active]
         own = joint.system_entries(rows, rows + joint.n - n)
         if squared:  # the trace of K K', for which K_ij^2 <= K_ii K_jj
@@ -182,7 +183,7 @@ def _tolerance(problem, joint):
         else:
             bound = float(np.abs(own - problem.alpha).sum())
         norm = min(norm, bound)
-    return max(LEAST, 10 * eps * max(1.0, (norm + problem.alpha) * largest))
+    return max(TOLERATED_ERROR, 10 * eps * max(1.0, (norm + problem.alpha) * largest))
 
 
 def _whitened(problem, Y):

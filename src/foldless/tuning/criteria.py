@@ -171,7 +171,7 @@ CRITERIA = {
     "smooth_auc": Criterion(smooth_auc, True, hard="auc"),
     "multiclass_error": Criterion(error, False, whole=True),
 }
-THEIRS = {  # scikit-learn's scores, whose counterparts here are losses
+SKLEARN_NAMES = {  # scikit-learn's scores, whose counterparts here are losses
     "accuracy": "error",
     "balanced_accuracy": "ber",
     "roc_auc": "auc",
@@ -187,7 +187,11 @@ def resolve(criterion):
     if callable(criterion):
         return Criterion(criterion, True, labels=False, user=True)
     if not isinstance(criterion, str) or criterion not in CRITERIA:
-        hint = f" scikit-learn's {criterion!r} is {THEIRS[criterion]!r} here." if str(criterion) in THEIRS else ""
+        hint = (
+            f" scikit-learn's {criterion!r} is {SKLEARN_NAMES[criterion]!r} here."
+            if str(criterion) in SKLEARN_NAMES
+            else ""
+        )
         raise ValueError(
             f"criterion={criterion!r} is unknown; use one of {sorted(CRITERIA)} or a callable f(f, t, w).{hint}"
         )

@@ -69,7 +69,7 @@ class Objective:
         self._unit: float | None = None
         n, m = len(np.unique(selection.where[selection.tested])), selection.T.shape[1]
         classes = selection.task.codes is not None and m > 2
-        self._n_residuals = n * (m - 1 if classes else m)  # one against all, a column is nearly told by the others
+        self._n_residuals = n * (m - 1 if classes else m)  # the last class nearly follows from the others
 
     @property
     def best(self):
