@@ -106,16 +106,16 @@ def more_rows(model, n=70):
 every_change_of_size = {"grows": ((), more_rows), "shrinks": ((50, 33), lambda model: model.forget(np.arange(10)))}
 
 
-@pytest.mark.parametrize("way", every_change_of_size)
-def test_an_interrupt_while_the_array_is_replaced_changes_nothing(way):
-    blocks, call = every_change_of_size[way]
+@pytest.mark.parametrize("case_name", every_change_of_size)
+def test_an_interrupt_while_the_array_is_replaced_changes_nothing(case_name):
+    blocks, call = every_change_of_size[case_name]
 
     def size(model):
         return len(model._parts.whole.joint._held)
 
     model = large_model(*blocks)
     before = size(model)
-    assert (size(call(model)) > before) == (way == "grows")  # the array is indeed another one
+    assert (size(call(model)) > before) == (case_name == "grows")  # the array is indeed another one
     assert size(model) != before
     assert "growing" in model.holder_
     rows = model.X_fit_
@@ -183,7 +183,7 @@ def test_memory_that_runs_out_changes_nothing(kind, penalty, verb, monkeypatch):
     assert_memory_may_run_out(lambda: fitted_on(kind, range(20), penalty=penalty), call, monkeypatch)
 
 
-@pytest.mark.parametrize("way", every_change_of_size)
-def test_memory_that_runs_out_while_the_array_is_replaced_changes_nothing(way, monkeypatch):
-    blocks, call = every_change_of_size[way]
+@pytest.mark.parametrize("case_name", every_change_of_size)
+def test_memory_that_runs_out_while_the_array_is_replaced_changes_nothing(case_name, monkeypatch):
+    blocks, call = every_change_of_size[case_name]
     assert_memory_may_run_out(lambda: large_model(*blocks), call, monkeypatch)

@@ -240,10 +240,10 @@ def test_rows_that_left_a_window_leave_no_trace(forget, kernel):
         assert not traces_in_pickle(window, wanted)
 
 
-@pytest.mark.parametrize("way", ["deepcopy", "pickle"])
-def test_copies_of_windows_are_independent(way):
+@pytest.mark.parametrize("case_name", ["deepcopy", "pickle"])
+def test_copies_of_windows_are_independent(case_name):
     window = sliding()
-    other = COPIES[way](window)
+    other = COPIES[case_name](window)
     other.partial_fit(X[14:17], LABELS[2][14:17])
     assert_same(all_outputs(window.estimator_), all_outputs(sliding().estimator_))
     window.partial_fit(X[20:22], LABELS[2][20:22])

@@ -58,9 +58,9 @@ def test_any_held_out_set_equals_a_refit(problem, kernel, penalty, intercept):
     if rtol > 1e-3:
         return  # nothing is determined to more than three digits
     expected = reference.heldout_fits(K, Y, train, np.arange(n), alpha, w=w, Q=Q, penalty=penalty)
-    for way in ("part", "solve"):
+    for strategy in ("part", "solve"):
         model = TrainingParts(
-            Problem(kernel, X, alpha=alpha, Q=Q, sample_weight=w, penalty=penalty), Y, strategy=way
+            Problem(kernel, X, alpha=alpha, Q=Q, sample_weight=w, penalty=penalty), Y, strategy=strategy
         ).part(train)
         assert_close(model.fits(np.arange(n)), expected, scale=np.abs(expected).max() + np.abs(Y).max(), rtol=rtol)
 

@@ -190,11 +190,11 @@ def test_members_without_a_score_are_left_out():
 def test_an_interrupted_family_keeps_the_members_that_are_done(monkeypatch):
     scores, calls = Batched.scores, []
 
-    def tired(way, *given):
+    def tired(strategy, *given):
         calls.append(1)
         if len(calls) > 2:
             raise KeyboardInterrupt
-        return scores(way, *given)
+        return scores(strategy, *given)
 
     whole = permutation_test_score(LSSVC("linear"), TIMES, THREE, cv=CV, n_permutations=9)
     monkeypatch.setattr(Batched, "scores", tired)

@@ -29,10 +29,11 @@ WAYS = {
 
 
 @pytest.mark.parametrize(
-    ("way", "resplit"), [(way, False) for way in WAYS] + [(way, True) for way in WAYS if way != "steps"]
+    ("strategy", "resplit"),
+    [(strategy, False) for strategy in WAYS] + [(strategy, True) for strategy in WAYS if strategy != "steps"],
 )
-def test_the_batch_size_makes_no_difference(way, resplit):
-    estimator, y, scoring = WAYS[way]
+def test_the_batch_size_makes_no_difference(strategy, resplit):
+    estimator, y, scoring = WAYS[strategy]
     options = {"cv": 3, "n_permutations": 9, "scoring": scoring, "resplit": resplit}
     expected = permutation_test_score(estimator, X, y, **options)
     for memory_limit in (1, 3 * 8 * 8 * N * 2):
@@ -70,8 +71,8 @@ def process(model, X, y):
 
 
 def test_the_number_of_jobs_makes_no_difference():
-    for way in ("columns", "one by one"):
-        estimator, y, scoring = WAYS[way]
+    for strategy in ("columns", "one by one"):
+        estimator, y, scoring = WAYS[strategy]
         options = {"cv": FOLDS, "n_permutations": 12, "scoring": scoring, "memory_limit": 1}
         expected = permutation_test_score(estimator, X, y, **options)
         result = permutation_test_score(estimator, X, y, n_jobs=2, **options)
