@@ -19,7 +19,7 @@ from foldless.permutation.labelings import ARRAYS, Labelings
 from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
 from support.refits import p_value
 
-WAYS = {
+STRATEGIES = {
     "columns": (LSSVR(gamma=0.1), VALUES, None),
     "columns, labels": (KFDA(gamma=0.1), LABELS, None),
     "steps": (make_pipeline(PCA(3), LSSVC(gamma=0.1)), LABELS, margin),
@@ -30,10 +30,11 @@ WAYS = {
 
 @pytest.mark.parametrize(
     ("strategy", "resplit"),
-    [(strategy, False) for strategy in WAYS] + [(strategy, True) for strategy in WAYS if strategy != "steps"],
+    [(strategy, False) for strategy in STRATEGIES]
+    + [(strategy, True) for strategy in STRATEGIES if strategy != "steps"],
 )
 def test_the_batch_size_makes_no_difference(strategy, resplit):
-    estimator, y, scoring = WAYS[strategy]
+    estimator, y, scoring = STRATEGIES[strategy]
     options = {"cv": 3, "n_permutations": 9, "scoring": scoring, "resplit": resplit}
     expected = permutation_test_score(estimator, X, y, **options)
     for memory_limit in (1, 3 * 8 * 8 * N * 2):
@@ -72,7 +73,7 @@ def process(model, X, y):
 
 def test_the_number_of_jobs_makes_no_difference():
     for strategy in ("columns", "one by one"):
-        estimator, y, scoring = WAYS[strategy]
+        estimator, y, scoring = STRATEGIES[strategy]
         options = {"cv": FOLDS, "n_permutations": 12, "scoring": scoring, "memory_limit": 1}
         expected = permutation_test_score(estimator, X, y, **options)
         result = permutation_test_score(estimator, X, y, n_jobs=2, **options)
