@@ -11,7 +11,7 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metaestimators import available_if
 
 from foldless.permutation.metrics import METRICS, Metric
-from foldless.readout.codings import OneAgainstAll, chosen_labels
+from foldless.readout.codings import chosen_labels
 
 # -- estimators whose predictions are known ----------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class Scoring:
             return True
         response = getattr(self.scorer, "_response_method", None)
         # Decisions of columns are the decision function itself, or it up to a constant a row.
-        absolute = task.codes is None or task.n_classes == 2 or isinstance(task.readout, OneAgainstAll)
+        absolute = task.n_classes == 2 or task.readout.coding != "indicator"
         plain = response == "predict" or (response == "decision_function" and absolute)
         return isinstance(self.scorer, _BaseScorer) and plain
 
