@@ -23,6 +23,7 @@ from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
+from foldless.permutation.metrics import Metric
 from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
 
 EVERY_LABELING = "for every permutation"
@@ -39,7 +40,7 @@ def permutation_test_score(
     n_jobs: int | None = None,
     random_state: RandomStateLike = 0,
     verbose: int = 0,
-    scoring: ScoringLike = None,
+    scoring: ScoringLike | Metric = None,
     params: Params = None,
     strata: ArrayLike | None = None,
     resplit: bool = False,
@@ -74,9 +75,10 @@ def permutation_test_score(
     n_jobs : int, default=None; processes; results do not depend on their number
     random_state : int, RandomState instance or None, default=0; draws the permutations, in the same way as scikit-learn
     verbose : int, default=0; 1 prints progress to standard error
-    scoring : str or callable, default=None
+    scoring : str, callable or foldless.permutation.metrics.Metric, default=None
         None: accuracy or R2. "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes, "r2",
-        "neg_mean_squared_error" and "correlation" are computed for all permutations at once, other scorers one by one.
+        "neg_mean_squared_error", "correlation" and a ``Metric`` of your own are computed for all permutations at once,
+        other scorers one by one.
     params : dict, default=None; {"sample_weight": weights} for the fits
     strata : array-like of shape (n_samples,), default=None
         Labels are permuted among rows with equal entries only: for labels that are exchangeable only there.
