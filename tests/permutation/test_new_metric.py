@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer, recall_score
 from foldless import LSSVC, KernelFisherDiscriminant
 from foldless.model_selection import permutation_test_score
 from foldless.permutation.metrics import METRICS, Metric
-from foldless.permutation.nulls import permutations
+from foldless.permutation.nulls import Exchangeable
 from foldless.readout.codings import chosen_among_close
 
 N, M = 45, 12
@@ -55,7 +55,7 @@ def test_a_new_metric_of_all_permutations_equals_refits_one_by_one(estimator, sc
     assert result.path.reason.startswith("permutations are columns")
     assert result.scoring == "geometric_mean"
     scorer = make_scorer(geometric_mean_of_one)
-    orders = [np.arange(N), *permutations(N, M, 0)]
+    orders = [np.arange(N), *Exchangeable().orders(N, M, 0)]
     for order, found in zip(orders, [result.score, *result.permutation_scores], strict=True):
         expected = skl.cross_val_score(clone(estimator), X, Y[order], cv=SPLITS, scoring=scorer)
         assert_allclose(found, expected.mean(), rtol=1e-12, atol=1e-15)

@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 
 from foldless import LSSVC
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.nulls import PermutationTestResult, p_values, permutations
+from foldless.permutation.nulls import Exchangeable, PermutationTestResult, p_values
 from support.permutation import CODES, GROUPS, STRATA, N, X
 from support.refits import p_value
 
@@ -31,11 +31,11 @@ def test_permutations_equal_those_of_scikit_learn(groups, random_state):
         random_state=states[0],
         scoring=lambda estimator, X, y: seen.append(y) or 0.0,
     )
-    assert_array_equal(permutations(N, 3, states[1], groups), seen[1:])
+    assert_array_equal(Exchangeable(groups).orders(N, 3, states[1]), seen[1:])
 
 
 def test_permutations_within_strata_stay_there():
-    orders = permutations(N, 20, 0, STRATA)
+    orders = Exchangeable(STRATA).orders(N, 20, 0)
     assert (STRATA[orders] == STRATA).all()
     assert_array_equal(np.sort(orders, 1), np.tile(np.arange(N), (20, 1)))
     assert orders.dtype == np.int32

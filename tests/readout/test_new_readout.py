@@ -13,7 +13,7 @@ from foldless import LSSVC, FoldlessSearchCV
 from foldless.bridge import adapters
 from foldless.estimators.access import task_of
 from foldless.model_selection import cross_val_predict, explain, nested_cross_validate, permutation_test_score
-from foldless.permutation.nulls import permutations
+from foldless.permutation.nulls import Exchangeable
 from foldless.readout.codings import Readout
 
 N, M, ALPHA, GAMMA = 42, 8, 0.5, 0.3
@@ -186,12 +186,12 @@ def test_permutations_of_a_new_readout_equal_refits(model, c):
     y = LABELS[c]
     result = permutation_test_score(model, X, y, cv=SPLITS, n_permutations=M)
     assert result.path.reason.startswith("permutations are columns")
-    expected = [refitted_accuracy(model, y[order], SPLITS) for order in [np.arange(N), *permutations(N, M, 0)]]
+    expected = [refitted_accuracy(model, y[order], SPLITS) for order in [np.arange(N), *Exchangeable().orders(N, M, 0)]]
     assert_allclose([result.score, *result.permutation_scores], expected, rtol=1e-12)
 
 
 def test_permutations_of_a_search_with_a_new_readout_equal_nested_cross_validation():
     y, search = LABELS[3], FoldlessSearchCV(MarginClassifier(), GRID, criterion="press")
     result = permutation_test_score(search, X, y, cv=SPLITS, n_permutations=2)
-    for order, found in zip(permutations(N, 2, 0), result.permutation_scores, strict=True):
+    for order, found in zip(Exchangeable().orders(N, 2, 0), result.permutation_scores, strict=True):
         assert_allclose(found, nested_cross_validate(search, X, y[order], cv=SPLITS).test_score.mean(), rtol=1e-12)

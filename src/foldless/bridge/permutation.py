@@ -33,7 +33,7 @@ from foldless.bridge.standin import Run, StandIn
 from foldless.estimators.checks import check_option
 from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
-from foldless.permutation.nulls import draw_null
+from foldless.permutation.nulls import Exchangeable, draw_null, keep_balance
 from foldless.permutation.strategies import Batched, BatchedGrid, RefitEach
 from foldless.tuning.selection import SearchSpec
 
@@ -90,9 +90,9 @@ def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, param
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
     n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
     first = draw(np.arange(n))
-    strata = groups if strata is None else strata
-    redraw, from_labels = draw if resplit else None, depends_on_labels(cv)
-    labelings = draw_null(n, m, random_state, strata, null=null, first=first, from_labels=from_labels, redraw=redraw)
+    scheme = Exchangeable(groups if strata is None else strata) if null is None else null
+    scheme, own = keep_balance(scheme, first, n) if depends_on_labels(cv) and not resplit else (scheme, None)
+    labelings = draw_null(scheme, n, m, random_state, first=first, draw=draw if resplit else own)
     if any(name.endswith("confounds") for name in metadata.fit):
         raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
     weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -24,7 +24,7 @@ from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
 from foldless.permutation.metrics import Metric
-from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
+from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, NullScheme, PermutationTestResult, p_values
 
 EVERY_LABELING = "for every permutation"
 
@@ -49,7 +49,7 @@ def permutation_test_score(
     confounds_in_score: bool = False,
     generalise: bool = False,
     memory_limit: int = 2**29,
-    null: Any = None,
+    null: NullScheme | None = None,
 ) -> PermutationTestResult:
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
@@ -101,7 +101,7 @@ def permutation_test_score(
         For a family of equally many features: test each model at the features of every member (time-by-time
         generalisation).
     memory_limit : int, default=2**29; bytes for the columns that are worked on at a time, beside P
-    null : object, default=None
+    null : NullScheme, default=None
         Which labelings are as likely as the true one: an object with a method ``orders(n_samples, n_permutations,
         random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row
         ``orders[j, i]``. In place of ``strata``, for labels that are not exchangeable one by one: those of a time
