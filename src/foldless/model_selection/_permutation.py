@@ -199,8 +199,8 @@ def _run_single(spec, data, null, n_jobs, verbose):
     done = _collect(jobs, n_jobs, Progress(n - 1, "permutations", verbose), size)
     scores = np.concatenate([values for values, _ in done])
     _warn_if_interrupted(len(scores) - 1, n - 1, "permutations")
-    choices = done[0][1]
-    return scores, strategy.route, None if choices is None else [strategy.listed[place] for place in choices[0]]
+    chosen = done[0][1]
+    return scores, strategy.route, None if chosen is None else chosen[0]
 
 
 def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False):
