@@ -140,6 +140,14 @@ def test_fit_of_a_new_readout_is_the_bordered_system(model, c):
     assert_allclose(model.loo_decision_function(), left, atol=1e-10)
 
 
+def test_a_readout_of_class_matrices_must_have_indicators():
+    class Wrong(HalfMargins):
+        needs_moments: ClassVar[bool] = True
+
+    with pytest.raises(ValueError, match="Wrong reads class matrices, which are made from indicators; its coding is"):
+        Wrong(3).targets(CODES, float)
+
+
 @both
 @every_readout
 def test_k_fold_of_a_new_readout_equals_refits(model, c):

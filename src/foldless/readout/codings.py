@@ -99,6 +99,11 @@ class Readout:
 
     def targets(self, codes, dtype):
         """Y (n, m) of class numbers (n,)."""
+        if self.needs_moments and self.coding != "indicator":
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} reads class matrices, which are made from indicators; its coding is {self.coding!r}."
+            )
         return CODINGS[self.coding](codes, self.n_classes, dtype)
 
     def plus_minus_fits(self, fits):
