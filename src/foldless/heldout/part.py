@@ -13,7 +13,7 @@ import numpy as np
 from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
 from foldless.heldout.moments import EVERYTHING, Moments, finished, nearly_gone
-from foldless.linalg.numpy import NotPositiveDefiniteError, product, right_solve, solve
+from foldless.linalg import NotPositiveDefiniteError, product, right_solve, solve
 from foldless.precision.base import Explicit, SingularBlockError
 
 

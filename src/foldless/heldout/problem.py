@@ -20,7 +20,7 @@ from sklearn.utils.extmath import row_norms
 
 from foldless.heldout.penalty import CoefficientNorm, FunctionNorm
 from foldless.heldout.rows import KernelRows, Lazy, equal_rows
-from foldless.linalg.numpy import orthonormal, upper_solve
+from foldless.linalg import norm, orthonormal, thin_qr, upper_solve
 from foldless.precision import choose
 from foldless.precision.base import SingularBlockError
 
@@ -148,9 +148,9 @@ class Problem(KernelRows):
     def span(self, rows):
         """Orthonormal basis of the whitened columns of Q on ``rows``, which must determine all of them."""
         Q = self.whitened_columns(rows)
-        Qo, R = np.linalg.qr(Q)
+        Qo, R = thin_qr(Q)
         tolerance = 8 * np.sqrt(len(rows)) * np.finfo(Q.dtype).eps
-        lost = np.flatnonzero(np.abs(R.diagonal()) <= tolerance * np.linalg.norm(Q, axis=0)[: len(R)])
+        lost = np.flatnonzero(np.abs(R.diagonal()) <= tolerance * norm(Q, axis=0)[: len(R)])
         if len(lost) or len(rows) < Q.shape[1]:
             column = min([*lost, len(R)]) - self.intercept
             raise SingularBlockError(

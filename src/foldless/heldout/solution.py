@@ -27,7 +27,7 @@ from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
 from foldless.heldout.moments import EVERYTHING, finished, own_moments, takes_nearly_all
 from foldless.heldout.part import Part
-from foldless.linalg.numpy import product
+from foldless.linalg import product
 from foldless.precision.choose import leave_out_cost, solve_cost
 
 

@@ -19,7 +19,7 @@ A solution that was updated is used up: its P has become that of the new one.
 import numpy as np
 
 from foldless.heldout.solution import Solution
-from foldless.linalg.numpy import NotPositiveDefiniteError
+from foldless.linalg import NotPositiveDefiniteError, norm
 from foldless.precision.base import SingularBlockError
 from foldless.precision.choose import dense, update_pays
 from foldless.precision.growing import Growing
@@ -109,7 +109,7 @@ def growing(whole):
     units = problem.penalty.units(n, own) if problem.penalty.squares_kernel else None
     unit = 1.0 if units is None else float(units[0])
     M = problem.penalty.system(problem, rows, rows, problem.gram(rows, rows), unit)
-    entry = float(np.linalg.norm(M[:n, len(M) - n :]) / unit) / n
+    entry = float(norm(M[:n, len(M) - n :]) / unit) / n
     refines = not joint.definite or problem.dtype != np.float64 or entry * n > WELL * problem.alpha
     Q = _padded(problem.whitened_columns(rows), len(M))
     return Growing.of(joint.explicit(), own.Omega, M, Q, entry=entry, refines=refines, units=units)

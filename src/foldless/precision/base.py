@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless.linalg import LinAlgError, cholesky_, cholesky_solve, lu_factor, lu_solve, product
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import LinAlgError, cholesky_, cholesky_solve, lu_factor, lu_solve, product
 
 
 class SingularBlockError(ValueError):

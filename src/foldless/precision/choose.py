@@ -14,7 +14,7 @@ leave-one-out inside the training part is asked for as well. All ways are exact:
 
 import numpy as np
 
-from foldless.linalg.numpy import NotPositiveDefiniteError, eigenvalues
+from foldless.linalg import NotPositiveDefiniteError, eigenvalues
 from foldless.precision.base import Precision
 from foldless.precision.factored import Factored
 from foldless.precision.lowrank import LowRank

@@ -13,7 +13,7 @@ alpha.
 
 import numpy as np
 
-from foldless.linalg import numpy as linalg
+from foldless import linalg
 from foldless.linalg.memory import require_memory
 from foldless.precision.base import Explicit, Precision
 

@@ -39,8 +39,8 @@ from functools import cached_property
 
 import numpy as np
 
+from foldless.linalg import LinAlgError, NotPositiveDefiniteError, add_signed_, norm, solve
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import LinAlgError, NotPositiveDefiniteError, add_signed_, solve
 from foldless.precision.base import Explicit, Precision, SingularBlockError
 from foldless.precision.square import PROBED, Square, room, signed_root
 
@@ -215,7 +215,7 @@ class Growing(Precision):
     def probe(self, A, B, Y):
         """Note by how much H y misses a solution that was refined: the errors of H in a direction of no smoothness."""
         wrong = self.square.times_H(self._scattered(Y)) - self._scattered(A, B)
-        size = np.linalg.norm(Y, axis=0)
+        size = norm(Y, axis=0)
         self._held.note(wrong / np.maximum(size, np.finfo(size.dtype).tiny))
 
     # -- samples come and go ---------------------------------------------------------------------------------------

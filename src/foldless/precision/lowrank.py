@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.linalg import numpy as linalg
+from foldless import linalg
 from foldless.precision.base import HeldOutBlock, OfEveryAlpha, SingularBlockError
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
@@ -71,7 +71,7 @@ class LowRank(OfEveryAlpha):
         self._graded = graded
         self.Qo, self.R = linalg.orthonormal(Q)
         self.Phi, self.Q = Phi, Q
-        rest = 8 * np.finfo(Phi.dtype).eps * np.linalg.norm(Phi)  # rounding left of columns that Q explains
+        rest = 8 * np.finfo(Phi.dtype).eps * linalg.norm(Phi)  # rounding left of columns that Q explains
         centred = Phi - self.Qo @ (self.Qo.T @ Phi)
         self.U, self.s, self._Vt, self._least = _decomposed(centred, self.Qo, alpha, float(rest), graded)
         eps = np.finfo(self.U.dtype).eps

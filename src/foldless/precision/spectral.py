@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
+from foldless.linalg import add_outer_, eigh_, orthonormal, outer_square, product, upper_solve
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import add_outer_, eigh_, orthonormal, outer_square, product, upper_solve
 from foldless.precision.base import Explicit, OfEveryAlpha
 
 
