@@ -21,7 +21,7 @@ import numpy as np
 from foldless.heldout.solution import Solution
 from foldless.linalg import NotPositiveDefiniteError, norm
 from foldless.precision.base import SingularBlockError
-from foldless.precision.choose import dense, update_pays
+from foldless.precision.choose import precision, update_pays
 from foldless.precision.growing import Growing
 
 WELL = 1e4  # |K| / alpha up to which updates need no refinement
@@ -105,7 +105,7 @@ def growing(whole):
         return whole.joint
     problem, rows, n, own, joint = whole.problem, whole.rows, len(whole.rows), whole.own_precision, whole.joint
     if own.through_features:
-        own = joint = dense(problem, rows)
+        own = joint = precision(problem, rows, features=False)
     units = problem.penalty.units(n, own) if problem.penalty.squares_kernel else None
     unit = 1.0 if units is None else float(units[0])
     M = problem.penalty.system(problem, rows, rows, problem.gram(rows, rows), unit)

@@ -16,6 +16,9 @@ import numpy as np
 from foldless import linalg
 from foldless.linalg.memory import require_memory
 from foldless.precision.base import Explicit, Precision
+from foldless.precision.spectral import Spectrum
+
+UNEVEN = 2.0**10  # ratio of roots of weights from which eigenvectors would lose the light rows
 
 
 class Factored(Precision):
@@ -23,6 +26,7 @@ class Factored(Precision):
 
     def __init__(self, S, Q, alpha):
         self.n, self.alpha = S.shape[0], alpha
+        self.choice = f"factored: one alpha, one Cholesky factor of {self.n} rows"
         tau = 0.0
         if Q.shape[1]:
             tau = np.abs(S.diagonal()).sum() / np.square(Q).sum()
@@ -33,6 +37,16 @@ class Factored(Precision):
         QMQ = Q.T @ self._MQ
         self.G = linalg.solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
         self.Omega = linalg.inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # of S as it was given
+
+    @classmethod
+    def path(cls, problem, rows):
+        """By eigenvectors, unless weights are so uneven that a factor for every alpha is more accurate."""
+        root = problem.root(rows)
+        return None if root.max() > UNEVEN * root.min() else Spectrum.path(problem, rows)
+
+    @classmethod
+    def describe(cls, problem, n):
+        return f"one Cholesky factor of {n} rows"
 
     def _solve(self, Y):
         """M^-1 Y."""
