@@ -235,7 +235,7 @@ def test_holder_that_finds_no_factor_leaves_it_to_the_next(monkeypatch):
     np.testing.assert_array_equal(model.decision_function(X), expected)
 
 
-@pytest.mark.parametrize(("solve", "leave_out", "cheaper"), [(1.0, 1e9, False), (1e9, 1.0, True)])
+@pytest.mark.parametrize(("solve", "leave_out", "cheaper"), [(2700.0, 1e9, False), (1e9, 1e8, True)])
 def test_costs_of_a_holder_decide(solve, leave_out, cheaper, bordered, monkeypatch):
     monkeypatch.setattr(bordered, "solve_cost", classmethod(lambda cls, problem, k, *, nested: solve))
     monkeypatch.setattr(bordered, "leave_out_cost", classmethod(lambda cls, problem, n, t, *, nested: leave_out))
