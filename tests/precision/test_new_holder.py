@@ -20,7 +20,7 @@ from support.tolerances import assert_close
 class Bordered(Precision):
     """P as the corner of the inverse of [M Q; Q' 0], whose columns are read one by one."""
 
-    choice = "bordered"
+    choice, planned = "bordered", "inverse of a border of {n} rows"
 
     def __init__(self, S, Q, alpha):
         self.n, q = Q.shape
@@ -187,7 +187,7 @@ def test_new_holder_serves_an_estimator(setting, request):
     X, y = problem_of_two_classes()
     model = LSSVC(**setting).fit(X, y)
     assert model.holder_ == "bordered"
-    assert "Counted of 40 rows" in explain(model, X, y, cv=LeaveOneOut()).reason
+    assert "inverse of a border of 40 rows" in explain(model, X, y, cv=LeaveOneOut()).reason
 
 
 def searched(setting, **options):

@@ -200,7 +200,7 @@ class Problem(KernelRows):
     def describe_holder(self):
         """How P of all rows will be held, in words."""
         n = len(self.active)
-        return choose.holder(self, n).describe(self, n)
+        return choose.holder(self, n).planned.format(n=n, r=self.n_features(n))
 
     def basis_rows(self, rows):
         """Rows whose kernel functions carry the model fitted on ``rows``."""

@@ -183,11 +183,8 @@ class TrainingParts:
     """
 
     def __init__(self, problem, Y, *, nested=False, whole=None):
-        self.problem = problem
-        self.Y = Y
-        self.nested = nested
-        self._whole_pays = True
-        self._at_hand = whole is not None
+        self.problem, self.Y, self.nested = problem, Y, nested
+        self._whole_pays, self._at_hand = True, whole is not None
         if whole is not None:
             self.whole = whole
 

@@ -21,16 +21,13 @@ __all__ = [  # noqa: RUF022
     "LinAlgError", "NotPositiveDefiniteError",
     # triangles
     "cholesky_", "invert_lower_", "lower_solve", "upper_solve", "right_solve", "cholesky_solve", "lower_times",
-    # products
-    "product", "outer_square", "lower_square", "symmetric_times", "add_outer_", "add_signed_", "norm",
-    # decompositions; eigh and eigenvalues take leading batch axes
+    "product", "outer_square", "lower_square", "symmetric_times", "add_outer_", "add_signed_", "norm",  # products
+    # decompositions and general systems; eigh, eigenvalues, solve and inverse take leading batch axes
     "orthonormal", "thin_qr", "eigh_", "eigh", "eigenvalues", "svd",
-    # general systems; solve and inverse take leading batch axes
     "solve", "inverse", "lu_factor", "lu_solve", "least_squares_",
     # updated QR: A = Q R with a square orthogonal Q, Fortran-ordered; rows and columns come and go by rotations, O(n^2)
     # flops each, without loss of orthogonality
-    "qr_", "append_rows", "insert_columns_", "delete",
-    "threads_for",
+    "qr_", "append_rows", "insert_columns_", "delete", "threads_for",
 ]
 # fmt: on
 

@@ -44,8 +44,7 @@ class HeldOutBlock:
     """The ``block`` P[rows, rows] of one held-out set, factorised once for all that is solved with it."""
 
     def __init__(self, precision, rows):
-        self.precision = precision
-        self.rows = rows
+        self.precision, self.rows = precision, rows
 
     @cached_property
     def block(self):
@@ -90,6 +89,7 @@ class Precision(ABC):
     alpha: float
     G: np.ndarray  # (q, n): B = G Y are the coefficients of the unpenalised columns
     Omega: np.ndarray | None = None  # (Q' M^-1 Q)^-1 where that is known; P and G alone do not give it
+    planned: str = "{n} rows"  # how P of n rows, or of r features, will be held
     choice: str = ""  # why this holder was taken, for those who want to know
     definite: bool = True  # whether blocks of P are positive definite
     through_features: bool = False  # whether P is held through explicit features, and nothing n x n is formed
@@ -167,11 +167,6 @@ class Precision(ABC):
         return None
 
     @classmethod
-    def describe(cls, problem, n):
-        """How P of n rows will be held, in words."""
-        return f"{cls.__name__} of {n} rows"
-
-    @classmethod
     def solve_cost(cls, problem, k, *, nested):
         """Flops of a fit on k rows; where S is K K', that product takes 2 k^3 more."""
         return k**3 / 3 * (2 if nested else 1) + (2.0 * k**3 if problem.penalty.squares_kernel else 0.0)
@@ -235,11 +230,8 @@ class Explicit(Precision):
     """P as an array: for what needs most of its entries (nested leave-one-out, pairs, both bases)."""
 
     def __init__(self, P, G, alpha, *, definite=True):
-        self.P = P
-        self.G = G
-        self.alpha = alpha
-        self.definite = definite
-        self.n = P.shape[0]
+        self.P, self.G, self.n = P, G, P.shape[0]
+        self.alpha, self.definite = alpha, definite
 
     def apply(self, Y):
         return product(self.P, Y)

@@ -46,8 +46,7 @@ class EachAlpha(Path):
     """P of every alpha by a factor of its own, whose rows are as accurate as they are large."""
 
     def __init__(self, problem, rows):
-        self.problem = problem
-        self.rows = rows
+        self.problem, self.rows = problem, rows
 
     def with_alpha(self, alpha):
         return precision(self.problem.replace(alpha=alpha), self.rows, features=False)

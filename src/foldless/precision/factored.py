@@ -24,6 +24,8 @@ UNEVEN = 2.0**10  # ratio of roots of weights from which eigenvectors would lose
 class Factored(Precision):
     """P from the Cholesky factor of M = S + alpha I; the C-ordered array S is overwritten."""
 
+    planned = "one Cholesky factor of {n} rows"
+
     def __init__(self, S, Q, alpha):
         self.n, self.alpha = S.shape[0], alpha
         self.choice = f"factored: one alpha, one Cholesky factor of {self.n} rows"
@@ -43,10 +45,6 @@ class Factored(Precision):
         """By eigenvectors, unless weights are so uneven that a factor for every alpha is more accurate."""
         root = problem.root(rows)
         return None if root.max() > UNEVEN * root.min() else Spectrum.path(problem, rows)
-
-    @classmethod
-    def describe(cls, problem, n):
-        return f"one Cholesky factor of {n} rows"
 
     def _solve(self, Y):
         """M^-1 Y."""

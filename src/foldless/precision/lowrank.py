@@ -66,11 +66,11 @@ class LowRank(OfEveryAlpha):
     """
 
     through_features = True
+    planned = "low rank, {r} features"
 
     def __init__(self, Phi, Q, alpha, *, graded=False):
         self.n, q = Q.shape
-        self.alpha = alpha
-        self._graded = graded
+        self.alpha, self._graded = alpha, graded
         self.Qo, self.R = linalg.orthonormal(Q)
         self.Phi, self.Q = Phi, Q
         rest = 8 * np.finfo(Phi.dtype).eps * linalg.norm(Phi)  # rounding left of columns that Q explains
@@ -102,10 +102,6 @@ class LowRank(OfEveryAlpha):
     @classmethod
     def path(cls, problem, rows):
         return problem.precision(rows)
-
-    @classmethod
-    def describe(cls, problem, n):
-        return f"low rank, {problem.kernel.n_features(problem.X)} features"
 
     @classmethod
     def solve_cost(cls, problem, k, *, nested):
