@@ -174,3 +174,17 @@ def test_decisions_depend_on_the_span_of_the_confounds_only(estimator, y):
     mixed = C @ [[2.0, -1.0], [0.5, 3.0]]
     one, two = (fl.cross_val_predict(estimator, X, y, method=method_of(estimator), confounds=q) for q in (C, mixed))
     assert_close(one, two)
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one row", "most rows"])
+def test_rows_whose_loss_leaves_a_confound_undetermined_are_not_forgotten(many):
+    """Without the rows of a level its indicator is constant, as the intercept is."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    level = np.zeros(30)
+    level[7] = 1.0
+    model = LSSVC(gamma=0.1).fit(X, y, confounds=level)
+    before = model.decision_function(X)
+    with pytest.raises(ValueError, match="confounds: column 0 is a linear combination of the intercept"):
+        model.forget(np.arange(20) if many else [7])
+    np.testing.assert_array_equal(model.decision_function(X), before)

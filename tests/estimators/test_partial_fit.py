@@ -272,3 +272,11 @@ def test_dtype_of_classes_is_that_of_a_fit():
     y = np.array(["a", "b", "a very long label"])[np.arange(30) % 3]
     model = LSSVC(gamma=0.2).fit(X[:30], y).forget(y == "a very long label")
     assert model.classes_.dtype == np.array(["a", "b"]).dtype
+
+
+def test_of_many_unknown_ids_five_are_shown():
+    model = LSSVC().fit(np.eye(4), [0, 1, 0, 1], ids=list("abcd"))
+    with pytest.raises(ValueError, match=r"no row of the model has 'p', 'q', 'r', 's', 't', \.\.\.\."):
+        model.forget(ids=list("pqrstu"))
+    with pytest.raises(ValueError, match=r"no row of the model has 'p', 'q', 'r', 's', 't'\."):
+        model.forget(ids=list("pqrst"))
