@@ -201,6 +201,12 @@ def test_more_iterations_score_better_and_are_counted():
     assert few.best_score_ < many.best_score_
 
 
+@pytest.mark.parametrize("method", ["grid", "gradient"])
+def test_the_slope_in_force_is_told(method):
+    search = FoldlessSearchCV(LSSVC(), method=method, criterion="smooth_error", slope=5.0, max_iter=2).fit(MOONS, RING)
+    assert search.slope_ == 5.0
+
+
 def test_slope_with_the_least_error_is_kept():
     slopes = [0.3, 3.0, 30.0]
     for smooth, hard in (("smooth_error", "error"), ("smooth_ber", "ber"), ("smooth_auc", "auc")):

@@ -141,6 +141,13 @@ def test_best_cut_has_the_least_weighted_error(seed):
     assert errors == pytest.approx(brute_cut(scores, positive, weights))
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_best_cut_of_one_class_is_zero_where_that_leaves_all_on_its_side(sign):
+    scores = sign * np.array([0.5, 1.0, 2.0])
+    assert best_cut(scores, np.full(3, sign > 0), np.ones(3)) == 0.0
+    assert sign * best_cut(scores - 3 * sign, np.full(3, sign > 0), np.ones(3)) < -2.5
+
+
 def test_best_cut_prefers_zero_among_equals():
     scores, positive = np.array([-2.0, -1.0, 1.0, 3.0]), np.array([False, False, True, True])
     assert best_cut(scores, positive, np.ones(4)) == 0.0

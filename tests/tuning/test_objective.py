@@ -1,6 +1,7 @@
 """Objectives of continuous searches, their spaces and priors, against their formulas and central differences."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ from sklearn import model_selection as skl
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, kernels
 from foldless.bridge.adapters import TASKS
+from foldless.tuning import descent
 from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.descent import PRIORS, Objective
+from foldless.tuning.descent import PRIORS, Objective, Point
 from foldless.tuning.selection import Selection
 from foldless.tuning.space import Space
 from support.searches import BINARY, LABELS, VALUES, WEIGHT, D, N, X, criterion_by_refits, splits_of, xor
@@ -146,3 +148,15 @@ def test_repeated_splits_weigh_no_more_against_the_prior():
     once = FoldlessSearchCV(LSSVC(), cv=folds, **options).fit(X, BINARY)
     often = FoldlessSearchCV(LSSVC(), cv=folds * 4, **options).fit(X, BINARY)
     np.testing.assert_allclose(often.best_score_, once.best_score_, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("gain", "taken"), [(0.5, False), (2.0, True)], ids=["by less", "by more"])
+def test_scales_that_parted_freely_count_if_better_by_one_unit_a_scale(monkeypatch, gain, taken):
+    space = Space(kernels.RBF(np.ones(D)), 1, np.arange(D))
+    start = SimpleNamespace(task=None, slope=None, column=None, vector=None, prior="cauchy", space=space)
+    ends = [Point(0.0, 10.0, [1.0], space.kernel), Point(0.0, 0.0, [1.0], space.kernel)]
+    ends.append(Point(0.0, 10.0 - gain * space.n_scales, [2.0], space.kernel))
+    descents = iter([(end, []) for end in ends])
+    monkeypatch.setattr(descent, "_descend", lambda *args: next(descents))
+    spec = SimpleNamespace(selection=lambda *args, **options: None, slopes=(10.0,))
+    assert (descent.follow(start, spec, None, None).minimum is ends[2]) == taken
