@@ -14,7 +14,7 @@ from sklearn.utils.validation import _num_samples
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
-from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, Route
+from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route
 from foldless.bridge.routing import route_metadata
 from foldless.bridge.splits import check_leave_one_out, check_splits, is_leave_one_out, row_numbers
 from foldless.bridge.standin import Run
@@ -67,6 +67,9 @@ def plan(asked):
         if not isinstance(cv, LeaveOneOut) or asked.function == "cross_validate":
             asked = _with_splits(asked, metadata)  # a refit must not draw others
         return _solve(asked, run, metadata.score)
+    except NoSharedP as error:
+        parts = cv.get_n_splits(asked.X, asked.y, **metadata.split)
+        obstacle: NoClosedForm = NoSharedP(f"{error}; steps='once' would take one fit for all {parts} parts")
     except NoClosedForm as error:
         obstacle = error
     return _refit(asked, obstacle)
