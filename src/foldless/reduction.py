@@ -12,7 +12,7 @@ once; with a linear kernel the rows themselves are averaged. Cost: n^2/2 kernel 
 kernel), memory r^2 for r instances and the budget.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y, column_or_1d, gen_batches
 from sklearn.utils.multiclass import type_of_target
 
-from foldless.kernels import Kernel, check_symmetric, resolve
+from foldless.kernels.registry import GammaLike, KernelLike, check_symmetric, resolve
 from foldless.linalg.memory import require_memory
 from foldless.linalg.types import MatrixLike, RandomStateLike
 
@@ -37,21 +37,15 @@ class Reduced(NamedTuple):
 
     Attributes
     ----------
-    K : ndarray of shape (n_instances, n_instances)
-        Gram matrix of the instances.
-    y : ndarray of shape (n_instances,)
-        Their labels (or values, where rows were kept).
-    members : list of ndarray
-        The row numbers that each instance averages.
+    K : ndarray of shape (n_instances, n_instances), Gram matrix of the instances
+    y : ndarray of shape (n_instances,), their labels (or values, where rows were kept)
+    members : list of ndarray, the row numbers that each instance averages
     sizes : ndarray of shape (n_instances,)
         Their numbers, for use as ``sample_weight``: for a model f that is affine in feature space, the squared errors
         of the g rows of an instance add up to g times its own, plus the scatter of f within it.
-    groups : ndarray of shape (n_instances,) or None
-        Group of each instance, for splitters and permutations.
-    kernel : object
-        The kernel with its resolved parameters.
-    X : {ndarray, csr matrix} of shape (n_samples, n_features)
-        The rows that were reduced.
+    groups : ndarray of shape (n_instances,) or None, group of each instance, for splitters and permutations
+    kernel : the kernel with its resolved parameters
+    X : {ndarray, csr matrix} of shape (n_samples, n_features), the rows that were reduced
     """
 
     K: np.ndarray
@@ -85,7 +79,10 @@ class Reduced(NamedTuple):
             for numbers in rows
         ):
             raise ValueError(f"members must hold row numbers of X_new, 0 to {n - 1}, at least one for each average.")
-        return _averaged_gram_new(self.kernel, X_new, rows, self.X, self.members)
+        require_memory((len(rows), len(self.members)), X_new.dtype, GRAM)
+        if self.kernel.is_linear:
+            return self.kernel.gram(_means(X_new, rows), _means(self.X, self.members))
+        return _mean_blocks(lambda i, j: self.kernel.against(X_new[i], self.X, j), rows, self.members, X_new.dtype)
 
 
 def reduce_instances(
@@ -94,8 +91,8 @@ def reduce_instances(
     *,
     method: Literal["average", "subsample"] = "average",
     size: float | None = None,
-    kernel: str | Callable | Kernel = "rbf",
-    gamma: float | ArrayLike | Literal["scale"] = "scale",
+    kernel: KernelLike = "rbf",
+    gamma: GammaLike = "scale",
     degree: int = 3,
     coef0: float = 1.0,
     eta: float = 1.0,
@@ -117,8 +114,7 @@ def reduce_instances(
     ----------
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         The rows; for ``kernel="precomputed"`` their Gram matrix.
-    y : array-like of shape (n_samples,)
-        Class labels; with ``method="subsample"`` also values of a regression.
+    y : array-like of shape (n_samples,), class labels; with ``method="subsample"`` also values of a regression
     method : {"average", "subsample"}, default="average"
         Average random sets of rows of the same class, or keep some of the rows, in the same proportions of classes and
         at least one of each.
@@ -126,13 +122,11 @@ def reduce_instances(
         For averages the number of rows in one, 5 by default; the rows of each class that are left over are spread, so
         that the instances of a class differ by at most one row. For a subsample the number of rows that are kept, or
         their fraction in (0, 1]; 0.2 by default.
-    kernel, gamma, degree, coef0, eta
-        The kernel, as in the estimators.
+    kernel, gamma, degree, coef0, eta : as in the estimators
     groups : array-like of shape (n_samples,), default=None
         Rows that belong together. Rows of different groups are never averaged, so that splitting by the returned
         ``groups`` keeps every row of a group on one side.
-    random_state : int, RandomState instance or None, default=None
-        Draws the sets, or the rows that are kept.
+    random_state : int, RandomState instance or None, default=None; draws the sets, or the rows that are kept
 
     Returns
     -------
@@ -170,8 +164,15 @@ def reduce_instances(
         members = _subsample(targets, 0.2 if size is None else size, random_state)
     else:
         raise ValueError(f"method={method!r} is unknown; use 'average' or 'subsample'.")
+    require_memory((len(members), len(members)), rows.dtype, GRAM)
+    if resolved.is_linear:
+        K = resolved.gram(_means(rows, members))
+    else:
+        sure = resolved.surely_symmetric
+        K = _mean_blocks(lambda i, j: resolved.block(rows, i, j), members, members, rows.dtype, symmetric=sure)
+        if not sure:
+            check_symmetric(K, "the averaged Gram matrix")
     first = np.array([each[0] for each in members])
-    K = _averaged_gram(resolved, rows, members)
     groups_left = None if together is None else together[first]
     return Reduced(K, targets[first], members, _sizes(members), groups_left, kernel=resolved, X=rows)
 
@@ -185,19 +186,14 @@ def partition(
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
-        Class labels.
-    size : int, default=5
-        Rows in a set.
-    groups : array-like of shape (n_samples,), default=None
-        Rows that may be together.
-    random_state : int, RandomState instance or None, default=None
-        Draws the sets.
+    y : array-like of shape (n_samples,), class labels
+    size : int, default=5; rows in a set
+    groups : array-like of shape (n_samples,), default=None; rows that may be together
+    random_state : int, RandomState instance or None, default=None; draws the sets
 
     Returns
     -------
-    list of ndarray
-        Sorted row numbers of each set, in the order of their first rows.
+    list of ndarray : sorted row numbers of each set, in the order of their first rows
 
     Examples
     --------
@@ -255,28 +251,6 @@ def _classes(y):
     if type_of_target(y, input_name="y") not in ("binary", "multiclass"):
         return None
     return np.unique(column_or_1d(y), return_inverse=True)[1]
-
-
-# -- means of the kernel -----------------------------------------------------------------------------------------------
-
-
-def _averaged_gram(kernel, X, rows):
-    """M K M' of the instances ``rows`` of X."""
-    require_memory((len(rows), len(rows)), X.dtype, GRAM)
-    if kernel.is_linear:
-        return kernel.gram(_means(X, rows))
-    K = _mean_blocks(lambda i, j: kernel.block(X, i, j), rows, rows, X.dtype, symmetric=kernel.surely_symmetric)
-    if not kernel.surely_symmetric:
-        check_symmetric(K, "the averaged Gram matrix")
-    return K
-
-
-def _averaged_gram_new(kernel, X_new, rows, X, columns):
-    """M K M' of the instances ``rows`` of new rows with the instances ``columns`` of X."""
-    require_memory((len(rows), len(columns)), X_new.dtype, GRAM)
-    if kernel.is_linear:
-        return kernel.gram(_means(X_new, rows), _means(X, columns))
-    return _mean_blocks(lambda i, j: kernel.against(X_new[i], X, j), rows, columns, X_new.dtype)
 
 
 def _means(X, members):

@@ -29,6 +29,7 @@ __all__ = ["RiverClassifier", "RiverRegressor"]
 class _Adapter:
     """Rows matched by name, and kept as long as they do not suffice for a first fit."""
 
+    classes: Sequence | None = None  # those that exist; a regressor has none
     _outputs: Callable  # predictions, a list, of names of features and rows
     _can_start: Callable  # whether rows, with targets and weights, suffice for a first fit
 
@@ -61,13 +62,6 @@ class _Adapter:
         frame = dataframe.into_frame(X)
         return dataframe.to_native_series(self._outputs(frame.columns, frame.to_numpy()), name=None, like=frame)
 
-    def _check_targets(self, y):
-        """The estimator itself tells what is wrong with values."""
-
-    def _class_options(self, y):
-        """Further arguments of ``partial_fit``."""
-        return {}
-
     def _matrix(self, names, rows):
         """Rows of numbers, their columns in the order of the features met first."""
         known = self._names or names
@@ -91,26 +85,22 @@ class _Adapter:
         return X[:, [place[name] for name in known]]
 
     def _learn(self, names, rows, y, w):
-        self._check_targets(y)
         X = self._matrix(names, rows)
-        w = self._checked_weights(w, len(rows))
-        rows = [*self._waiting, *zip(X, y, w, strict=True)]
-        if self.model is not None or self._can_start(rows):
-            X, y, w = map(np.array, zip(*rows, strict=True))
-            weights = {"sample_weight": w} if (w != 1).any() else {}
-            model = clone(self.estimator) if self.model is None else self.model
-            self.model = model.partial_fit(X, y, **weights, **self._class_options(y))
-            rows = []
-        self._waiting = deque(rows, self._waiting.maxlen)
-        self._names = self._names or list(names)
-
-    def _checked_weights(self, w, n):
-        w = np.broadcast_to(np.asarray(w, float), n)
+        w = np.broadcast_to(np.asarray(w, float), len(rows))
         if not np.isfinite(w).all() or (w < 0).any():
             raise ValueError(f"w={_some(set(w.tolist()))} must be finite and >= 0.")
         if (w != 1).any() and not has_fit_parameter(self._inner, "sample_weight"):
             raise ValueError(f"w: {type(self._inner).__name__} has no weights; leave w out, or use LSSVC.")
-        return w
+        rows = [*self._waiting, *zip(X, y, w, strict=True)]
+        if self.model is not None or self._can_start(rows):
+            X, y, w = map(np.array, zip(*rows, strict=True))
+            options = {"sample_weight": w} if (w != 1).any() else {}
+            options |= {} if self.classes is None else {"classes": [*self.classes, *y.tolist()]}
+            model = clone(self.estimator) if self.model is None else self.model
+            self.model = model.partial_fit(X, y, **options)
+            rows = []
+        self._waiting = deque(rows, self._waiting.maxlen)
+        self._names = self._names or list(names)
 
     @property
     def _inner(self):
@@ -177,14 +167,12 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         classes, P = self._probabilities(frame.columns, frame.to_numpy())
         return dataframe.to_native_frame(dict(zip(classes, P.T, strict=True)), like=frame)
 
-    def _check_targets(self, y):
+    def _learn(self, names, rows, y, w):
         if any(label is None or label != label for label in y):
             raise ValueError("y holds a missing label (None or NaN); learn only rows whose label is known.")
         if len({isinstance(label, str) for label in (*y, *_targets_of_weight(self._waiting))}) > 1:
             raise ValueError("labels of different kinds, numbers and strings; use one kind of labels throughout.")
-
-    def _class_options(self, y):
-        return {} if self.classes is None else {"classes": [*self.classes, *y.tolist()]}
+        super()._learn(names, rows, y, w)
 
     def _can_start(self, rows):
         counts = Counter(_targets_of_weight(rows))
@@ -283,7 +271,7 @@ def _numeric(values):
         return False
 
 
-def _some(values, most=5):
-    """The first few of the values in a fixed order, for a message."""
+def _some(values):
+    """The first five of the values in a fixed order, for a message."""
     values = sorted(map(repr, values))
-    return f"[{', '.join([*values[:most], *(['...'] if len(values) > most else [])])}]"
+    return f"[{', '.join(values[:5])}{', ...' if len(values) > 5 else ''}]"

@@ -486,7 +486,7 @@ def test_matplotlib_is_imported_only_to_draw():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["_generalisation", "_pattern", "_permutation", "_time_course"])
+@pytest.mark.parametrize("name", ["_families", "_pattern", "_permutation"])
 def test_examples_are_true(plt, name):
     result = doctest.testmod(importlib.import_module(f"foldless.inspection.{name}"))
     assert result.attempted > 0

@@ -31,8 +31,7 @@ from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoShare
 from foldless.bridge.scorers import is_function, reads_estimators, scoring_of_rows
 from foldless.bridge.splits import depends_on_labels
 from foldless.bridge.standin import Run, StandIn
-from foldless.estimators.access import kernel_of
-from foldless.kernels.registry import is_precomputed
+from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.permutation.grid import BatchedGrid
 from foldless.permutation.labelings import Solver, labelings_that_fit
 from foldless.permutation.strategies import Batched, BatchedBySplit, RefitEach
@@ -127,7 +126,7 @@ class StepSolver(Solver):
         problem = data.task(last).task.problem
         if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
             weight = None if data.sample_weight is None else data.sample_weight[train]
-            problem = problem.replace(kernel=kernel_of(last, problem.X[train], weight))
+            problem = problem.replace(kernel=given_kernel(last).resolved(problem.X[train], weight))
         super().__init__(problem.trained_on(train))
 
     def rows_of(self, X, rows):

@@ -1,4 +1,4 @@
-"""What the rooms above ask of foldless' estimators: their task, their kernel, fits, and a model of a training part.
+"""What the rooms above ask of foldless' estimators: their task, fits, and a model of a training part.
 
 Nobody else reads an estimator's private attributes.
 """
@@ -24,13 +24,8 @@ class EstimatorTask(NamedTuple):
 def task_of(estimator, X, y, sample_weight=None):
     """The task an estimator would solve in ``fit``; the estimator itself stays as it is."""
     probe = clone(estimator)
-    task = probe._task(X, y, sample_weight)
+    task = probe._make_task(*probe._validated(X, y, sample_weight))
     return EstimatorTask(task, getattr(probe, "classes_", None), getattr(probe, "_flat", True))
-
-
-def kernel_of(estimator, X, sample_weight=None):
-    """The kernel an estimator would use for validated X and the caller's weights: "scale" is resolved from both."""
-    return estimator._kernel(X, sample_weight)
 
 
 def fits_of(estimator, X):
@@ -49,33 +44,21 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
     ``task`` is the task of all rows, as ``task_of`` built it from X, y and sample_weight.
     """
     fitted = clone(estimator)
-    fitted._task(X, y, sample_weight)  # names and number of features, classes
+    fitted._make_task(*fitted._validated(X, y, sample_weight))  # names and number of features, classes
     rule = task.rule(model)
-    if task.problem.penalty.keeps_basis:  # the other rows still carry the model
+    weights = np.zeros(task.problem.n, task.problem.dtype)
+    weights[train] = 1 if sample_weight is None else np.asarray(sample_weight)[train]
+    rows = train
+    if task.problem.penalty.keeps_basis:  # the other rows still carry the model, with weight 0
+        rows = np.arange(task.problem.n)
         task = task.restricted(train)
     else:
         task = task.subset(train)
-        model = _reindexed(task.problem, model, train)
+        active = task.problem.active  # rows are counted within the part from now on, in the order of the split
+        order = np.searchsorted(model.rows, train[active])
+        solved = {"A": model.A[order], "B": model.B, "weights": model.weights, "choice": model.choice}
+        model = Model(problem=task.problem, rows=active, Y=model.Y[order], **solved)
     if is_precomputed(fitted.kernel):
-        fitted.n_features_in_ = task.problem.n
-        if hasattr(fitted, "feature_names_in_") and task.problem.n == len(train):
-            fitted.feature_names_in_ = fitted.feature_names_in_[train]
-    fitted._keep_for_updates(_weights_of(task.problem, train, len(y), sample_weight), None)
+        fitted._set_columns(len(rows), rows)
+    fitted._keep_for_updates(None if sample_weight is None and rows is train else weights[rows], None)
     return fitted._accept(task, model, rule)
-
-
-def _weights_of(problem, train, n, sample_weight):
-    """The caller's weights of the rows of ``problem``: 0 for those that only lend their basis functions."""
-    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight)
-    if problem.n == len(train):
-        return None if sample_weight is None else weights[train].astype(problem.dtype)
-    shown = np.zeros(problem.n, problem.dtype)
-    shown[train] = weights[train]
-    return shown
-
-
-def _reindexed(problem, model, train):
-    """The model with its rows counted within its own training part, in the order of the split."""
-    order = np.searchsorted(model.rows, train[problem.active])
-    solved = {"Y": model.Y[order], "A": model.A[order], "B": model.B, "weights": model.weights, "choice": model.choice}
-    return Model(problem=problem, rows=problem.active, **solved)

@@ -1,20 +1,18 @@
 """Adaptive kernel discriminant analysis: KDA/RMSE that learns and forgets rows (Kim, Drake & Park 2006)."""
 
-from collections.abc import Iterable
-from typing import ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from foldless.estimators.checks import as_stored, check_gram, check_option, is_number
-from foldless.estimators.expansion import KernelExpansion
-from foldless.estimators.labels import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
-from foldless.estimators.rows import check_ids, fewer_ids, more_ids, positions
-from foldless.estimators.state import all_or_nothing, check_unchanged, warn_of_few_rows
-from foldless.kernels.registry import given_kernel
-from foldless.kernels.types import GammaLike, KernelLike
+from foldless.estimators.base import KernelExpansion
+from foldless.estimators.checks import as_stored, check_gram, check_option, check_options, is_number
+from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
+from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
+from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
 from foldless.readout.codings import against_all, indicator
@@ -23,6 +21,7 @@ REFRESH = 1000  # updates after which the factors are made anew: their backward 
 MANY = 24  # rows that leave one by one as slowly as new factors are made, at n from 500 to 2000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     """Kernel discriminant analysis by regularised minimum squared errors, exact as rows are learned and forgotten.
 
@@ -34,12 +33,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     Parameters
     ----------
-    kernel : str, callable or Kernel, default="rbf"
-        As in LSSVC; so are ``gamma``, ``degree``, ``coef0`` and ``eta``. "precomputed" can be fitted only, not updated.
-    gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-    degree : int, default=3
-    coef0 : float, default=1.0
-    eta : float, default=1.0
+    kernel, gamma, degree, coef0, eta : as in LSSVC; "precomputed" can be fitted only, not updated
     alpha : float, default=1.0
         The paper's lambda, >= 0; larger is smoother. 0 is KDA/MSE: the pseudo-inverse by singular values, which can be
         fitted only, neither updated nor left out.
@@ -68,45 +62,35 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     True
     """
 
-    _not_pickled: ClassVar[str] = "_qr"
+    targets: Literal["pm1", "fisher"] = "pm1"
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: GammaLike = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        eta: float = 1.0,
-        alpha: float = 1.0,
-        targets: Literal["pm1", "fisher"] = "pm1",
-    ) -> None:
-        super().__init__(kernel, gamma=gamma, degree=degree, coef0=coef0, eta=eta, alpha=alpha)
-        self.targets = targets
-
-    # -- learning and forgetting -----------------------------------------------------------------------------------
-
-    def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Iterable | None = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Ids = None) -> Self:
         """Fit the model to these rows alone; arguments as in ``LSSVC.fit``."""
         with all_or_nothing(self):
             return self._learn_first(X, y, ids, None)
 
-    def partial_fit(
-        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, *, ids: Iterable | None = None
-    ) -> Self:
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Learn more rows; the model then equals one fitted to all of its rows. The first call may be this one.
 
         New labels may appear, and ``classes`` names those that the model shall have even without a row, from now until
         the next ``fit``. ``ids`` are needed if the rows so far have ids.
         """
         with all_or_nothing(self):
-            if self.__sklearn_is_fitted__():
-                return self._learn_more(X, y, ids, classes)
-            self._learn_first(X, y, ids, classes)
-            warn_of_few_rows(given_kernel(self), self.kernel_, self.X_fit_.shape[0], stacklevel=2)
-            return self
+            if not self.__sklearn_is_fitted__():
+                self._learn_first(X, y, ids, classes)
+                self._warn_of_few_rows(stacklevel=3)
+                return self
+            self._check_can_update("partial_fit")
+            X, y = self._validated(X, y, reset=False)
+            named = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
+            ids = joined_ids(self.ids_, ids, X.shape[0])
+            X = as_stored(X, self.X_fit_)
+            factors = None
+            if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
+                factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
+            return self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
 
-    def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
+    def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows, as ``LSSVC.forget`` does; the model then equals one that never saw them."""
         check_is_fitted(self)
         self._check_can_update("forget")
@@ -119,33 +103,22 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         kept = np.delete(np.arange(n), rows)
         factors = self._factors.remove(rows) if len(rows) <= MANY else None
         with all_or_nothing(self):
-            ids_kept = fewer_ids(self.ids_, kept)
-            return self._solve(self.X_fit_[kept], self._y[kept], ids_kept, self._named_classes, factors)
+            ids = None if self.ids_ is None else [self.ids_[row] for row in kept]
+            return self._solve(self.X_fit_[kept], self._y[kept], ids, self._named_classes, factors)
 
     def _learn_first(self, X, y, ids, classes):
         """The first rows: parameters are read here and hold until the next ``fit``."""
-        check_option("targets", self.targets, ("pm1", "fisher"))
+        check_options(self)
         if not (is_number(self.alpha) and self.alpha >= 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number >= 0, for instance 1.0.")
         X, y = self._validated(X, y, reset=True)
-        if self._is_precomputed:
+        if is_precomputed(self.kernel):
             check_gram(X)
-        self.kernel_ = self._kernel(X)
+        self.kernel_ = given_kernel(self).resolved(X)
         self._settings = self.get_params()
         self._alpha = float(self.alpha)
         self._coding = self.targets
-        return self._solve(X.copy(), y.copy(), check_ids(ids, X.shape[0], []), named_classes(y, classes), None)
-
-    def _learn_more(self, X, y, ids, classes):
-        self._check_can_update("partial_fit")
-        X, y = self._validated(X, y, reset=False)
-        named = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
-        ids = more_ids(self.ids_, check_ids(ids, X.shape[0], self.ids_))
-        X = as_stored(X, self.X_fit_)
-        factors = None
-        if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
-            factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
-        return self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
+        return self._solve(X.copy(), y.copy(), joined_ids((), ids, X.shape[0]), named_classes(y, classes), None)
 
     def _validated(self, X, y, reset):
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
@@ -191,8 +164,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         if self._qr is None:
             self._qr = MinimumNorm(self.kernel_.gram(self.X_fit_), self._alpha)
         return self._qr
-
-    # -- prediction and leave-one-out ------------------------------------------------------------------------------
 
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class."""

@@ -1,72 +1,98 @@
-"""Fit, prediction and leave-one-out of the three estimators that are one least-squares task.
+"""What the estimators share: the expansion k(x)' beta over training rows; fit, prediction and leave-one-out of a task.
 
 Numerics live below: ``fit`` validates, builds a ``Task``, solves it once and stores the expansion f(x) = k(x)' beta +
 b, and the coefficients B of confounds c, whose part c' B is added only where a caller gives them. The factor of P stays
 with the fitted estimator for the leave-one-out methods; it is left out of pickles and made again on demand.
 """
 
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from foldless.estimators.checks import (
-    FLOATS,
-    check_confounds,
-    check_gram,
-    check_option,
-    check_weights,
-    is_number,
-    is_plain,
-)
-from foldless.estimators.expansion import KernelExpansion
-from foldless.estimators.rows import check_ids
-from foldless.estimators.state import all_or_nothing
+from foldless.estimators.checks import FLOATS, check_confounds, check_gram, check_options, check_weights, is_number
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids
 from foldless.heldout.problem import Problem
-from foldless.kernels.types import GammaLike, KernelLike
+from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
 from foldless.linalg.types import MatrixLike
 
+FEW = 20  # rows from which a width for the kernel can hardly be told
+CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
+NOT_PICKLED = ("_parts", "_qr")  # attributes with a factorisation, which is made again on demand
 
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelExpansion(BaseEstimator):
+    """Base of the estimators: their parameters, and everything but how the coefficients are found."""
+
+    kernel: KernelLike = field(default="rbf", kw_only=False)
+    gamma: GammaLike = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    eta: float = 1.0
+    alpha: float = 1.0
+
+    X_fit_: Any = field(init=False)
+    kernel_: Any = field(init=False)
+
+    def _warn_of_few_rows(self, stacklevel):
+        """A parameter of the kernel that is taken from the first few rows of a stream stays with the model."""
+        n = self.X_fit_.shape[0]
+        for name, value in given_kernel(self).unresolved.items() if n < FEW else ():
+            warnings.warn(
+                f"{name}={value!r} is resolved from the {n} rows of the first partial_fit and stays: {self.kernel_!r}."
+                " Give a number, or start with fit or partial_fit on more rows.",
+                stacklevel=stacklevel,
+            )
+
+    def _expand(self, X, beta):
+        """k(x)' beta of validated new rows, some rows at a time."""
+        step = max(1, CHUNK // len(beta))
+        if X.shape[0] > step:
+            return np.concatenate([self._expand(X[rows], beta) for rows in gen_batches(X.shape[0], step)])
+        return self.kernel_.against(X, self.X_fit_, slice(None)) @ beta
+
+    def _check_linear(self, attribute):
+        check_is_fitted(self)
+        if not self.kernel_.is_linear:
+            raise AttributeError(f"{attribute} exists for kernel='linear' only, not for kernel={self.kernel!r}.")
+
+    def __getstate__(self):
+        return {name: None if name in NOT_PICKLED else value for name, value in super().__getstate__().items()}
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "kernel_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelMachine(KernelExpansion):
     """Base of the estimators that solve a Task: everything but the meaning of y."""
 
-    _not_pickled: ClassVar[str] = "_parts"
-    _weights: Any
+    penalty: Literal["rkhs", "coef"] = "rkhs"
+    basis: Literal["train", "all"] = "train"
+    fit_intercept: bool = True
 
     # What subclasses know: y, and how fits are read out.
-    _make_task: Callable  # the Task of validated X, y, weights and named classes
-    _set_attributes: Callable  # public attributes of the model that has just been stored
-    _linear: Callable  # (coefficients, intercept) of the decision, for weights and offset of the fits
-
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: GammaLike = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        eta: float = 1.0,
-        alpha: float = 1.0,
-        penalty: Literal["rkhs", "coef"] = "rkhs",
-        basis: Literal["train", "all"] = "train",
-        fit_intercept: bool = True,
-    ) -> None:
-        super().__init__(kernel, gamma=gamma, degree=degree, coef0=coef0, eta=eta, alpha=alpha)
-        self.penalty = penalty
-        self.basis = basis
-        self.fit_intercept = fit_intercept
+    _make_task: ClassVar[Callable]  # the Task of validated X, y, weights and named classes
+    _set_attributes: ClassVar[Callable]  # public attributes of the model that has just been stored
+    _linear: ClassVar[Callable]  # (coefficients, intercept) of the decision, for weights and offset of the fits
 
     # -- fitting ---------------------------------------------------------------------------------------------------
 
     def fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        confounds: ArrayLike | None = None,
-        ids: Iterable | None = None,
+        self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None, ids: Ids = None
     ) -> Self:
         """Fit the model.
 
@@ -74,8 +100,7 @@ class KernelMachine(KernelExpansion):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data; the Gram matrix (n_samples, n_samples) for ``kernel="precomputed"``.
-        y : array-like of shape (n_samples,) or, for regression, (n_samples, n_outputs)
-            Labels or values.
+        y : array-like of shape (n_samples,) or, for regression, (n_samples, n_outputs), labels or values
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the squared errors; rows of weight 0 do not count.
         confounds : array-like of shape (n_samples, n_confounds) or (n_samples,), default=None
@@ -87,21 +112,17 @@ class KernelMachine(KernelExpansion):
             Different hashable values by which ``forget`` can name the rows.
         """
         with all_or_nothing(self):
-            X, y, weights = self._copied(*self._validated(X, y, sample_weight))
-            return self._fit_task(self._make_task(X, y, weights), weights, confounds, ids)
+            return self._fit_anew(X, y, sample_weight, confounds, ids)
 
-    def _copied(self, X, y, weights):
-        """Copies: updates continue from these rows, whatever the caller writes into the arrays by then.
-
-        A precomputed kernel matrix is not copied; it is the largest array of all.
-        """
-        return (X if self._is_precomputed else X.copy()), y.copy(), None if weights is None else weights.copy()
-
-    def _fit_task(self, task, weights, confounds, ids):
-        """Solve a task of validated data and store it, with all that later updates continue from."""
+    def _fit_anew(self, X, y, sample_weight, confounds, ids, *, classes=None, least=2):
+        """Fit copies, from which updates continue; a Gram matrix is not copied, it is the largest array of all."""
+        X, y, weights = self._validated(X, y, sample_weight, least)
+        X = X if is_precomputed(self.kernel) else X.copy()
+        weights = None if weights is None else weights.copy()
+        task = self._make_task(X, y.copy(), weights, classes)
         if confounds is not None:
             task = task.with_confounds(check_confounds(confounds, task.problem.n, task.problem.dtype))
-        self._keep_for_updates(weights, check_ids(ids, task.problem.n, ()))
+        self._keep_for_updates(weights, joined_ids((), ids, task.problem.n))
         parts = task.training_parts()
         return self._accept(task, parts.whole, task.rule(parts.whole), parts)
 
@@ -112,12 +133,10 @@ class KernelMachine(KernelExpansion):
         self._n_forgotten = 0
         self._settings = self.get_params()
 
-    def _task(self, X, y, sample_weight):
-        """The Task of data as the caller gave them; sets only the attributes that describe the input."""
-        return self._make_task(*self._validated(X, y, sample_weight))
-
-    def _validated(self, X, y, sample_weight, *, least=2):
-        self._check_parameters()
+    def _validated(self, X, y, sample_weight, least=2):
+        if not (is_number(self.alpha) and self.alpha > 0):
+            raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
+        check_options(self)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=False)
         if X.shape[0] < least:
             raise ValueError(f"n_samples={X.shape[0]}: at least two samples are needed, to fit one and leave one out.")
@@ -125,19 +144,17 @@ class KernelMachine(KernelExpansion):
         if sample_weight is not None:
             weights = check_weights(sample_weight, X)
             if np.count_nonzero(weights) < least:
-                raise ValueError(
-                    f"sample_weight leaves fewer than {'two rows' if least > 1 else 'one row'} with a positive weight."
-                )
-        if self._is_precomputed:
+                needed = "two rows" if least > 1 else "one row"
+                raise ValueError(f"sample_weight leaves fewer than {needed} with a positive weight.")
+        if is_precomputed(self.kernel):
             check_gram(X)
         return X, y, weights
 
     def _problem(self, X, weights, base_weights):
-        kernel = self._kernel(X, base_weights)
+        kernel = given_kernel(self).resolved(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
-        return Problem(
-            kernel, X, alpha=float(self.alpha), Q=Q, sample_weight=weights, penalty=self.penalty, basis=self.basis
-        )
+        norm: dict[str, Any] = {"alpha": float(self.alpha), "penalty": self.penalty, "basis": self.basis}
+        return Problem(kernel, X, Q=Q, sample_weight=weights, **norm)
 
     def _accept(self, task, model, rule, parts=None):
         """Store a solved model of ``task`` and its trained rule as the fitted state."""
@@ -158,12 +175,6 @@ class KernelMachine(KernelExpansion):
         self._set_attributes()
         return self
 
-    def _check_parameters(self):
-        if not (is_number(self.alpha) and self.alpha > 0):
-            raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
-        check_option("penalty", self.penalty, ("rkhs", "coef"))
-        check_option("basis", self.basis, ("train", "all"))
-
     # -- prediction ------------------------------------------------------------------------------------------------
 
     def _fits(self, X, confounds=None):
@@ -179,8 +190,16 @@ class KernelMachine(KernelExpansion):
         return self._expand(X, self._dual) + offset
 
     def _is_plain(self, X):
-        """Whether scikit-learn's validation of new rows would find nothing to do."""
-        return is_plain(X, self.n_features_in_, self._dual.dtype) and not hasattr(self, "feature_names_in_")
+        """Whether scikit-learn's validation, slower than an update of one row, would find nothing to do."""
+        return (
+            type(X) is np.ndarray
+            and X.ndim == 2
+            and len(X) > 0
+            and X.dtype == self._dual.dtype
+            and X.shape[1] == self.n_features_in_
+            and bool(np.isfinite(X).all())
+            and not hasattr(self, "feature_names_in_")
+        )
 
     def _new_confounds(self, confounds, X):
         """Confounds of validated new rows; zeros, which leave their part out, where none are given."""

@@ -1,13 +1,15 @@
 """Arguments of the estimators: what is wrong with them, and what to give instead."""
 
+from dataclasses import fields
 from numbers import Real
+from typing import Literal, get_args, get_origin
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
-from foldless.kernels.given import check_symmetric
+from foldless.kernels.registry import check_symmetric
 
 FLOATS = [np.float64, np.float32]  # precisions of X that are kept
 
@@ -16,6 +18,13 @@ def check_option(name, value, allowed):
     """Refuse a value that is not among those allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}.")
+
+
+def check_options(estimator):
+    """Refuse values of parameters that their type, a Literal, does not name."""
+    for each in fields(estimator):
+        if get_origin(each.type) is Literal:
+            check_option(each.name, getattr(estimator, each.name), get_args(each.type))
 
 
 def is_number(value):
@@ -41,20 +50,6 @@ def check_weights(sample_weight, X):
         raise ValueError(
             f"sample_weight: its largest value is {largest:.3g}, and {X.dtype} loses digits below {normal:.3g}."
             " Multiply all weights by a large number, and alpha as well if the model is to stay the same."
-        )
-    return weights
-
-
-def check_more_weights(sample_weight, X):
-    """Weights of new rows X: 1 where there are none, one number for all of them, or one for each."""
-    n = X.shape[0]
-    if sample_weight is None or np.ndim(sample_weight) == 0:
-        sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
-    weights = check_array(sample_weight, ensure_2d=False, dtype=X.dtype, input_name="sample_weight")
-    if weights.shape != (n,) or (weights < 0).any():
-        raise ValueError(
-            f"sample_weight must hold one number >= 0 for each of the {n} new rows; found"
-            f" {'negative values' if (weights < 0).any() else f'shape {weights.shape}'}."
         )
     return weights
 
@@ -90,48 +85,11 @@ def check_square(K):
         )
 
 
-def check_more_gram(X, problem):
-    """The kernel of new rows with the rows of a problem and with each other, for ``kernel="precomputed"``."""
-    X = check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X")
-    t = X.shape[0]
-    if X.shape[1] != problem.n + t:
-        raise ValueError(
-            f"X has shape {X.shape}; with kernel='precomputed', {t} new rows need their kernel with the"
-            f" {problem.n} rows of the model and with each other: shape ({t}, {problem.n + t})."
-        )
-    X = as_stored(X, problem.X)
-    check_symmetric(X[:, problem.n :], "the precomputed kernel of the new rows")
-    return X
-
-
-def check_targets(y, n):
-    """Targets of n rows, whatever they are."""
-    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    if len(y) != n:
-        raise ValueError(f"y has {len(y)} entries and X has {n} rows.")
-    return y
-
-
 def as_stored(X, stored):
     """Rows dense or sparse, as those that a model has."""
     if sp.issparse(stored):
         return X if sp.issparse(X) else sp.csr_array(X)
     return X.toarray() if sp.issparse(X) else X
-
-
-# scikit-learn's validation takes longer than a prediction or an update of one row: where it would find nothing to do.
-
-
-def is_plain(X, n_features, dtype):
-    """Whether X is a finite array of this type and of this number of columns."""
-    return (
-        type(X) is np.ndarray
-        and X.ndim == 2
-        and len(X) > 0
-        and X.dtype == dtype
-        and X.shape[1] == n_features
-        and bool(np.isfinite(X).all())
-    )
 
 
 def is_plain_target(y, n):

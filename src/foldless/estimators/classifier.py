@@ -1,25 +1,85 @@
-"""What the two classifiers share: class weights, decisions, probabilities."""
+"""What classifiers share: classes and where each label stands among them, class weights, decisions, probabilities.
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+Classes are those of the rows and those that ``partial_fit(classes=...)`` named, which stay without a row.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
-from foldless.estimators.checks import check_option, numbers
-from foldless.estimators.labels import (
-    LabelledDecisions,
-    check_two_classes,
-    checked_labels,
-    coded,
-    join_labels,
-    named_classes,
-)
+from foldless.estimators.checks import numbers
+from foldless.estimators.online import OnlineMachine
+from foldless.estimators.rows import Ids, PerRow
 from foldless.linalg.types import MatrixLike
-from foldless.readout.calibration import CALIBRATIONS
 from foldless.readout.codings import chosen_labels
 from foldless.readout.task import Task
+
+
+class LabelledDecisions(ClassifierMixin):
+    """Labels by the decision function of an estimator: of new rows, and of training rows left out."""
+
+    classes_: np.ndarray
+    _y: Any  # labels of the training rows
+
+    def predict(self, X: MatrixLike) -> np.ndarray:
+        """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
+        return chosen_labels(self.decision_function(X), self.classes_)
+
+    def loo_predict(self) -> np.ndarray:
+        """Label of every training row by the model fitted without it."""
+        return chosen_labels(self.loo_decision_function(), self.classes_)
+
+    @property
+    def loo_score_(self) -> float:
+        """Leave-one-out accuracy on the training data, every row counted once whatever its weight."""
+        return float(np.mean(self.loo_predict() == self._y))
+
+
+def checked_labels(y):
+    """Labels as one column."""
+    y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    return y
+
+
+def named_classes(y, classes):
+    """Labels that ``partial_fit(classes=...)`` names; they must be all that y holds, or none."""
+    if classes is None:
+        return y[:0]
+    classes = column_or_1d(classes)
+    missing = np.setdiff1d(join_labels(y, classes)[: len(y)], classes).tolist()
+    if missing:
+        raise ValueError(f"classes={list(classes)!r} lacks {missing[0]!r}, which y holds; name all labels or none.")
+    return classes
+
+
+def join_labels(old, new):
+    """Labels in one array; numbers and strings do not mix, since NumPy would turn the numbers into strings."""
+    if not len(old) or not len(new):
+        return new if len(new) else old
+    if (old.dtype.kind in "OUST") != (new.dtype.kind in "OUST"):
+        raise ValueError(f"labels of different kinds: {old[0]!r} and {new[0]!r}; use one kind of labels throughout.")
+    return np.concatenate([old, new])
+
+
+def coded(y, named):
+    """All classes, those named without rows included, and the place of each label among them."""
+    classes = np.unique(join_labels(y, named))
+    return classes, np.searchsorted(classes, y)
+
+
+def check_two_classes(classes, estimator, hint):
+    """Refuse a single class."""
+    if len(classes) < 2:
+        name = type(estimator).__name__
+        raise ValueError(f"y holds one class only ({classes[0]!r}); {name} needs at least two classes. {hint}")
 
 
 def _has_calibration(estimator):
@@ -30,12 +90,14 @@ def _has_calibration(estimator):
     return True
 
 
-class KernelClassifier(LabelledDecisions):
-    """Mixin of the classifiers among the ``OnlineMachine``: labels, class weights, probabilities."""
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelClassifier(LabelledDecisions, OnlineMachine):
+    """Base of the classifiers that solve a Task: labels, class weights, probabilities."""
 
-    class_weight: Any
-    calibration: Any
-    _rule: Any
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
+    calibration: Literal[None, "sigmoid", "isotonic"] = None
+
+    _readout: ClassVar[Callable]  # the readout of a number of classes, and of factors on their weights if there are any
 
     def _make_task(self, X, y, weights, classes=None):
         y = checked_labels(y)
@@ -47,20 +109,13 @@ class KernelClassifier(LabelledDecisions):
         y = y if y.ndim == 1 and y.dtype.kind in "iubUS" else checked_labels(y)  # whole numbers and strings are fine
         if classes is not None:
             self._named_classes = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
-        new = self._known_codes(y) if classes is None else None
-        if new is not None:
-            codes = np.concatenate([task.codes, new])
-        else:
-            self.classes_, codes = coded(join_labels(self.classes_[task.codes], y), self._named_classes)
+        elif y.dtype.kind == self.classes_.dtype.kind:
+            places = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+            if np.array_equal(self.classes_[places], y):  # no label is new
+                codes = np.concatenate([task.codes, places])
+                return self._task_of_codes(codes, weights, problem.dtype, problem.weighted_by)
+        self.classes_, codes = coded(join_labels(self.classes_[task.codes], y), self._named_classes)
         return self._task_of_codes(codes, weights, problem.dtype, problem.weighted_by)
-
-    def _known_codes(self, y):
-        """Places of the labels among the classes; None where one of them may be new."""
-        if y.dtype.kind != self.classes_.dtype.kind:
-            return None
-        places = np.searchsorted(self.classes_, y)
-        found = self.classes_[np.minimum(places, len(self.classes_) - 1)]
-        return places if np.array_equal(found, y) else None
 
     def _task_with_fewer(self, task, kept, weights, problem):
         codes = task.codes[kept]
@@ -91,9 +146,9 @@ class KernelClassifier(LabelledDecisions):
         X: MatrixLike,
         y: ArrayLike,
         classes: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        confounds: ArrayLike | None = None,
-        ids: Iterable | None = None,
+        sample_weight: PerRow = None,
+        confounds: PerRow = None,
+        ids: Ids = None,
     ) -> Self:
         """Learn more rows exactly: the model becomes the one fitted on all of them.
 
@@ -102,60 +157,44 @@ class KernelClassifier(LabelledDecisions):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             New rows. For ``kernel="precomputed"`` their kernel with the rows of the model, in their order, and with
             each other: (n_new, n_samples + n_new).
-        y : array-like of shape (n_samples,)
-            Labels; new ones may appear.
+        y : array-like of shape (n_samples,), labels; new ones may appear
         classes : array-like of shape (n_classes,), default=None
             Classes that exist although no row may show them yet, or any more. The first call needs them only where its
             rows are of one class.
-        sample_weight, confounds, ids
-            As in ``fit``; the last two are needed where the rows so far have them.
+        sample_weight, confounds, ids : as in ``fit``; the last two are needed where the rows so far have them
         """
         return self._learn(X, y, classes=classes, sample_weight=sample_weight, confounds=confounds, ids=ids)
 
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_option("calibration", self.calibration, (None, *CALIBRATIONS))
-
     def _class_factors(self, mass):
         """class_weight as one number per class; "balanced" is computed once, from all rows given to fit."""
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+        given = self.class_weight
+        if isinstance(given, str) and given == "balanced":
             return mass.sum() / (len(mass) * np.where(mass > 0, mass, 1.0))
-        if not isinstance(self.class_weight, Mapping):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} must be None, 'balanced' or a dict {{label: weight}}."
-            )
-        unknown = [label for label in self.class_weight if label not in self.classes_]
+        if not isinstance(given, Mapping):
+            raise ValueError(f"class_weight={given!r} must be None, 'balanced' or a dict {{label: weight}}.")
+        classes = self.classes_
+        unknown = [label for label in given if label not in classes]
         if unknown:
-            raise ValueError(
-                f"class_weight names {unknown!r}, which y does not hold; its classes are {self.classes_!r}."
-            )
-        factors = numbers(self.class_weight.get(label, 1.0) for label in self.classes_.tolist())
+            raise ValueError(f"class_weight names {unknown!r}, which y does not hold; its classes are {classes!r}.")
+        factors = numbers(given.get(label, 1.0) for label in classes.tolist())
         if factors is None or np.any(factors <= 0):
-            raise ValueError(f"class_weight={self.class_weight!r} must hold finite numbers > 0.")
+            raise ValueError(f"class_weight={given!r} must hold finite numbers > 0.")
         return factors
 
-    def decision_function(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them it is left out.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        ``confounds``, (n_samples, n_confounds), add their part back; without them it is left out.
         """
         fits = self._fits(X, confounds)  # tells first where nothing was fitted
         return self._rule.decision(fits)
 
-    def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
         return chosen_labels(self.decision_function(X, confounds), self.classes_)
 
     @available_if(_has_calibration)
-    def predict_proba(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Class probabilities (n_samples, n_classes), calibrated on exact leave-one-out scores of the training data."""
         fits = self._fits(X, confounds)
         return self._calibrated_rule().proba(fits)
@@ -169,7 +208,7 @@ class KernelClassifier(LabelledDecisions):
         return self._rule
 
     @available_if(_has_calibration)
-    def predict_log_proba(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, confounds))

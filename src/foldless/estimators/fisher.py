@@ -1,21 +1,22 @@
 """Kernel Fisher discriminant analysis (Cawley & Talbot 2003; Treder 2019)."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from foldless.estimators.checks import check_option, numbers
+from foldless.estimators.checks import numbers
 from foldless.estimators.classifier import KernelClassifier
-from foldless.estimators.online import OnlineMachine
-from foldless.kernels.types import GammaLike, KernelLike
+from foldless.estimators.rows import PerRow
 from foldless.linalg.types import MatrixLike
-from foldless.readout.discriminant import THRESHOLDS, Discriminant
+from foldless.readout.discriminant import Discriminant
 
 
-class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier, OnlineMachine):
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
     """Kernel Fisher discriminant for two or more classes, with exact leave-one-out.
 
     Regularised least squares on the indicators of the classes, read out by optimal scoring: the discriminant axes of
@@ -23,21 +24,18 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Parameters
     ----------
-    kernel : str, callable or Kernel, default="rbf"
-        As in LSSVC; so are ``gamma``, ``degree``, ``coef0`` and ``eta``.
-    gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-    degree : int, default=3
-    coef0 : float, default=1.0
-    eta : float, default=1.0
+    kernel, gamma, degree, coef0, eta : as in LSSVC
     alpha : float, default=1.0
         Penalty, > 0, added to the within-class scatter. Values from 1e-3 to 1e3 are worth trying, on features of
         comparable scale.
     penalty : {"rkhs", "coef"}, default="rkhs"
         Norm that is penalised: of the function or of its expansion coefficients (the 2003 paper).
-    basis : {"train", "all"}, default="train"
-        As in LSSVC; so is ``calibration``.
-    fit_intercept : bool, default=True
-        Without it scatter is taken about the origin and ``transform`` has one more axis.
+    basis : {"train", "all"}, default="train"; as in LSSVC
+    fit_intercept : bool, default=True; without it scatter is taken about the origin and ``transform`` has one more axis
+    class_weight : dict, "balanced" or None, default=None
+        Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
+        computed once from the y given to ``fit``.
+    calibration : {None, "sigmoid", "isotonic"}, default=None; as in LSSVC
     threshold : {"fisher", "pm1", "centroid", "loo"}, default="pm1"
         Where two classes are cut: "pm1" as regression on targets +-1 does (errs least on benchmarks); "fisher" on
         targets that give both classes the same weight, "centroid" midway between the class means, both for balanced
@@ -46,12 +44,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     priors : array-like of shape (n_classes,), default=None
         Class probabilities added to the centroid rule as logarithms; None: equal, or in proportion to a
         ``class_weight`` dict. With two classes they need threshold="centroid".
-    n_components : int, default=None
-        Number of discriminant axes kept; None: all, one fewer than classes.
-    class_weight : dict, "balanced" or None, default=None
-        Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
-        computed once from the y given to ``fit``.
-    calibration : {None, "sigmoid", "isotonic"}, default=None
+    n_components : int, default=None; number of discriminant axes kept; None: all, one fewer than classes
 
     Attributes
     ----------
@@ -76,35 +69,9 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     (150, 2)
     """
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: GammaLike = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        eta: float = 1.0,
-        alpha: float = 1.0,
-        penalty: Literal["rkhs", "coef"] = "rkhs",
-        basis: Literal["train", "all"] = "train",
-        fit_intercept: bool = True,
-        threshold: Literal["fisher", "pm1", "centroid", "loo"] = "pm1",
-        priors: ArrayLike | None = None,
-        n_components: int | None = None,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        calibration: Literal["sigmoid", "isotonic"] | None = None,
-    ) -> None:
-        common: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0, "eta": eta, "alpha": alpha}
-        super().__init__(kernel, **common, penalty=penalty, basis=basis, fit_intercept=fit_intercept)
-        self.threshold = threshold
-        self.priors = priors
-        self.n_components = n_components
-        self.class_weight = class_weight
-        self.calibration = calibration
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_option("threshold", self.threshold, THRESHOLDS)
+    threshold: Literal["fisher", "pm1", "centroid", "loo"] = "pm1"
+    priors: ArrayLike | None = None
+    n_components: int | None = None
 
     def _class_factors(self, mass):
         """Factors in a dict are scaled to mean 1: alpha is added to a scatter of that size, and keeps its meaning."""
@@ -113,24 +80,20 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _readout(self, n_classes, factors):
         most = n_classes - 1 if self.fit_intercept else n_classes
-        if self.n_components is not None and not (
-            isinstance(self.n_components, int | np.integer) and 1 <= self.n_components <= most
-        ):
-            raise ValueError(
-                f"n_components={self.n_components!r} must be an integer from 1 to {most} for {n_classes} classes."
-            )
+        axes = self.n_components
+        if axes is not None and not (isinstance(axes, int | np.integer) and 1 <= axes <= most):
+            raise ValueError(f"n_components={axes!r} must be an integer from 1 to {most} for {n_classes} classes.")
         priors = self._checked_priors(n_classes, factors)
-        return Discriminant(n_classes, self.threshold, priors, self.n_components, bool(self.fit_intercept))
+        return Discriminant(n_classes, self.threshold, priors, axes, bool(self.fit_intercept))
 
     def _checked_priors(self, n_classes, factors):
-        if self.priors is None:
+        given = self.priors
+        if given is None:
             # A class that counts more in the fit counts more in the decision; "balanced" means equal, as None does.
             return tuple(factors / factors.sum()) if isinstance(self.class_weight, Mapping) else None
-        priors = numbers(np.ravel(self.priors))
+        priors = numbers(np.ravel(given))
         if priors is None or priors.shape != (n_classes,) or not np.all(priors > 0):
-            raise ValueError(
-                f"priors={self.priors!r} must be {n_classes} positive numbers, one for each of the classes."
-            )
+            raise ValueError(f"priors={given!r} must be {n_classes} positive numbers, one for each of the classes.")
         if n_classes == 2 and self.threshold != "centroid":
             raise ValueError(
                 f"priors move the centroid rule, but threshold={self.threshold!r} uses none with two classes;"
@@ -147,7 +110,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.dual_coef_ = self._dual @ scalings
         self._n_features_out = scalings.shape[1]
 
-    def transform(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def transform(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """X on the discriminant axes, (n_samples, n_components); arguments as in ``decision_function``."""
         return self._fits(X, confounds) @ self._scalings
 

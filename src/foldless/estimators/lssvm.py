@@ -1,7 +1,6 @@
 """Least-squares support vector machines: weighted, with or without intercept (Cawley 2006, eq. 1-4)."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from foldless.estimators.checks import FLOATS, is_number
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.online import OnlineMachine
-from foldless.kernels.types import GammaLike, KernelLike
+from foldless.estimators.rows import Ids, PerRow
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import OneAgainstAll, Regression
 from foldless.readout.task import Task
 
 
-class LSSVC(KernelClassifier, OnlineMachine):
+class LSSVC(KernelClassifier):
     """Least-squares support vector classifier, one against all, with exact leave-one-out.
 
     Minimises ``sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2`` over f(x) = k(x)' beta + b for targets y = +-1: one problem
@@ -34,20 +33,15 @@ class LSSVC(KernelClassifier, OnlineMachine):
     gamma : float, array-like of shape (n_features,) or "scale", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
         ``kernel_``.
-    degree : int, default=3
-        Degree of "poly".
-    coef0 : float, default=1.0
-        Constant of "poly".
-    eta : float, default=1.0
-        Parameter of "boolean", (1 + eta)^(x.z).
+    degree : int, default=3; degree of "poly"
+    coef0 : float, default=1.0; constant of "poly"
+    eta : float, default=1.0; parameter of "boolean", (1 + eta)^(x.z)
     alpha : float, default=1.0
         Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale.
-    penalty : {"rkhs", "coef"}, default="rkhs"
-        Norm that is penalised: of the function or of its expansion coefficients.
+    penalty : {"rkhs", "coef"}, default="rkhs"; norm that is penalised: of the function or of its expansion coefficients
     basis : {"train", "all"}, default="train"
         With penalty="coef": whether a row that is left out takes its basis function along, as a refit does, or not.
-    fit_intercept : bool, default=True
-        Whether b is fitted; it is not penalised.
+    fit_intercept : bool, default=True; whether b is fitted; it is not penalised
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y
         given to ``fit``.
@@ -79,26 +73,6 @@ class LSSVC(KernelClassifier, OnlineMachine):
     0.977
     """
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        *,
-        gamma: GammaLike = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        eta: float = 1.0,
-        alpha: float = 1.0,
-        penalty: Literal["rkhs", "coef"] = "rkhs",
-        basis: Literal["train", "all"] = "train",
-        fit_intercept: bool = True,
-        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        calibration: Literal["sigmoid", "isotonic"] | None = None,
-    ) -> None:
-        common: dict[str, Any] = {"gamma": gamma, "degree": degree, "coef0": coef0, "eta": eta, "alpha": alpha}
-        super().__init__(kernel, **common, penalty=penalty, basis=basis, fit_intercept=fit_intercept)
-        self.class_weight = class_weight
-        self.calibration = calibration
-
     def _readout(self, n_classes, factors):
         return OneAgainstAll(n_classes, self.fit_intercept)
 
@@ -118,17 +92,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
 
     Parameters
     ----------
-    kernel : str, callable or Kernel, default="rbf"
-        As in LSSVC; so are ``gamma``, ``degree``, ``coef0`` and ``eta``.
-    gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-    degree : int, default=3
-    coef0 : float, default=1.0
-    eta : float, default=1.0
-    alpha : float, default=1.0
-        As in LSSVC; so are ``penalty``, ``basis`` and ``fit_intercept``.
-    penalty : {"rkhs", "coef"}, default="rkhs"
-    basis : {"train", "all"}, default="train"
-    fit_intercept : bool, default=True
+    kernel, gamma, degree, coef0, eta, alpha, penalty, basis, fit_intercept : as in LSSVC
 
     Attributes
     ----------
@@ -152,27 +116,20 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     """
 
     def _make_task(self, X, y, weights, classes=None):
-        y = _values(y, X.dtype)
         self._flat = y.ndim == 1
-        return Task(self._problem(X, weights, weights), y.reshape(len(y), -1), Regression())
+        return Task(self._problem(X, weights, weights), _columns(y, X.dtype), Regression())
 
     def _task_with_more(self, task, y, weights, classes, problem):
-        y = _values(y, problem.dtype)
-        if y.reshape(len(y), -1).shape[1] != task.Y.shape[1]:
+        new = _columns(y, problem.dtype)
+        if new.shape[1] != task.Y.shape[1]:
             raise ValueError(f"y has shape {y.shape}; the model was fitted with {task.Y.shape[1]} outputs.")
-        Y = np.concatenate([task.Y, y.reshape(len(y), -1)])
-        return Task(problem.weighted_by(weights), Y, task.readout)
+        return Task(problem.weighted_by(weights), np.concatenate([task.Y, new]), task.readout)
 
     def _task_with_fewer(self, task, kept, weights, problem):
         return Task(problem.weighted_by(weights), task.Y[kept], task.readout)
 
     def partial_fit(
-        self,
-        X: MatrixLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        confounds: ArrayLike | None = None,
-        ids: Iterable | None = None,
+        self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None, ids: Ids = None
     ) -> Self:
         """Learn more rows exactly: the model becomes the one fitted on all of them.
 
@@ -192,14 +149,10 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     def _linear(self, weights, offset):
         return (weights[:, 0] if self._flat else weights.T), offset
 
-    def predict(self, X: MatrixLike, confounds: ArrayLike | None = None) -> np.ndarray:
+    def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Predicted values, (n_samples,) or (n_samples, n_outputs).
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them it is left out.
+        ``confounds``, (n_samples, n_confounds), add their part back; without them it is left out.
         """
         return self._shaped(self._fits(X, confounds))
 
@@ -210,37 +163,23 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     @property
     def loo_score_(self) -> float:
         """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
-        fits = self._loo_decisions()
+        fits = self._loo_decisions()  # tells first where nothing was fitted
         return r2_score(self._fitted_task.Y, fits)
 
-    def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: ArrayLike | None = None) -> np.ndarray:
-        """Jackknife+ prediction intervals (Barber et al. 2021), from the fitted model alone.
+    def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: PerRow = None) -> np.ndarray:
+        """Jackknife+ prediction intervals (Barber et al. 2021), (n_samples, 2) or (n_samples, n_outputs, 2).
 
         The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models,
         which are known in closed form at any x. For exchangeable data the interval holds a new value with probability
-        of at least 2 coverage - 1, and about ``coverage`` in practice. Too few rows for the coverage give infinite
-        ends.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        coverage : float in (0, 1), default=0.9
-        confounds : array-like of shape (n_samples, n_confounds), default=None
-            Adds the confounds' part back; without them the interval is one of the value without that part.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+        of at least 2 coverage - 1, and about ``coverage`` (between 0 and 1) in practice. Too few rows for the coverage
+        give infinite ends. ``confounds``, (n_samples, n_confounds), add their part back; without them the interval is
+        one of the value without that part.
         """
         check_is_fitted(self)
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
-        X_new = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
-        C = self._new_confounds(confounds, X_new)  # zeros leave their part out of every model
-        return self._shaped(self._interval_ends(X_new, C, coverage))
-
-    def _interval_ends(self, X, C, coverage):
-        """Lower and upper ends (n, m, 2) at validated rows X with confounds C."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        C = self._new_confounds(confounds, X)  # zeros leave their part out of every model
         whole = self._loo().whole
         residual = np.abs(whole.loo().E[:, 0] / whole.root)
         n = len(residual)
@@ -248,17 +187,17 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         ends = np.full((X.shape[0], residual.shape[1], 2), np.inf)
         ends[..., 0] = -np.inf
         if rank > n:  # too few rows for this coverage
-            return ends
+            return self._shaped(ends)
         Q = np.hstack([np.ones((X.shape[0], whole.problem.intercept), X.dtype), C])
         for rows in gen_batches(X.shape[0], max(1, 2**22 // n)):
             F = whole.loo_at(X[rows], Q[rows])
             ends[rows, :, 0] = np.sort(F - residual, axis=1)[:, n - rank]
             ends[rows, :, 1] = np.sort(F + residual, axis=1)[:, rank - 1]
-        return ends
+        return self._shaped(ends)
 
 
-def _values(y, dtype):
-    """Finite targets."""
+def _columns(y, dtype):
+    """Finite targets (n, m)."""
     try:
         with np.errstate(over="ignore"):
             values = np.asarray(y, dtype=dtype)
@@ -266,4 +205,4 @@ def _values(y, dtype):
         raise ValueError(f"y must hold numbers; found values of type {np.asarray(y).dtype} such as {y[0]!r}.") from None
     if not np.isfinite(values).all():
         raise ValueError(f"y holds NaN, infinity or values too large for {np.dtype(dtype)}; give finite targets.")
-    return values
+    return values.reshape(len(values), -1)

@@ -5,20 +5,20 @@ parameters resolved by the first ``fit``. Everything is checked and computed bef
 leaves the model as it was.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foldless.estimators.base import KernelMachine
-from foldless.estimators.checks import as_stored, check_more_gram, check_more_weights, check_targets, is_plain_target
-from foldless.estimators.rows import check_ids, fewer_ids, more_ids, positions
-from foldless.estimators.state import all_or_nothing, check_unchanged, warn_of_few_rows
-from foldless.kernels.registry import given_kernel
+from foldless.estimators.checks import as_stored, is_plain_target
+from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
+from foldless.kernels.registry import check_symmetric, given_kernel
 from foldless.online import certificate, influence, updates
 from foldless.online.certificate import Certificate
 
@@ -28,43 +28,54 @@ class OnlineMachine(KernelMachine):
 
     # What subclasses know: y. ``weights`` are the caller's, of all rows of ``problem``.
     _task_with_more: Callable  # (task, y, weights, classes, problem): the task of problem, whose last rows have y
-    _task_with_fewer: Callable  # (task, kept, weights, problem): the task of problem, the rows kept of the present one
+    _task_with_fewer: Callable  # (task, kept, weights, problem): that of the rows kept of the present task
 
     # -- learning --------------------------------------------------------------------------------------------------
 
     def _learn(self, X, y, *, classes=None, sample_weight=None, confounds=None, ids=None):
         """``partial_fit`` of every estimator; the first one is a fit."""
         with all_or_nothing(self):
-            if not self.__sklearn_is_fitted__():
-                return self._learn_first(X, y, classes, sample_weight, confounds, ids)
             self._check_can_update()
+            if not self.__sklearn_is_fitted__():
+                self._fit_anew(X, y, sample_weight, confounds, ids, classes=classes, least=1)
+                self._warn_of_few_rows(stacklevel=4)
+                return self
             problem = self._fitted_task.problem
-            X, y = self._checked_new_rows(X, y)
+            X, y = self._checked_new_rows(X, y, problem)
             weights = self._joined_weights(sample_weight, X)
-            Q = np.hstack([np.ones((X.shape[0], problem.intercept), X.dtype), self._confounds_to_learn(confounds, X)])
-            ids = more_ids(self.ids_, check_ids(ids, X.shape[0], self.ids_))
+            k = len(self._confound_B)
+            if confounds is None and k:
+                raise ValueError(f"confounds: the model was fitted with {k}; give those of the new rows as well.")
+            Q = np.hstack([np.ones((X.shape[0], problem.intercept), X.dtype), self._new_confounds(confounds, X)])
+            ids = joined_ids(self.ids_, ids, X.shape[0])
             new = self._task_with_more(self._fitted_task, y, weights, classes, problem.extended(X, Q))
             whole = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
             learn = updates.solve_anew if whole is None else partial(updates.learn, whole)
             return self._store_update(new, learn(new.problem, new.Y), weights, ids)
 
-    def _learn_first(self, X, y, classes, sample_weight, confounds, ids):
-        self._refuse_balanced()
-        X, y, weights = self._copied(*self._validated(X, y, sample_weight, least=1))
-        task = self._make_task(X, y, weights, classes)
-        warn_of_few_rows(given_kernel(self), task.problem.kernel, task.problem.n, stacklevel=4)
-        return self._fit_task(task, weights, confounds, ids)
-
-    def _checked_new_rows(self, X, y):
-        problem = self._fitted_task.problem
+    def _checked_new_rows(self, X, y, problem):
         if not problem.kernel.takes_rows:
-            X = check_more_gram(X, problem)
-            self._set_columns(X.shape[1])
-            return X, check_targets(y, X.shape[0])
+            return self._checked_kernel_of_new_rows(X, y, problem)
         if not (self._is_plain(X) and is_plain_target(y, len(X))):
             options = {"accept_sparse": "csr", "multi_output": True, "y_numeric": False}
             X, y = validate_data(self, X, y, reset=False, dtype=problem.dtype, **options)
         return as_stored(X, problem.X), y
+
+    def _checked_kernel_of_new_rows(self, X, y, problem):
+        """``kernel="precomputed"``: X is the kernel of new rows with the rows of the model and with each other."""
+        X = as_stored(check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X"), problem.X)
+        t = X.shape[0]
+        if X.shape[1] != problem.n + t:
+            raise ValueError(
+                f"X has shape {X.shape}; with kernel='precomputed', {t} new rows need their kernel with the"
+                f" {problem.n} rows of the model and with each other: shape ({t}, {problem.n + t})."
+            )
+        check_symmetric(X[:, problem.n :], "the precomputed kernel of the new rows")
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if len(y) != t:
+            raise ValueError(f"y has {len(y)} entries and X has {t} rows.")
+        self._set_columns(X.shape[1])
+        return X, y
 
     def _set_columns(self, n, kept=None):
         """The number of columns of a precomputed kernel, and of their names those of the rows ``kept``."""
@@ -74,22 +85,24 @@ class OnlineMachine(KernelMachine):
             self.feature_names_in_ = names[kept]
 
     def _joined_weights(self, sample_weight, X):
-        """The caller's weights of all rows, None where no row ever had one."""
+        """The caller's weights of all rows, None where no row ever had one; one number is that of every new row."""
         if sample_weight is None and self._base_weights is None:
             return None
-        old = np.ones(self._fitted_task.problem.n, X.dtype) if self._base_weights is None else self._base_weights
-        return np.concatenate([old, check_more_weights(sample_weight, X)])
-
-    def _confounds_to_learn(self, confounds, X):
-        if confounds is None and len(self._confound_B):
+        n = X.shape[0]
+        if sample_weight is None or np.ndim(sample_weight) == 0:
+            sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
+        new = check_array(sample_weight, ensure_2d=False, dtype=X.dtype, input_name="sample_weight")
+        if new.shape != (n,) or (new < 0).any():
             raise ValueError(
-                f"confounds: the model was fitted with {len(self._confound_B)}; give those of the new rows as well."
+                f"sample_weight must hold one number >= 0 for each of the {n} new rows; found"
+                f" {'negative values' if (new < 0).any() else f'shape {new.shape}'}."
             )
-        return self._new_confounds(confounds, X)
+        old = np.ones(self._fitted_task.problem.n, X.dtype) if self._base_weights is None else self._base_weights
+        return np.concatenate([old, new])
 
     # -- forgetting ------------------------------------------------------------------------------------------------
 
-    def forget(self, indices: ArrayLike | None = None, *, ids: Iterable | None = None) -> Self:
+    def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows exactly: the model becomes the one fitted without them, with no trace of them in any attribute.
 
         A class that loses its last row goes with it, unless ``partial_fit(classes=...)`` named it.
@@ -98,8 +111,7 @@ class OnlineMachine(KernelMachine):
         ----------
         indices : array-like of int, or of bool with one entry per row, default=None
             Positions of the rows in the order of insertion, from 0; later rows move up.
-        ids : array-like, default=None
-            In place of positions, ids given to ``fit`` and ``partial_fit``.
+        ids : array-like, default=None; in place of positions, ids given to ``fit`` and ``partial_fit``
         """
         check_is_fitted(self)
         problem = self._fitted_task.problem
@@ -113,37 +125,31 @@ class OnlineMachine(KernelMachine):
         if not problem.root_w[kept].any():
             raise ValueError(f"forget would leave {len(kept)} rows, all of weight 0; make a new estimator instead.")
         with all_or_nothing(self):
-            return self._forget(rows, kept)
-
-    def _forget(self, rows, kept):
-        problem = self._fitted_task.problem
-        weights = None if self._base_weights is None else self._base_weights[kept]
-        without = problem.subset(kept).replace(shift=None)
-        new = self._task_with_fewer(self._fitted_task, kept, weights, without)
-        whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
-        if whole is None:
-            whole = updates.solve_anew(new.problem, new.Y)
-        else:
-            active = rows[problem.root_w[rows] > 0]
-            whole = updates.forget(whole, new.problem, new.Y, np.searchsorted(whole.rows, active))
-        self._n_forgotten += len(rows)
-        if not without.kernel.takes_rows:
-            self._set_columns(len(kept), kept)
-        return self._store_update(new, whole, weights, fewer_ids(self.ids_, kept))
+            weights = None if self._base_weights is None else self._base_weights[kept]
+            new = self._task_with_fewer(self._fitted_task, kept, weights, problem.subset(kept).replace(shift=None))
+            whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
+            if whole is None:
+                whole = updates.solve_anew(new.problem, new.Y)
+            else:
+                active = rows[problem.root_w[rows] > 0]
+                whole = updates.forget(whole, new.problem, new.Y, np.searchsorted(whole.rows, active))
+            self._n_forgotten += len(rows)
+            if not problem.kernel.takes_rows:
+                self._set_columns(len(kept), kept)
+            ids = None if self.ids_ is None else [self.ids_[row] for row in kept]
+            return self._store_update(new, whole, weights, ids)
 
     # -- state -----------------------------------------------------------------------------------------------------
 
     def _check_can_update(self):
         """Updates continue a fit: what it was made with must be what it is still asked for."""
-        self._refuse_balanced()
-        check_unchanged(self, self._settings)
-
-    def _refuse_balanced(self):
         if isinstance(getattr(self, "class_weight", None), str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} changes the weight of every row with each label learnt or"
                 " forgotten; give numbers, for instance dict(zip(classes, compute_class_weight('balanced', ...)))."
             )
+        if self.__sklearn_is_fitted__():
+            check_unchanged(self, self._settings)
 
     def _solution_to_update(self, root_w, before):
         """The solution at hand; None where its P is gone, or a new class changed the weights of all rows."""
@@ -155,11 +161,10 @@ class OnlineMachine(KernelMachine):
         return whole
 
     def _store_update(self, task, whole, weights, ids):
-        parts = task.training_parts(whole=whole)
         self._base_weights = weights
         self.ids_ = ids
         rule = task.rule(whole, probabilities=False)  # calibrated when first asked for
-        return self._accept(task, whole, rule, parts)
+        return self._accept(task, whole, rule, task.training_parts(whole=whole))
 
     # -- evidence --------------------------------------------------------------------------------------------------
 

@@ -1,17 +1,58 @@
-"""Which rows a caller means: positions, masks and ids of the training rows of a model that learns and forgets.
+"""What all estimators that learn and forget rows agree on: which rows a caller means, and nothing half done.
 
 Positions count from 0 in the order of insertion; when rows are forgotten, later rows move up. Ids are given with the
 rows and stay. Both are checked whole before anything is changed.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
+from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from foldless.kernels.registry import is_object
+
+PerRow: TypeAlias = ArrayLike | None  # something for each row: weights, confounds
+Ids: TypeAlias = Iterable | None
 
 
-def check_ids(ids, n, known):
-    """Ids of n new rows as a list, all different and unlike the ids ``known`` (None: the rows so far have none).
+@contextmanager
+def all_or_nothing(estimator):
+    """A call that fails leaves the estimator as it was."""
+    before = vars(estimator).copy()
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def check_unchanged(estimator, settings):
+    """Updates continue a fit: the parameters it was made with must be those the estimator still has."""
+    changed = []
+    for name, before in settings.items():
+        now = reduce(lambda thing, part: getattr(thing, part, None), name.split("__"), estimator)  # of it or its kernel
+        if not (now is before or _same(now, before)):
+            changed.append(name)
+    if changed:
+        raise ValueError(
+            f"{', '.join(changed)}: changed since the model was fitted; updates continue that fit. Set the old values,"
+            " or fit again."
+        )
+
+
+def _same(a, b):
+    if is_object(a) and type(a) is type(b):  # its parameters have names of their own
+        return True
+    return a == b if isinstance(a, Mapping) or isinstance(b, Mapping) else np.array_equal(a, b)
+
+
+def joined_ids(known, ids, n):
+    """Ids of the rows so far (None: they have none) and of n new ones, all different, as a list; None without ids.
 
     A model has ids for all of its rows or for none of them.
     """
@@ -37,17 +78,7 @@ def check_ids(ids, n, known):
         raise ValueError(f"ids: {_some(taken)} belong to rows of the model already; forget those first.")
     if repeated:
         raise ValueError(f"ids: {_some(repeated)} occur more than once.")
-    return ids
-
-
-def more_ids(known, new):
-    """Ids of all rows after new ones were learnt; None where rows have none."""
-    return None if new is None else [*known, *new]
-
-
-def fewer_ids(known, kept):
-    """Ids of the rows that stay."""
-    return None if known is None else [known[row] for row in kept]
+    return [*known, *ids]
 
 
 def positions(indices, ids, n, known):
@@ -95,7 +126,7 @@ def _from_ids(ids, known):
     return rows
 
 
-def _some(values, most=5):
-    """The first few of the values, for a message."""
+def _some(values):
+    """The first five of the values, for a message."""
     values = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return ", ".join(map(repr, values[:most])) + (", ..." if len(values) > most else "")
+    return ", ".join(map(repr, values[:5])) + (", ..." if len(values) > 5 else "")

@@ -4,9 +4,8 @@ Each has ``from_result``, ``plot``, and the drawn artists as attributes; matplot
 They know nothing of how the numbers arose: any object with the same attributes will do.
 """
 
-from foldless.inspection._generalisation import GeneralisationDisplay
+from foldless.inspection._families import GeneralisationDisplay, TimeCourseDisplay
 from foldless.inspection._pattern import PatternDisplay
 from foldless.inspection._permutation import PermutationDisplay
-from foldless.inspection._time_course import TimeCourseDisplay
 
 __all__ = ["GeneralisationDisplay", "PatternDisplay", "PermutationDisplay", "TimeCourseDisplay"]

@@ -3,12 +3,15 @@
 Blue (Okabe & Ito 2008) is observed and greys are the null: told apart in print and by colour-blind readers.
 """
 
+from dataclasses import dataclass
 from math import floor, log10
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils._optional_dependencies import check_matplotlib_support
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 OBSERVED = "#0072B2"
 NULL = "#8C8C8C"
@@ -16,7 +19,8 @@ FAINT = "#D9D9D9"
 DARK = "#333333"
 LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small"}
 
-Keywords: TypeAlias = dict[str, Any] | None  # of an artist, for matplotlib
+Ax: TypeAlias = "Axes | None"
+Style: TypeAlias = dict[str, Any] | None  # keywords of an artist, for matplotlib
 
 HOMES = {
     0: "one test; draw it with PermutationDisplay",
@@ -45,20 +49,10 @@ def unpack(result, display, ndims):
     return score, null, pvalue
 
 
-def unpack_family(result, display, ndim):
-    """Permutation scores of a family of tests, and what its display is made of besides."""
-    score, null, _ = unpack(result, display, (ndim,))
-    about = {name: getattr(result, name) for name in ("pvalue_fwe", "scoring", "greater_is_better")}
-    return null, {"score": score, **about}
-
-
 class Display:
     """Base of the displays: ``plot`` opens the axes and draws into them."""
 
     pvalue_fwe: Any
-    line_: Any
-    bars_: Any
-    diagonal_: Any
 
     def _open(self, ax):
         """The caller's axes untouched, or new ones without the lines that carry nothing."""
@@ -81,36 +75,16 @@ class Display:
         return np.asarray(self.pvalue_fwe) <= level
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScoreDisplay(Display):
     """Base of the displays of scores, one or a family along time."""
 
-    times: ArrayLike | None
-    unit: str | None
-    scoring: str
-    greater_is_better: bool
+    scoring: str = "score"
+    greater_is_better: bool = True
 
     def _score_label(self):
         """Words for an axis of scores; losses say so."""
         return self.scoring.replace("_", " ") + ("" if self.greater_is_better else " (lower is better)")
-
-    def _checked_times(self, k):
-        """Positions of ``k`` tests along an axis: 0, 1, ... unless given."""
-        if self.times is None:
-            return np.arange(k, dtype=float)
-        times = np.asarray(self.times, dtype=float)
-        if times.shape != (k,) or not (np.diff(times) > 0).all():
-            raise ValueError(f"times must be {k} increasing numbers, one for each test; got shape {times.shape}")
-        return times
-
-    def _label_times(self, axis, prefix=""):
-        """Words for an axis of times, or whole numbers for one of tests without."""
-        from matplotlib.ticker import MaxNLocator
-
-        if self.times is None:
-            axis.set_label_text(f"{prefix}member")
-            axis.set_major_locator(MaxNLocator("auto", integer=True))
-        else:
-            axis.set_label_text(f"{prefix}time" + (f" ({self.unit})" if self.unit else ""))
 
 
 def style(artist, given, **default):
@@ -136,11 +110,3 @@ def p_label(pvalue):
         digits = -floor(log10(pvalue)) - 1
         return f"p < {10.0**-digits:.{digits}f}"
     return f"p = {pvalue:.3g}"
-
-
-def cell_edges(times):
-    """Borders half way between neighbours, (k + 1,)."""
-    if len(times) == 1:
-        return times[0] + np.array([-0.5, 0.5])
-    middle = (times[1:] + times[:-1]) / 2
-    return np.concatenate([[2 * times[0] - middle[0]], middle, [2 * times[-1] - middle[-1]]])

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Display, Keywords, centred, style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Ax, Display, Style, centred, style
 
 KINDS = {"patterns": ("patterns", "pvalue_fwe"), "weights": ("weights", "weights_pvalue_fwe")}
 MOST_NAMES = 64
@@ -22,16 +19,12 @@ class PatternDisplay(Display):
 
     Parameters
     ----------
-    values : array-like of shape (d,)
-        Pattern or weights of one output.
-    pvalue_fwe : array-like of shape (d,)
-        Family-wise p-values.
-    feature_names : list of d str, default=None
-        Up to 64 names are written on the axis of stems.
+    values : array-like of shape (d,), pattern or weights of one output
+    pvalue_fwe : array-like of shape (d,), family-wise p-values
+    feature_names : list of d str, default=None; up to 64 names are written on the axis of stems
     positions : array-like of shape (d, 2), default=None
         Where the sensors are, x to the right and y upwards; None draws stems.
-    label : str, default="pattern"
-        What the values are.
+    label : str, default="pattern"; what the values are
 
     Attributes
     ----------
@@ -66,9 +59,9 @@ class PatternDisplay(Display):
         kind: Literal["patterns", "weights"] = "patterns",
         positions: ArrayLike | None = None,
         level: float = 0.05,
-        ax: "Axes | None" = None,
-        point_kw: Keywords = None,
-        marked_kw: Keywords = None,
+        ax: Ax = None,
+        point_kw: Style = None,
+        marked_kw: Style = None,
     ) -> Self:
         """Draw one output of a test of patterns: ``output`` of ``result.outputs``, unless there is only one.
 
@@ -91,9 +84,7 @@ class PatternDisplay(Display):
         display = cls(values=values, pvalue_fwe=pvalue_fwe, positions=positions, **about)
         return display.plot(ax, level=level, point_kw=point_kw, marked_kw=marked_kw)
 
-    def plot(
-        self, ax: "Axes | None" = None, *, level: float = 0.05, point_kw: Keywords = None, marked_kw: Keywords = None
-    ) -> Self:
+    def plot(self, ax: Ax = None, *, level: float = 0.05, point_kw: Style = None, marked_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; ``level`` is that of the family-wise test.
 
         ``point_kw`` and ``marked_kw`` are keywords for ``Axes.scatter`` of all features and of the significant ones.
@@ -129,10 +120,9 @@ class PatternDisplay(Display):
         from matplotlib.collections import PathCollection
 
         positions = np.asarray(self.positions, dtype=float)
-        if positions.shape != (len(values), 2):
-            raise ValueError(
-                f"positions must have shape ({len(values)}, 2), one point for each feature; got {positions.shape}"
-            )
+        shape = positions.shape
+        if shape != (len(values), 2):
+            raise ValueError(f"positions must have shape ({len(values)}, 2), one point for each feature; got {shape}")
         x, y = positions.T
         size = np.clip(10000 / len(values), 20, 300)
         look = style(PathCollection, point_kw, s=size, cmap="RdBu_r", edgecolor=NULL, linewidth=0.5)

@@ -5,15 +5,12 @@ never 0, and neither is its label.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foldless.inspection._canvas import FAINT, LEGEND, NULL, OBSERVED, Keywords, ScoreDisplay, p_label, style, unpack
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from foldless.inspection._canvas import FAINT, LEGEND, NULL, OBSERVED, Ax, ScoreDisplay, Style, p_label, style, unpack
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -22,16 +19,13 @@ class PermutationDisplay(ScoreDisplay):
 
     Parameters
     ----------
-    score : float
-        Score of the true labels.
+    score : float, score of the true labels
     permutation_scores : array-like of shape (n_permutations,)
         Scores of permuted labels; those that are not finite are left out of the histogram.
     pvalue : float
-    pvalue_fwe : float, default=None
-        Family-wise p-value, for a member of a family of tests.
+    pvalue_fwe : float, default=None; family-wise p-value, for a member of a family of tests
     scoring : str, default="score"
-    greater_is_better : bool, default=True
-        False for losses.
+    greater_is_better : bool, default=True; False for losses
 
     Attributes
     ----------
@@ -53,8 +47,6 @@ class PermutationDisplay(ScoreDisplay):
     permutation_scores: ArrayLike
     pvalue: float
     pvalue_fwe: float | None = None
-    scoring: str = "score"
-    greater_is_better: bool = True
 
     @classmethod
     def from_result(
@@ -62,10 +54,10 @@ class PermutationDisplay(ScoreDisplay):
         result: Any,
         *,
         member: int | tuple[int, int] | None = None,
-        ax: "Axes | None" = None,
+        ax: Ax = None,
         bins: Any = None,
-        hist_kw: Keywords = None,
-        line_kw: Keywords = None,
+        hist_kw: Style = None,
+        line_kw: Style = None,
     ) -> Self:
         """Draw what ``permutation_test_score`` returned (scikit-learn's three values will do).
 
@@ -85,9 +77,7 @@ class PermutationDisplay(ScoreDisplay):
         display = cls(score=float(score), permutation_scores=null, pvalue=float(pvalue), pvalue_fwe=pvalue_fwe, **about)
         return display.plot(ax, bins=bins, hist_kw=hist_kw, line_kw=line_kw)
 
-    def plot(
-        self, ax: "Axes | None" = None, *, bins: Any = None, hist_kw: Keywords = None, line_kw: Keywords = None
-    ) -> Self:
+    def plot(self, ax: Ax = None, *, bins: Any = None, hist_kw: Style = None, line_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; keywords are those of ``Axes.hist`` and ``Axes.axvline``.
 
         ``bins`` are those of ``numpy.histogram``. None takes NumPy's automatic width, rounded up to whole steps between
@@ -101,7 +91,7 @@ class PermutationDisplay(ScoreDisplay):
         null = null[np.isfinite(null)]
         bins = whole_steps(null) if bins is None else bins
         look = style(Patch, hist_kw, facecolor=FAINT, edgecolor=NULL, linewidth=0.6)
-        _, _, self.bars_ = ax.hist(null, **{"bins": bins, "label": "permuted labels", **look})
+        self.bars_ = ax.hist(null, **{"bins": bins, "label": "permuted labels", **look})[2]
 
         name = self.scoring.replace("_", " ")
         label = f"{name} {self.score:.3g}, {p_label(self.pvalue)}"

@@ -1,20 +1,10 @@
-"""The contract of a kernel, and what the families share.
+"""The contract of a kernel and of its parameters, and what the families share.
 
-A kernel is a frozen dataclass whose fields are its parameters (``kernels.parameters``). It owns all that others ask of
-it:
-
-    gram(X, Z), diag(X)      its values
-    resolved(X)              the same kernel with parameters that are checked, and made numbers from X where they are
-                             names such as "scale"
-    default_grid(X),         where searches look for its parameters
-    limits()
-    get_params, set_params   scikit-learn's protocol: ``kernel__gamma`` is a parameter of an estimator
-    features(X)              explicit features phi with k(x, z) = phi(x).phi(z) where it has them, else None
-    rows(X, index), ...      how the data it works on are sliced and joined: X may be the Gram matrix itself
-    differentiable           names of the parameters that have a derivative
-    pullback(R, X, K)        for a symmetric R = dL/dK, which it overwrites, and K = gram(X):
-                             {parameter: sum_ij R_ij dK_ij/dparameter}, at the price of one n x n product with X,
-                             whatever the number of features (Bo, Wang & Jiao 2006 pay d products of size n^3)
+A kernel is a frozen dataclass and owns all that others ask of it: values, features and derivatives, and how the data it
+works on are sliced and joined (X may be the Gram matrix itself). Its fields are its parameters; the kind of each, as in
+``gamma: Annotated[float, Width()] = 1.0``, says how a value is checked and made a number, and where searches look for a
+better one. Only X and weights of rows are seen, never labels. ``get_params`` and ``set_params`` are scikit-learn's
+protocol: ``kernel__gamma`` is a parameter of an estimator.
 
 To add a kernel write one such class; ``kernel=`` of the estimators takes its objects. An entry in
 ``registry.KERNELS`` gives it a name.
@@ -22,6 +12,7 @@ To add a kernel write one such class; ``kernel=`` of the estimators takes its ob
 
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from numbers import Real
 from typing import Any, ClassVar, Self, get_type_hints
 
 import numpy as np
@@ -29,9 +20,90 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from foldless.kernels.parameters import Parameter
 from foldless.linalg.numpy import outer_square, product
 from foldless.linalg.types import Matrix
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A value that is taken as it is; searches move it only where a grid names it."""
+
+    bounds: tuple = ()
+    grid: tuple = ()
+    differentiable: bool = False
+    per_feature: bool = False
+
+    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
+        """The value of the parameter ``name`` of the kernel named ``kernel``, for the rows X and their weights."""
+        return value
+
+    def from_data(self, value: Any) -> bool:
+        """Whether the value is a name for a number that comes from the data."""
+        return False
+
+    def limits(self, value: Any) -> tuple[float, float]:
+        """(low, high) of continuous searches."""
+        return self.bounds
+
+    def values(self, X: Matrix) -> list:
+        """Values of the default grid."""
+        return list(self.grid)
+
+
+@dataclass(frozen=True)
+class Number(Parameter):
+    """A finite number > 0, or >= 0."""
+
+    bounds: tuple = (1e-4, 1e4)
+    differentiable: bool = True
+    zero: bool = False  # whether 0 is allowed
+
+    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
+        if not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0 or (value == 0 and not self.zero):
+            low = ">= 0" if self.zero else "> 0"
+            raise ValueError(f"{name}={value!r} must be a finite number {low} for kernel={kernel!r}.")
+        return value
+
+
+@dataclass(frozen=True)
+class Width(Parameter):
+    """A factor of differences or products of features: one number, one for each feature, or "scale".
+
+    "scale" is 1 / (n_features * X.var()), rows repeated by their weights. ``bounds`` and ``grid`` are factors: of the
+    largest value at the start, and of "scale".
+    """
+
+    bounds: tuple = (1e-5, 1e3)
+    grid: tuple = tuple(np.logspace(-2, 1, 10).tolist())
+    differentiable: bool = True
+    per_feature: bool = True
+
+    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
+        if isinstance(value, str):
+            if value != "scale":
+                raise ValueError(f"{name}={value!r} is unknown; use 'scale', a positive number, or one per feature.")
+            return _data_scale(name, X, sample_weight)
+        numbers = np.asarray(value, dtype=float)
+        shape = numbers.shape
+        d = X.shape[1]
+        if shape not in ((), (d,)):
+            raise ValueError(f"{name} has shape {shape}; use one number or one value for each of the {d} features.")
+        if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or not np.any(numbers > 0):
+            raise ValueError(f"{name}={value!r} must be positive and finite (zero only switches single features off).")
+        return numbers if numbers.ndim else float(numbers)
+
+    def from_data(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def limits(self, value: Any) -> tuple[float, float]:
+        """(low, high) about the largest value."""
+        low, high = self.bounds
+        middle = float(np.max(value))
+        return low * middle, high * middle
+
+    def values(self, X: Matrix) -> list:
+        """Multiples of "scale"."""
+        return (_data_scale("gamma", X, None) * np.array(self.grid)).tolist()
 
 
 @dataclass(frozen=True)
@@ -60,16 +132,25 @@ class Kernel:
         return None
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
-        """Derivatives by the parameters ``differentiable``; R is overwritten."""
+        """{parameter: sum_ij R_ij dK_ij/dparameter} for a symmetric R = dL/dK, which is overwritten, and K = gram(X).
+
+        It costs one n x n product with X, whatever the number of features (Bo, Wang & Jiao 2006 pay d products of size
+        n^3).
+        """
         return {}
 
     # -- parameters ----------------------------------------------------------------------------------------------------
 
     @classmethod
+    @cache
     def parameters(cls) -> dict[str, Parameter]:
         """The kinds of the parameters by their names, in order."""
-        kind: Any = cls
-        return _parameters(kind)
+        hints = get_type_hints(cls, include_extras=True)
+        extras = {each.name: getattr(hints[each.name], "__metadata__", ()) for each in fields(cls)}
+        return {
+            name: next((extra for extra in found if isinstance(extra, Parameter)), Parameter())
+            for name, found in extras.items()
+        }
 
     @property
     def differentiable(self) -> tuple:
@@ -90,15 +171,14 @@ class Kernel:
     def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         """The kernel with its parameters checked and made numbers; weights count as repetitions of rows."""
         label = self.name or type(self).__name__
-        kinds = self.parameters().items()
-        return replace(
-            self, **{name: kind.resolved(name, getattr(self, name), label, X, sample_weight) for name, kind in kinds}
-        )
+        given = self.get_params()
+        kinds = self.parameters()
+        checked = {name: kinds[name].resolved(name, given[name], label, X, sample_weight) for name in kinds}
+        return replace(self, **checked)
 
     def default_grid(self, X: Matrix) -> dict:
         """{parameter: values} to try on the rows X; parameters that hold one value for each feature stay."""
-        kinds = {name: kind for name, kind in self.parameters().items() if not np.ndim(getattr(self, name))}
-        grid = {name: kind.values(X) for name, kind in kinds.items()}
+        grid = {name: kind.values(X) for name, kind in self.parameters().items() if not np.ndim(getattr(self, name))}
         return {name: values for name, values in grid.items() if values}
 
     def limits(self) -> dict:
@@ -141,16 +221,6 @@ class Kernel:
         return sp.vstack([X, more]).tocsr() if sp.issparse(X) else np.concatenate([X, more])
 
 
-@cache
-def _parameters(kind):
-    hints = get_type_hints(kind, include_extras=True)
-    named = {each.name: getattr(hints[each.name], "__metadata__", ()) for each in fields(kind)}
-    return {
-        name: next((extra for extra in extras if isinstance(extra, Parameter)), Parameter())
-        for name, extras in named.items()
-    }
-
-
 class FeatureMap(Kernel):
     """Base of the kernels that are given by explicit features, k(x, z) = phi(x).phi(z); a subclass writes ``features``.
 
@@ -158,20 +228,16 @@ class FeatureMap(Kernel):
     """
 
     def features(self, X: Matrix) -> Any:
-        """Explicit features (len(X), n_features), dense or sparse."""
         raise NotImplementedError
 
     def n_features(self, X: Matrix) -> int:
-        """Number of features, from those of one row."""
         return self.features(X[:1]).shape[1]
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        """Gram matrix of shape (len(X), len(Z))."""
         Phi = self.features(X)
         return dot(Phi, Phi if Z is None else self.features(Z))
 
     def diag(self, X: Matrix) -> np.ndarray:
-        """k(x, x) for each row of X."""
         return row_norms(self.features(X), squared=True)
 
 
@@ -190,18 +256,30 @@ def dot(X, Z):
 def scale(X, factors):
     """The columns of X times ``factors`` (a number or one per column)."""
     factors = np.asarray(factors, X.dtype)
-    if not sp.issparse(X):
-        return X * factors
-    return X * factors if factors.ndim == 0 else (X @ sp.diags_array(factors)).tocsr()
+    return (X @ sp.diags_array(factors)).tocsr() if sp.issparse(X) and factors.ndim else X * factors
 
 
-def sum_by_gamma(gamma, per_feature):
-    """Sum the derivative by each feature's gamma where one gamma serves them all."""
-    return per_feature if np.ndim(gamma) else per_feature.sum()
+def _data_scale(name, X, sample_weight):
+    total = X.shape[1] * _variance(X, sample_weight)
+    if not np.isfinite(total):
+        raise ValueError(f"{name}='scale' overflows: X is too large to be squared; rescale X or give {name}.")
+    return 1.0 / total if total > 1e-307 else 1.0 / X.shape[1]  # no variance, or one without an inverse
 
 
-def inner_derivative(R, X):
-    """sum_ij R_ij x_ik x_jk for every feature k: the derivative through sum_k g_k x_k z_k."""
-    if sp.issparse(X):
-        return np.asarray(X.multiply((X.T @ R).T).sum(0)).ravel()
-    return np.einsum("ki,ki->k", X.T, product(R, X).T)
+def _variance(X, sample_weight):
+    """Variance of all entries of X, rows repeated by their weights."""
+    share = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
+    share = share / (share.sum() * X.shape[1])
+    # Divided by the largest entry first: squares of 1e200 would overflow.
+    largest = float(abs(X).max()) if X.shape[0] else 0.0
+    if largest == 0 or not np.isfinite(largest):
+        return 0.0
+    Z = X / largest
+    mean = float(share @ np.asarray(Z.sum(1)).ravel())
+    if sp.issparse(Z):
+        zeros = Z.shape[1] - np.diff(Z.indptr)
+        deviations = sp.csr_array((np.square(Z.data - mean), Z.indices, Z.indptr), Z.shape)
+        spread = float(share @ (np.asarray(deviations.sum(1)).ravel() + zeros * mean**2))
+    else:
+        spread = float(share @ np.square(Z - mean).sum(1))
+    return spread * largest * largest if spread > (100 * np.finfo(float).eps) ** 2 else 0.0

@@ -17,7 +17,7 @@ from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, REFIT, Route
 from foldless.bridge.scorers import known_outputs
 from foldless.bridge.splits import draw_splits
 from foldless.estimators.access import cut_of, fits_of
-from foldless.estimators.one_against_all import OneAgainstAllClassifier
+from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.readout.calibration import fit_calibration
 from foldless.tuning.grid import choose_candidates
 from foldless.tuning.nested import heldout_of_candidate, losses_from_one_P, outer_loss, sharing_pays

@@ -14,7 +14,7 @@ from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
 from foldless.bridge.candidates import heldout_scores, settings, starting_points, with_params
 from foldless.bridge.splits import draw_splits
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.estimators.state import all_or_nothing
+from foldless.estimators.rows import all_or_nothing
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._search_runs import continuous_search, grid_search
 from foldless.model_selection._search_spec import checked_rows, search_spec, warn_of_unused_groups

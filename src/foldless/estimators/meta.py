@@ -1,0 +1,261 @@
+"""Estimators that are made of others: a window over a stream without end, and a classifier of its own for each class.
+
+The window learns what comes and forgets what is oldest or matters least, exactly. Binary problems of several classes
+may differ in more than their labels (Bo, Wang & Jiao 2006, section 4).
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _estimator_has, check_is_fitted
+
+from foldless.estimators.checks import check_options
+from foldless.estimators.classifier import LabelledDecisions, join_labels
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, check_unchanged
+from foldless.linalg.types import MatrixLike
+from foldless.online.certificate import Certificate
+
+
+def _with_classes(options, y, known):
+    """Arguments of ``partial_fit``, with all classes named where new ones show up: once named, classes stay."""
+    classes = options.pop("classes", None)
+    given = [np.ravel(np.asarray(each)) for each in (y, classes) if each is not None]
+    labels = reduce(join_labels, given)
+    known = labels[:0] if known is None else known
+    return options if np.isin(labels, known).all() else {**options, "classes": np.unique(join_labels(known, labels))}
+
+
+@dataclass(eq=False, repr=False)
+class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
+    """An estimator that holds a limited number of rows: it learns new ones and forgets others in their place.
+
+    After every call the model equals one fitted on the rows it holds.
+
+    Parameters
+    ----------
+    estimator : KernelFisherDiscriminant, LSSVC, LSSVR or AdaptiveKDA
+        It is cloned; give numbers for ``gamma``, which the first rows would otherwise decide for good.
+    max_samples : int, default=1000; rows to hold at most
+    drop : {"oldest", "least"}, default="oldest"
+        Which rows go when there are too many: those learnt first, or one by one the row whose absence changes the
+        squared leave-one-out residuals of the others least (O(n^2) for each row; not with AdaptiveKDA). The latter
+        suits steady streams with clean labels: rows of influence stay, wrong and outdated ones among them.
+
+    Attributes
+    ----------
+    estimator_ : the fitted estimator, with ``ids_``, ``loo_score_`` and all it has
+    classes_ : classes seen so far; they stay when the window holds none of their rows
+    n_samples_ : int, rows held
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from foldless import LSSVC, SlidingWindow
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X = scale(X)
+    >>> model = SlidingWindow(LSSVC(gamma=0.03), max_samples=200)
+    >>> for start in range(0, 500, 50):
+    ...     model = model.partial_fit(X[start : start + 50], y[start : start + 50])
+    >>> model.n_samples_
+    200
+    >>> round(model.score(X[500:], y[500:]), 2)
+    0.97
+    """
+
+    estimator: BaseEstimator
+    max_samples: int = 1000
+    drop: Literal["oldest", "least"] = field(default="oldest", kw_only=True)
+
+    def fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
+        """Start anew with these rows; arguments as in ``partial_fit``."""
+        return self._learn(clone(self.estimator), X, y, options)
+
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
+        """Learn rows, then forget as many as are too many.
+
+        ``options`` are further arguments of the estimator's ``partial_fit``, such as ``classes`` and ``sample_weight``.
+        """
+        if not hasattr(self, "estimator_"):
+            return self.fit(X, y, **options)
+        check_unchanged(self.estimator, self.estimator_.get_params())
+        return self._learn(self.estimator_, X, y, options)
+
+    def _learn(self, model, X, y, options):
+        check_options(self)
+        if not isinstance(self.max_samples, Integral) or self.max_samples < 2:
+            raise ValueError(f"max_samples={self.max_samples!r} must be an integer of at least 2.")
+        if not (hasattr(model, "partial_fit") and hasattr(model, "forget")):
+            raise ValueError(
+                f"estimator={model!r} cannot learn and forget rows; use one of LSSVC, LSSVR, KernelFisherDiscriminant,"
+                " AdaptiveKDA, and scale X before."
+            )
+        if self.drop == "least" and not hasattr(model, "forgetting_effects"):
+            raise ValueError(f"drop='least' needs forgetting_effects, which {type(model).__name__} does not have.")
+        with all_or_nothing(model):
+            if is_classifier(model) and y is not None:
+                options = _with_classes(options, y, getattr(model, "classes_", None))
+            model.partial_fit(X, y, **options)
+            surplus = model.X_fit_.shape[0] - self.max_samples
+            if surplus > 0 and self.drop == "oldest":
+                model.forget(np.arange(surplus))
+            while surplus > 0 and self.drop == "least":
+                model.forget([int(np.argmin(model.forgetting_effects()))])
+                surplus -= 1
+        self.estimator_: Any = model
+        return self
+
+    def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
+        """Forget rows on request, whatever the window would do; arguments as in the estimator's ``forget``."""
+        self._fitted.forget(indices, ids=ids)
+        return self
+
+    @property
+    def _fitted(self):
+        check_is_fitted(self)
+        return self.estimator_
+
+    @available_if(_estimator_has("unlearning_certificate"))
+    def unlearning_certificate(self) -> Certificate:
+        """Evidence that the model equals one fitted from scratch on the rows it has now."""
+        return self._fitted.unlearning_certificate()
+
+    @property
+    def n_samples_(self) -> int:
+        """Rows held."""
+        return self._fitted.X_fit_.shape[0]
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Classes seen so far."""
+        return self.estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self.estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, where the rows had any."""
+        return self.estimator_.feature_names_in_
+
+    def predict(self, X: MatrixLike, **options: Any) -> np.ndarray:
+        """Predictions of the estimator; ``options`` are further arguments of its method, such as ``confounds``."""
+        return self._fitted.predict(X, **options)
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None) -> float:
+        """Score of the estimator: accuracy or R2."""
+        return self._fitted.score(X, y, sample_weight)
+
+    @available_if(_estimator_has("decision_function"))
+    def decision_function(self, X: MatrixLike, **options: Any) -> np.ndarray:
+        """Decision values of the estimator; ``options`` as in ``predict``."""
+        return self._fitted.decision_function(X, **options)
+
+    @available_if(_estimator_has("predict_proba"))
+    def predict_proba(self, X: MatrixLike, **options: Any) -> np.ndarray:
+        """Class probabilities of the estimator; ``options`` as in ``predict``."""
+        return self._fitted.predict_proba(X, **options)
+
+    @property
+    def loo_score_(self) -> float:
+        """Exact leave-one-out score of the rows held."""
+        return self._fitted.loo_score_
+
+    def __sklearn_tags__(self):
+        return replace(get_tags(self.estimator), transformer_tags=None)
+
+
+def _all_have(method):
+    def check(machine):
+        for _, estimator in machine.estimators:
+            getattr(estimator, method)
+        return True
+
+    return check
+
+
+class OneAgainstAllClassifier(LabelledDecisions, BaseEstimator):
+    """One binary classifier for each class, each with hyper-parameters of its own; the largest decision wins.
+
+    scikit-learn's ``OneVsRestClassifier`` fits copies of one estimator; here every class may have another penalty or
+    kernel, as ``FoldlessSearchCV(share="kernel")`` and ``share="none"`` choose them.
+
+    Parameters
+    ----------
+    estimators : list of (label, classifier), one for each class, in the order of the sorted labels
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    estimators_ : list of fitted binary classifiers, in the order of ``classes_``
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from foldless import LSSVC
+    >>> from foldless.estimators import OneAgainstAllClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> parts = [(0, LSSVC(alpha=1.0)), (1, LSSVC(alpha=0.1)), (2, LSSVC(alpha=0.1))]
+    >>> model = OneAgainstAllClassifier(parts).fit(X, y)
+    >>> round(model.loo_score_, 3)
+    0.98
+    """
+
+    def __init__(self, estimators: list[tuple[Any, BaseEstimator]]) -> None:
+        self.estimators = estimators
+
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None) -> Self:
+        """Fit every class against the others; ``sample_weight`` goes to each classifier."""
+        labels = np.asarray(y)
+        classes = np.unique(labels)
+        named = [label for label, _ in self.estimators]
+        if named != classes.tolist():
+            raise ValueError(f"estimators names the classes {named}; y holds {classes.tolist()}.")
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.estimators_ = [clone(each).fit(X, labels == label, **options) for label, each in self.estimators]
+        self.classes_ = classes
+        self._y = labels.copy()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimators_[0], name):
+                setattr(self, name, getattr(self.estimators_[0], name))
+        return self
+
+    def decision_function(self, X: MatrixLike) -> np.ndarray:
+        """Decision of every binary classifier, (n_samples, n_classes)."""
+        check_is_fitted(self)
+        return np.column_stack([each.decision_function(X) for each in self.estimators_])
+
+    @available_if(_all_have("predict_proba"))
+    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+        """Probabilities of the binary problems, divided by their sum."""
+        check_is_fitted(self)
+        raw = np.column_stack([each.predict_proba(X)[:, 1] for each in self.estimators_])
+        total = raw.sum(1, keepdims=True)
+        return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / len(self.classes_))
+
+    @available_if(_all_have("loo_decision_function"))
+    def loo_decision_function(self) -> np.ndarray:
+        """Decisions of every training row by the classifiers fitted without it, (n_samples, n_classes)."""
+        check_is_fitted(self)
+        return np.column_stack([each.loo_decision_function() for each in self.estimators_])
+
+    @available_if(_all_have("loo_decision_function"))
+    def loo_predict(self) -> np.ndarray:
+        """Label of every training row by the classifiers fitted without it."""
+        return super().loo_predict()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = [get_tags(each) for _, each in self.estimators]
+        tags.input_tags.sparse = all(each.input_tags.sparse for each in inner)
+        tags.input_tags.pairwise = any(each.input_tags.pairwise for each in inner)
+        return tags

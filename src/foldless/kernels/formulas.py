@@ -1,0 +1,228 @@
+"""Kernels that are given by a formula.
+
+    linear   x.z                  poly       (sum_k g_k x_k z_k + coef0)^degree
+    cosine   x.z / (|x| |z|)      boolean    (1 + eta)^(x.z)
+    rbf      exp(-sum_k g_k (x_k - z_k)^2)   laplacian  exp(-sum_k g_k |x_k - z_k|)
+
+``gamma`` (g) is one number for all features or one per feature: a scaling of the columns of X before a product or
+distance without parameters, which also keeps features of size 1e150 away from overflow. The boolean kernel is the one
+of Cawley (2006, section V) for binary features.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+from scipy.special import xlogy
+from sklearn.metrics.pairwise import manhattan_distances
+from sklearn.utils.extmath import row_norms
+
+from foldless.kernels.base import FeatureMap, Kernel, Number, Width, dense, dot, scale
+from foldless.linalg.numpy import product
+from foldless.linalg.types import Matrix
+
+FEW = 4  # rows whose distances are sooner summed up directly than through a product
+
+
+@dataclass(frozen=True)
+class Linear(FeatureMap):
+    """x.z"""
+
+    name: ClassVar[str] = "linear"
+    is_linear: ClassVar[bool] = True
+
+    def n_features(self, X: Matrix) -> int:
+        return X.shape[1]
+
+    def features(self, X: Matrix) -> Matrix:
+        return X
+
+
+@dataclass(frozen=True)
+class Poly(Kernel):
+    """(sum_k gamma_k x_k z_k + coef0)^degree"""
+
+    name: ClassVar[str] = "poly"
+    gamma: Annotated[float | np.ndarray | str, Width(grid=(0.1, 1.0, 10.0))] = 1.0
+    degree: Annotated[float, Number(differentiable=False)] = 3
+    coef0: Annotated[float, Number(zero=True, bounds=(1e-3, 1e3))] = 1.0
+
+    def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
+        kernel = super().resolved(X, sample_weight)
+        if not float(self.degree).is_integer():
+            raise ValueError(f"degree={self.degree!r} must be an integer: other powers are no kernels.")
+        return kernel
+
+    def _base(self, X, Z):
+        root = np.sqrt(self.gamma)
+        Xs = scale(X, root)
+        B = dot(Xs, Xs if Z is None else scale(Z, root))
+        B += self.coef0
+        return B
+
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
+        B = self._base(X, Z)
+        return np.power(B, self.degree, out=B)
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        return (row_norms(scale(X, np.sqrt(self.gamma)), squared=True) + self.coef0) ** self.degree
+
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
+        """Derivatives by gamma and coef0; the degree is a choice, not a slope."""
+        R *= self.degree * self._base(X, None) ** (self.degree - 1)
+        by_feature = _inner_derivative(R, X)
+        return {"gamma": by_feature if np.ndim(self.gamma) else by_feature.sum(), "coef0": R.sum()}
+
+
+@dataclass(frozen=True)
+class Boolean(Kernel):
+    """(1 + eta)^(x.z), for 0/1 features: one term for every conjunction they share (Cawley 2006)."""
+
+    name: ClassVar[str] = "boolean"
+    eta: Annotated[float, Number(bounds=(1e-4, 1e2), grid=tuple(np.logspace(-2.5, 0.5, 7).tolist()))] = 1.0
+
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
+        K = dot(X, X if Z is None else Z)
+        K *= np.log1p(self.eta)
+        return np.exp(K, out=K)
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        return np.exp(float(np.log1p(self.eta)) * row_norms(X, squared=True))
+
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
+        """dK/deta = x.z (1 + eta)^(x.z - 1)."""
+        R *= K
+        return {"eta": np.vdot(R, dot(X, X)) / (1 + self.eta)}
+
+
+@dataclass(frozen=True)
+class Cosine(Kernel):
+    """x.z / (|x| |z|); rows of zeros have k = 0."""
+
+    name: ClassVar[str] = "cosine"
+
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
+        U = _unit(X)
+        return dot(U, U if Z is None else _unit(Z))
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        return (_largest(X) > 0).astype(X.dtype)
+
+
+def _unit(X):
+    """Rows of length 1; their largest entry is taken out first, so that no square over- or underflows."""
+    for size in (_largest, row_norms):
+        factors = size(X)
+        factors = np.divide(1.0, factors, out=np.zeros_like(factors), where=factors > 0)
+        X = (sp.diags_array(factors) @ X).tocsr() if sp.issparse(X) else factors[:, None] * X
+    return X
+
+
+def _largest(X):
+    return np.asarray(dense(abs(X).max(axis=1))).ravel()
+
+
+def _inner_derivative(R, X):
+    """sum_ij R_ij x_ik x_jk for every feature k: the derivative through sum_k g_k x_k z_k."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply((X.T @ R).T).sum(0)).ravel()
+    return np.einsum("ki,ki->k", X.T, product(R, X).T)
+
+
+@dataclass(frozen=True)
+class _OfDistances(Kernel):
+    gamma: Annotated[float | np.ndarray | str, Width()] = 1.0
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        return np.ones(X.shape[0], X.dtype)
+
+
+@dataclass(frozen=True)
+class RBF(_OfDistances):
+    """exp(-sum_k gamma_k (x_k - z_k)^2)"""
+
+    name: ClassVar[str] = "rbf"
+
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
+        root = np.sqrt(self.gamma)
+        K: Any = None
+        for columns, X_part, Z_part in _by_filling(X, X if Z is None else Z):
+            part = _minus_distances(X_part, Z_part, root[columns] if np.ndim(root) else root, alike=Z is None)
+            K = part if K is None else np.add(K, part, out=K)
+        if Z is None:
+            np.fill_diagonal(K, 0)
+        return np.exp(K, out=K)
+
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
+        """dL/dgamma_k = -2 x_k' (diag(rowsum(R*K)) - R*K) x_k."""
+        R *= K
+        R.flat[:: len(R) + 1] -= R.sum(1)
+        by_feature = np.empty(X.shape[1], X.dtype)
+        for columns, part, _ in _by_filling(X, X):
+            by_feature[columns] = 2 * _inner_derivative(R, part if sp.issparse(part) else part - part.mean(0))
+        return {"gamma": by_feature if np.ndim(self.gamma) else by_feature.sum()}
+
+
+@dataclass(frozen=True)
+class Laplacian(_OfDistances):
+    """exp(-sum_k gamma_k |x_k - z_k|)"""
+
+    name: ClassVar[str] = "laplacian"
+
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
+        if not sp.issparse(X) and not sp.issparse(Z):
+            X, Z = _centred(X, X if Z is None else Z)
+        Xs = scale(X, self.gamma)
+        K = manhattan_distances(Xs, Xs if Z is None or Z is X else scale(Z, self.gamma)).astype(X.dtype, copy=False)
+        np.negative(K, out=K)
+        return np.exp(K, out=K)
+
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
+        """dL/dgamma_k = -sum_ij (R*K)_ij |x_ik - x_jk|; no product gives these, each feature is gone through."""
+        if not np.ndim(self.gamma):
+            R *= xlogy(K, K)  # -gamma times the distances
+            return {"gamma": R.sum() / self.gamma}
+        R *= K
+        columns = (np.asarray(dense(X[:, [k]])) for k in range(X.shape[1]))
+        return {"gamma": -np.array([np.vdot(R, np.abs(x - x.T)) for x in columns])}
+
+
+def _by_filling(X, Z):
+    """[(columns, X there, Z there)]: columns that Z fills mostly become dense, which takes no more memory."""
+    if not sp.issparse(Z):
+        return [(np.arange(Z.shape[1]), dense(X), Z)]
+    X, Z = sp.csr_array(X), sp.csr_array(Z)
+    filled = 2 * np.bincount(Z.indices, minlength=Z.shape[1]) > Z.shape[0]
+    if not filled.any():
+        return [(~filled, X, Z)]
+    full = filled, X[:, filled].toarray(), Z[:, filled].toarray()
+    return [full] if filled.all() else [full, (~filled, X[:, ~filled], Z[:, ~filled])]
+
+
+def _minus_distances(X, Z, root, *, alike):
+    """Minus the squared distances between the rows of X and Z, columns times root; ``alike``: Z is X."""
+    if not sp.issparse(X) and not alike and len(X) <= FEW:
+        K = cdist(X, Z, "sqeuclidean", w=root * root) if np.ndim(root) else cdist(X, Z, "sqeuclidean")
+        K *= 1.0 if np.ndim(root) else root * root
+        if not np.isfinite(K.sum()):  # squares that overflow before they are scaled
+            K = cdist(scale(X, root), scale(Z, root), "sqeuclidean")
+        return np.negative(K, out=K).astype(X.dtype, copy=False)
+    if not sp.issparse(X):
+        X, Z = _centred(X, X if alike else Z)  # |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows
+    X = scale(X, root)
+    Z = X if alike else scale(Z, root)
+    K = dot(X, Z)
+    K *= 2
+    K -= row_norms(X, squared=True)[:, None]
+    K -= row_norms(Z, squared=True)[None, :]
+    return np.minimum(K, 0, out=K)
+
+
+def _centred(X, Z):
+    """Dense X and Z less a point among the rows: distances do not see it, and what follows rounds less."""
+    centre = np.median(Z[:: max(1, Z.shape[0] // 100)], axis=0)
+    shifted = X - centre
+    return shifted, shifted if Z is X else Z - centre
