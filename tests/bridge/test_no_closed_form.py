@@ -109,7 +109,7 @@ def test_a_pipeline_has_one_solve_a_training_part():
         route = fl.cross_validate(pipeline, X, Y, cv=4)["path"]
     assert (route.kind, route.holder) == ("one P per fold", "")
     reason = "StandardScaler fitted on each training part, then one solve of RidgeClassifier there"
-    assert route == NoSharedP(reason).route
+    assert route == NoSharedP(f"{reason}; steps='once' would take one fit for all 4 parts").route
 
 
 def test_splits_without_a_closed_form():
