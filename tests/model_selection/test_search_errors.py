@@ -202,7 +202,7 @@ def test_a_refit_that_fails_leaves_an_earlier_fit_as_it_was(step, monkeypatch):
     def fail(*args, **kwargs):
         raise RuntimeError("interrupted")
 
-    monkeypatch.setattr(LSSVC, "fit" if step == "fit" else "_task", fail)
+    monkeypatch.setattr(LSSVC, "fit" if step == "fit" else "_make_task", fail)
     with pytest.raises(RuntimeError, match="interrupted"):
         search.fit(X, BINARY)
     assert vars(search) == before
