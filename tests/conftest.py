@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 
 import foldless.readout.task as tasks
-from foldless.heldout.parts import TrainingParts
+from support.parts import TrainingParts
 
 
 @pytest.fixture(params=["part", "solve"])
-def way(request, monkeypatch):
+def strategy(request, monkeypatch):
     """Both ways to the model of a training part, whichever would be cheaper."""
     monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, strategy=request.param))
     return request.param

@@ -1,6 +1,7 @@
 """The shape of the source: rooms and files point one way, chains of imports are short, functions and files as well."""
 
 import ast
+import re
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -9,35 +10,26 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "foldless"
 
-# A room imports only from rooms before it. This is the only list of them.
-ROOMS = [
-    "linalg",
-    "kernels",
-    "precision",
-    "heldout",
-    "readout",
-    "online",
-    "tuning",
-    "criteria",
-    "permutation",
-    "reduction",
-    "reference",
-    "estimators",
-    "bridge",
-    "model_selection",
-    "inspection",
-    "river",
-]
+PAGE = (SOURCE.parents[1] / "docs" / "architecture.md").read_text()
+
+# A room imports only from rooms before it: those of the first column of the table.
+FIRST_COLUMN = re.findall(r"^\| (`.*?) \|", PAGE.split("## The rooms")[1].split("##")[0], flags=re.M)
+ROOMS = [name for cell in FIRST_COLUMN for name in re.findall(r"`(\w+)(?:/|\.py)`", cell)]
 CLASSES_OF_THEIR_ROOM = ("kernels", "precision")  # nobody else asks isinstance about their classes
 
 LONGEST_CHAIN = 18  # files, from one that imports nothing to one that nobody imports
 STEPS_INSIDE = 4  # imports one after the other that stay in a room; its __init__, which lists public names, is none
 FILE_LINES = 350
+TEST_LINES = 600
 BODY_LINES = 40  # without the docstring
 
 # More lines than that, where the mathematics is one page.
 LONG_FILES: set[str] = set()
 LONG_FUNCTIONS: set[str] = set()
+
+
+def test_the_page_on_architecture_lists_every_room():
+    assert sorted(ROOMS) == sorted({room_of(name) for name in modules()})
 
 
 @cache
@@ -61,6 +53,7 @@ def imported(name):
     """(file, imported name or None) of all imports from foldless in a file."""
     found = []
     for node in ast.walk(modules()[name]):
+        assert not getattr(node, "level", 0), f"{name}, line {node.lineno}: import by the full name"
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names if alias.name.startswith("foldless.")]
             found += [(each.removeprefix("foldless."), None) for each in names]
@@ -126,11 +119,15 @@ def test_nobody_asks_for_the_class_of_a_kernel_or_holder():
     asked = []
     for name, tree in modules().items():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
-                for kind in ast.walk(node.args[1]):
-                    label = getattr(kind, "id", getattr(kind, "attr", ""))
-                    if owner.get(label, room_of(name)) != room_of(name):
-                        asked.append(f"{name}, line {node.lineno}: {label}")
+            kinds = []
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
+                kinds = [node.args[1]]
+            elif isinstance(node, ast.Compare) and "type" in {getattr(each, "id", "") for each in ast.walk(node.left)}:
+                kinds = node.comparators
+            for kind in [part for each in kinds for part in ast.walk(each)]:
+                label = getattr(kind, "id", getattr(kind, "attr", ""))
+                if owner.get(label, room_of(name)) != room_of(name):
+                    asked.append(f"{name}, line {node.lineno}: {label}")
     assert not asked
 
 
@@ -149,6 +146,13 @@ def test_files_are_short():
         lines[name] = len(path.read_text().splitlines())
     long = {name for name, count in lines.items() if count > FILE_LINES}
     assert long == LONG_FILES
+
+
+def test_test_files_are_short():
+    long = [
+        path.name for path in Path(__file__).parent.rglob("*.py") if len(path.read_text().splitlines()) > TEST_LINES
+    ]
+    assert not long
 
 
 def test_functions_are_short():

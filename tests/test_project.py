@@ -120,3 +120,13 @@ def test_signatures_are_scikit_learns():
 
 def test_the_version_is_in_the_changelog():
     assert f"## {foldless.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_tests_that_the_pages_name_exist():
+    files = list((ROOT / "tests").rglob("*.py"))
+    known = [path.stem for path in files]
+    known += [name for path in files for name in re.findall(r"^def (test_\w+)", path.read_text(), flags=re.M)]
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    named = {name for page in pages for name in re.findall(r"(?<!\")\b(test_\w+)", page.read_text())}
+    assert named
+    assert not [name for name in named if not any(each.startswith(name) for each in known)]

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import foldless.model_selection as fl
 from foldless import FoldlessSearchCV
 from foldless.bridge.adapters import TASKS, build_task
-from foldless.bridge.route import NoClosedForm, NoSharedP, Route, closed_form_or
+from foldless.bridge.route import NoClosedForm, NoSharedP, Route
 from foldless.bridge.splits import check_leave_one_out, check_splits
 
 REASON = "tilted=True bends the plane"
@@ -123,11 +123,3 @@ def test_splits_without_a_closed_form():
     rare = build_task(RidgeClassifier(), X, np.arange(24) == 0).task
     with pytest.raises(NoClosedForm, match="leaving out a row empties its class"):
         check_leave_one_out(rare)
-
-
-def test_other_errors_are_not_caught():
-    def broken():
-        raise ValueError("something else")
-
-    with pytest.raises(ValueError, match="something else"):
-        closed_form_or(str, broken)

@@ -16,7 +16,9 @@ from sklearn.preprocessing import StandardScaler
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, SlidingWindow
 from foldless.estimators import OneAgainstAllClassifier
+from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.model_selection import RefitWarning
+from foldless.precision.factored import Factored
 from support.cross_validation import CODES, LABELS, VALUES, WEIGHT, N, X, compare_validate
 from support.tolerances import assert_close
 
@@ -134,3 +136,16 @@ def test_our_own_estimators_are_known_where_they_are_refitted(estimator, reason,
     route = fl.explain(make_pipeline(StandardScaler(), estimator) if piped else estimator, X, CODES)
     assert route.kind == "refit"
     assert reason in route.reason
+
+
+def test_the_path_names_the_holder_that_was_used_not_the_one_foreseen(monkeypatch):
+    """Whether a kernel matrix has a Cholesky factor in this precision is known when it has been tried."""
+
+    def fail(*args):
+        raise NotPositiveDefiniteError
+
+    monkeypatch.setattr(Factored, "__init__", fail)
+    path = fl.cross_validate(LSSVR(), X, VALUES, cv=skl.KFold(10))["path"]
+    assert path.holder == LSSVR().fit(X, VALUES).holder_
+    assert path.holder.startswith("spectral")
+    assert path.holder in path.reason

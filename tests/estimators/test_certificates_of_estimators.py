@@ -72,12 +72,12 @@ SPOILT += [("_offset", LSSVR, "rbf"), ("_offset", LSSVC, "linear"), ("_weights",
     ("name", "kind", "kernel"), SPOILT, ids=[f"{k.__name__}{n} {kernel}" for n, k, kernel in SPOILT]
 )
 @every_penalty
-@pytest.mark.parametrize("way", ["itself", "pickle"])
-def test_a_model_that_was_tampered_with_gets_no_certificate(name, kind, kernel, penalty, way):
+@pytest.mark.parametrize("case_name", ["itself", "pickle"])
+def test_a_model_that_was_tampered_with_gets_no_certificate(name, kind, kernel, penalty, case_name):
     def make():
         return updated_model(kind, kernel=kernel, penalty=penalty)
 
-    model = make() if way == "itself" else pickle.loads(pickle.dumps(make()))
+    model = make() if case_name == "itself" else pickle.loads(pickle.dumps(make()))
     assert model.unlearning_certificate().holds
     certificate = spoiled(name, model).unlearning_certificate()
     assert certificate.difference > 1e-6

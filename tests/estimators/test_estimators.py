@@ -264,7 +264,7 @@ def test_intervals_are_jackknife_plus_of_refits(kernel, penalty, basis, weighted
     w = rng.uniform(0.2, 2.0, 25) if weighted else None
     model = LSSVR(kernel, gamma=0.1, penalty=penalty, basis=basis).fit(data, y, sample_weight=w)
     if basis == "all" and penalty == "coef":
-        pytest.skip("a refit drops the basis function; compared with the oracle in the tests of holdout")
+        pytest.skip("a refit drops the basis function; compared with the oracle in tests/heldout")
     coverages = (0.5, 0.8, 0.9)
     intervals = jackknife_plus(model, data, y, new, coverages, sample_weight=w)
     for coverage, expected in zip(coverages, intervals, strict=True):

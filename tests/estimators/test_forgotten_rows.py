@@ -200,9 +200,9 @@ def test_state_after_updates_holds_what_a_fit_holds(case):
 
 @every_kind
 @every_penalty
-@pytest.mark.parametrize("way", COPIES)
+@pytest.mark.parametrize("case_name", COPIES)
 @pytest.mark.parametrize("asked", [False, True])
-def test_copies_are_independent(kind, penalty, way, asked):
+def test_copies_are_independent(kind, penalty, case_name, asked):
     def learn(m):
         return m.partial_fit(X[30:33], targets(kind, [30, 31, 32]), ids=["x", "y", "z"])
 
@@ -212,8 +212,8 @@ def test_copies_are_independent(kind, penalty, way, asked):
     model = make()
     if asked:
         model.loo_predict()
-    other = COPIES[way](model)
-    assert pickle.dumps(COPIES[way](model)) == pickle.dumps(other)
+    other = COPIES[case_name](model)
+    assert pickle.dumps(COPIES[case_name](model)) == pickle.dumps(other)
     learn(other)
     assert_same(all_outputs(model), all_outputs(make()))
     model.forget([4, 9])

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import foldless.linalg.memory as memory
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.precision import bordering
+from foldless.precision import growing
 from support.online import (
     D,
     X,
@@ -106,16 +106,16 @@ def more_rows(model, n=70):
 every_change_of_size = {"grows": ((), more_rows), "shrinks": ((50, 33), lambda model: model.forget(np.arange(10)))}
 
 
-@pytest.mark.parametrize("way", every_change_of_size)
-def test_an_interrupt_while_the_array_is_replaced_changes_nothing(way):
-    blocks, call = every_change_of_size[way]
+@pytest.mark.parametrize("case_name", every_change_of_size)
+def test_an_interrupt_while_the_array_is_replaced_changes_nothing(case_name):
+    blocks, call = every_change_of_size[case_name]
 
     def size(model):
         return len(model._parts.whole.joint._held)
 
     model = large_model(*blocks)
     before = size(model)
-    assert (size(call(model)) > before) == (way == "grows")  # the array is indeed another one
+    assert (size(call(model)) > before) == (case_name == "grows")  # the array is indeed another one
     assert size(model) != before
     assert "growing" in model.holder_
     rows = model.X_fit_
@@ -138,7 +138,7 @@ def test_interrupted_update_of_P_is_not_used(kind, penalty, asked, monkeypatch):
     for call in (lambda m: m.forget([2, 5]), lambda m: m.partial_fit(X[:2], targets(kind, [0, 1]))):
         model, twin = updated_model(kind, penalty=penalty), updated_model(kind, penalty=penalty)
         with monkeypatch.context() as patch:
-            patch.setattr(bordering, "add_signed_", interrupted_add)
+            patch.setattr(growing, "add_signed_", interrupted_add)
             with pytest.raises(KeyboardInterrupt):
                 call(model)
         assert pickle.dumps(model) == pickle.dumps(twin)
@@ -183,7 +183,7 @@ def test_memory_that_runs_out_changes_nothing(kind, penalty, verb, monkeypatch):
     assert_memory_may_run_out(lambda: fitted_on(kind, range(20), penalty=penalty), call, monkeypatch)
 
 
-@pytest.mark.parametrize("way", every_change_of_size)
-def test_memory_that_runs_out_while_the_array_is_replaced_changes_nothing(way, monkeypatch):
-    blocks, call = every_change_of_size[way]
+@pytest.mark.parametrize("case_name", every_change_of_size)
+def test_memory_that_runs_out_while_the_array_is_replaced_changes_nothing(case_name, monkeypatch):
+    blocks, call = every_change_of_size[case_name]
     assert_memory_may_run_out(lambda: large_model(*blocks), call, monkeypatch)

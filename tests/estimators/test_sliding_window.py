@@ -15,7 +15,7 @@ import foldless.linalg.numpy as linalg
 from foldless import LSSVC, LSSVR
 from foldless.estimators import SlidingWindow
 from foldless.estimators.adaptive import AdaptiveKDA
-from foldless.precision import bordering
+from foldless.precision import growing
 from support.online import (
     COPIES,
     IDS,
@@ -191,7 +191,7 @@ def test_window_keeps_its_rows_when_an_update_is_interrupted(forget, monkeypatch
             return interrupted_add(*args) if next(calls) == when else linalg.add_signed_(*args)
 
         with monkeypatch.context() as patch:
-            patch.setattr(bordering, "add_signed_", broken)
+            patch.setattr(growing, "add_signed_", broken)
             with pytest.raises(KeyboardInterrupt):
                 window.partial_fit(X[14:16], LABELS[2][14:16])
         assert pickle.dumps(window) == pickle.dumps(twin)
@@ -240,10 +240,10 @@ def test_rows_that_left_a_window_leave_no_trace(forget, kernel):
         assert not traces_in_pickle(window, wanted)
 
 
-@pytest.mark.parametrize("way", ["deepcopy", "pickle"])
-def test_copies_of_windows_are_independent(way):
+@pytest.mark.parametrize("case_name", ["deepcopy", "pickle"])
+def test_copies_of_windows_are_independent(case_name):
     window = sliding()
-    other = COPIES[way](window)
+    other = COPIES[case_name](window)
     other.partial_fit(X[14:17], LABELS[2][14:17])
     assert_same(all_outputs(window.estimator_), all_outputs(sliding().estimator_))
     window.partial_fit(X[20:22], LABELS[2][20:22])

@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foldless import KernelFisherDiscriminant, kernels, reference
-from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
 from foldless.readout.codings import indicator
 from foldless.readout.discriminant import Discriminant
 from support.cases import Case, odd_splits
-from support.confounds import both_ways
+from support.confounds import every_strategy
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 # -- the algebra, against the oracle -----------------------------------------------------------------------------------
@@ -70,12 +70,12 @@ def assert_matrices(moments, expected, k=slice(None)):
 
 
 @every_case
-@both_ways
-def test_fits_and_class_matrices_with_confounds_equal_refits(case, way):
-    holdout = TrainingParts(problem_of(case), labels_of(case), strategy=way)
+@every_strategy
+def test_fits_and_class_matrices_with_confounds_equal_refits(case, strategy):
+    parts = TrainingParts(problem_of(case), labels_of(case), strategy=strategy)
     everything = np.arange(case.shape[0])
     for train, test in odd_splits(case.shape[0]):
-        model = holdout.part(train)
+        model = parts.part(train)
         expected = refit_fits(case, train, everything)
         assert_close(model.fits(everything), expected)
         assert_close(model.fits(test), expected[test])
@@ -85,20 +85,20 @@ def test_fits_and_class_matrices_with_confounds_equal_refits(case, way):
 
 @every_case
 def test_confounds_kept_in_the_score_equal_other_unpenalised_columns(case):
-    holdout = TrainingParts(problem_of(case, in_score=True), labels_of(case), strategy="part")
+    parts = TrainingParts(problem_of(case, in_score=True), labels_of(case), strategy="part")
     train, test = odd_splits(case.shape[0])[2]
-    part = holdout.part(train)
+    part = parts.part(train)
     assert_close(part.fits(test), refit_fits(case, train, test, n_confounds=0))
     assert part.moments().R is None
 
 
 @pytest.mark.many_cases
 @every_case
-@both_ways
-def test_loo_with_confounds_of_all_rows_and_of_a_training_part_equals_refits(case, way):
-    holdout = TrainingParts(problem_of(case), labels_of(case), nested=True, strategy=way)
+@every_strategy
+def test_loo_with_confounds_of_all_rows_and_of_a_training_part_equals_refits(case, strategy):
+    parts = TrainingParts(problem_of(case), labels_of(case), nested=True, strategy=strategy)
     train = odd_splits(case.shape[0])[3][0]
-    for model, rows in ((holdout.whole, np.arange(case.shape[0])), (holdout.part(train), train)):
+    for model, rows in ((parts.whole, np.arange(case.shape[0])), (parts.part(train), train)):
         loo = model.loo()
         expected = [refit_fits(case, rows[rows != i], [i])[0] for i in model.rows]
         assert_close(loo.fits[:, 0], np.array(expected))
@@ -163,8 +163,8 @@ def test_discriminants_with_confounds_equal_the_eigenproblem_of_residuals(n_clas
     z, centres, decision = reference.discriminant(K, codes, train, test, case.alpha, **options)
     if n_classes == 2:
         decision = decision[:, 1] - decision[:, 0]
-    for way in ("part", "solve"):
-        part = TrainingParts(problem, indicator(codes, n_classes, float), strategy=way).part(train)
+    for strategy in ("part", "solve"):
+        part = TrainingParts(problem, indicator(codes, n_classes, float), strategy=strategy).part(train)
         moments = part.moments()
         assert_close(readout.scores(part.fits(test), moments), decision)
         scalings, centroids, _ = readout.axes(moments)
@@ -220,14 +220,14 @@ def test_confounds_of_any_size_equal_refits_or_are_refused(seed, n, k, kernel, p
     train = np.sort(rng.permutation(n)[: rng.integers(k + 3, n)])
     kept = train[w[train] > 0]
     if np.linalg.matrix_rank(Q[kept] / np.maximum(np.abs(Q[kept]).max(0), 1e-300), tol=1e-9) < Q.shape[1]:
-        for way in ("part", "solve"):
+        for strategy in ("part", "solve"):
             with pytest.raises(ValueError, match=r"confounds: column \d is a linear combination"):
-                TrainingParts(problem, Y, strategy=way).part(train)
+                TrainingParts(problem, Y, strategy=strategy).part(train)
         return
     options = {"w": w, "Q": Q, "penalty": penalty, "n_confounds": k}
     expected = reference.heldout_fits(kernel.gram(X), Y, train, np.arange(n), 0.5, **options)
     full = reference.heldout_fits(kernel.gram(X), Y, train, np.arange(n), 0.5, **{**options, "n_confounds": 0})
     scale = np.abs(Y).max() + np.abs(expected).max() + np.abs(full).max()
-    for way in ("part", "solve"):
-        model = TrainingParts(problem, Y, strategy=way).part(train)
+    for strategy in ("part", "solve"):
+        model = TrainingParts(problem, Y, strategy=strategy).part(train)
         assert_close(model.fits(np.arange(n)), expected, scale=scale, rtol=1e-7)

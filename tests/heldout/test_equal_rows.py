@@ -8,7 +8,9 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import roc_auc_score
 
 from foldless import LSSVC, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.heldout.ties import equal_rows, first_equal
+from foldless.heldout.problem import Problem
+from foldless.heldout.rows import equal_rows
+from foldless.kernels import Linear
 from foldless.model_selection import cross_val_predict, cross_val_score, leave_pair_out_auc, permutation_test_score
 from support.refits import labelings, refit, share_of_pairs_in_order
 
@@ -106,5 +108,6 @@ def test_equal_rows_are_found(form):
     assert equal_rows(form(X)).tolist() == [0, 1, 0, 3, 3, 5]
     assert equal_rows(form(X[[0, 1, 3, 5]])) is None
     assert equal_rows(form(X), np.arange(6.0)[:, None]) is None
-    assert first_equal(np.array([7, 4, 7, 4, 5])).tolist() == [0, 1, 0, 1, 4]
-    assert first_equal(np.array([7, 4])) is None
+    problem = Problem(Linear(), form(X), alpha=1.0, Q=np.ones((6, 1)))
+    assert problem.first_equal(np.array([4, 0, 3, 2, 5])).tolist() == [0, 1, 0, 1, 4]
+    assert problem.first_equal(np.array([4, 0])) is None

@@ -8,13 +8,13 @@ import scipy.sparse as sp
 
 from foldless import LSSVC, LSSVR, reference
 from foldless.heldout.gradient import value_and_gradient
-from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
 from foldless.heldout.solution import Solution, loo_path
 from foldless.kernels import FeatureMap
 from foldless.online import updates
 from foldless.permutation.labelings import elsewhere
 from support.cases import odd_splits
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 ALPHA = 0.1

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 
 from foldless import kernels, reference
-from foldless.heldout.parts import TrainingParts
+from foldless.heldout.part import Part
 from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Part, Solution, loo_path
+from foldless.heldout.solution import Solution, loo_path
 from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.precision.base import HeldOutBlock
 from support.cases import CASES, NAMES, Case, odd_splits
+from support.parts import TrainingParts
 from support.refits import class_matrices, loo_fits, ridge_fits
 from support.tolerances import assert_close
 
 every_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
-both_ways = pytest.mark.parametrize("way", ["part", "solve", None])
+every_strategy = pytest.mark.parametrize("strategy", ["part", "solve", None])
 
 
 def target(case):
@@ -32,25 +33,25 @@ def test_leave_one_out_equals_refits(case):
 
 
 @every_case
-@both_ways
-def test_any_split_at_any_rows_equals_refits(case, way):
+@every_strategy
+def test_any_split_at_any_rows_equals_refits(case, strategy):
     """Held-out rows, training rows, rows in neither part, rows of weight 0: all from one model."""
-    holdout = TrainingParts(case.problem(), target(case), strategy=way)
+    parts = TrainingParts(case.problem(), target(case), strategy=strategy)
     everything = np.arange(len(case.K))
     for train, test in odd_splits(len(case.K)):
-        model = holdout.part(train)
+        model = parts.part(train)
         expected = reference.heldout_fits(case.K, case.Y, train, everything, case.alpha, **case.oracle)
         assert_close(model.fits(everything), expected)
         assert_close(model.fits(test), expected[test])
 
 
 @every_case
-@pytest.mark.parametrize("way", ["part", "solve"])
-def test_the_model_without_a_set_has_the_coefficients_of_a_refit(case, way):
+@pytest.mark.parametrize("strategy", ["part", "solve"])
+def test_the_model_without_a_set_has_the_coefficients_of_a_refit(case, strategy):
     if case.basis == "all":
         pytest.skip("the refit of the oracle keeps the training basis only; fits are compared elsewhere")
     train = odd_splits(len(case.K))[2][0]
-    model = TrainingParts(case.problem(), target(case), strategy=way).part(train)
+    model = TrainingParts(case.problem(), target(case), strategy=strategy).part(train)
     basis, beta = model.expansion()
     train = np.sort(train[case.w[train] > 0])
     expected, offset = reference.fit(
@@ -69,20 +70,20 @@ def test_the_model_without_a_set_has_the_coefficients_of_a_refit(case, way):
 
 @every_case
 def test_schur_complement_equals_P_of_the_training_part(case):
-    holdout = TrainingParts(case.problem(), target(case), strategy="part")
+    parts = TrainingParts(case.problem(), target(case), strategy="part")
     train, _ = odd_splits(len(case.K))[2]
-    part = holdout.part(train)
+    part = parts.part(train)
     expected = Solution(part.problem, part.rows, target(case)[part.rows]).precision.explicit()
     assert_close(part.precision.P, expected.P)
     assert_close(part.precision.G, expected.G) if case.q else None
 
 
 @every_case
-@pytest.mark.parametrize("way", ["part", "solve"])
-def test_class_matrices_equal_those_of_the_refit(case, way):
-    holdout = TrainingParts(case.problem(), target(case), strategy=way)
+@pytest.mark.parametrize("strategy", ["part", "solve"])
+def test_class_matrices_equal_those_of_the_refit(case, strategy):
+    parts = TrainingParts(case.problem(), target(case), strategy=strategy)
     for train, _ in odd_splits(len(case.K)):
-        N, U, *_ = holdout.part(train).moments()
+        N, U, *_ = parts.part(train).moments()
         train = train[case.w[train] > 0]
         masses, expected = class_matrices(case.K, case.Y, train, case.alpha, **case.oracle)
         assert_close(N, masses)
@@ -90,11 +91,11 @@ def test_class_matrices_equal_those_of_the_refit(case, way):
 
 
 @every_case
-@pytest.mark.parametrize("way", ["part", "solve"])
-def test_leave_one_out_inside_a_training_part_equals_a_double_refit(case, way):
-    holdout = TrainingParts(case.problem(), target(case), nested=True, strategy=way)
+@pytest.mark.parametrize("strategy", ["part", "solve"])
+def test_leave_one_out_inside_a_training_part_equals_a_double_refit(case, strategy):
+    parts = TrainingParts(case.problem(), target(case), nested=True, strategy=strategy)
     train = odd_splits(len(case.K))[3][0]
-    model = holdout.part(train)
+    model = parts.part(train)
     inner = model.loo()
     expected = loo_fits(case.K, case.Y, case.alpha, rows=train, at=model.rows, **case.oracle)
     assert_close(inner.fits[:, 0], expected)
@@ -165,12 +166,12 @@ def test_a_row_of_weight_two_is_fitted_like_a_doubled_row(kernel):
 
 def test_training_parts_take_the_cheaper_way():
     case = Case(shape=(40, 3))
-    holdout = TrainingParts(case.problem(), case.Y)
-    assert not holdout.plan([20, 20])  # two halves: two small fits
-    assert isinstance(holdout.part(np.arange(20)), Solution)
-    assert holdout.plan([36] * 10)  # ten folds: P of all rows
-    assert isinstance(holdout.part(np.arange(36)), Part)
-    assert isinstance(holdout.part(np.arange(4)), Solution)  # the training part is the small side
+    parts = TrainingParts(case.problem(), case.Y)
+    assert not parts.plan([20, 20])  # two halves: two small fits
+    assert isinstance(parts.part(np.arange(20)), Solution)
+    assert parts.plan([36] * 10)  # ten folds: P of all rows
+    assert isinstance(parts.part(np.arange(36)), Part)
+    assert isinstance(parts.part(np.arange(4)), Solution)  # the training part is the small side
 
 
 @pytest.mark.parametrize(("penalty", "basis"), [("rkhs", "train"), ("coef", "train"), ("coef", "all")])
@@ -234,9 +235,9 @@ def test_the_precision_of_a_part_is_that_of_its_rows_alone(case, which):
 def test_factors_of_a_removal_multiply_to_the_removed_matrix(case, which):
     """V' W = P_,te P_te,te^-1 P_te, ; for a definite P both are one factor's."""
     part = part_of(case, which)
-    V, W = part.held.halves
+    V, W = part.halves
     P = part.whole.precision.explicit().P.astype(float)
-    te = part.held.sites
+    te = part.sites
     assert_close(
         V.T @ W,
         (P[:, te] @ np.linalg.solve(P[np.ix_(te, te)], P[te])).astype(case.dtype),

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from sklearn import model_selection as skl
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, reference
-from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 relaxed = settings(deadline=None, max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -58,9 +58,9 @@ def test_any_held_out_set_equals_a_refit(problem, kernel, penalty, intercept):
     if rtol > 1e-3:
         return  # nothing is determined to more than three digits
     expected = reference.heldout_fits(K, Y, train, np.arange(n), alpha, w=w, Q=Q, penalty=penalty)
-    for way in ("part", "solve"):
+    for strategy in ("part", "solve"):
         model = TrainingParts(
-            Problem(kernel, X, alpha=alpha, Q=Q, sample_weight=w, penalty=penalty), Y, strategy=way
+            Problem(kernel, X, alpha=alpha, Q=Q, sample_weight=w, penalty=penalty), Y, strategy=strategy
         ).part(train)
         assert_close(model.fits(np.arange(n)), expected, scale=np.abs(expected).max() + np.abs(Y).max(), rtol=rtol)
 

@@ -15,7 +15,7 @@ from foldless.bridge.candidates import closed_form_task
 from foldless.kernels import Kernel, Number
 from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
 from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.objective import Objective
+from foldless.tuning.descent import Objective
 from foldless.tuning.selection import Selection
 from foldless.tuning.space import Space
 
@@ -174,7 +174,7 @@ def test_default_grid_is_the_kernels_own():
 def test_gradient_equals_central_differences():
     task, _, _ = closed_form_task(LSSVC(RationalQuadratic(1.5, 0.8), alpha=0.3), X, LABELS, None)
     space = Space(task.problem.kernel)
-    objective = Objective(task.problem, Selection.of(task, CRITERIA["press"]), space, None)
+    objective = Objective(Selection.of(task, CRITERIA["press"]), space, None)
     x, h = space.pack(0.3, task.problem.kernel), 1e-5
     assert space.names == ("length", "mixture")
     differences = [(objective(x + h * e, False) - objective(x - h * e, False)) / (2 * h) for e in np.eye(3)]

@@ -15,10 +15,10 @@ import foldless.model_selection as fl
 import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.heldout.parts import TrainingParts
-from foldless.heldout.solution import Part
+from foldless.heldout.part import Part
 from foldless.readout.codings import indicator
-from support.confounds import BAD, BINARY, C_NEW, CODES, NEW, VALUES, C, N, X, both_ways
+from support.confounds import BAD, BINARY, C_NEW, CODES, NEW, VALUES, C, N, X, every_strategy
+from support.parts import TrainingParts
 
 
 @pytest.mark.parametrize(("confounds", "message"), BAD)
@@ -58,10 +58,10 @@ def test_bad_confounds_of_new_rows_are_refused(kind):
             model.predict_interval(NEW, confounds=C_NEW[:, 0])
 
 
-@both_ways
-def test_training_part_without_rows_of_a_confound_level_is_refused(way, monkeypatch):
+@every_strategy
+def test_training_part_without_rows_of_a_confound_level_is_refused(strategy, monkeypatch):
     """A site whose rows are all held out has no coefficient; rounding must not invent one."""
-    monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, strategy=way))
+    monkeypatch.setattr(tasks, "TrainingParts", functools.partial(TrainingParts, strategy=strategy))
     sites = np.arange(N) // 8
     levels = indicator(sites, 4, float)[:, 1:]
     for in_score in (False, True):
@@ -76,7 +76,7 @@ def test_training_part_without_rows_of_a_confound_level_is_refused(way, monkeypa
     part = model._loo().part(np.arange(1, N))
     with pytest.raises(ValueError, match="confounds: column 2"):
         part.loo()
-    assert isinstance(part, Part) == (way == "part")
+    assert isinstance(part, Part) == (strategy == "part")
     with pytest.raises(ValueError, match="confounds: column 2"):
         model._loo().whole.batch(np.array([[1, 2], [4, 5]]))
 

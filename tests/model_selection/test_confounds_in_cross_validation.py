@@ -45,7 +45,7 @@ weighted = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"]
 @pytest.mark.many_cases
 @every_estimator
 @weighted
-def test_folds_with_confounds_equal_refits(estimator, y, weight, way):
+def test_folds_with_confounds_equal_refits(estimator, y, weight, strategy):
     """Stratified folds, and random splits whose test rows repeat and leave gaps."""
     params = None if weight is None else {"sample_weight": weight}
     method = method_of(estimator)
@@ -135,7 +135,7 @@ def test_every_splitter_with_confounds_equals_refits(estimator, y, splitter):
         pytest.param(LSSVC(gamma=0.1, penalty="coef"), BINARY, id="LSSVC 2 classes"),
     ],
 )
-def test_probabilities_with_confounds_equal_refits(estimator, y, calibration, way):
+def test_probabilities_with_confounds_equal_refits(estimator, y, calibration, strategy):
     estimator = clone(estimator).set_params(calibration=calibration)
     cv = skl.StratifiedKFold(3)
     ours = fl.cross_val_predict(estimator, X, y, cv=cv, method="predict_proba", confounds=C)

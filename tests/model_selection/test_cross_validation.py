@@ -21,7 +21,6 @@ from sklearn.preprocessing import StandardScaler
 import foldless.model_selection as fl
 import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.heldout.parts import TrainingParts
 from support.cases import SPLITTERS, odd_splits, splitters
 from support.cross_validation import (
     BINARY,
@@ -43,6 +42,7 @@ from support.cross_validation import (
     scores,
     weights_for,
 )
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 every_splitter = pytest.mark.parametrize("splitter", SPLITTERS)
@@ -58,7 +58,7 @@ def test_cross_validation_equals_refits_for_every_splitter(estimator, y, splitte
 @pytest.mark.many_cases
 @everyone
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-def test_cross_validation_equals_refits_for_odd_splits(estimator, y, weighted, way):
+def test_cross_validation_equals_refits_for_odd_splits(estimator, y, weighted, strategy):
     """Test rows inside the training part, rows in neither, the training part as the small side."""
     compare_validate(
         estimator,
@@ -144,7 +144,7 @@ def test_precomputed_kernels_are_sliced_on_both_sides(estimator, sparse, splitte
 
 @pytest.mark.parametrize("estimator", list(REGRESSORS.values())[:5], ids=list(REGRESSORS)[:5])
 @pytest.mark.parametrize("columns", [1, 2])
-def test_several_outputs_equal_refits(estimator, columns, way):
+def test_several_outputs_equal_refits(estimator, columns, strategy):
     Y = np.column_stack([VALUES, X[:, 1]])[:, :columns]
     for cv in (skl.LeaveOneOut(), skl.KFold(5)):
         assert_close(fl.cross_val_predict(estimator, X, Y, cv=cv), skl.cross_val_predict(estimator, X, Y, cv=cv))
@@ -206,7 +206,7 @@ def test_scorers_of_every_kind_equal_refits():
 
 
 @everyone
-def test_returned_estimators_are_those_of_the_training_parts(estimator, y, way):
+def test_returned_estimators_are_those_of_the_training_parts(estimator, y, strategy):
     cv = skl.ShuffleSplit(3, test_size=0.25, random_state=0)  # training parts in no order
     ours = fl.cross_validate(estimator, X, y, cv=cv, return_estimator=True, params={"sample_weight": WEIGHT})
     theirs = skl.cross_validate(estimator, X, y, cv=cv, return_estimator=True, params={"sample_weight": WEIGHT})
@@ -230,7 +230,7 @@ def test_returned_estimators_are_those_of_the_training_parts(estimator, y, way):
 @pytest.mark.parametrize(
     "estimator", [LSSVR("precomputed"), LSSVC("precomputed"), KernelRidge(kernel="precomputed")], ids=repr
 )
-def test_precomputed_columns_are_in_the_order_of_the_split(estimator, way):
+def test_precomputed_columns_are_in_the_order_of_the_split(estimator, strategy):
     K = np.exp(-0.1 * np.square(X[:, None] - X).sum(-1))
     y = VALUES if sklearn.base.is_regressor(estimator) else BINARY
     cv = skl.ShuffleSplit(3, test_size=0.3, random_state=0)

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-import foldless.bridge.choose_strategy as choose_strategy
+import foldless.bridge.permutation as bridge
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import PermutationTestResult, RefitWarning, permutation_test_score
 from foldless.permutation.strategies import Batched
@@ -137,7 +137,7 @@ def test_a_list_of_rows_is_no_family():
 
 def test_processes_give_the_same_family(monkeypatch):
     """Of a search, of a family, of a generalisation."""
-    monkeypatch.setattr(choose_strategy, "TOGETHER", 4)
+    monkeypatch.setattr(bridge, "TOGETHER", 4)
     for estimator, data, generalise in (
         (FoldlessSearchCV(LSSVC(), GRID), X, False),
         (LSSVC(gamma=0.1), TIMES, False),
@@ -190,11 +190,11 @@ def test_members_without_a_score_are_left_out():
 def test_an_interrupted_family_keeps_the_members_that_are_done(monkeypatch):
     scores, calls = Batched.scores, []
 
-    def tired(way, *given):
+    def tired(strategy, *given):
         calls.append(1)
         if len(calls) > 2:
             raise KeyboardInterrupt
-        return scores(way, *given)
+        return scores(strategy, *given)
 
     whole = permutation_test_score(LSSVC("linear"), TIMES, THREE, cv=CV, n_permutations=9)
     monkeypatch.setattr(Batched, "scores", tired)

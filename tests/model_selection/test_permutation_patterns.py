@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import permutation_test_pattern
-from foldless.permutation.labelings import Labelings
+from foldless.permutation import patterns
 from support.families import (
     BINARY,
     CONFOUNDS,
@@ -133,13 +133,13 @@ def test_patterns_in_batches_are_the_same():
 
 def test_batches_count_the_memory_of_weights(monkeypatch):
     """Their memory, not that of the columns: 396 features of 36 rows leave few labelings at a time."""
-    seen, of = [], Labelings.of.__func__
+    seen, truth_of = [], patterns.truth_of
 
-    def run_with_progress(cls, task, orders):
+    def noted(task, orders):
         seen.append(len(orders))
-        return of(cls, task, orders)
+        return truth_of(task, orders)
 
-    monkeypatch.setattr(Labelings, "of", classmethod(run_with_progress))
+    monkeypatch.setattr(patterns, "truth_of", noted)
     wide = np.hstack([WIDE] * 9)
     limits = {}
     for name, data in (("few", X), ("many", wide)):

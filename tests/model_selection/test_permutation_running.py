@@ -15,11 +15,11 @@ from sklearn.pipeline import make_pipeline
 import foldless.permutation.strategies as strategies
 from foldless import LSSVC, LSSVR
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.labelings import ARRAYS, Fitted
+from foldless.permutation.labelings import ARRAYS, Labelings
 from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
 from support.refits import p_value
 
-WAYS = {
+STRATEGIES = {
     "columns": (LSSVR(gamma=0.1), VALUES, None),
     "columns, labels": (KFDA(gamma=0.1), LABELS, None),
     "steps": (make_pipeline(PCA(3), LSSVC(gamma=0.1)), LABELS, margin),
@@ -29,10 +29,12 @@ WAYS = {
 
 
 @pytest.mark.parametrize(
-    ("way", "resplit"), [(way, False) for way in WAYS] + [(way, True) for way in WAYS if way != "steps"]
+    ("strategy", "resplit"),
+    [(strategy, False) for strategy in STRATEGIES]
+    + [(strategy, True) for strategy in STRATEGIES if strategy != "steps"],
 )
-def test_the_batch_size_makes_no_difference(way, resplit):
-    estimator, y, scoring = WAYS[way]
+def test_the_batch_size_makes_no_difference(strategy, resplit):
+    estimator, y, scoring = STRATEGIES[strategy]
     options = {"cv": 3, "n_permutations": 9, "scoring": scoring, "resplit": resplit}
     expected = permutation_test_score(estimator, X, y, **options)
     for memory_limit in (1, 3 * 8 * 8 * N * 2):
@@ -44,12 +46,12 @@ def test_the_batch_size_makes_no_difference(way, resplit):
 def test_batches_fit_the_memory_they_are_given(monkeypatch):
     widths = []
 
-    class Watched(Fitted):
-        def __init__(self, solver, labelings):
-            widths.append(len(labelings))
-            super().__init__(solver, labelings)
+    class Watched(Labelings):
+        def __init__(self, solver, task, truth):
+            widths.append(len(truth))
+            super().__init__(solver, task, truth)
 
-    monkeypatch.setattr(strategies, "Fitted", Watched)
+    monkeypatch.setattr(strategies, "Labelings", Watched)
     column = N * 8 * ARRAYS
     for estimator, columns in ((LSSVC(), 2), (LSSVC(fit_intercept=False), 3)):
         for per_batch in (1, 2, 5):
@@ -70,8 +72,8 @@ def process(model, X, y):
 
 
 def test_the_number_of_jobs_makes_no_difference():
-    for way in ("columns", "one by one"):
-        estimator, y, scoring = WAYS[way]
+    for strategy in ("columns", "one by one"):
+        estimator, y, scoring = STRATEGIES[strategy]
         options = {"cv": FOLDS, "n_permutations": 12, "scoring": scoring, "memory_limit": 1}
         expected = permutation_test_score(estimator, X, y, **options)
         result = permutation_test_score(estimator, X, y, n_jobs=2, **options)

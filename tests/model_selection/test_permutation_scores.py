@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, kernels, reference
-from foldless.bridge.permutation_spec import TestData
+from foldless.bridge.permutation import PermutationData
 from foldless.heldout.moments import Moments
 from foldless.model_selection import permutation_test_score
 from support.permutation import (
@@ -66,7 +66,7 @@ def test_permutation_scores_with_basis_all_equal_refits(estimator, y):
     orders = orders_of(N)
     K = kernels.resolve("rbf", X, gamma=0.1).gram(X)
     settings = {"w": np.ones(N), "penalty": "coef", "basis": "all"}
-    task, classes, _ = TestData(X, y).task(estimator)
+    task, classes, _ = PermutationData(X, y).task(estimator)
     scores = []
     for order in orders:
         codes, own = task.codes[order], []

@@ -14,10 +14,10 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 
-import foldless.bridge.choose_strategy as choose_strategy
+import foldless.bridge.permutation as bridge
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import nested_cross_validate, permutation_test_score
-from foldless.permutation.grid import BatchedGrid
+from foldless.permutation.strategies import BatchedGrid
 from support.families import (
     ALPHAS,
     BINARY,
@@ -90,7 +90,7 @@ def choices(monkeypatch):
 
     def noted(strategy, *given):
         result = scores(strategy, *given)
-        found.extend([[strategy.listed[place] for place in row] for row in result.choices])
+        found.extend([[strategy.listed[place] for place in row] for row in result[1]])
         return result
 
     monkeypatch.setattr(BatchedGrid, "scores", noted)
@@ -304,7 +304,7 @@ def test_batches_of_labelings_change_nothing(case, inner, choices, monkeypatch):
     before = list(choices)
     for together, limit in ((5, 2**29), (256, 1), (5, 8 * 8 * N * 3 * 2), (1, 1)):
         choices.clear()
-        monkeypatch.setattr(choose_strategy, "TOGETHER", together)
+        monkeypatch.setattr(bridge, "TOGETHER", together)
         other = permutation_test_score(search, X, y, cv=OUTER, n_permutations=12, memory_limit=limit)
         assert_close(other.permutation_scores, whole.permutation_scores)
         assert choices == before

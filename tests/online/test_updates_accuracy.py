@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
+import foldless.online.certificate as certificate
 import foldless.online.updates as updates
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels
 from foldless.heldout.problem import Problem
@@ -22,7 +23,7 @@ def excess_error(model, X):
     """
     task, whole = model._fitted_task, model._parts.whole
     new = updates.solve_anew(task.problem, task.Y)
-    smallest, largest = task.problem.eigenvalue_range(new.rows)
+    smallest, largest = certificate.eigenvalue_range(task.problem, new.rows)
     allowed = max(1e-8, 1e3 * EPS * largest / smallest)
     basis, beta = new.expansion()
     K = task.problem.kernel.gram(X, task.problem.X[basis])
@@ -119,20 +120,22 @@ def test_J_equals_the_inverse_in_any_internal_unit(unit, step):
     X = rng.normal(size=(n + 2, 3))
     problem = Problem(kernels.RBF(0.2), X, alpha=alpha, Q=np.ones((n + 2, 1)), penalty="coef")
 
+    def system(rows, unit):
+        return problem.penalty.system(problem, rows, rows, problem.gram(rows, rows), unit)
+
     def inverse(rows):
         Q = np.r_[np.ones(len(rows)), np.zeros(len(rows))][:, None]
-        H = np.linalg.inv(np.block([[problem.penalty.system(problem, rows), Q], [Q.T, np.zeros((1, 1))]]))
+        H = np.linalg.inv(np.block([[system(rows, 1.0), Q], [Q.T, np.zeros((1, 1))]]))
         return H[:-1, :-1], H[-1:, :-1], -H[-1:, -1:]
 
     rows = np.arange(n)
     J, G, Omega = inverse(rows)
     Q, units = np.r_[np.ones(n), np.zeros(n)][:, None], np.repeat([unit, 1.0], n)
-    system = problem.penalty.system(problem, rows, unit)
-    holder = Growing.of(Explicit(J, G, alpha, definite=False), Omega, system, Q, entry=1.0, refines=True, units=units)
+    options = {"entry": 1.0, "refines": True, "units": units}
+    holder = Growing.of(Explicit(J, G, alpha, definite=False), Omega, system(rows, unit), Q, **options)
     if step != "forget":
-        more = problem.penalty.extension(problem, rows, np.arange(n, n + 2), unit)
-        border = holder.border(more.columns, more.q, more.corner, more.units)
-        holder, rows = border.learn(more.order), np.arange(n + 2)
+        *more, order = updates.extension(holder, problem, rows, np.arange(n, n + 2))
+        holder, rows = holder.border(*more).learn(order), np.arange(n + 2)
     if step != "learn":
         holder = holder.removal(np.array([3, 3 + len(rows)])).forget()
         rows = np.delete(rows, 3)

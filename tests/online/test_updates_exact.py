@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import foldless.online.influence as influence
 import foldless.online.updates as updates
 from foldless import kernels
+from foldless.heldout.part import Part
 from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Part
 from foldless.precision.base import SingularBlockError
 from foldless.precision.growing import Growing, StaleError
 from support.cases import Case
@@ -75,7 +75,7 @@ def test_effects_do_not_depend_on_the_batches(entries, penalty, monkeypatch):
     case = Case(penalty=penalty)
     whole = begin(case, np.arange(26))
     expected = influence.effects(whole)
-    monkeypatch.setattr(influence, "ENTRIES", entries)
+    monkeypatch.setattr(influence, "MAX_ENTRIES", entries)
     assert_close(influence.effects(whole), expected, rtol=1e-12)
 
 

@@ -9,9 +9,9 @@ from sklearn.linear_model import Ridge
 
 import foldless.permutation.metrics as metrics
 from foldless import LSSVC, kernels, reference
-from foldless.bridge.permutation_spec import TestData
+from foldless.bridge.permutation import PermutationData
 from foldless.heldout.moments import Moments
-from foldless.permutation.labelings import Fitted, Labelings, Solver, elsewhere
+from foldless.permutation.labelings import Labelings, Solver, elsewhere, truth_of
 from foldless.permutation.nulls import permutations
 from foldless.readout.codings import indicator
 from foldless.readout.discriminant import Discriminant
@@ -40,8 +40,8 @@ WITH_COLUMNS = [each for each in EVERYONE if "loo" not in each.id]
 
 
 def fitted_columns(estimator, X, y, orders, weight=None):
-    task, *_ = TestData(X, y, weight).task(estimator)
-    return Fitted(Solver(task.problem), Labelings.of(task, orders))
+    task, *_ = PermutationData(X, y, weight).task(estimator)
+    return Labelings(Solver(task.problem), task, truth_of(task, orders))
 
 
 def decisions(fitted, train, test):
@@ -58,7 +58,7 @@ def as_columns(model, X):
 
 def shared_constant(fitted):
     """Whether decisions are the estimator's up to a constant a row."""
-    task = fitted.labelings.task
+    task = fitted.task
     return isinstance(task.readout, Discriminant) and task.n_classes > 2
 
 
@@ -103,7 +103,7 @@ def test_decisions_with_basis_all_equal_refits(estimator, y, intercept, weight):
     K = kernels.resolve("rbf", X, gamma=0.1).gram(X)
     w = np.ones(N) if weight is None else weight
     settings = {"w": w, "Q": np.ones((N, int(intercept))), "penalty": "coef", "basis": "all"}
-    readout = fitted.labelings.task.readout
+    readout = fitted.task.readout
     codes = np.unique(y, return_inverse=True)[1]
     for train, test in PARTS[:3]:
         for order, own in zip(orders, decisions(fitted, train, test), strict=True):
@@ -126,7 +126,7 @@ def test_decisions_of_a_subset_of_labelings_are_the_same(estimator, y):
     D = decisions(fitted, *PARTS[0])
     for chosen in ([3], [4, 0], slice(1, 3)):
         some = fitted.select(chosen)
-        assert len(some.labelings) == len(orders[chosen])
+        assert len(some) == len(orders[chosen])
         assert_close(decisions(some, *PARTS[0]), D[chosen])
 
 
@@ -134,17 +134,18 @@ def test_number_of_columns_of_labelings():
     for n_classes in (2, 3, 6):
         X, y = make_classes(n_classes)
         for intercept in (True, False):
-            labelings = fitted_columns(LSSVC(fit_intercept=intercept), X, y, orders_of(N, m=2)).labelings
+            labelings = fitted_columns(LSSVC(fit_intercept=intercept), X, y, orders_of(N, m=2))
             assert labelings.width == n_classes - intercept
-            assert labelings.columns().shape == (N, 3 * labelings.width)
-    assert fitted_columns(Ridge(), X, VALUES, orders_of(N, m=2)).labelings.width == 1
+            assert labelings.solution.Y.shape == (N, 3 * labelings.width)
+    assert fitted_columns(Ridge(), X, VALUES, orders_of(N, m=2)).width == 1
 
 
 @pytest.mark.parametrize("kind", ["LSSVC", "KFDA coef", "LSSVC linear", "RidgeClassifier", "LSSVC no intercept"])
 def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
     """Also of some of the rows, with a P that is known already."""
-    task, *_ = TestData(X, LABELS, WEIGHT).task(THREE_CLASS_ESTIMATORS[kind])
-    problem, rows, everything = task.problem, np.flatnonzero(WEIGHT)[3:], np.arange(N)
+    task, *_ = PermutationData(X, LABELS, WEIGHT).task(THREE_CLASS_ESTIMATORS[kind])
+    rows, everything = np.flatnonzero(WEIGHT)[3:], np.arange(N)
+    problem = task.problem.restricted(rows).replace(functions=None)
     Y, orders = np.random.default_rng(0).normal(size=(N, 5)), orders_of(N, m=1)
     known = problem.precision(rows)
 
@@ -154,15 +155,15 @@ def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
             problem.gram(everything, everything), Y, rows, everything, problem.alpha, **options
         )
 
-    solvers = [Solver(problem, rows)]
+    solvers = [Solver(problem)]
     with monkeypatch.context() as blind:
         blind.setattr(type(problem), "precision", None)  # a P that is known is not made again
-        solvers.append(Solver(problem, rows, known))
+        solvers.append(Solver(problem, known))
     for solver in solvers:
         assert solver.choice == known.choice
         assert_close(solver.solve(Y).fits(everything), oracle(Y, rows))
-        labelings = Labelings.of(task, orders)
-        model = Fitted(solver, labelings).part(rows[5:])
+        labelings = Labelings(solver, task, truth_of(task, orders))
+        model = labelings.part(rows[5:])
         for order, own in zip(orders, np.split(model.fits(everything), 2, axis=1), strict=True):
             shown = indicator(task.codes[order], 3, float)[:, labelings.n_implied :]
             assert_close(own, oracle(shown, rows[5:]))
@@ -171,10 +172,10 @@ def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
 @pytest.mark.parametrize("confounds", [None, CONFOUNDS], ids=["", "confounds"])
 @pytest.mark.parametrize("kind", ["LSSVC", "LSSVC linear", "LSSVC coef", "LSSVC no intercept"])
 def test_decisions_at_other_features_equal_refits(kind, confounds):
-    task, *_ = TestData(X, LABELS, WEIGHT, confounds).task(THREE_CLASS_ESTIMATORS[kind])
+    task, *_ = PermutationData(X, LABELS, WEIGHT, confounds).task(THREE_CLASS_ESTIMATORS[kind])
     others = np.random.default_rng(3).normal(size=X.shape)
     orders = orders_of(N, m=2)
-    fitted = Fitted(Solver(task.problem), Labelings.of(task, orders))
+    fitted = Labelings(Solver(task.problem), task, truth_of(task, orders))
     train, test = PARTS[1]
     model = fitted.part(train)
     D = fitted.reader(model)(elsewhere(model, test)(others[test]))

@@ -11,8 +11,7 @@ from sklearn.dummy import DummyClassifier
 
 from foldless import LSSVC
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.nulls import p_values, permutations
-from foldless.permutation.result import PermutationTestResult
+from foldless.permutation.nulls import PermutationTestResult, p_values, permutations
 from support.permutation import CODES, GROUPS, STRATA, N, X
 from support.refits import p_value
 

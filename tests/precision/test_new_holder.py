@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from foldless import reference
-from foldless.heldout.parts import TrainingParts
 from foldless.heldout.solution import Solution
 from foldless.precision.base import Precision
 from support.cases import Case, odd_splits
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from foldless import kernels, reference
-from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
 from foldless.readout.codings import OneAgainstAll, indicator
 from foldless.readout.discriminant import Discriminant
 from foldless.readout.ranking import best_cut
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 N = 30

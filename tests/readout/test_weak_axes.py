@@ -9,7 +9,7 @@ from sklearn.metrics import roc_auc_score
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.heldout.solution import Solution
 from foldless.model_selection import cross_val_predict, cross_val_score, leave_pair_out_auc, permutation_test_score
-from foldless.permutation.labelings import Fitted, Labelings, Solver
+from foldless.permutation.labelings import Labelings, Solver, truth_of
 from foldless.readout.discriminant import Discriminant
 from support.refits import held_out_rows, leave_one_out, refit, weak_discriminant
 
@@ -146,7 +146,7 @@ def test_class_sums_of_weak_axes_of_all_labelings_equal_single_ones(weighted, in
     )
     task = model._fitted_task
     orders = np.stack([np.random.default_rng(seed).permutation(len(y)) for seed in range(3)])
-    fitted = Fitted(Solver(task.problem), Labelings.of(task, orders))
+    fitted = Labelings(Solver(task.problem), task, truth_of(task, orders))
     train = np.arange(5, 45)
     for part in (fitted.solution, fitted.part(train)):
         found = fitted.moments(part).V

@@ -8,7 +8,7 @@ from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.readout.codings import indicator
 from support.refits import refit
 
-both_ways = pytest.mark.parametrize("way", ["part", "solve"])
+every_strategy = pytest.mark.parametrize("strategy", ["part", "solve"])
 
 
 # -- data and estimators -----------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 import foldless.model_selection as fl
 import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.heldout.parts import TrainingParts
 from support.cases import SPLITTERS, splitters
+from support.parts import TrainingParts
 from support.tolerances import assert_close
 
 N = 30

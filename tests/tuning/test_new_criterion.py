@@ -10,7 +10,7 @@ from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge.candidates import closed_form_task
 from foldless.model_selection import nested_cross_validate, permutation_test_score
 from foldless.tuning.criteria import CRITERIA, Criterion
-from foldless.tuning.objective import Objective
+from foldless.tuning.descent import Objective
 from foldless.tuning.selection import Selection
 from foldless.tuning.space import Space
 
@@ -91,7 +91,7 @@ def test_gradient_equals_central_differences(case):
     criterion, estimator, y = CASES[case]
     task, _, _ = closed_form_task(clone(estimator).set_params(gamma=0.3), X, y, None)
     space = Space(task.problem.kernel)
-    objective = Objective(task.problem, Selection.of(task, criterion), space, None)
+    objective = Objective(Selection.of(task, criterion), space, None)
     x, h = space.pack(0.3, task.problem.kernel), 1e-5
     differences = [(objective(x + h * e, False) - objective(x - h * e, False)) / (2 * h) for e in np.eye(2)]
     np.testing.assert_allclose(objective(x)[1], differences, rtol=1e-5, atol=1e-9)

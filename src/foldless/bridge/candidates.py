@@ -22,9 +22,8 @@ from foldless.kernels.registry import KERNELS, is_object
 from foldless.readout.task import Task
 from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.descent import Start
-from foldless.tuning.grid import default_grid
 from foldless.tuning.selection import Selection
-from foldless.tuning.space import Space, default_limits
+from foldless.tuning.space import Space, default_grid, default_limits
 
 
 @dataclass(frozen=True)

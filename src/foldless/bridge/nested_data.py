@@ -58,7 +58,8 @@ class NestedData:
     def selections(self, spec, task, outer, inner):
         """The criterion of a search in every outer training part, with its inner splits."""
         each = zip(outer, inner, strict=True)
-        return [spec.selection(task, splits, self.sample_weight, train=train) for (train, _), splits in each]
+        kept = [(np.intersect1d(train, task.problem.active), splits) for (train, _), splits in each]
+        return [spec.selection(task, splits, self.sample_weight, rows=rows) for rows, splits in kept]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from foldless.bridge.route import NoClosedForm
 
 # Modules whose transformers take y for the sake of the interface and ignore it. No tag says so: SelectKBest and PCA
 # carry the same ones.
-BLIND = (
+LABEL_BLIND_MODULES = (
     "sklearn.decomposition",
     "sklearn.feature_extraction",
     "sklearn.impute",
@@ -82,7 +82,7 @@ def never_sees_y(step):
         return all(never_sees_y(inner) for _, inner in step.transformer_list)
     if isinstance(step, ColumnTransformer):
         return all(never_sees_y(inner) for _, inner, _ in step.transformers)
-    known = isinstance(step, VarianceThreshold) or type(step).__module__.startswith(BLIND)
+    known = isinstance(step, VarianceThreshold) or type(step).__module__.startswith(LABEL_BLIND_MODULES)
     return known and not get_tags(step).target_tags.required
 
 

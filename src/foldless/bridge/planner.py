@@ -50,6 +50,13 @@ class Plan:
     score_params: dict | None = None
     loop: dict | None = None
 
+    def route_taken(self):
+        """The route after the work is done: P may have been held in another way than was foreseen."""
+        if self.run is None or self.route.kind != ONE_FIT:
+            return self.route
+        holder = self.run.parts.whole.choice
+        return Route(ONE_FIT, self.route.reason.replace(self.route.holder, holder), holder)
+
 
 def plan(asked):
     """The :class:`Plan` of a call."""

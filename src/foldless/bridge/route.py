@@ -52,15 +52,6 @@ class NoSharedP(NoClosedForm):
     kind: ClassVar[str] = ONE_P_PER_FOLD
 
 
-def closed_form_or(otherwise, closed_form):
-    """``closed_form()``, or ``otherwise(obstacle)`` where it raises :class:`NoClosedForm`."""
-    try:
-        return closed_form()
-    except NoClosedForm as error:
-        obstacle = error
-    return otherwise(obstacle)
-
-
 def warn_caller(message, category=UserWarning):
     """Warn at the line that called foldless, however many of its functions lie between."""
     level = 1

@@ -56,8 +56,9 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
         task = task.subset(train)
         active = task.problem.active  # rows are counted within the part from now on, in the order of the split
         order = np.searchsorted(model.rows, train[active])
-        solved = {"A": model.A[order], "B": model.B, "weights": model.weights, "choice": model.choice}
-        model = Model(problem=task.problem, rows=active, Y=model.Y[order], **solved)
+        A = model.A[order]
+        known = {"Y": model.Y[order], "A": A, "site_A": A, "B": model.B, "weights": model.weights}
+        model = Model.of(problem=task.problem, rows=active, **known, choice=model.choice)
     if is_precomputed(fitted.kernel):
         fitted._set_columns(len(rows), rows)
     fitted._keep_for_updates(None if sample_weight is None and rows is train else weights[rows], None)

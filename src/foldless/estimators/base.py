@@ -22,7 +22,7 @@ from foldless.heldout.problem import Problem
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
 from foldless.linalg.types import MatrixLike
 
-FEW = 20  # rows from which a width for the kernel can hardly be told
+FEW_ROWS = 20  # rows from which a width for the kernel can hardly be told
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
 NOT_PICKLED = ("_parts", "_qr")  # attributes with a factorisation, which is made again on demand
 
@@ -44,7 +44,7 @@ class KernelExpansion(BaseEstimator):
     def _warn_of_few_rows(self, stacklevel):
         """A parameter of the kernel that is taken from the first few rows of a stream stays with the model."""
         n = self.X_fit_.shape[0]
-        for name, value in given_kernel(self).unresolved.items() if n < FEW else ():
+        for name, value in given_kernel(self).unresolved.items() if n < FEW_ROWS else ():
             warnings.warn(
                 f"{name}={value!r} is resolved from the {n} rows of the first partial_fit and stays: {self.kernel_!r}."
                 " Give a number, or start with fit or partial_fit on more rows.",

@@ -191,8 +191,8 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         Q = np.hstack([np.ones((X.shape[0], whole.problem.intercept), X.dtype), C])
         for rows in gen_batches(X.shape[0], max(1, 2**22 // n)):
             F = whole.loo_at(X[rows], Q[rows])
-            ends[rows, :, 0] = np.sort(F - residual, axis=1)[:, n - rank]
-            ends[rows, :, 1] = np.sort(F + residual, axis=1)[:, rank - 1]
+            ends[rows, :, 0] = np.partition(F - residual, n - rank, axis=1)[:, n - rank]
+            ends[rows, :, 1] = np.partition(F + residual, rank - 1, axis=1)[:, rank - 1]
         return self._shaped(ends)
 
 

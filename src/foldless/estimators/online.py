@@ -126,7 +126,7 @@ class OnlineMachine(KernelMachine):
             raise ValueError(f"forget would leave {len(kept)} rows, all of weight 0; make a new estimator instead.")
         with all_or_nothing(self):
             weights = None if self._base_weights is None else self._base_weights[kept]
-            new = self._task_with_fewer(self._fitted_task, kept, weights, problem.subset(kept).replace(shift=None))
+            new = self._task_with_fewer(self._fitted_task, kept, weights, problem.subset(kept, shift=None))
             whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
             if whole is None:
                 whole = updates.solve_anew(new.problem, new.Y)

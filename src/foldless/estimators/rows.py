@@ -7,7 +7,6 @@ rows and stay. Both are checked whole before anything is changed.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
-from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -35,7 +34,9 @@ def check_unchanged(estimator, settings):
     """Updates continue a fit: the parameters it was made with must be those the estimator still has."""
     changed = []
     for name, before in settings.items():
-        now = reduce(lambda thing, part: getattr(thing, part, None), name.split("__"), estimator)  # of it or its kernel
+        now = estimator
+        for part in name.split("__"):  # of it or its kernel
+            now = getattr(now, part, None)
         if not (now is before or _same(now, before)):
             changed.append(name)
     if changed:

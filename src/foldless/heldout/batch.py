@@ -1,7 +1,8 @@
 """Many held-out sets of one model, each left out alone and all solved at once. Leave-one-out is n sets of one row.
 
     residuals         E_te = D^-1 A_te,   D = P_te,te           held-out fits  Y_te - E_te
-    class matrices    N - Y_te' Y_te,   U - alpha ( Y_te' A_te + (A_te - D Y_te)' E_te )
+    class matrices    N - Y_te' Y_te,   U - alpha ( Y_te' A_te + (A_te - D Y_te)' E_te ),
+                      R - Z_te' (I - Qo_te Qo_te')^-1 Z_te    for an orthonormal basis Qo of Q, Z = Y - Qo Qo' Y
 
 Both are differences and lose digits in two cases, which are looked for and computed without them:
 
@@ -21,7 +22,7 @@ from foldless.heldout.moments import Moments, adds_up, few_digits, nearly_gone, 
 from foldless.linalg.numpy import LinAlgError, solve
 from foldless.precision.base import SingularBlockError
 
-ENTRIES = 2**22  # entries of an intermediate array
+MAX_ENTRIES = 2**22  # entries of an intermediate array
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,14 @@ class Batch:
             F[places] = np.where(taken, found, F[places])
         for number, other in self._solved.items():
             F[number] = other.evaluated(model.rows[self.members[number]])
-        return self._tie_equal_rows(F)
+        numbers = model.problem.equal.value if t > 1 else None
+        if numbers is None:
+            return F
+        numbers = numbers[model.rows[self.members]]
+        first = (numbers[:, :, None] == numbers[:, None, :]).argmax(
+            2
+        )  # (k, t): rows of a set that equal an earlier one
+        return np.take_along_axis(F, first[:, :, None], 1)
 
     @cached_property
     def residuals(self):
@@ -92,15 +100,6 @@ class Batch:
         sets = takes_nearly_all(self.model, self.members)
         sets = np.flatnonzero(sets if self.lost is None else sets | self.lost)
         return {number: self.model.solve_without(self.members[number]) for number in sets}
-
-    def _tie_equal_rows(self, F):
-        """Fits (k, t, m) with those of equal rows of a set made equal."""
-        numbers = self.model.problem.equal.numbers if F.shape[1] > 1 else None
-        if numbers is None:
-            return F
-        numbers = numbers[self.model.rows[self.members]]
-        first = (numbers[:, :, None] == numbers[:, None, :]).argmax(2)  # (k, t)
-        return np.take_along_axis(F, first[:, :, None], 1)
 
     def _from_coefficients(self, sets, columns):
         """Held-out fits (k, t, m) of some sets and targets in their units, and the sizes of what adds up to them.
@@ -122,7 +121,7 @@ class Batch:
         """
         model, t = self.model, self.Y.shape[1]
         whole, n_sites = model.site_A[:, columns], len(model.site_A)
-        for batch in gen_batches(len(sets), max(1, ENTRIES // (n_sites * (2 * t + whole.shape[1])))):
+        for batch in gen_batches(len(sets), max(1, MAX_ENTRIES // (n_sites * (2 * t + whole.shape[1])))):
             members = self.members[sets[batch]]
             sites, k = model.own_sites(members), len(members)
             T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n_sites)
@@ -163,8 +162,11 @@ class Batch:
         found = Moments(N, whole.U - model.problem.alpha * taken)
         gone = nearly_gone(found, whole, present)
         if whole.R is not None:
+            Qo, Z = model.span[self.members], model.unexplained[self.members]
+            kept = np.eye(t, dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1)
             C = model.Y.T @ model.C - Yt @ model.C[self.members]
-            found = found.with_confounds(self._unexplained(whole.R), C @ self._unpenalised(model.problem.confounds))
+            R = whole.R - Z.transpose(0, 2, 1) @ solve(kept, Z)
+            found = found.with_confounds(R, C @ self._unpenalised(model.problem.confounds))
         found = self._with_sums(found)
         for number in {*np.flatnonzero(gone), *self._solved}:
             other = self._solved.get(number) or model.solve_without(self.members[number])
@@ -173,9 +175,3 @@ class Batch:
                 if mine is not None:
                     mine[number] = theirs
         return found
-
-    def _unexplained(self, R):
-        """R (k, m, m) without each set, from that of the model: R - Z_te' (I - Qo_te Qo_te')^-1 Z_te."""
-        Qo, Z = self.model.span[self.members], self.model.unexplained[self.members]
-        kept = np.eye(Z.shape[1], dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1)
-        return R - Z.transpose(0, 2, 1) @ solve(kept, Z)

@@ -22,14 +22,13 @@ included.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.batch import Batch
 from foldless.heldout.moments import takes_nearly_all
-from foldless.heldout.solution import Part, Solution
+from foldless.heldout.part import Part
+from foldless.heldout.solution import Solution
 from foldless.linalg.numpy import add_outer_, product, solve
 
 COLUMNS = 256  # columns that P is applied to at a time
@@ -55,18 +54,9 @@ def _fold_residuals(model, te, part=None):
 def value_and_gradient(problem, rows, Y, folds, loss):
     """A loss of held-out residuals and its derivatives by alpha and by the parameters of the kernel.
 
-    Parameters
-    ----------
-    problem : Problem
-    rows : row numbers of the data in ascending order, all of positive weight
-    Y : targets of these rows, (n, m)
-    folds : as in :func:`residuals`
-    loss : function of the residuals (N, m) that returns (value, derivatives (N, m))
-
-    Returns
-    -------
-    value : float
-    gradient : dict {"alpha": float, parameter of the kernel: float or array}
+    ``rows`` are row numbers in ascending order, all of positive weight, Y (n, m) their targets, ``folds`` as in
+    :func:`residuals`; ``loss`` is a function of the residuals (N, m) that returns (value, derivatives (N, m)). Returns
+    the value, and the gradient as a dict {"alpha": float, parameter of the kernel: float or array}.
     """
     tuned = bool(problem.kernel.differentiable)
     if not tuned and problem.penalty.sites_per_row == 1:
@@ -76,10 +66,10 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     problem = problem.replace(shift=None) if tuned else problem  # pullback takes K as the kernel gives it
     functions = problem.basis_rows(rows)  # these rows, unless basis functions of other rows stay
     K = problem.gram(functions, functions)
-    places = np.searchsorted(functions, rows)
     P = problem.precision(rows, K if len(functions) == len(rows) else None)
     held = _held_out(Solution(problem, rows, Y, P), folds)
     value, slopes = loss(held.residuals)
+    places = np.searchsorted(functions, rows)
     dK, dalpha = problem.penalty.gradient(held.adjoint(slopes), problem, rows, K, places)
     by_kernel = problem.kernel.pullback(dK, problem.data(functions), K) if tuned else {}
     return value, {"alpha": dalpha, **by_kernel}
@@ -99,33 +89,27 @@ class Adjoint:
     P: np.ndarray | None = None
 
     def block(self, rows=slice(None), columns=slice(None)):
-        """The block of dL/dZ at these sites."""
         left, right = np.hstack([self.L[columns], self.R[columns]]), np.hstack([self.R[rows], self.L[rows]])
         if self.PV is None or self.P is None:
             return product(left, right.T / 2).T
         return add_outer_(product(self.PV[columns], self.P[:, rows]).T, left, right, 0.5)  # dL/dZ is symmetric
 
     def trace(self, rows=slice(None)):
-        """The trace of dL/dZ over these sites."""
         own = np.vdot(self.L[rows], self.R[rows])
         return own if self.PV is None or self.P is None else own + np.vdot(self.PV[rows], self.P[rows])
 
 
-@dataclass(frozen=True)
 class EachRow:
-    """Every row left out alone."""
+    """Every row left out alone: residuals (n, m) in the units of the targets, and the way back from slopes by them.
 
-    solution: Solution
+    ``by_alpha`` is dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing.
+    ``adjoint`` is dL/dZ.
+    """
 
-    @cached_property
-    def loo(self) -> Batch:
-        """All sets of one row."""
-        return self.solution.loo()
-
-    @property
-    def residuals(self):
-        """Held-out residuals in the units of the targets, (n, m)."""
-        return self.loo.residuals[:, 0]
+    def __init__(self, solution):
+        self.solution = solution
+        self.loo = solution.loo()
+        self.residuals = self.loo.residuals[:, 0]
 
     def _z(self, slopes):
         """z of every row at its sites, (n, s, m)."""
@@ -134,16 +118,14 @@ class EachRow:
         return g / self.loo.D if g.shape[1] == 1 else solve(self.loo.D, g)
 
     def by_alpha(self, slopes):
-        """dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing."""
         P, z = self.solution.precision, self._z(slopes)[:, 0]
         return np.vdot((z * self.loo.E[:, 0]).sum(1), P.squared_diagonal()) - np.vdot(P.apply(z), self.solution.A)
 
     def adjoint(self, slopes):
-        """dL/dZ."""
         P, A, n = self.solution.precision.explicit().P, self.solution.site_A, len(self.solution.rows)
         each = self._z(slopes)
         z = np.zeros_like(A)
-        z[self.solution.sites.of(np.arange(n)[:, None])] = each
+        z[self.solution.own_sites(np.arange(n)[:, None])] = each
         V = each @ self.loo.E.transpose(0, 2, 1)
         V = (V + V.transpose(0, 2, 1)) / 2
         if V.shape[1] == 1:
@@ -153,30 +135,21 @@ class EachRow:
         return Adjoint(-product(P, z), A, PV, P)
 
 
-@dataclass(frozen=True)
 class Folds:
-    """Sets of rows left out together, each factorised once."""
+    """The same for sets of rows left out together, each factorised once; residuals are stacked, (N, m)."""
 
-    solution: Solution
-    folds: list
-
-    @cached_property
-    def parts(self):
-        """One for each set."""
-        return [Part(self.solution, te) for te in self.folds]
-
-    @cached_property
-    def residuals(self):
-        """Held-out residuals in the units of the targets, stacked, (N, m)."""
-        return np.concatenate([_fold_residuals(self.solution, part.removed, part) for part in self.parts])
+    def __init__(self, solution, folds):
+        self.solution = solution
+        self.parts = [Part(solution, te) for te in folds]
+        self.residuals = np.concatenate([_fold_residuals(solution, part.removed, part) for part in self.parts])
 
     def _z(self, slopes):
-        """z at the sites of each set."""
-        stops = np.cumsum([len(te) for te in self.folds])[:-1]
+        """Each set as a part, with z at its sites."""
+        stops = np.cumsum([len(part.removed) for part in self.parts])[:-1]
         for part, slope in zip(self.parts, np.split(slopes, stops), strict=True):
             g = np.zeros_like(part.E)
             g[: len(slope)] = slope / self.solution.root[part.removed]
-            yield part.held, part.held.block.solve(g), part.E
+            yield part, part.block.solve(g)
 
     def _spread(self, slopes):
         """P_,te z_te and P_,te E_te of some sets at a time, (n, sets, m) each."""
@@ -184,25 +157,24 @@ class Folds:
         sets = list(self._z(slopes))
         for batch in gen_batches(len(sets), max(1, COLUMNS // A.shape[1])):
             both = np.zeros((2, len(A), len(sets[batch]), A.shape[1]), A.dtype)
-            for number, (held, z, E) in enumerate(sets[batch]):
-                both[0, held.sites, number] = z
-                both[1, held.sites, number] = E
+            for number, (part, z) in enumerate(sets[batch]):
+                both[0, part.sites, number] = z
+                both[1, part.sites, number] = part.E
             yield [self.solution.precision.apply(each.reshape(len(A), -1)).reshape(each.shape) for each in both]
 
     def by_alpha(self, slopes):
-        """dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing."""
         return sum(np.vdot(L, R) - np.vdot(L.sum(1), self.solution.A) for L, R in self._spread(slopes))
 
     def adjoint(self, slopes):
-        """dL/dZ: by n x m products of each set, or by P V P where sets and targets are more than rows."""
+        """By n x m products of each set, or by P V P where sets and targets are more than rows."""
         A = self.solution.site_A
         n, m = A.shape
-        if len(self.folds) * m <= n // 2:
+        if len(self.parts) * m <= n // 2:
             L, R = (np.concatenate(each, 1) for each in zip(*self._spread(slopes), strict=True))
             return Adjoint(np.hstack([L.reshape(n, -1), -L.sum(1)]), np.hstack([R.reshape(n, -1), A]))
         P = self.solution.precision.explicit().P
         z, V = np.zeros_like(A), np.zeros_like(P)
-        for held, each, E in self._z(slopes):
-            z[held.sites] += each
-            V[np.ix_(held.sites, held.sites)] += (each @ E.T + E @ each.T) / 2
+        for part, each in self._z(slopes):
+            z[part.sites] += each
+            V[np.ix_(part.sites, part.sites)] += (each @ part.E.T + part.E @ each.T) / 2
         return Adjoint(-product(P, z), A, product(P, V), P)

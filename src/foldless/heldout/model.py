@@ -4,42 +4,26 @@ Everything here is whitened by the weights (``heldout.problem``); fits are given
 With confounds among the columns Q, fits leave their part q' B out.
 """
 
-from dataclasses import FrozenInstanceError
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.moments import adds_up, few_digits
-from foldless.heldout.penalty import sites_of
+from foldless.heldout.rows import Frozen
 from foldless.linalg.numpy import eigenvalues
 from foldless.precision.base import SingularBlockError
 
-ENTRIES = 2**22  # entries of an intermediate array
+MAX_ENTRIES = 2**22  # entries of an intermediate array
+OF_TARGETS = {"Y", "A", "B", "E", "joint_A", "site_A", "taken", "weights", "target_scale", "unexplained"}
 
 
-class Model:
-    """A fitted training part: ``rows`` with whitened targets Y, coefficients A and B. Frozen.
+class Model(Frozen):
+    """A fitted training part: ``rows`` of a ``problem`` with whitened targets Y, coefficients A and B. Frozen.
 
-    ``site_A`` holds A at every site, ``weights`` those of explicit features where P is held through them (else None),
-    ``choice`` says how P is held, and why.
+    ``site_A`` holds A at every site, ``joint_A`` at those of basis functions as well where known, ``weights`` those of
+    explicit features where P is held through them (else None), ``choice`` says how P is held, and why.
     """
-
-    problem: Any
-    rows: np.ndarray
-    Y: np.ndarray
-    A: np.ndarray
-    B: np.ndarray
-    site_A: np.ndarray
-    weights: np.ndarray | None
-    choice: str
-
-    def __init__(self, **known):
-        vars(self).update(known)
-
-    def __setattr__(self, name, value):
-        raise FrozenInstanceError(f"{type(self).__name__} is frozen: {name} cannot be set")
 
     @property
     def root(self):
@@ -51,30 +35,36 @@ class Model:
         """Size of the targets, one number a column."""
         return np.abs(self.Y / self.root).max(0, initial=0.0)
 
-    # -- fits ------------------------------------------------------------------------------------------------------
+    def select_targets(self, columns):
+        """The same fit for some of the targets."""
+        known = {name: value for name, value in vars(self).items() if name != "own_moments"}
+        mine = {name: known[name][..., columns] for name in OF_TARGETS & known.keys() if known[name] is not None}
+        return self.of(**known | mine)
 
     def fits(self, rows):
         """Fits at these rows of X without the confounds' part, in the units of the targets.
 
         Equal rows have equal fits.
         """
+        problem, known = self.problem, np.zeros(len(rows), bool)
         F = np.empty((len(rows), self.B.shape[1]), self.B.dtype)
-        place = np.full(self.problem.n, -1)
-        place[self.rows] = np.arange(len(self.rows))
-        own = place[rows] >= 0
-        if own.any():
-            mine = place[rows[own]]
-            F[own] = (self.Y[mine] - self.problem.alpha * self.A[mine]) / self.root[mine]
-            self._leave_confounds_out(F, own, rows)
-        if not own.all():
-            F[~own] = self._fits_elsewhere(rows[~own])
+        for members, fitted in self._known_fits():
+            place = np.full(problem.n, -1)
+            place[members] = np.arange(len(members))
+            here = place[rows] >= 0
+            if here.any():
+                F[here] = fitted(place[rows[here]])
+                known |= here
+        if problem.n_confounds:
+            F[known] -= problem.Q[rows[known], problem.confounds] @ self.confound_B
+        if not known.all():
+            F[~known] = self.evaluated(rows[~known])
         self._restore_digits(F, rows)
-        return self.problem.tie_equal_rows(rows, F)
+        return problem.tie_equal_rows(rows, F)
 
-    def _leave_confounds_out(self, F, places, rows):
-        """Take the confounds' part out of the fits F of the rows, at these places."""
-        if self.problem.n_confounds:
-            F[places] -= self.problem.Q[rows[places], self.problem.confounds] @ self.confound_B
+    def _known_fits(self):
+        """Row numbers, and a function from places among them to fits that follow from their targets."""
+        yield self.rows, lambda own: (self.Y[own] - self.problem.alpha * self.A[own]) / self.root[own]
 
     def _restore_digits(self, F, rows):
         """Evaluate the model where the kernel's part of the fits F is tiny beside the targets they are differences of.
@@ -85,11 +75,14 @@ class Model:
         if lost.any():
             columns, places = np.flatnonzero(lost.any(0)), np.flatnonzero(lost.any(1))
             here, model = np.ix_(places, columns), self.select_targets(columns)
-            taken = lost[here] & adds_up(model.terms(rows[places]), self.target_scale[columns])
+            terms = np.abs(model.functionals(rows[places])) @ model._site_sizes
+            taken = lost[here] & adds_up(terms, self.target_scale[columns])
             F[here] = np.where(taken, model.evaluated(rows[places]), F[here])
 
-    def _fits_elsewhere(self, rows):
-        return self.evaluated(rows)
+    @property
+    def _site_sizes(self):
+        """Sizes of what adds up to A at every site."""
+        return np.abs(self.site_A)
 
     def evaluated(self, rows):
         """Fits at these rows of X from the coefficients of the model, without the confounds' part."""
@@ -99,54 +92,48 @@ class Model:
         basis, beta = self.expansion()
         return self.problem.gram(rows, basis) @ beta + shown
 
-    def terms(self, rows):
-        """Sizes of what adds up to the kernel's part of the fits at these rows, (len(rows), m)."""
-        return np.abs(self.functionals(rows)) @ self._site_sizes
-
-    @property
-    def _site_sizes(self):
-        """Sizes of what adds up to A at every site."""
-        return np.abs(self.site_A)
-
-    # -- the function ----------------------------------------------------------------------------------------------
-
     def functionals(self, rows):
         """T (len(rows), sites) with f(x) = T(x) A + q(x)' B for the coefficients A of all sites."""
-        return self.problem.penalty.functionals(self.problem, self.rows, rows)
+        K = self.problem.gram(rows, self.problem.basis_rows(self.rows))
+        return self.problem.penalty.functionals(self.problem, self.rows, K)
 
     def functional_sums(self, Z):
         """Z' W^1/2 T of the training rows (m, sites) for whitened Z (n, m)."""
         H = np.zeros((Z.shape[1], len(self.site_A)), Z.dtype)
-        for batch in gen_batches(len(Z), max(1, ENTRIES // len(self.site_A))):
+        for batch in gen_batches(len(Z), max(1, MAX_ENTRIES // len(self.site_A))):
             H += (self.root[batch] * Z[batch]).T @ self.functionals(self.rows[batch])
         return H
 
+    @property
+    def joint_A(self):
+        """A at all sites where it is known."""
+        return self.site_A
+
     def expansion(self):
         """(basis rows, beta): f(x) = k(x, basis)' beta + q(x)' B."""
-        return self.problem.basis_rows(self.rows), self._beta
-
-    @property
-    def _beta(self):
-        return self.problem.penalty.expansion(self.problem, self.rows, self.A)
+        beta = self.joint_A[len(self.rows) :]
+        if not len(beta):
+            beta = self.problem.penalty.expansion(self.problem, self.rows, self.A)
+        return self.problem.basis_rows(self.rows), beta
 
     def in_features(self):
         """(weights, B) of f(x) = phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
-        if not self.problem.has_features:
-            return None, self.B
-        weights = self.weights
+        problem, weights, B = self.problem, self.weights, self.B
+        if not problem.has_features:
+            return None, B
         if weights is None:
-            weights = self.problem.weights_of_expansion(*self.expansion())
-        return weights, self.problem.uncentred(weights, self.B)
-
-    # -- training parts --------------------------------------------------------------------------------------------
+            basis, beta = self.expansion()
+            weights = np.asarray(problem.features(basis, dense=False).T @ beta)
+        if problem.shift is not None:  # the weights are those of centred features
+            B = B.copy()
+            B[0] -= problem.shift @ weights
+        return weights, B
 
     def own_sites(self, members):
-        """Sites that belong to these positions among those of this training part; the last axis doubles for J."""
-        return sites_of(self.problem.penalty.sites_per_row, members, len(self.rows))
-
-    def select_targets(self, columns):
-        """The same fit for some of the targets."""
-        raise NotImplementedError
+        """Sites of these positions among those of this training part; the last axis doubles where rows own two."""
+        if self.problem.penalty.sites_per_row == 1:
+            return members
+        return np.concatenate([members, members + len(self.rows)], -1)
 
     def _check_rest(self, t):
         """Without t rows, the unpenalised columns must still be determined."""
@@ -163,8 +150,6 @@ class Model:
                 worst = members[kept.argmin()]
                 self.problem.span(np.delete(self.rows, worst))  # says which column
                 raise SingularBlockError.of(worst, len(self.rows))
-
-    # -- classes and confounds -------------------------------------------------------------------------------------
 
     @property
     def C(self):

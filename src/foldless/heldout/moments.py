@@ -18,7 +18,7 @@ Differences lose digits in two cases, which are looked for:
 - where the kernel explains next to nothing of all classes, V = N - U has few digits. With three classes or more V is
   then Y' W (g - mean) instead, from the kernel's part g of the fits, which differs by the constant alone.
 
-One implementation serves all: a ``model`` brings the numbers of a training part, a :class:`Targets` says which of its
+A ``model`` brings the numbers of a training part, a :class:`Targets` says which of its
 columns form the classes of one problem. Leading axes are a batch: of labelings, or of held-out sets.
 """
 
@@ -26,9 +26,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
+LEAST_KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
 SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a difference has few digits, by bytes of a number
-MODEST = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which terms may be added up without losing more than that
+MOST_ADDED = {
+    8: 2.0**12,
+    4: 2.0**6,
+}  # times the targets up to which adding terms up loses no more than that
 
 
 def few_digits(values, size):
@@ -37,8 +40,8 @@ def few_digits(values, size):
 
 
 def adds_up(terms, size):
-    """Whether fits are had as sums: terms of this size in all (..., m) are modest beside the targets."""
-    return terms <= MODEST[terms.dtype.itemsize] * size
+    """Whether adding up terms of this size in all (..., m) loses few digits beside the targets."""
+    return terms <= MOST_ADDED[terms.dtype.itemsize] * size
 
 
 def takes_nearly_all(model, members):
@@ -47,7 +50,7 @@ def takes_nearly_all(model, members):
         return np.zeros(members.shape[:-1], bool)
     squares = np.square(model.Y)
     kept = squares.sum(0) - squares[members].sum(-2)
-    return (kept < KEPT * squares.sum(0)).any(-1)
+    return (kept < LEAST_KEPT * squares.sum(0)).any(-1)
 
 
 class Moments(NamedTuple):
@@ -119,9 +122,9 @@ class Targets:
 
     def left_unexplained(self, part):
         """U of a training part as a difference."""
-        whole, Y, A = part.whole, part.whole.Y[part.removed], part.whole.site_A[part.held.sites]
+        whole, Y, A = part.whole, part.whole.Y[part.removed], part.whole.site_A[part.sites]
         inner = self.products(whole.Y, whole.A) - self.products(Y, A[: len(Y)])
-        return part.problem.alpha * (inner - self.products(A - part.held.block.times(Y), part.E))
+        return part.problem.alpha * (inner - self.products(A - part.block.times(Y), part.E))
 
     def confound_part(self, model):
         """Y' W Q_c B_c of a training part."""
@@ -132,7 +135,7 @@ class Targets:
         return solution.own_moments
 
 
-EVERYTHING = Targets()
+ALL_COLUMNS = Targets()
 
 
 def remaining_masses(N, Y, left):
@@ -141,7 +144,7 @@ def remaining_masses(N, Y, left):
     return np.where(present[..., None], N - np.swapaxes(left, -1, -2) @ left, 0.0), present
 
 
-def own_moments(model, targets=EVERYTHING):
+def own_moments(model, targets=ALL_COLUMNS):
     """N and U of a model from its own coefficients."""
     return Moments(targets.mass_matrix(model), model.problem.alpha * targets.products(model.Y, model.A))
 
@@ -150,9 +153,8 @@ def finished(model, targets, found):
     """The class matrices with R and V where these are needed: with confounds, or where all axes are weak."""
     problem = model.problem
     if problem.n_confounds:
-        return found.with_confounds(
-            targets.products(model.unexplained, model.unexplained), targets.confound_part(model)
-        )
+        R = targets.products(model.unexplained, model.unexplained)
+        return found.with_confounds(R, targets.confound_part(model))
     weak = found.weak(problem.intercept)
     if problem.more_columns or not weak.any():
         return found
@@ -168,5 +170,5 @@ def nearly_gone(part, whole, present):
     mass, mass_before = part.mass, whole.mass
     rest, rest_before = (np.diagonal(each.U, axis1=-2, axis2=-1) for each in (part, whole))
     noise = 1e3 * np.finfo(mass.dtype).eps * mass_before  # all that is left of U where one class is all there is
-    little = (mass < KEPT * mass_before) | (rest < KEPT * np.where(rest_before > noise, rest_before, 0.0))
+    little = (mass < LEAST_KEPT * mass_before) | (rest < LEAST_KEPT * np.where(rest_before > noise, rest_before, 0.0))
     return (little & present).any(-1)

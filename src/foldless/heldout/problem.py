@@ -11,23 +11,23 @@ Q holds an intercept (a column of ones) and confounds. Scores leave the part of 
 what they explain, f is not asked to.
 """
 
-import dataclasses
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
-from foldless.heldout.kernel_rows import FeatureTable, KernelRows
-from foldless.heldout.penalty import as_penalty
-from foldless.heldout.ties import EqualRows, first_equal
-from foldless.linalg.numpy import eigenvalues, orthonormal, upper_solve
+from foldless.heldout.penalty import CoefficientNorm, FunctionNorm
+from foldless.heldout.rows import KernelRows, Lazy, equal_rows
+from foldless.linalg.numpy import orthonormal, upper_solve
+from foldless.precision import choose
 from foldless.precision.base import SingularBlockError
-from foldless.precision.choose import Ingredients, takes_features
+
+TINY = {8: 1e-8, 4: 1e-3}  # alpha by the mean diagonal of K below which features are more accurate, by bytes
+OWN = {"kernel", "X", "alpha", "Q", "penalty", "n_confounds", "root_w", "functions", "shift"}  # others follow
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Problem(KernelRows):
     """Everything that is known before the targets. Frozen: ``replace`` and its relatives give another one.
 
@@ -43,92 +43,85 @@ class Problem(KernelRows):
     n_confounds : number of trailing columns of Q whose part the scores leave out
 
     The other fields follow from these, unless they are kept from another problem: the number of intercepts (0 or 1),
-    square roots ``root_w`` of the weights, rows whose basis ``functions`` there are, the mean of the features that is
-    taken out of them (``shift``; "mean": that of these rows), features and equal rows of X.
+    whether Q holds ``more_columns``, ``confounds``, which of them the scores leave out, square roots ``root_w`` of the
+    weights, the ``active`` rows of positive weight, rows whose basis ``functions`` there are, the mean of the features
+    that is taken out of them (``shift``), features (``table``) and ``equal`` rows of X.
     """
 
-    kernel: Any
-    X: Any
-    alpha: float
-    Q: np.ndarray
-    sample_weight: dataclasses.InitVar[Any] = None
-    penalty: Any = "rkhs"
-    basis: dataclasses.InitVar[str] = "train"
-    n_confounds: int = 0
-    intercept: Any = None
-    root_w: Any = None
-    functions: Any = None
-    shift: Any = "mean"
-    table: Any = None
-    equal: Any = None
-    active: np.ndarray = dataclasses.field(init=False)  # rows of positive weight
+    def __init__(self, kernel, X, alpha, Q, sample_weight=None, penalty="rkhs", basis="train", n_confounds=0):
+        fields = {"kernel": kernel, "X": X, "alpha": alpha, "Q": Q, "n_confounds": n_confounds}
+        named = {"rkhs": FunctionNorm(), "coef": CoefficientNorm(basis)}
+        fields["penalty"] = named[penalty] if isinstance(penalty, str) else penalty
+        fields["intercept"] = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
+        # With an intercept P sees no constants: taking the mean out of features only improves the rounding.
+        fields["shift"] = "mean" if fields["intercept"] and not fields["penalty"].squares_kernel else None
+        self._set(fields | {"root_w": _roots(sample_weight, X), "functions": None}, OWN)
 
-    def __post_init__(self, sample_weight, basis):
-        root_w = self.root_w
-        if root_w is None:
-            root_w = np.sqrt(np.ones(self.n) if sample_weight is None else sample_weight).astype(self.dtype)
-        active = np.flatnonzero(root_w)
-        known = {
-            "penalty": as_penalty(self.penalty, basis),
-            "root_w": root_w,
-            "active": active,
-            "functions": active if self.functions is None else self.functions,
-        }
-        vars(self).update(known)
-        if self.intercept is None:
-            vars(self)["intercept"] = int(self.Q.shape[1] > self.n_confounds and (self.Q[:, 0] == 1).all())
-        if self.table is None or self.table.kernel is not self.kernel or self.table.X is not self.X:
-            vars(self)["table"] = FeatureTable(self.kernel, self.X)
-        if self.equal is None:
-            vars(self)["equal"] = EqualRows(self.X, self.Q[:, self.intercept : self.Q.shape[1] - self.n_confounds])
+    def _set(self, fields, changed):
+        """Put these fields in, and what follows from those that have changed."""
+        known = vars(self)
+        known.update(fields)
+        if "root_w" in changed:
+            known["active"] = np.flatnonzero(self.root_w)
+        if self.functions is None:
+            known["functions"] = self.active
+        if not changed.isdisjoint(("kernel", "X")):
+            known["table"] = Lazy(self.kernel.features, self.X)
+        if "X" in changed:
+            known.update(n=self.X.shape[0], dtype=self.X.dtype)
+        if not changed.isdisjoint(("X", "Q", "n_confounds")):
+            q = self.Q.shape[1]
+            known["more_columns"] = q > self.intercept  # a constant is always determined, other columns may not be
+            known["confounds"] = slice(q - self.n_confounds, None)
+            more = self.Q[:, self.intercept : q - self.n_confounds]
+            known["equal"] = Lazy(equal_rows, self.X, more) if more.shape[1] else Lazy(equal_rows, self.X)
         if isinstance(self.shift, str):
-            # With an intercept P sees no constants: taking the mean out of features only improves the rounding.
-            centre = self.intercept and not self.penalty.squares_kernel
-            vars(self)["shift"] = self.mean_of_features(active) if centre else None
+            dense = self.has_features and not sp.issparse(self.table.value)
+            known["shift"] = self.table.value[self.active].mean(0) if dense else None
 
     # -- other problems --------------------------------------------------------------------------------------------
 
-    def replace(self, sample_weight=None, **changes):
+    def replace(self, **changes: Any) -> Self:
         """The same problem with other fields; what is known of rows and kernel stays, unless these change."""
-        if {"X", "Q", "n_confounds"} & changes.keys():
-            changes.setdefault("equal", None)
-        if "kernel" in changes and self.shift is not None:
-            changes.setdefault("shift", "mean")
-        if changes.keys() - FIELDS:
-            raise TypeError(f"a problem has no {sorted(changes.keys() - FIELDS)}")
-        other, mine = object.__new__(type(self)), vars(self)
-        vars(other).update({name: mine[name] for name in FIELDS}, **changes)
-        other.__post_init__(sample_weight, "train")
+        if not changes.keys() <= OWN:
+            raise TypeError(f"a problem has no {sorted(changes.keys() - OWN)}")
+        other = object.__new__(type(self))
+        fields = {**vars(self), **changes}
+        fields.pop("mean_diagonal", None)
+        if "kernel" in changes and self.shift is not None and "shift" not in changes:
+            fields["shift"] = "mean"
+        other._set(fields, changes.keys())
         return other
 
-    def subset(self, rows):
+    def _on_rows(self, features, **changes):
+        """The problem on other rows, whose features are ``features()`` of these where they are known."""
+        other = self.replace(functions=None, **changes)
+        if "value" in vars(self.table) and not self.kernel.is_linear:  # features of a linear kernel are X itself
+            vars(other.table)["value"] = features(self.table.value)
+        return other
+
+    def subset(self, rows, **changes):
         """The same problem on these rows alone: kernel parameters, shift and all stay as they were resolved."""
-        X = self.kernel.rows(self.X, rows)
-        table = self.table.changed(X, lambda features: features[rows])
-        return self.replace(X=X, Q=self.Q[rows], root_w=self.root_w[rows], functions=None, table=table)
+        changes |= {"X": self.kernel.rows(self.X, rows), "Q": self.Q[rows], "root_w": self.root_w[rows]}
+        return self._on_rows(lambda known: known[rows], **changes)
 
     def extended(self, X, Q):
         """The problem with the rows X and Q behind its own, all of weight 1 until told otherwise."""
-        joined = self.kernel.joined(self.X, X)
-        table = self.table.changed(joined, lambda features: self.kernel.joined(features, self.kernel.features(X)))
-        Q = np.concatenate([self.Q, Q])
-        return self.replace(X=joined, Q=Q, root_w=None, functions=None, shift=None, table=table)
+        kernel = self.kernel
+        changes = {"X": kernel.joined(self.X, X), "Q": np.concatenate([self.Q, Q]), "shift": None}
+        changes["root_w"] = _roots(None, changes["X"])
+        return self._on_rows(lambda known: kernel.joined(known, kernel.features(X)), **changes)
 
     def weighted_by(self, sample_weight):
-        """The same rows with other weights."""
         if sample_weight is None and (self.root_w == 1).all():
             return self
-        return self.replace(root_w=None, sample_weight=sample_weight, functions=None)
+        return self.replace(root_w=_roots(sample_weight, self.X), functions=None)
 
     def restricted(self, rows):
         """The same rows, all but ``rows`` with weight 0; ``basis="all"`` keeps the basis functions there are."""
         root_w = np.zeros_like(self.root_w)
         root_w[rows] = self.root_w[rows]
         return self.replace(root_w=root_w)
-
-    def trained_on(self, rows):
-        """The same rows, all but ``rows`` with weight 0 and without their basis functions, as if never seen."""
-        return self.restricted(rows).replace(functions=None)
 
     def with_confounds(self, C, *, in_score=False):
         """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps their part in the scores."""
@@ -145,16 +138,6 @@ class Problem(KernelRows):
         """Whether rows of positive weight differ from weight 1."""
         return not (self.root_w[self.active] == 1).all()
 
-    @property
-    def more_columns(self):
-        """Whether Q holds more than an intercept: a constant is always determined, other columns may not be."""
-        return self.Q.shape[1] > self.intercept
-
-    @property
-    def confounds(self):
-        """The columns of Q whose part the scores leave out, as a slice."""
-        return slice(self.Q.shape[1] - self.n_confounds, None)
-
     def scored_part(self, rows, B):
         """The part of the unpenalised columns in the scores of these rows, q' B without that of confounds."""
         shown = self.Q.shape[1] - self.n_confounds
@@ -164,7 +147,7 @@ class Problem(KernelRows):
 
     def span(self, rows):
         """Orthonormal basis of the whitened columns of Q on ``rows``, which must determine all of them."""
-        Q = self.root(rows) * self.Q[rows]
+        Q = self.whitened_columns(rows)
         Qo, R = np.linalg.qr(Q)
         tolerance = 8 * np.sqrt(len(rows)) * np.finfo(Q.dtype).eps
         lost = np.flatnonzero(np.abs(R.diagonal()) <= tolerance * np.linalg.norm(Q, axis=0)[: len(R)])
@@ -183,7 +166,7 @@ class Problem(KernelRows):
         P Q = 0: A = P Y does not change when a fit by Q is taken out of Y, but keeps its digits where targets are far
         larger than they differ.
         """
-        Q = self.root(rows) * self.Q[rows]
+        Q = self.whitened_columns(rows)
         if not Q.shape[1]:
             return Y, np.zeros((0, Y.shape[1]), Y.dtype)
         Qo, R = orthonormal(Q)
@@ -192,7 +175,10 @@ class Problem(KernelRows):
 
     def first_equal(self, rows):
         """For each of the rows the place among them of the first that equals it; None where all differ."""
-        return None if len(rows) < 2 or self.equal.numbers is None else first_equal(self.equal.numbers[rows])
+        if len(rows) < 2 or self.equal.value is None:
+            return None
+        values, first, places = np.unique(self.equal.value[rows], return_index=True, return_inverse=True)
+        return None if len(values) == len(rows) else first[places]
 
     def tie_equal_rows(self, rows, values):
         """Values of these rows with those of equal rows made equal."""
@@ -205,16 +191,16 @@ class Problem(KernelRows):
     def mean_diagonal(self):
         """Mean of the diagonal of the kernel, of centred features where these are centred."""
         if self.shift is not None:
-            return float(np.mean(row_norms(self._features(self.active), squared=True)))
+            return float(np.mean(row_norms(self.features(self.active), squared=True)))
         return float(np.mean(self.kernel.diag(self.data(self.active))))
 
     def n_features(self, n_rows):
         """Number of explicit features where P of so many rows is held through them, else None."""
         r = None if self.penalty.squares_kernel else self.kernel.n_features(self.X)
-        if r is None:
+        if r is None or r >= n_rows:
             return None
-        small = takes_features(n_rows, r, self.alpha, lambda: self.mean_diagonal, self.dtype.itemsize)
-        return r if small else None
+        sooner = 3 * r <= n_rows  # about 6 n r^2 flops against 2/3 n^3
+        return r if sooner or self.alpha < TINY[self.dtype.itemsize] * self.mean_diagonal else None
 
     def describe_holder(self):
         """How P of all rows will be held, in words."""
@@ -224,34 +210,23 @@ class Problem(KernelRows):
 
     def basis_rows(self, rows):
         """Rows whose kernel functions carry the model fitted on ``rows``."""
-        return self.penalty.basis_rows(self, rows)
-
-    def ingredients(self, rows, K=None):
-        """What P of ``rows`` is made of; K = gram(rows, rows) where known."""
-        through = self.n_features(len(rows)) is not None
-        return Ingredients(
-            gram=lambda: self.whitened_gram(rows, K),
-            kernel_matrix=lambda: self.gram(rows, rows),
-            Q=self.root(rows) * self.Q[rows],
-            alpha=self.alpha,
-            root=self.root(rows),
-            features=(lambda: self._whitened_features(rows)) if through else None,
-            feature_kind="linear features" if self.kernel.is_linear else "features",
-        )
+        return self.functions if self.penalty.keeps_basis else rows
 
     def precision(self, rows, K=None):
         """P of the whitened problem on ``rows``, in the holder that suits it; K = gram(rows, rows) where known."""
         if self.more_columns:
             self.span(rows)  # complains where they are dependent
-        return self.ingredients(rows, K).precision()
+        return choose.precision(self, rows, K)
 
     def path(self, rows):
         """What serves every alpha: ``with_alpha`` gives P."""
-        if self.n_features(len(rows)) is not None:
-            return self.precision(rows)
-        return self.ingredients(rows).path()
+        return choose.path(self, rows)
 
-    def _whitened_features(self, rows):
+    def whitened_columns(self, rows):
+        return self.root(rows) * self.Q[rows]
+
+    def whitened_features(self, rows):
+        """W^1/2 Phi of ``rows``, dense."""
         Phi = self.root(rows) * self.features(rows)
         self._check_size(row_norms(Phi, squared=True))
         return Phi
@@ -278,12 +253,7 @@ class Problem(KernelRows):
                 " sklearn.preprocessing.StandardScaler)."
             )
 
-    def eigenvalue_range(self, rows):
-        """Smallest and largest size of the eigenvalues of S + alpha I."""
-        S = self.whitened_gram(rows)
-        S.flat[:: len(S) + 1] += self.alpha
-        sizes = np.abs(eigenvalues(S))
-        return max(float(sizes.min()), float(np.finfo(S.dtype).tiny)), float(sizes.max())
 
-
-FIELDS = {field.name for field in dataclasses.fields(Problem) if field.init}
+def _roots(sample_weight, X):
+    """Square roots of the weights of the rows of X."""
+    return np.ones(X.shape[0], X.dtype) if sample_weight is None else np.sqrt(sample_weight).astype(X.dtype)

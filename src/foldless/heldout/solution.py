@@ -14,6 +14,9 @@ R and V (``heldout.moments``) are those of the training part as well.
 
 All exact. Leave-one-out needs the diagonal of P, a fold of t rows n t^2 + t^3/3. Each row owns one site of P, or two of
 J (``heldout.penalty``); the formulas do not change. Everything here is whitened by the weights (``heldout.problem``).
+
+A training part of k of n rows can also be solved alone (k^3/3), without the P of all rows (2/3 n^3 once for all parts):
+flops decide.
 """
 
 from functools import cached_property
@@ -22,92 +25,51 @@ import numpy as np
 
 from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
-from foldless.heldout.moments import EVERYTHING, Moments, finished, nearly_gone, own_moments, takes_nearly_all
-from foldless.heldout.sites import HeldOutSet, Sites
+from foldless.heldout.moments import ALL_COLUMNS, finished, own_moments, takes_nearly_all
+from foldless.heldout.part import Part
 from foldless.linalg.numpy import product
-from foldless.precision.base import SingularBlockError
+from foldless.precision.choose import leave_out_cost, solve_cost
 
 
 class Solution(Model):
-    """The fit of targets Y (n, m) on ``rows`` of a problem; P may be given. Frozen."""
+    """The fit of targets Y (n, m) on ``rows`` of a problem. Frozen.
 
-    sites: Sites
+    ``own_precision`` is P, ``joint`` the matrix from which rows are forgotten and ``precision`` the one from which they
+    are held out: P or J each. P, and J, may be given.
+    """
 
-    def __init__(self, problem, rows, Y, precision=None):
-        self._set_targets(Sites(problem, rows, precision), Y)
-
-    def _set_targets(self, sites, Y):
-        """Solve for targets in their own units."""
-        problem, P = sites.problem, sites.own
-        Y = np.ascontiguousarray(problem.root(sites.rows) * Y)
-        rest, B = problem.beyond_unpenalised(sites.rows, Y)
+    def __init__(self, problem, rows, Y, precision=None, *, joint=None):
+        P = problem.precision(rows) if precision is None else precision
+        Y = np.ascontiguousarray(problem.root(rows) * Y)
+        rest, B = problem.beyond_unpenalised(rows, Y)
         A = P.apply(rest)
         B = B + P.G @ rest
         if not (np.isfinite(A).all() and np.isfinite(B).all()):
             raise ValueError(
-                f"the fit on {len(sites.rows)} rows overflows: the kernel matrix of {problem.kernel!r} holds values too"
+                f"the fit on {len(rows)} rows overflows: the kernel matrix of {problem.kernel!r} holds values too"
                 " large for this precision. Rescale X (for instance with sklearn.preprocessing.StandardScaler)."
             )
-        return self._set(sites, Y, A, B)
-
-    def _set(self, sites, Y, A, B, joint_A=None):
-        super().__init__(problem=sites.problem, sites=sites, rows=sites.rows, Y=Y, A=A, B=B, choice=sites.choice)
-        if joint_A is not None:
-            vars(self)["joint_A"] = joint_A
-        return self
-
-    @classmethod
-    def of(cls, sites, Y):
-        """The solution of targets Y (n, m) whose P is that of ``sites``."""
-        return Solution.__new__(Solution)._set_targets(sites, Y)
-
-    @classmethod
-    def known(cls, problem, rows, Y, joint, joint_A, B):
-        """The solution of whitened targets Y whose ``joint`` matrix, coefficients and B are known."""
-        n = len(rows)
-        own = joint if joint.n == n else joint.at_sites(slice(n))
-        return cls.__new__(cls)._set(Sites(problem, rows, own, joint=joint), Y, joint_A[:n], B, joint_A)
-
-    def _on(self, sites):
-        """The same solution with other sites, which differ in form alone."""
-        if sites is self.sites:
-            return self
-        return Solution.__new__(Solution)._set(sites, self.Y, self.A, self.B, vars(self).get("joint_A"))
-
-    def on(self, problem):
-        """The same solution in a problem that differs in rows of weight 0."""
-        known = {name: vars(self.sites).get(name) for name in ("joint", "precision")}
-        return self._on(Sites(problem, problem.active, self.sites.own, **known, choice=self.choice))
-
-    def prepared(self):
-        """The same solution with P in the form that serves many held-out sets."""
-        return self._on(self.sites.with_precision(self.precision.prepare_blocks()))
+        vars(self).update(problem=problem, rows=rows, Y=Y, A=A, B=B, own_precision=P, choice=P.choice)
+        if joint is not None:
+            vars(self)["joint"] = joint
 
     def explicit(self):
         """The same solution with P, or J, as an array: the form that serves very many small sets."""
-        return self._on(self.sites.with_precision(self.precision.explicit()))
-
-    def select_targets(self, columns):
-        """The same fit for some of the targets."""
-        known = {name: vars(self)[name][:, columns] for name in ("Y", "A", "B", "joint_A") if name in vars(self)}
-        return Solution.__new__(Solution)._set(self.sites, **known)
+        return self.changed(precision=self.precision.explicit())
 
     # -- P ---------------------------------------------------------------------------------------------------------
 
-    @property
-    def own_precision(self):
-        """P."""
-        return self.sites.own
-
-    @property
+    @cached_property
     def precision(self):
         """P, or J where rows take their basis functions along."""
-        return self.sites.precision
+        return self.joint if self.problem.penalty.sites_per_row > 1 else self.own_precision
 
-    @property
+    @cached_property
     def joint(self):
         """J of rows and basis functions for the coefficient penalty, else P."""
-        return self.sites.joint
+        if not self.problem.penalty.squares_kernel:
+            return self.own_precision
+        return self.problem.penalty.joint(self.problem, self.rows, self.own_precision)
 
     @property
     def current(self):
@@ -119,33 +81,26 @@ class Solution(Model):
         return self.precision.G[columns]
 
     @cached_property
-    def weights(self):  # type: ignore[override]
-        """Weights of the explicit features where P is held through them, else None."""
+    def weights(self):
         columns = self.own_precision.feature_weights(slice(None))
         return None if columns is None else columns @ self.problem.beyond_unpenalised(self.rows, self.Y)[0]
 
     @cached_property
     def joint_A(self):
         """A of rows and basis functions, [A; K' A], for the coefficient penalty, else A."""
-        return self.problem.penalty.joint_A(self.problem, self.rows, self.A)
+        if not self.problem.penalty.squares_kernel:
+            return self.A
+        return np.vstack([self.A, self.problem.penalty.expansion(self.problem, self.rows, self.A)])
 
     @property
-    def site_A(self):  # type: ignore[override]
-        """A at every site."""
+    def site_A(self):
         return self.joint_A if self.problem.penalty.sites_per_row > 1 else self.A
-
-    @property
-    def _beta(self):
-        own = self.problem.penalty.joint_sites_per_row == 1
-        return super()._beta if own else self.joint_A[len(self.rows) :]
 
     @cached_property
     def own_moments(self):
-        """N and U of all targets."""
         return own_moments(self)
 
-    def moments(self, targets=EVERYTHING):
-        """Class matrices of the rows."""
+    def moments(self, targets=ALL_COLUMNS):
         return finished(self, targets, targets.whole(self))
 
     # -- what is left out ------------------------------------------------------------------------------------------
@@ -156,15 +111,15 @@ class Solution(Model):
             return self
         return self.solve_without(removed) if takes_nearly_all(self, removed) else Part(self, removed)
 
-    def solve_without(self, members):
-        """The solution without these positions, by a factorisation of its own."""
+    def solve_without(self, members, precision=None):
+        """The solution without these positions, by a factorisation of its own unless its P is known."""
         rows, Y = (np.delete(each, members, axis=0) for each in (self.rows, self.Y / self.root))
-        return Solution(self.problem, rows, Y)
+        return Solution(self.problem, rows, Y, precision)
 
     def batch(self, members):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
         self._check_sets(members)
-        sites = self.sites.of(members)
+        sites = self.own_sites(members)
         blocks = self.precision.diagonal_blocks(sites)
         return Batch.solve(self, members, self.site_A[sites], blocks, lost=self.own_precision.lost(blocks))
 
@@ -180,163 +135,28 @@ class Solution(Model):
 
     def loo_at(self, X, Q):
         """Fits of all n leave-one-out models at new rows X with unpenalised columns Q, shape (n_new, n, m)."""
-        P, problem, K_new = self.own_precision, self.problem, None
+        P, problem, n = self.precision, self.problem, len(self.rows)
         if self.weights is not None:
             Phi = problem.features_new(X)
-            f, Ps = Phi @ self.weights, P.feature_weights(slice(None)).T @ Phi.T
+            f, c = Phi @ self.weights, P.feature_weights(slice(None)).T @ Phi.T
         else:
-            K_new = problem.gram_new(X, problem.basis_rows(self.rows))
-            s = problem.penalty.representers(problem, self.rows, K_new)
-            f, Ps = s.T @ self.A, P.apply(s)
-        c = Ps + P.G.T @ Q.T
-        F = (f + Q @ self.B)[:, None, :]
-        E = self.loo().E
-        for site, part in enumerate(problem.penalty.site_representers(problem, self.rows, c, K_new)):
-            F = F - part.T[:, :, None] * E[:, site]
+            K = problem.gram_new(X, problem.basis_rows(self.rows))
+            T = problem.penalty.functionals(problem, self.rows, K)
+            f, c = T @ self.site_A, P.apply(T.T)
+        c = (c + P.G.T @ Q.T).T  # at every site
+        F, E = (f + Q @ self.B)[:, None, :], self.loo().E
+        for site in range(E.shape[1]):
+            F = F - c[:, site * n : (site + 1) * n, None] * E[:, site]
         return F
-
-
-class Part(Model):
-    """The model without the positions ``removed`` of a full solution ``whole``, by P alone."""
-
-    whole: Solution
-    held: HeldOutSet
-    removed: np.ndarray
-    E: np.ndarray
-
-    def __init__(self, whole, removed):
-        whole._check_rest(len(removed))
-        held = HeldOutSet(whole.sites, removed)
-        if whole.problem.more_columns:
-            vars(self)["span"] = whole.problem.span(held.rows)
-        try:
-            E = held.block.residual(whole.site_A, whole.Y)
-        except SingularBlockError:  # it counts sites
-            raise SingularBlockError.of(removed, len(whole.rows)) from None
-        self._set(whole, held, E)
-
-    def _set(self, whole, held, E):
-        choice = f"{whole.choice}; {len(held.removed)} of them left out by its blocks"
-        known = {"problem": whole.problem, "rows": held.rows, "removed": held.removed, "choice": choice}
-        super().__init__(**known, whole=whole, held=held, E=E)
-        return self
-
-    def select_targets(self, columns):
-        """The same model of some of the targets."""
-        return Part.__new__(Part)._set(self.whole.select_targets(columns), self.held, self.E[:, columns])
-
-    def solve_anew(self):
-        """The training part as a solution by a factorisation of its own."""
-        return Solution(self.problem, self.rows, self.Y / self.root)
-
-    def solve_without(self, members):
-        """The solution without these positions as well, by a factorisation of its own."""
-        return self.whole.solve_without(np.concatenate([self.removed, self.held.kept[members]]))
-
-    def as_solution(self):
-        """The training part as a solution of its own: parts of it can be left out in turn.
-
-        From its own P; by a new factorisation where P is held through features, or J is held, which does not give P.
-        """
-        if self.whole.precision.through_features or self.problem.penalty.sites_per_row > 1:
-            return self.solve_anew()
-        return Solution(self.problem, self.rows, self.Y / self.root, self.precision)
-
-    # -- the model -------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def Y(self):  # type: ignore[override]
-        """Targets of the training rows."""
-        return self.whole.Y[self.held.kept]
-
-    @property
-    def target_scale(self):
-        """Size of the targets, one number a column."""
-        return self.whole.target_scale
-
-    @cached_property
-    def _taken(self):
-        """P_,te E_te at every site of the training part."""
-        return self.held.spread(self.E)
-
-    @cached_property
-    def site_A(self):  # type: ignore[override]
-        """Coefficients at every site of the training part: A - P_,te E_te."""
-        return self.whole.site_A[self.held.kept_sites] - self._taken
-
-    @property
-    def _site_sizes(self):
-        return np.abs(self.whole.site_A[self.held.kept_sites]) + np.abs(self._taken)
-
-    @property
-    def A(self):  # type: ignore[override]
-        """Coefficients of the training rows."""
-        return self.site_A[: len(self.rows)]
-
-    @property
-    def _beta(self):
-        own = len(self.site_A) == len(self.rows)
-        return super()._beta if own else self.site_A[len(self.rows) :]
-
-    @cached_property
-    def B(self):  # type: ignore[override]
-        """Coefficients of the unpenalised columns."""
-        return self.whole.B - product(self.whole.precision.G[:, self.held.sites], self.E)
-
-    @cached_property
-    def weights(self):  # type: ignore[override]
-        """Weights of the explicit features where P is held through them, else None."""
-        taken = self.whole.precision.feature_weights(self.held.sites)
-        return None if taken is None else self.whole.weights - taken @ self.E
-
-    @property
-    def precision(self):
-        """The P (or J) of the training part, as an array."""
-        return self.held.precision
-
-    def G(self, columns):
-        """Rows of the G of the training part, for these unpenalised columns."""
-        return self.held.G(columns)
-
-    def _fits_elsewhere(self, rows):
-        """Held-out rows from E; rows of weight 0, which are not part of P, from the coefficients."""
-        place = np.full(self.problem.n, -1)
-        place[self.whole.rows[self.removed]] = np.arange(len(self.removed))
-        F = np.empty((len(rows), self.E.shape[1]), self.E.dtype)
-        out = place[rows] >= 0
-        mine = place[rows[out]]
-        members = self.removed[mine]
-        F[out] = (self.whole.Y[members] - self.E[mine]) / self.whole.root[members]
-        self._leave_confounds_out(F, out, rows)
-        if not out.all():
-            F[~out] = super()._fits_elsewhere(rows[~out])
-        return F
-
-    # -- classes, and what is left out of it -----------------------------------------------------------------------
-
-    def moments(self, targets=EVERYTHING):
-        """Class matrices of the training part without forming its A, unless nearly all of a class is left out."""
-        N, present = targets.left_masses(self)
-        found = Moments(N, targets.left_unexplained(self))
-        gone = nearly_gone(found, targets.whole(self.whole), present)
-        if gone.all():
-            return self.solve_anew().moments(targets)
-        found = finished(self, targets, found)
-        return found.where(gone, self.solve_anew().moments(targets)) if gone.any() else found
-
-    def loo(self):
-        """Leave-one-out within the training part: A and the diagonal (blocks) of its own P."""
-        members = np.arange(len(self.rows))[:, None]
-        self._check_sets(members)
-        if not self.held.block.keeps_digits:
-            return self.solve_anew().loo()
-        return Batch.solve(self, members, self.site_A[self.own_sites(members)], self.held.inner_blocks(members))
 
 
 def loo_path(problem, rows, Y, alphas, path=None):
     """Leave-one-out residuals for all alphas in the units of Y, shape (len(alphas), n, m), from one decomposition.
 
     ``path`` is ``problem.path(rows)`` where that is at hand.
+
+    With J the 2 x 2 blocks of every row are needed. From P(alpha) = U D U' and H = K' U their entries are sums over the
+    eigenvectors, (U*U) d, (U*H) d and (H*H) d - 1: one n^3 product more, then again O(n^2) for each alpha.
     """
     path = problem.path(rows) if path is None else path
     if not path.serves_every_alpha:
@@ -344,4 +164,67 @@ def loo_path(problem, rows, Y, alphas, path=None):
         return np.stack([each.loo().residuals[:, 0] for each in solutions])
     root = problem.root(rows)
     Y = np.ascontiguousarray(problem.beyond_unpenalised(rows, root * Y)[0])
-    return problem.penalty.loo_path(problem, rows, Y, alphas, path) / root
+    if problem.penalty.sites_per_row == 1:
+        return path.loo_path(Y, alphas) / root
+    U, H = path.U, product(problem.penalty.functions(problem, rows), path.U, transpose_a=True)
+    A, KA = (path.path_apply(Y, alphas, left) for left in (U, H))
+    a, b, c = (path.path_diagonal(alphas, left, right) for left, right in ((U, U), (U, H), (H, H)))
+    c -= 1.0
+    # The first component of the solution of [a b; b c] E = [A; KA], row by row.
+    return (c[:, :, None] * A - b[:, :, None] * KA) / (a * c - b * b)[:, :, None] / root
+
+
+class TrainingParts:
+    """Models of any training part of one problem with targets Y (n x m), each by the cheaper way.
+
+    ``part(train)`` is a :class:`Part` (everything outside ``train`` removed from the full solution) or a
+    :class:`Solution` of the training part, whichever takes fewer operations. ``plan`` is told the sizes first, so
+    that the full P is only built where it pays: two or three large folds are cheaper solved one by one. ``nested`` says
+    that leave-one-out inside the parts is asked for; from a full solution ``whole`` that is at hand all are left out.
+    """
+
+    def __init__(self, problem, Y, *, nested=False, whole=None):
+        self.problem = problem
+        self.Y = Y
+        self.nested = nested
+        self._whole_pays = True
+        self._at_hand = whole is not None
+        if whole is not None:
+            vars(self)["whole"] = whole
+
+    @cached_property
+    def whole(self):
+        """The solution on all rows of positive weight."""
+        return Solution(self.problem, self.problem.active, self.Y[self.problem.active])
+
+    @cached_property
+    def _prepared(self):
+        """The same, ready to be left out of; where nested every part will ask for columns of P."""
+        P = self.whole.precision
+        return self.whole.changed(precision=P.prepare_blocks()) if self.nested else self.whole
+
+    def plan(self, sizes):
+        """Decide from the sizes of all training parts whether the full P is worth building."""
+        costs = [self._costs(k) for k in sizes]
+        factor = solve_cost(self.problem, len(self.problem.active), nested=self.nested)
+        shared = factor * (3 if self.nested else 2)  # its inverse, and P itself where nested
+        self._whole_pays = shared + sum(map(min, costs)) < sum(alone for alone, _ in costs)
+        return self._whole_pays
+
+    def _costs(self, k):
+        """Flops of a training part of k rows, by a solution of its own and by leaving the others out of P."""
+        n = len(self.problem.active)
+        alone = solve_cost(self.problem, k, nested=self.nested)
+        return alone, leave_out_cost(self.problem, n, n - k, nested=self.nested)
+
+    def leaves_out(self, k):
+        """Whether a training part of k rows is had by leaving the others out of P."""
+        alone, left_out = self._costs(k)
+        return self._at_hand or (self._whole_pays and left_out <= alone)
+
+    def part(self, train):
+        """The model of the training rows ``train`` (rows of weight 0 are ignored)."""
+        rows = np.intersect1d(train, self.problem.active)
+        if not self.leaves_out(len(rows)):
+            return Solution(self.problem, rows, self.Y[rows])
+        return self._prepared.without(np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True)))

@@ -24,7 +24,7 @@ from foldless.kernels.base import FeatureMap, Kernel, Number, Width, dense, dot,
 from foldless.linalg.numpy import product
 from foldless.linalg.types import Matrix
 
-FEW = 4  # rows whose distances are sooner summed up directly than through a product
+FEW_DISTANCES = 4  # rows whose distances are sooner summed up directly than through a product
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def _by_filling(X, Z):
 
 def _minus_distances(X, Z, root, *, alike):
     """Minus the squared distances between the rows of X and Z, columns times root; ``alike``: Z is X."""
-    if not sp.issparse(X) and not alike and len(X) <= FEW:
+    if not sp.issparse(X) and not alike and len(X) <= FEW_DISTANCES:
         K = cdist(X, Z, "sqeuclidean", w=root * root) if np.ndim(root) else cdist(X, Z, "sqeuclidean")
         K *= 1.0 if np.ndim(root) else root * root
         if not np.isfinite(K.sum()):  # squares that overflow before they are scaled

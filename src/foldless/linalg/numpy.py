@@ -3,7 +3,10 @@
     triangles        cholesky_, invert_lower_, lower_solve, upper_solve, right_solve, cholesky_solve, lower_times
     products         product, outer_square, lower_square, symmetric_times, add_outer_, add_signed_
     decompositions   orthonormal, eigh_, eigenvalues, svd
-    general systems  solve, inverse (both take leading batch axes); lu_factor, lu_solve
+    general systems  solve, inverse (both take leading batch axes); lu_factor, lu_solve; least_squares_
+    updated QR       qr_, append_rows, insert_columns_, delete: A = Q R with a square orthogonal Q, Fortran-ordered;
+                     rows and columns come and go by rotations, O(n^2) flops each, without loss of orthogonality
+    threads          threads_for
 
 Other rooms ask for nothing else of LAPACK; another kind of arrays needs another file with the same verbs. A verb that
 ends in an underscore works inside the memory of its first argument: a fit holds one n x n array from the kernel matrix
@@ -13,11 +16,18 @@ copies of OpenBLAS, whose thread pools disturb each other when calls alternate.
 Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more, eigenvectors about 9 n^3.
 """
 
+from contextlib import contextmanager
+
 import numpy as np
 from numpy.linalg import LinAlgError
-from scipy.linalg import eigh, eigvalsh, get_blas_funcs, get_lapack_funcs, qr, solve_triangular
-from scipy.linalg import svd as _svd
+from scipy import linalg
+from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
+from threadpoolctl import threadpool_limits
 
+solve = np.linalg.solve
+inverse = np.linalg.inv
+
+FEW_ROWS = 2000  # up to which one thread is as quick as two
 FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
 
 
@@ -140,11 +150,6 @@ def product(A, B, *, transpose_a=False):
     return gemm(1.0, a, b, trans_a=int(ta), trans_b=int(tb))
 
 
-def solve(M, B):
-    """M^-1 B for any regular M; leading axes are a batch."""
-    return np.linalg.solve(M, B)
-
-
 def lu_factor(M):
     """Factors of a regular M for :func:`lu_solve`."""
     (getrf,) = get_lapack_funcs(("getrf",), (M,))
@@ -160,24 +165,19 @@ def lu_solve(factors, B):
     return getrs(*factors, B)[0]
 
 
-def inverse(M):
-    """M^-1 for any regular M; leading axes are a batch."""
-    return np.linalg.inv(M)
-
-
 def eigh_(S):
     """(eigenvalues in ascending order, eigenvectors) of a symmetric S, which is overwritten."""
-    return eigh(S, driver="evd", overwrite_a=True, check_finite=False)
+    return linalg.eigh(S, driver="evd", overwrite_a=True, check_finite=False)
 
 
 def eigenvalues(S):
     """Eigenvalues of a symmetric S in ascending order; leading axes are a batch of small matrices."""
-    return eigvalsh(S) if S.ndim == 2 else np.linalg.eigvalsh(S)
+    return linalg.eigvalsh(S) if S.ndim == 2 else np.linalg.eigvalsh(S)
 
 
 def svd(Phi, *, overwrite=False):
     """The thin decomposition Phi = U diag(sigma) V', as (U, sigma, V')."""
-    return _svd(Phi, full_matrices=False, overwrite_a=overwrite, check_finite=False)
+    return linalg.svd(Phi, full_matrices=False, overwrite_a=overwrite, check_finite=False)
 
 
 def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
@@ -194,7 +194,55 @@ def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
         step = np.asarray(np.linalg.qr(Q, mode="r"))
         step *= np.where(step.diagonal() < 0, -1.0, 1.0).astype(Q.dtype)[:, None]
         if not step.diagonal().all():  # dependent columns
-            return qr(Q, mode="economic", check_finite=False)
+            return linalg.qr(Q, mode="economic", check_finite=False)
         Q = upper_solve(step.T, Q.T, lower=True).T
         R = step @ R
     return np.ascontiguousarray(Q), R
+
+
+def qr_(A):
+    """The factors Q (square) and R of A, which is overwritten."""
+    Q, R = linalg.qr(A, overwrite_a=True, check_finite=False)
+    return Q, np.asfortranarray(R)
+
+
+def append_rows(Q, R, V):
+    """Factors of [Q R; V] for p new rows V.
+
+    SciPy's insertion is quick for one row, but slower than a new factorisation for several; LAPACK's
+    triangular-pentagonal QR takes p n^2 flops.
+    """
+    p, n = V.shape
+    if p == 1:
+        return linalg.qr_insert(Q, R, V, len(Q), which="row", check_finite=False)
+    tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), (R,))
+    triangle, reflectors, blocks, _ = tpqrt(0, min(32, n), R[:n], V)
+    m = len(Q)
+    Q = np.block([[Q, np.zeros((m, p))], [np.zeros((p, m)), np.eye(p)]])
+    Q[:, :n], Q[:, m:], _ = tpmqrt(0, reflectors, blocks, Q[:, :n], Q[:, m:], side="R", trans="N")
+    return Q, np.vstack([triangle, np.zeros((m - n + p, n))])
+
+
+def insert_columns_(Q, R, columns, place):
+    """Factors with these columns before the column ``place``."""
+    return linalg.qr_insert(Q, R, columns, place, which="col", overwrite_qru=True, check_finite=False)
+
+
+def delete(Q, R, start, count, which, *, overwrite=True):
+    """Factors without ``count`` rows (``which="row"``) or columns ("col") from ``start`` on."""
+    return linalg.qr_delete(Q, R, start, count, which=which, overwrite_qr=overwrite, check_finite=False)
+
+
+def least_squares_(A, Y, cutoff):
+    """The shortest X with the least |A X - Y|; singular values below ``cutoff`` of the largest count as zero."""
+    return linalg.lstsq(A, Y, cond=cutoff, overwrite_a=True)[0]
+
+
+@contextmanager
+def threads_for(n_rows):
+    """Inside the block the BLAS works with one thread if rows are few.
+
+    Products of few rows are many and short: threads that wait for each other make them slower, several times so.
+    """
+    with threadpool_limits(1 if n_rows <= FEW_ROWS else None, user_api="blas"):
+        yield

@@ -12,8 +12,8 @@ from foldless.model_selection._patterns import permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
+from foldless.permutation.nulls import PermutationTestResult
 from foldless.permutation.patterns import PatternTestResult
-from foldless.permutation.result import PermutationTestResult
 
 __all__ = [
     "FoldlessSearchCV",

@@ -1,4 +1,4 @@
-"""Nested cross-validation of a search: a grid without refits (the algebra: ``tuning.nested``), any other by a loop."""
+"""Nested cross-validation of a search: a grid without refits (the algebra: ``tuning.grid``), any other by a loop."""
 
 from dataclasses import replace
 
@@ -19,8 +19,7 @@ from foldless.bridge.splits import draw_splits
 from foldless.estimators.access import cut_of, fits_of
 from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.readout.calibration import fit_calibration
-from foldless.tuning.grid import choose_candidates
-from foldless.tuning.nested import heldout_of_candidate, losses_from_one_P, outer_loss, sharing_pays
+from foldless.tuning.grid import choose_candidates, heldout_of_candidate, losses_from_one_P, outer_loss, sharing_pays
 
 # -- grids -------------------------------------------------------------------------------------------------------------
 

@@ -2,26 +2,18 @@
 
 from typing import Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
-from foldless.bridge.permutation_spec import (
-    TestData,
-    check_exchangeable,
-    check_numbers,
-    checked_strata,
-    warn_of_fixed_weights,
-    weights_move,
-)
+from foldless.bridge.permutation import PermutationData, check_numbers, warn_of_weak_null, weights_move
 from foldless.bridge.progress import Progress
-from foldless.bridge.route import closed_form_or
+from foldless.bridge.route import NoClosedForm
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import Params
-from foldless.permutation.labelings import Labelings, Solver
-from foldless.permutation.nulls import Null, choose_scheme
+from foldless.permutation.labelings import Solver
+from foldless.permutation.nulls import draw_null
 from foldless.permutation.patterns import PatternTestResult, pattern_result, patterns_that_fit, weights_and_covariances
 
 
@@ -47,20 +39,16 @@ def permutation_test_pattern(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     n_permutations : int, default=1000
-    strata : array-like of shape (n_samples,), default=None
-        Labels are permuted among rows with equal entries only.
+    strata : array-like of shape (n_samples,), default=None; labels are permuted among rows with equal entries only
     random_state : int, RandomState instance or None, default=0
-    params : dict, default=None
-        {"sample_weight": weights} for the fits; they stay with the rows.
+    params : dict, default=None; {"sample_weight": weights} for the fits; they stay with the rows
     weights : {None, "fixed"}, default=None
         None: class weights follow the labels, with a factorisation for each permutation; "fixed": they stay with the
         rows, and p-values may be too small.
     confounds : array-like of shape (n_samples, n_confounds), default=None
         Columns that are fitted without penalty; decisions leave their part out.
-    memory_limit : int, default=2**29
-        Bytes for the columns that are worked on at a time.
-    verbose : int, default=0
-        1 prints progress to standard error.
+    memory_limit : int, default=2**29; bytes for the columns that are worked on at a time
+    verbose : int, default=0; 1 prints progress to standard error
 
     Returns
     -------
@@ -85,46 +73,34 @@ def permutation_test_pattern(
     if weights == "permuted":
         raise ValueError("weights='permuted': patterns know sample weights that stay with their rows only.")
     params = params or {}
-    data = TestData(X, y, params.get("sample_weight"), confounds)
+    data = PermutationData(X, y, params.get("sample_weight"), confounds)
     fixed = freeze_class_weights(estimator, y) if weights == "fixed" else estimator
-    solved = closed_form_or(_refuse, lambda: closed_form_estimator(fixed, params))
-    built = closed_form_or(_refuse, lambda: data.task(solved))
+    try:
+        solved = closed_form_estimator(fixed, params)
+        built = data.task(solved)
+    except NoClosedForm as obstacle:
+        raise ValueError(f"patterns need a linear least-squares model: {obstacle}.") from None
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
-    warn_of_fixed_weights(estimator, weights)
-    null = Null.draw(choose_scheme(n, checked_strata(strata, n)), n, n_permutations, random_state)
-    check_exchangeable(y, null.orders)
-    if weights_move(estimator, None, weights):
-        batches = _by_labeling(data, solved, null.orders)
-    else:
-        batches = _by_columns(built.task, null.orders, memory_limit)
-    batches = _counted(batches, Progress(n_permutations, "permutations", verbose))
+    orders = draw_null(n, n_permutations, random_state, strata).orders
+    warn_of_weak_null(estimator, y, orders, weights)
+    moving = weights_move(estimator, None, weights)
+    size = 1 if moving else patterns_that_fit(built.task, memory_limit)
+    progress = Progress(n_permutations, "permutations", verbose)
+    batches = _batches(data, solved, None if moving else built.task, orders, size, progress)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     return pattern_result(batches, n_permutations, built.classes, names)
 
 
-def _refuse(obstacle):
-    raise ValueError(f"patterns need a linear least-squares model: {obstacle}.")
-
-
-def _by_columns(task, orders, memory_limit):
-    """Weights and covariances of the labelings, in batches, all from one P."""
-    solver = Solver(task.problem)
-    for part in gen_batches(len(orders), patterns_that_fit(task, memory_limit)):
-        yield weights_and_covariances(solver, Labelings.of(task, orders[part]))
-
-
-def _by_labeling(data, estimator, orders):
-    """The same where every labeling has its own P: class weights follow the labels."""
-    for order in orders:
-        task = data.labelled(order).task(estimator).task
-        true = Labelings.of(task, np.arange(task.problem.n)[None])
-        yield weights_and_covariances(Solver(task.problem), true)
-
-
-def _counted(batches, progress):
-    """The batches, each as many steps of ``progress`` as it has labelings."""
-    for batch in batches:
+def _batches(data, estimator, task, orders, size, progress):
+    """Weights and covariances of the labelings, in batches, all from one P; without a task each has a P of its own."""
+    solver = None if task is None else Solver(task.problem)
+    for part in gen_batches(len(orders), size):
+        if task is None:  # class weights follow the labels
+            own = data.labelled(orders[part.start]).task(estimator).task
+            batch = weights_and_covariances(Solver(own.problem), own, orders[:1])
+        else:
+            batch = weights_and_covariances(solver, task, orders[part])
         yield batch
-        progress.step(steps=batch.shape[1])
+        progress.step(steps=size)

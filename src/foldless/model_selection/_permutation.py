@@ -1,31 +1,31 @@
 """Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
 
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
+import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import indexable
+from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import Search
-from foldless.bridge.permutation_spec import (
-    TestData,
-    check_exchangeable,
-    check_numbers,
-    family_members,
-    specify_test,
-    warn_of_fixed_weights,
-)
+from foldless.bridge.permutation import PermutationData, check_numbers, choose_strategy, specify_test, warn_of_weak_null
 from foldless.bridge.pipelines import split_steps
+from foldless.bridge.progress import Progress
+from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.scorers import check_single
+from foldless.linalg.memory import require_memory
+from foldless.linalg.numpy import threads_for
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._permutation_runs import build_result, run_family, run_single
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
-from foldless.permutation.nulls import Null
-from foldless.permutation.result import PermutationTestResult
+from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
+
+EVERY_LABELING = "for every permutation"
 
 
 def permutation_test_score(
@@ -48,7 +48,7 @@ def permutation_test_score(
     confounds_in_score: bool = False,
     generalise: bool = False,
     memory_limit: int = 2**29,
-    null: Null | None = None,
+    null: Any = None,
 ) -> PermutationTestResult:
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
@@ -69,20 +69,15 @@ def permutation_test_score(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     groups : array-like of shape (n_samples,), default=None
         For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``strata`` is given.
-    cv : int, splitter or iterable, default=None
-        5-fold by default.
+    cv : int, splitter or iterable, default=None; 5-fold by default
     n_permutations : int, default=100
-    n_jobs : int, default=None
-        Processes; results do not depend on their number.
-    random_state : int, RandomState instance or None, default=0
-        Draws the permutations, in the same way as scikit-learn.
-    verbose : int, default=0
-        1 prints progress to standard error.
+    n_jobs : int, default=None; processes; results do not depend on their number
+    random_state : int, RandomState instance or None, default=0; draws the permutations, in the same way as scikit-learn
+    verbose : int, default=0; 1 prints progress to standard error
     scoring : str or callable, default=None
         None: accuracy or R2. "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes, "r2",
         "neg_mean_squared_error" and "correlation" are computed for all permutations at once, other scorers one by one.
-    params : dict, default=None
-        {"sample_weight": weights} for the fits.
+    params : dict, default=None; {"sample_weight": weights} for the fits
     strata : array-like of shape (n_samples,), default=None
         Labels are permuted among rows with equal entries only: for labels that are exchangeable only there.
     resplit : bool, default=False
@@ -99,13 +94,11 @@ def permutation_test_score(
     confounds : array-like of shape (n_samples, n_confounds), default=None
         Columns that are fitted without penalty; they stay with the rows. Centre them: scores leave their part out, and
         a column with a mean takes a constant along, which moves the decisions.
-    confounds_in_score : bool, default=False
-        Whether scores keep what the confounds explain.
+    confounds_in_score : bool, default=False; whether scores keep what the confounds explain
     generalise : bool, default=False
         For a family of equally many features: test each model at the features of every member (time-by-time
         generalisation).
-    memory_limit : int, default=2**29
-        Bytes for the columns that are worked on at a time, beside P.
+    memory_limit : int, default=2**29; bytes for the columns that are worked on at a time, beside P
     null : object, default=None
         Which labelings are as likely as the true one: an object with a method ``orders(n_samples, n_permutations,
         random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row
@@ -128,38 +121,26 @@ def permutation_test_score(
     >>> print(score.round(3), null.mean().round(2), round(p, 4))
     0.973 0.33 0.0005
     """
-    members, is_family = family_members(X)
+    members, is_family = _family_members(X)
     _check_options(is_family, generalise, resplit, strata, null)
     if confounds_in_score and confounds is None:
         raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
     X, y, groups = indexable(members[0], y, groups)
     check_numbers(y, n_permutations, weights, memory_limit)
     check_single(scoring, "permutation_test_score takes one.")
-    data = TestData(X, y, None, confounds, confounds_in_score)
     last = split_steps(estimator).last
-    searches = isinstance(last, Search)
-    spec, scheme = specify_test(
-        estimator,
-        data,
-        cv=cv,
-        groups=groups,
-        scoring=scoring,
-        params=params or {},
-        strata=strata,
-        null=null,
-        resplit=resplit,
-        weights=weights,
-        memory_limit=memory_limit,
-        refit=_searched if searches else _validated,
-        search=search_spec(last) if searches else None,
-    )
-    labelings = Null.draw(scheme, len(data.y), n_permutations, random_state, spec.first)
-    check_exchangeable(y, labelings.orders)
-    warn_of_fixed_weights(estimator, weights)
-    if not is_family:
-        return build_result(spec, data, scheme.strata, *run_single(spec, data, labelings, n_jobs, verbose))
-    found = run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
-    return build_result(spec, data, scheme.strata, *found)
+    splitting = {"cv": cv, "groups": groups, "strata": strata, "null": null, "resplit": resplit}
+    asked = {"scoring": scoring, "params": params or {}, "weights": weights, "memory_limit": memory_limit}
+    searched = isinstance(last, Search)
+    refit = {"refit": _searched, "search": search_spec(last)} if searched else {"refit": _validated}
+    data = PermutationData(X, y, None, confounds, confounds_in_score)
+    spec, data, labelings = specify_test(estimator, data, n_permutations, random_state, **splitting, **asked, **refit)
+    warn_of_weak_null(estimator, y, labelings.orders, weights)
+    if is_family:
+        found = _run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
+    else:
+        found = _run_single(spec, data, labelings, n_jobs, verbose)
+    return _build_result(spec, data, labelings.strata, *found)
 
 
 def _check_options(is_family, generalise, resplit, strata, null):
@@ -173,24 +154,128 @@ def _check_options(is_family, generalise, resplit, strata, null):
         raise ValueError("strata and null both say which labels are exchangeable; give one of them.")
 
 
+def _family_members(X):
+    """The members of a family of tests; of one test, X alone, and whether there is a family."""
+    if hasattr(X, "get_data") and not hasattr(X, "shape"):
+        raise ValueError(f"X is {type(X).__name__}; give its array, X.get_data(), of shape (epochs, channels, times).")
+    if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
+        rows = {np.shape(each)[0] for each in X}
+        if len(rows) > 1:
+            raise ValueError(f"X: the matrices of a family have {sorted(rows)} rows; all must have the same.")
+        return list(X), True
+    if np.ndim(X) == 3:
+        X = np.asarray(X)
+        if not X.shape[2]:
+            raise ValueError(f"X of shape {X.shape} holds no member: its third axis is empty.")
+        return [np.ascontiguousarray(X[:, :, time]) for time in range(X.shape[2])], True
+    if np.ndim(X) > 3:
+        raise ValueError(f"X has {np.ndim(X)} axes; two (one test) or three (samples, features, times) are possible.")
+    return [X], False
+
+
 def _validated(spec, data, splits):
-    raw = spec.fit_params.get(split_steps(spec.estimator).fit_param("sample_weight"))
-    params = {name: data.sample_weight if value is raw else value for name, value in spec.params.items()}
-    result = cross_validate(
-        spec.estimator,
-        data.X,
-        data.y,
-        cv=splits,
-        scoring=spec.scoring.asked,
-        params=params or None,
-        error_score="raise",
-        confounds=data.confounds,
-        confounds_in_score=data.confounds_in_score,
-    )
-    return result["test_score"]
+    raw = spec.metadata.fit.get(split_steps(spec.estimator).fit_param("sample_weight"))
+    params = {name: value for name, value in spec.params.items() if name not in spec.metadata.split}
+    params = {name: data.sample_weight if value is raw else value for name, value in params.items()}
+    options = {"scoring": spec.scoring.asked, "params": params or None, "error_score": "raise"}
+    confounds = {"confounds": data.confounds, "confounds_in_score": data.confounds_in_score}
+    return cross_validate(spec.estimator, data.X, data.y, cv=splits, **options, **confounds)["test_score"]
 
 
 def _searched(spec, data, splits):
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
     options = {"groups": spec.groups, "scoring": spec.scoring.scorer, "params": params, "n_jobs": 1}
     return nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options).test_score
+
+
+def _run_single(spec, data, null, n_jobs, verbose):
+    """(scores (b,) of the labelings that are done, route, best parameters of the outer splits of a search)."""
+    strategy = choose_strategy(spec, data)
+    warn_of_refits(spec.estimator, strategy.route, EVERY_LABELING)
+    n, size = len(null.orders), strategy.n_together
+    jobs = (delayed(_scores)(null.select(part), strategy) for part in gen_batches(n, size))
+    done = _collect(jobs, n_jobs, Progress(n - 1, "permutations", verbose), size)
+    scores = np.concatenate([values for values, _ in done])
+    _warn_if_interrupted(len(scores) - 1, n - 1, "permutations")
+    choices = done[0][1]
+    return scores, strategy.route, None if choices is None else [strategy.listed[place] for place in choices[0]]
+
+
+def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False):
+    """(scores (b, k) or (b, k, k), route) of a family: all members have the same labelings."""
+    everywhere = None
+    if generalise:
+        if spec.search is not None:
+            raise ValueError("generalise=True: a search is not tested at other members; test an estimator.")
+        if spec.moves_splits:
+            raise ValueError("generalise=True needs splits that stay, and those of this cv do not; use KFold.")
+        shape = (len(null.orders), len(members), len(members))
+        require_memory(shape, np.float64, "the scores of all permutations")
+        shapes = {np.shape(each) for each in members}
+        if len(shapes) > 1:
+            raise ValueError(f"generalise=True needs members of the same features; X has shapes {sorted(shapes)}.")
+        members = [each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in members]
+        everywhere = members = np.stack(members)  # one array, which processes share
+    known = {0: choose_strategy(spec, replace(data, X=members[0]), everywhere)}  # its P is kept by its job alone
+    route = known[0].route
+    warn_of_refits(spec.estimator, route, EVERY_LABELING)
+    null = null.select(slice(None))
+    jobs = (
+        delayed(_scores)(null, known.pop(number, None), spec, replace(data, X=X), everywhere)
+        for number, X in enumerate(members)
+    )
+    done = _collect(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
+    _warn_if_interrupted(len(done), len(members), "members of the family")
+    columns = [values for values, _ in done]
+    columns += [np.full_like(columns[0], np.nan)] * (len(members) - len(columns))
+    return np.stack(columns, 1), route
+
+
+def _scores(null, strategy, *test):
+    """(scores, choices) of labelings by a strategy, or by the one that is chosen for a ``test``."""
+    with threads_for(null.orders.shape[1]):
+        strategy = choose_strategy(*test) if strategy is None else strategy
+        done = [strategy.scores(null.select(part)) for part in gen_batches(len(null.orders), strategy.n_together)]
+    return np.concatenate([values for values, _ in done]), done[0][1]
+
+
+def _collect(jobs, n_jobs, progress, step=1):
+    """Scores of the jobs in order; an interrupt from the keyboard leaves those that are done, if any."""
+    results = []
+    try:
+        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+            results.append(result)
+            progress.step(steps=step)
+    except KeyboardInterrupt:
+        if sum(len(values) for values, _ in results) < 2:
+            raise
+    return results
+
+
+def _warn_if_interrupted(done, total, what):
+    if done < total:
+        warn_caller(f"interrupted: the result rests on {done} of {total} {what}.")
+
+
+def _build_result(spec, data, strata, scores, route, best_params=None):
+    """The result, with warnings of scores that are not defined; scikit-learn's p-value of them where it is promised."""
+    score, null = scores[0], scores[1:]
+    single = getattr(data.X, "dtype", None) == np.float32
+    rounding = 0.0 if spec.as_theirs else ROUNDING_SINGLE if single else ROUNDING
+    pvalue = p_values(score, null, greater=spec.scoring.greater, rounding=rounding)
+    why = "not defined (a test part with one class only, say)"
+    missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
+    if missing:
+        theirs, ours = "do not count, as in scikit-learn", "count as at least as good as the true score"
+        counted = theirs if spec.as_theirs else ours
+        warn_caller(f"{missing} of {null.size} permuted scores are {why} and {counted}. Larger test parts avoid this.")
+    undefined = np.isnan(score) & (np.ndim(score) == 0 or ~np.isnan(null).all(0))
+    if undefined.any():
+        smallest, shown = 1.0 / (len(null) + 1.0), "nan"
+        if spec.as_theirs:
+            pvalue = np.where(undefined, smallest, pvalue)[()]
+            shown = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing"
+        warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. Use a stratified splitter.")
+    asked = {"scoring": spec.scoring.name, "greater_is_better": spec.scoring.greater, "strata": strata}
+    found = {"path": route, "best_params": best_params, "rounding": rounding}
+    return PermutationTestResult(score, null, pvalue, **asked, **found)

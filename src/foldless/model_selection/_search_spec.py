@@ -13,8 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from foldless.bridge.candidates import check_known
 from foldless.estimators.checks import check_option, numbers
 from foldless.tuning import criteria
-from foldless.tuning.priors import PRIORS
-from foldless.tuning.spec import SearchSpec
+from foldless.tuning.descent import PRIORS
+from foldless.tuning.selection import SearchSpec
 
 METHODS = ("grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")
@@ -100,7 +100,9 @@ def _check_method(search, criterion, slopes, scaled):
     if search.bounds is not None:
         raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
     if scaled:
-        raise ValueError("feature_scaling needs method='gradient' (or 'simplex'): a grid of scales has no end.")
+        raise ValueError(
+            "feature_scaling needs method='gradient' (or 'simplex'): a grid with a scale for each feature is too large."
+        )
 
 
 def _check_prior(search, squares, scaled):

@@ -8,11 +8,10 @@ from sklearn import model_selection as skl
 from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
-from foldless.bridge.decoded import Decoded
 from foldless.bridge.planner import METHODS, CrossValidation, plan
 from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, reads_estimators, scoring_of_rows
-from foldless.bridge.standin import StandIn
+from foldless.bridge.standin import Decoded, StandIn
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import CVLike, Params, ScoringLike
@@ -115,7 +114,7 @@ def cross_validate(
         fitted = [standin.materialise() for standin in result.get("estimator", [])]
     if return_estimator:
         result["estimator"] = [front.whole(each) for each in fitted]
-    return CrossValidationResult(result, route)
+    return CrossValidationResult(result, front.route(chosen.route_taken()))
 
 
 def cross_val_score(

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foldless.linalg.numpy import eigenvalues
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -73,7 +75,7 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
     problem, Y = whole.problem, whole.Y
     fits = whole.evaluated(whole.rows) + problem.Q[whole.rows, problem.confounds] @ whole.confound_B
     residual = np.abs(Y - problem.alpha * whole.A - whole.root * fits).max(initial=0.0)
-    smallest, largest = problem.eigenvalue_range(whole.rows)
+    smallest, largest = eigenvalue_range(problem, whole.rows)
     try:
         fits_new = new.loo().fits[:, 0]
     except ValueError:  # one row, or one that alone determines an unpenalised column
@@ -93,6 +95,14 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
     )
 
 
+def eigenvalue_range(problem, rows):
+    """Smallest and largest size of the eigenvalues of S + alpha I."""
+    S = problem.whitened_gram(rows)
+    S.flat[:: len(S) + 1] += problem.alpha
+    sizes = np.abs(eigenvalues(S))
+    return max(float(sizes.min()), float(np.finfo(sizes.dtype).tiny)), float(sizes.max())
+
+
 def _sizes(new, largest, stored):
     """What the stored arrays are in size for targets of this size, even where they vanish; by name.
 
@@ -100,7 +110,8 @@ def _sizes(new, largest, stored):
     """
     problem, size = new.problem, float(new.target_scale.max(initial=0.0))
     A = float(np.abs(new.Y).max(initial=0.0)) / largest
-    dual = A * problem.penalty.expansion_size(new.root, largest - problem.alpha)
+    norm_of_gram = max(largest - problem.alpha, 0.0)
+    dual = A * float(np.sqrt(norm_of_gram) if problem.penalty.squares_kernel else new.root.max())
     sizes = {"offset": size, "cut": size, "dual": dual}
     if "weights" in stored:
         sizes["weights"] = dual * np.sqrt(problem.n * problem.mean_diagonal)

@@ -15,7 +15,7 @@ from sklearn.utils import gen_batches
 from foldless.linalg.numpy import inverse, solve
 from foldless.precision.base import SingularBlockError
 
-ENTRIES = 2**20  # entries of an intermediate array
+MAX_ENTRIES = 2**20  # entries of an intermediate array
 
 
 def effects(whole):
@@ -30,27 +30,21 @@ def effects(whole):
     D_gone = J.diagonal_blocks(gone)
     E_gone = solve(D_gone, whole.joint_A[gone])
     effect = np.empty(n, A.dtype)
-    for batch in gen_batches(n, max(1, ENTRIES // (n * gone.shape[1] ** 2))):
+    for batch in gen_batches(n, max(1, MAX_ENTRIES // (n * gone.shape[1] ** 2))):
         mine = np.arange(n)[batch]
         C = J.columns(gone[mine].ravel())[own].reshape(*own.shape, len(mine), -1)
         A_left = A[:, None] - np.einsum("jaib,ibm->jiam", C, E_gone[mine])
-        taken = np.einsum("jaib,ibc,jdic->jiad", C, inverse(D_gone[mine]), C, optimize=True)
-        loss = _squared(A_left, D[:, None] - taken, mine, 64 * np.finfo(D.dtype).eps * D[:, None])
+        D_left = D[:, None] - np.einsum("jaib,ibc,jdic->jiad", C, inverse(D_gone[mine]), C, optimize=True)
+        itself = mine, np.arange(len(mine))
+        D_left[itself] = np.eye(D.shape[-1], dtype=D.dtype)
+        A_left[itself] = 0.0
+        if D.shape[-1] > 1:
+            E_left = solve(D_left, A_left)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):  # rounding: a column of Q is undetermined without both
+                E_left = A_left / np.where(D_left > 64 * np.finfo(D.dtype).eps * D[:, None], D_left, 0.0)
+        loss = np.square(E_left[:, :, 0]).sum(-1)
         if not np.isfinite(loss).all():
             raise SingularBlockError.of(range(2), n)
         effect[batch] = np.abs(loss.sum(0) - (press.sum() - press[batch]))
     return effect
-
-
-def _squared(A, D, mine, lost):
-    """Squared leave-one-out residuals (n, k) for A (n, k, s, m) and D (n, k, s, s); 0 for a row without itself.
-
-    Numbers of D up to ``lost`` are rounding: without both rows an unpenalised column is undetermined.
-    """
-    self = mine, np.arange(len(mine))
-    D[self], A[self] = np.eye(D.shape[-1], dtype=D.dtype), 0.0
-    if D.shape[-1] > 1:
-        return np.square(solve(D, A)[:, :, 0]).sum(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        E = A / np.where(lost < D, D, 0.0)
-    return np.square(E[:, :, 0]).sum(-1)

@@ -23,9 +23,8 @@ KDA/MSE, ``pseudo_solve`` takes the singular values above rounding (eq. 14).
 
 import numpy as np
 
-from foldless.linalg import qr
+from foldless.linalg import numpy as linalg
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import product
 
 EPS = np.finfo(np.float64).eps
 
@@ -37,22 +36,9 @@ class RankError(np.linalg.LinAlgError):
 class MinimumNorm:
     """The factors Q ((n + 1) x (n + 1)) and R ((n + 1) x n) of G'; ``insert`` and ``remove`` return new ones.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Symmetric kernel matrix.
-    alpha : float
-        Added to its diagonal, > 0.
+    K is the symmetric kernel matrix (n, n), alpha > 0 is added to its diagonal. ``updates`` counts those between these
+    factors and a factorisation; their backward error grows like its square root.
 
-    Attributes
-    ----------
-    n : int
-    alpha : float
-    updates : int
-        How many updates lie between these factors and a factorisation. Their backward error grows like its square root.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from foldless.online.minimum_norm import MinimumNorm
     >>> K = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
@@ -69,7 +55,7 @@ class MinimumNorm:
         columns = np.empty((n + 1, n), order="F")
         columns[0], columns[1:] = 1.0, K
         columns[1:].flat[:: n + 1] += alpha
-        Q, R = qr.qr_(columns)
+        Q, R = linalg.qr_(columns)
         self._set(Q, R, float(alpha), 0)
 
     def _set(self, Q, R, alpha, updates):
@@ -81,32 +67,22 @@ class MinimumNorm:
             )
         # SciPy returns views of larger factors, in which the row that was removed can still be read.
         Q, R = (part if part.base is None else part.copy(order="F") for part in (Q, R))
-        self._Q, self._R, self.n, self.alpha, self.updates = Q, R, len(size), alpha, updates
+        self._Q, self._R, self.n = Q, R, len(size)
+        self.alpha, self.updates = alpha, updates
         return self
 
     def _next(self, Q, R):
         return MinimumNorm.__new__(MinimumNorm)._set(Q, R, self.alpha, self.updates + 1)
 
-    # -- rows come and go --------------------------------------------------------------------------------------------
-
     def insert(self, C, D):
         """The factors with p more rows at the end (Algorithm 5, for a block).
 
-        Parameters
-        ----------
-        C : ndarray of shape (n, p)
-            Kernel between the rows so far and the new ones.
-        D : ndarray of shape (p, p)
-            Kernel of the new rows.
-
-        Returns
-        -------
-        MinimumNorm
+        C (n, p) is the kernel between the rows so far and the new ones, D (p, p) that of the new rows.
         """
         p = C.shape[1]
-        Q, R = qr.append_rows(self._Q, self._R, C.T)
+        Q, R = linalg.append_rows(self._Q, self._R, C.T)
         columns = np.vstack([np.ones((1, p)), C, D + self.alpha * np.eye(p)])
-        return self._next(*qr.insert_columns_(Q, R, columns, self.n))
+        return self._next(*linalg.insert_columns_(Q, R, columns, self.n))
 
     def remove(self, rows):
         """The factors without ``rows``, sorted positions; neighbours go together (Algorithm 6, for blocks)."""
@@ -114,28 +90,26 @@ class MinimumNorm:
         Q, R = self._Q, self._R
         for run in reversed(np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)):
             ours = Q is not self._Q  # the factors of this object stay as they are
-            Q, R = qr.delete_columns(Q, R, run[0], len(run), overwrite=ours)
-            Q, R = qr.delete_rows_(Q, R, run[0] + 1, len(run))
+            Q, R = linalg.delete(Q, R, run[0], len(run), "col", overwrite=ours)
+            Q, R = linalg.delete(Q, R, run[0] + 1, len(run), "row")
         return self._next(Q, R)
-
-    # -- what follows from the factors -------------------------------------------------------------------------------
 
     def solve(self, Y):
         """[b; z] of shape (n + 1, m) for targets Y of shape (n, m)."""
-        return product(self._Q[:, : self.n], self._whiten(Y))
+        return linalg.product(self._Q[:, : self.n], self._whitened(Y))
 
-    def _whiten(self, Y):
-        return qr.transposed_solve(self._R[: self.n], Y)
+    def _whitened(self, Y):
+        return linalg.upper_solve(self._R[: self.n].T, Y, lower=True)
 
     def loo(self, Y):
         """Fits of all rows, each by the solution without it, (n, m): the closed form, n^3/3 flops."""
         n, q = self.n, self._Q[1:, -1]
-        inverse = qr.invert_upper(self._R[:n])  # no zero pivot: the rank was looked at
-        Y1 = self._whiten(Y)
+        inverse = linalg.invert_lower_(self._R[:n].T.copy("F")).T  # no zero pivot: the rank was looked at
+        Y1 = self._whitened(Y)
         p = np.einsum("ij,ij->i", inverse, inverse)[:, None]
         r = np.einsum("ij,ij->i", inverse, self._Q[1:, :n])[:, None]
-        E = product(inverse, Y1) / p
-        m = product(self._Q[1:, :n], Y1) - r * E
+        E = linalg.product(inverse, Y1) / p
+        m = linalg.product(self._Q[1:, :n], Y1) - r * E
         h = q[:, None] ** 2 + r**2 / p
         if not h.min() > (10 * n * EPS) ** 2:
             raise RankError(
@@ -147,7 +121,7 @@ class MinimumNorm:
         """The same by Algorithm 7: every row removed from a copy of the factors, solved and evaluated."""
         fits = np.empty_like(Y)
         for i in range(self.n):
-            row = product(self._Q, self._R[:, [i]])  # [1; K_i] with alpha at its own place, which is left out
+            row = linalg.product(self._Q, self._R[:, [i]])  # [1; K_i] with alpha at its own place, which is left out
             fits[i] = np.delete(row[:, 0], i + 1) @ self.remove([i]).solve(np.delete(Y, i, axis=0))
         return fits
 
@@ -155,4 +129,4 @@ class MinimumNorm:
 def pseudo_solve(K, Y):
     """[b; z] = [1, K]^+ Y by the singular value decomposition (eq. 14): KDA/MSE, dependent rows allowed."""
     G = np.hstack([np.ones((len(K), 1)), K])
-    return qr.least_squares_(G, Y, EPS * max(G.shape))
+    return linalg.least_squares_(G, Y, EPS * max(G.shape))

@@ -18,15 +18,14 @@ A solution that was updated is used up: its P has become that of the new one.
 
 import numpy as np
 
-from foldless.heldout.penalty import sites_of
 from foldless.heldout.solution import Solution
 from foldless.linalg.numpy import NotPositiveDefiniteError
 from foldless.precision.base import SingularBlockError
-from foldless.precision.cost import update_pays
+from foldless.precision.choose import dense, update_pays
 from foldless.precision.growing import Growing
 
-WELL = 1e4  # |K| / alpha up to which updates need no refinement
-LEAST = 1e-9  # errors to bear whatever the condition
+WELL_CONDITIONED = 1e4  # |K| / alpha up to which updates need no refinement
+TOLERATED_ERROR = 1e-9  # errors to bear whatever the condition
 
 
 def solve_anew(problem, Y):
@@ -39,22 +38,39 @@ def learn(whole, problem, Y):
     n, new, white = len(whole.rows), problem.active[len(whole.rows) :], _whitened(problem, Y)
     unchanged = np.array_equal(whole.Y, white[:n])  # a new class changes targets
     if len(new) == 0 and unchanged:
-        return whole.on(problem)
-    if not _pays(problem, n, len(new)):
+        return whole.changed(problem=problem, rows=problem.active)
+    if not update_pays(problem, n, len(new)):
         return solve_anew(problem, Y)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # a new factorisation tells what overflows
             joint = growing(whole)
-            more = problem.penalty.extension(problem, whole.rows, new, joint.unit)
-            border = joint.border(more.columns, more.q, more.corner, more.units)
+            columns, q, corner, units, order = extension(joint, problem, whole.rows, new)
+            border = joint.border(columns, q, corner, units)
     except NotPositiveDefiniteError:
         return solve_anew(problem, Y)
     if not unchanged:
-        return _solution(problem, Y, white, border.learn(more.order))
+        return _solution(problem, Y, white, border.learn(order))
     A = joint.inward(whole.joint_A)
-    residual = _padded(white[n:], len(more.q)) - more.columns.T @ A - more.q @ whole.B
+    residual = _padded(white[n:], len(q)) - columns.T @ A - q @ whole.B
     A, B = border.solution(A, whole.B, residual)
-    return _solution(problem, Y, white, border.learn(more.order), A if more.order is None else A[more.order], B)
+    return _solution(problem, Y, white, border.learn(order), A if order is None else A[order], B)
+
+
+def extension(joint, problem, rows, new):
+    """What the rows ``new`` add to the system of ``rows``: columns, rows of Q and corner, their units; the order after.
+
+    The sites of all rows come before those of their basis functions; order is None where there are no others.
+    """
+    n, t, unit = len(rows), len(new), joint.unit
+    K, own = problem.gram_of_new(rows, new)
+    columns = problem.penalty.system(problem, rows, new, K, unit)
+    corner = problem.penalty.system(problem, new, new, own, unit)
+    q = _padded(problem.whitened_columns(new), len(corner))
+    if joint.n == n:
+        return columns, q, corner, None, None
+    old, more = np.split(np.arange(joint.n + len(corner)), [joint.n])
+    order = np.hstack([old.reshape(-1, n), more.reshape(-1, t)]).ravel()
+    return columns, q, corner, np.repeat(joint.units[::n], t), order
 
 
 def forget(whole, problem, Y, removed):
@@ -63,20 +79,23 @@ def forget(whole, problem, Y, removed):
     ``removed`` are positions among the rows of ``whole``.
     """
     n, t, white = len(whole.rows), len(removed), _whitened(problem, Y)
-    unchanged = np.array_equal(np.delete(whole.Y, removed, axis=0), white)
+    kept = np.ones(n, bool)
+    kept[removed] = False
+    unchanged = np.array_equal(whole.Y[kept], white)
     if t == 0 and unchanged:
-        return whole.on(problem)
+        return whole.changed(problem=problem, rows=problem.active)
     if problem.more_columns:
         problem.span(problem.active)  # complains where what is left does not determine them
-    if not _pays(problem, n - t, t):
+    if not update_pays(problem, n - t, t):
         return solve_anew(problem, Y)
+    joint = growing(whole)
     try:
-        removal = growing(whole).removal(sites_of(problem.penalty.joint_sites_per_row, removed, n))
+        removal = joint.removal(np.arange(joint.n).reshape(-1, n)[:, removed].ravel())  # all sites of these rows
     except SingularBlockError:  # lost in rounding: a new factorisation solves it, or tells why not
         return solve_anew(problem, Y)
     if not unchanged:
         return _solution(problem, Y, white, removal.forget())
-    A, B = removal.solution(removal.precision.inward(whole.joint_A), whole.B)
+    A, B = removal.solution(joint.inward(whole.joint_A), whole.B)
     return _solution(problem, Y, white, removal.forget(), A, B)
 
 
@@ -84,15 +103,16 @@ def growing(whole):
     """The P of a solution, or its J, in the holder that can be updated."""
     if whole.joint.grows:
         return whole.joint
-    problem, n, own, joint = whole.problem, len(whole.rows), whole.own_precision, whole.joint
+    problem, rows, joint = whole.problem, whole.rows, whole.joint
+    n, own = len(rows), whole.own_precision
     if own.through_features:
-        own = joint = problem.ingredients(whole.rows).dense()
-    unit = problem.penalty.unit(problem.alpha, own)
-    M = problem.penalty.system(problem, whole.rows, unit)
+        own = joint = dense(problem, rows)
+    units = problem.penalty.units(n, own) if problem.penalty.squares_kernel else None
+    unit = 1.0 if units is None else float(units[0])
+    M = problem.penalty.system(problem, rows, rows, problem.gram(rows, rows), unit)
     entry = float(np.linalg.norm(M[:n, len(M) - n :]) / unit) / n
-    refines = not joint.definite or problem.dtype != np.float64 or entry * n > WELL * problem.alpha
-    Q = _padded(whole.root * problem.Q[whole.rows], len(M))
-    units = problem.penalty.units(unit, n, problem.dtype)
+    refines = not joint.definite or problem.dtype != np.float64 or entry * n > WELL_CONDITIONED * problem.alpha
+    Q = _padded(problem.whitened_columns(rows), len(M))
     return Growing.of(joint.explicit(), own.Omega, M, Q, entry=entry, refines=refines, units=units)
 
 
@@ -101,20 +121,22 @@ def _solution(problem, Y, white, joint, A=None, B=None):
 
     Where it is not accurate enough, the one by a new factorisation.
     """
-    targets = _padded(white, joint.n)
+    n, targets = len(white), _padded(white, joint.n)
+    P = joint if joint.n == n else joint.at_sites(slice(n))
     if A is None:
         A, B = joint.solve(targets, np.zeros((problem.Q.shape[1], white.shape[1]), white.dtype))
     if joint.refines:
         tolerance = _tolerance(problem, joint)
         A, B, left = _refined(problem, joint, A, B, targets, tolerance)
-        P = joint if joint.n == len(white) else joint.at_sites(slice(len(white)))
         accurate = left <= tolerance and joint.drift <= 1e-2 and P.error() <= tolerance
     else:  # every eighth update was tested
         shrinkage = joint.shrinkage()
         accurate = joint.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
     if not accurate:
         return solve_anew(problem, Y)
-    return Solution.known(problem, problem.active, white, joint, joint.outward(A), B)
+    A = joint.outward(A)
+    fields = {"problem": problem, "rows": problem.active, "Y": white, "A": A[:n], "joint_A": A, "B": B}
+    return Solution.of(**fields, own_precision=P, joint=joint, choice=joint.choice)
 
 
 def _refined(problem, joint, A, B, targets, tolerance):
@@ -136,7 +158,7 @@ def _refined(problem, joint, A, B, targets, tolerance):
     r, head = joint.residual_of(A, B, targets)
     a, b = joint.solve(r, head)
     A, B = A + a, B + b
-    left, probed = relative(r), joint.is_to_be_probed(tolerance > LEAST)
+    left, probed = relative(r), joint.is_to_be_probed(tolerance > TOLERATED_ERROR)
     if left > tolerance or joint.square.ill:
         left = relative(joint.residual_of(A, B, targets)[0])
     if probed:
@@ -149,21 +171,19 @@ def _tolerance(problem, joint):
 
     |S| is that of the rows at the factorisation, or a bound by diag K where large rows have gone since.
     """
-    n, eps = len(problem.active), np.finfo(problem.dtype).eps
+    n, eps, squared = len(problem.active), np.finfo(problem.dtype).eps, problem.penalty.squares_kernel
     largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
-    norm = problem.penalty.norm_of_gram(joint.entry * n)
-    if 10 * eps * (norm + problem.alpha) * largest > LEAST:
+    norm = (joint.entry * n) ** (2 if squared else 1)
+    if 10 * eps * (norm + problem.alpha) * largest > TOLERATED_ERROR:
         rows, root = np.arange(n), problem.root_w[problem.active]
-        entries = joint.system_entries(rows, rows + joint.n - n)
-        norm = min(norm, problem.penalty.trace_bound(problem, entries, root, joint.unit))
-    return max(LEAST, 10 * eps * max(1.0, (norm + problem.alpha) * largest))
-
-
-def _pays(problem, n, t):
-    """Whether an update by t rows is to be preferred to a new factorisation, n being the rows that stay."""
-    return update_pays(
-        n, t, problem.n_features(n + t), small_alpha=lambda: problem.alpha < 1e-4 * problem.mean_diagonal
-    )
+        own = joint.system_entries(rows, rows + joint.n - n)
+        if squared:  # the trace of K K', for which K_ij^2 <= K_ii K_jj
+            own = np.abs(own) / joint.unit
+            bound = float(own @ root) * float((own / root).sum())
+        else:
+            bound = float(np.abs(own - problem.alpha).sum())
+        norm = min(norm, bound)
+    return max(TOLERATED_ERROR, 10 * eps * max(1.0, (norm + problem.alpha) * largest))
 
 
 def _whitened(problem, Y):

@@ -12,81 +12,88 @@ that all classes share. A class that a training part lacks never wins there; a t
 Cost: 2 n^2 flops a column, and t^2 for every held-out set.
 """
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from foldless.heldout.moments import Moments, Targets, own_moments
-from foldless.heldout.sites import Sites
-from foldless.heldout.solution import Part, Solution
-from foldless.readout.codings import OneAgainstAll, against_all, drop_rounding_noise, tie_best
-from foldless.readout.discriminant import combine
-from foldless.readout.task import Task
+from foldless.heldout.part import Part
+from foldless.heldout.solution import Solution
 
 ARRAYS = 10  # arrays of the size of the columns alive at a time
 ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are no quicker
 
 
 class Solver:
-    """P of one problem, ready for any number of columns; J as well where rows take their basis functions along."""
+    """P of one problem, ready for any number of columns; J as well where rows take their basis functions along.
 
-    def __init__(self, problem, rows=None, precision=None):
-        self.problem = problem
-        self.rows = problem.active if rows is None else rows
+    ``steps`` are transformers that were fitted in front of it, where there are any.
+    """
+
+    def __init__(self, problem, precision=None, steps=None):
+        self.problem, self.rows, self.steps = problem, problem.active, steps
         P = problem.precision(self.rows) if precision is None else precision
         self.choice = P.choice
-        self.sites = Sites(problem, self.rows, P.prepare_blocks(), choice=self.choice)
+        self.precision = P.prepare_blocks()
+
+    @cached_property
+    def _joint(self):
+        two = self.problem.penalty.sites_per_row > 1
+        return self.problem.penalty.joint(self.problem, self.rows, self.precision) if two else None
 
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
-        return Solution.of(self.sites, Y if len(self.rows) == len(Y) else Y[self.rows])
-
-    def rows_of(self, X, rows):
-        """These rows of other features X, as the models here take them."""
-        return X[rows]
+        Y = Y if len(self.rows) == len(Y) else Y[self.rows]
+        return Solution(self.problem, self.rows, Y, self.precision, joint=self._joint)
 
 
-@dataclass
-class Labelings:
-    """b labelings of one task. ``truth``: (b, n) class numbers, or (b, m, n) values for a regression."""
+def truth_of(task, orders):
+    """The labels of rows that take those of the rows ``orders[j, i]``: class numbers (b, n), or values (b, m, n)."""
+    if task.codes is not None:
+        return task.codes[orders]
+    return np.ascontiguousarray(task.Y[orders].transpose(0, 2, 1))
 
-    task: Task
-    truth: np.ndarray
 
-    @classmethod
-    def of(cls, task, orders):
-        """The labelings that give row i the label of row ``orders[j, i]``."""
-        if task.codes is not None:
-            return cls(task, task.codes[orders])
-        return cls(task, np.ascontiguousarray(task.Y[orders].transpose(0, 2, 1)))
+def count_columns(task):
+    """(columns of a labeling, classes without one: their fits follow from the others').
+
+    All have one where class matrices of weighted rows are wanted: of a class of little weight a difference keeps
+    nothing.
+    """
+    if task.codes is None:
+        return task.Y.shape[1], 0
+    n_implied = int(task.problem.intercept and not (task.readout.needs_axes and task.problem.weighted))
+    return task.n_classes - n_implied, n_implied
+
+
+def labelings_that_fit(task, memory_limit):
+    """Labelings to work on at a time within so many bytes."""
+    entries = min(ENTRIES, memory_limit // (ARRAYS * task.problem.dtype.itemsize))
+    return max(1, int(entries // (task.problem.n * count_columns(task)[0])))
+
+
+class Labelings(Targets):
+    """b labelings of one task, whose ``truth`` is known, with P applied: decisions of all for any training part."""
+
+    def __init__(self, solver, task, truth, solution=None):
+        self.solver, self.task, self.truth = solver, task, truth
+        self.width, self.n_implied = count_columns(task)
+        self.solution = self._solve() if solution is None else solution
 
     def __len__(self):
         return len(self.truth)
 
-    @property
-    def n_implied(self):
-        """Classes without a column: their fits follow from the others'.
+    def _solve(self):
+        """The fit of (n, b * width) targets: values, or indicators of the classes that have a column."""
+        Y = self.truth
+        if self.task.codes is not None:
+            Y = self.truth[:, None, :] == np.arange(self.n_implied, self.task.n_classes)[:, None]
+        return self.solver.solve(Y.reshape(-1, self.task.problem.n).T.astype(self.task.Y.dtype, copy=False))
 
-        Not so where class matrices of weighted rows are wanted: of a class of little weight a difference keeps nothing.
-        """
-        task = self.task
-        if task.codes is None or not task.problem.intercept:
-            return 0
-        return int(not (task.readout.needs_axes and task.problem.weighted))
-
-    @property
-    def width(self):
-        """Columns of each labeling."""
-        return self.task.Y.shape[1] if self.task.codes is None else self.task.n_classes - self.n_implied
-
-    def columns(self):
-        """Targets (n, b * width): values, or indicators of the classes that have a column."""
-        n, dtype = self.task.problem.n, self.task.Y.dtype
-        if self.task.codes is None:
-            return self.truth.reshape(-1, n).T
-        classes = np.arange(self.n_implied, self.task.n_classes)
-        return (self.truth[:, None, :] == classes[:, None]).reshape(-1, n).T.astype(dtype)
+    def select(self, chosen):
+        """The same for some of the labelings."""
+        columns = (np.arange(len(self))[chosen][:, None] * self.width + np.arange(self.width)).ravel()
+        return Labelings(self.solver, self.task, self.truth[chosen], self.solution.select_targets(columns))
 
     def split(self, columns):
         """Columns (t, b * width) as (b, width, t), contiguous."""
@@ -96,31 +103,6 @@ class Labelings:
         """Fits (t, b * width) of indicators as those of all classes, (b, c, t)."""
         F = self.split(fits)
         return np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1) if self.n_implied else F
-
-    def select(self, chosen):
-        """Some of the labelings."""
-        return replace(self, truth=self.truth[chosen])
-
-
-def labelings_that_fit(task, memory_limit):
-    """Labelings to work on at a time within so many bytes."""
-    entries = min(ENTRIES, memory_limit // (ARRAYS * task.problem.dtype.itemsize))
-    width = Labelings(task, np.empty((0, 0))).width
-    return max(1, int(entries // (task.problem.n * width)))
-
-
-class Fitted(Targets):
-    """Labelings with P applied: decisions of all of them for any training part."""
-
-    def __init__(self, solver, labelings, solution=None):
-        self.solver, self.labelings = solver, labelings
-        self.solution = solver.solve(labelings.columns()) if solution is None else solution
-
-    def select(self, chosen):
-        """The same for some of the labelings."""
-        width = self.labelings.width
-        columns = (np.arange(len(self.labelings))[chosen][:, None] * width + np.arange(width)).ravel()
-        return Fitted(self.solver, self.labelings.select(chosen), self.solution.select_targets(columns))
 
     def part(self, train):
         """The model of the rows ``train``."""
@@ -135,76 +117,57 @@ class Fitted(Targets):
 
     def reader(self, model):
         """A function from fits (t, b * width) of a model of all columns to decisions (b, k, t)."""
-        labelings, task = self.labelings, self.labelings.task
-        if task.codes is None:
-            return labelings.split
+        readout = self.task.readout
+        if self.task.codes is None:
+            return self.split
         mass = self.masses(model)
-        if isinstance(task.readout, OneAgainstAll):
-            return lambda fits: _present(self._against_all(fits), mass)
-        slopes, offsets = task.readout.affine(self.moments(model))
-        slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
-
-        def decisions(fits):
-            F = labelings.classes(fits)
-            if slopes.shape[1] == 1:
-                return combine(slopes[:, :, :1], F[:, :1], slopes[:, :, 1:], F[:, 1:], offsets)
-            return slopes @ F + offsets
-
-        return lambda fits: _present(decisions(fits), mass)
-
-    def _against_all(self, fits):
-        D = against_all(self.labelings.classes(fits), axis=1)
-        centred = self.labelings.task.readout.centred
-        if D.shape[1] > 1:
-            return tie_best(D, 1, float(centred))
-        return drop_rounding_noise(D, 1.0) if centred else D
+        decide = readout.for_indicators(self.moments(model) if readout.needs_moments else None)
+        return lambda fits: _present(decide(self.classes(fits)), mass)
 
     @cached_property
     def _mass(self):
         """Masses (b, width) of the classes with a column among all rows."""
-        return (self.solution.root.T @ self.solution.Y).reshape(len(self.labelings), -1)
+        return (self.solution.root.T @ self.solution.Y).reshape(len(self), -1)
 
     def masses(self, model):
         """Masses (b, c) of the classes in the training part."""
         if self.solver.problem.weighted:  # a difference would lose the digits of a class that is nearly gone
-            truth, weights = self.labelings.truth[:, model.rows], np.square(model.root[:, 0])
-            classes = range(self.labelings.task.n_classes)
+            truth, weights = self.truth[:, model.rows], np.square(model.root[:, 0])
+            classes = range(self.task.n_classes)
             return np.stack([(truth == k).astype(weights.dtype) @ weights for k in classes], 1)
         mass = self._mass  # counts: differences are exact
         if isinstance(model, Part):
             mass = mass - self.solution.Y[model.removed].sum(0).reshape(mass.shape)
-        if not self.labelings.n_implied:
+        if not self.n_implied:
             return mass
         return np.concatenate([len(model.rows) - mass.sum(1, keepdims=True), mass], 1)
 
     def moments(self, model):
-        """Class matrices (b, c, c) of the training part."""
-        if self.labelings.task.readout.needs_axes:
+        """Class matrices (b, c, c) of the training part; masses alone where no more is asked for."""
+        if self.task.readout.needs_axes:
             return model.moments(self)
         N = self.mass_matrix(model)
-        return Moments(N, np.zeros_like(N))  # masses are all that is asked for
+        return Moments(N, np.zeros_like(N))
 
     # -- the classes of each labeling, as ``heldout.moments`` asks for them
 
     @cached_property
     def _full(self):
         """The matrix (c, width) from the classes with a column to all: indicators add up to one, their A to zero."""
-        n_classes, dtype = self.labelings.task.n_classes, self.solution.Y.dtype
-        full = np.eye(n_classes, dtype=dtype)[:, self.labelings.n_implied :].copy()
-        full[: self.labelings.n_implied] = -1.0
+        full = np.eye(self.task.n_classes, dtype=self.solution.Y.dtype)[:, self.n_implied :].copy()
+        full[: self.n_implied] = -1.0
         return full
 
     def products(self, X, Z):
         """X' Z (b, c, c), labeling by labeling."""
-        return self._full @ self._column_products(X, Z) @ self._full.T
-
-    def _column_products(self, X, Z):
-        return self.labelings.split(X) @ self.labelings.split(Z).transpose(0, 2, 1)
+        return self._products(X, Z, self._full)
 
     def sizes(self, X, Z):
         """Sizes of what adds up to them."""
-        full = np.abs(self._full)
-        return full @ self._column_products(np.abs(X), np.abs(Z)) @ full.T
+        return self._products(np.abs(X), np.abs(Z), np.abs(self._full))
+
+    def _products(self, X, Z, full):
+        return full @ (self.split(X) @ self.split(Z).transpose(0, 2, 1)) @ full.T
 
     def mass_matrix(self, model):
         """N (b, c, c) of a training part."""
@@ -218,14 +181,14 @@ class Fitted(Targets):
 
     def left_unexplained(self, part):
         """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
-        A = part.whole.site_A[part.held.sites]
+        A = part.whole.site_A[part.sites]
         return self.whole(part.whole).U - part.problem.alpha * self.products(part.E, A)
 
     def confound_part(self, model):
         """Y' W Q_c B_c (b, c, c) of a training part."""
-        B = self._full @ self.labelings.split(model.confound_B)  # (b, c, q)
-        sums = self._full @ self.labelings.split(model.C.T @ model.Y)
-        if self.labelings.n_implied:
+        B = self._full @ self.split(model.confound_B)  # (b, c, q)
+        sums = self._full @ self.split(model.C.T @ model.Y)
+        if self.n_implied:
             sums[:, 0] += (model.C.T @ model.root)[:, 0]
         return sums @ B.transpose(0, 2, 1)
 

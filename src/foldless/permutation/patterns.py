@@ -15,10 +15,11 @@ of the classes, and a feature of pure noise would seem to grow with them.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from foldless.permutation.labelings import labelings_that_fit
+from foldless.permutation.labelings import Labelings, labelings_that_fit, truth_of
 from foldless.permutation.nulls import ROUNDING
 from foldless.readout.codings import against_all
 
@@ -29,10 +30,8 @@ class PatternTestResult:
 
     Attributes
     ----------
-    weights : ndarray of shape (n_decisions, n_features)
-        Of the fits of targets +-1, one against all: ``coef_`` of LSSVC.
-    patterns : ndarray of shape (n_decisions, n_features)
-        Cov(x, s) / Var(s) of these fits s.
+    weights : ndarray of shape (n_decisions, n_features), of fits of targets +-1, one against all: ``coef_`` of LSSVC
+    patterns : ndarray of shape (n_decisions, n_features), Cov(x, s) / Var(s) of these fits s
     pvalue, weights_pvalue : ndarray of shape (n_decisions, n_features)
         Two-sided, for each feature by itself: of Cov(x, s), the pattern up to the scale of s, and of the weights.
     pvalue_fwe, weights_pvalue_fwe : ndarray of shape (n_decisions, n_features)
@@ -64,13 +63,16 @@ class PatternTestResult:
 
 def pattern_result(batches, n_permutations, classes=None, feature_names=None):
     """The result of batches of weights and covariances (2, b, k, d), the true labels first of all."""
-    batches = iter(batches)
-    first = next(batches)
-    true = first[:, 0]
-    counts = _as_large(true, first[:, 1:]) + sum(_as_large(true, batch) for batch in batches)
+    true: Any = None
+    counts: Any = 0
+    for batch in batches:
+        true = batch[:, 0] if true is None else true
+        least, size = np.abs(true)[:, None] * (1.0 - ROUNDING), np.abs(batch)
+        # Of each feature by itself, and of the largest of all features.
+        counts = counts + np.stack([(size >= least).sum(1), (size.max(3, keepdims=True) >= least).sum(1)])
     W, covariance = true
     variance = np.einsum("kd,kd->k", W, covariance)[:, None]  # Var(s) = w' Cov(x) w
-    (weights_alone, alone), (weights_all, everywhere) = (1.0 + counts) / (1.0 + n_permutations)
+    (weights_alone, alone), (weights_all, everywhere) = counts / (1.0 + n_permutations)  # the true ones are counted
     return PatternTestResult(
         weights=W,
         patterns=np.divide(covariance, variance, out=np.zeros_like(W), where=variance > 0),
@@ -90,10 +92,10 @@ def patterns_that_fit(task, memory_limit):
     return max(1, labelings_that_fit(task, memory_limit) * n // max(n, 2 * d))
 
 
-def weights_and_covariances(solver, labelings):
+def weights_and_covariances(solver, task, orders):
     """Weights w and covariances Cov(x) w of all decisions one against all, (2, b, k, d)."""
-    problem, task = solver.problem, labelings.task
-    W = labelings.split(solver.solve(labelings.columns()).in_features()[0])  # (b, width, d)
+    problem, labelings = solver.problem, Labelings(solver, task, truth_of(task, orders))
+    W = labelings.split(labelings.solution.in_features()[0])  # (b, width, d)
     if task.codes is not None:
         W = np.concatenate([-W.sum(1, keepdims=True), W], 1) if labelings.n_implied else W
         W = against_all(W, axis=1)
@@ -101,9 +103,3 @@ def weights_and_covariances(solver, labelings):
     X = problem.features(solver.rows)
     X = X - (weight * X).sum(0) / weight.sum()  # about the weighted means
     return np.stack([W, (W @ X.T * weight[:, 0]) @ X / weight.sum()])
-
-
-def _as_large(true, values):
-    """How many values (2, b, k, d) are as large as the true ones (2, k, d): each, and the largest over the features."""
-    true, size = np.abs(true)[:, None] * (1.0 - ROUNDING), np.abs(values)
-    return np.stack([(size >= true).sum(1), (size.max(3, keepdims=True) >= true).sum(1)])

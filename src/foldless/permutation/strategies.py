@@ -1,17 +1,23 @@
 """Strategies: ways to the cross-validated scores of many labelings, from the quickest to the most general.
 
-    Batched          labelings are columns: one P for all of them; with ``members`` models are tested at the features of
-                     every member of a family as well (time-by-time generalisation)
-    BatchedBySplit   the same with one P for each split, behind fitted steps of a pipeline
-    BatchedGrid      a whole grid search: one P for each candidate (``permutation.grid``)
-    RefitEach        a cross-validation for every labeling: scores that take more than decisions (all from one P),
-                     weights that follow the labels, no closed form
+    Batched       labelings are columns: one P for all of them, or one for each split, behind fitted steps of a
+                  pipeline; with ``members`` models are tested at the features of every member of a family as well
+                  (time-by-time generalisation)
+    BatchedGrid   a whole grid search: every labeling chooses its own setting in every outer training part
+    RefitEach     a cross-validation for every labeling: scores that take more than decisions (all from one P), weights
+                  that follow the labels, no closed form
 
 All of them have a route, which says how and why, and work on ``n_together`` labelings at a time. Their one method
 
-    scores(orders, splits) -> Scores
+    scores(null) -> (means over the splits (b,) or with members (b, k),
+                     numbers (b, n_splits) of the candidates that a search chose, else None)
 
-takes labelings (b, n), of which number j gives row i the label of row orders[j, i].
+takes some labelings with their splits, a :class:`~foldless.permutation.nulls.Null`.
+
+A grid search has the algebra of ``tuning.grid`` with labelings as columns. For each candidate one P; its Schur
+complements give the inner held-out residuals of all labelings in all outer training parts (2 n^2 flops a column and
+candidate, once more for the parts), hence all criteria. Then, for the candidates that were chosen at all, the outer
+decisions of the labelings that chose them: together about one more product P Y for each split. No model is refitted.
 """
 
 from collections.abc import Callable
@@ -19,81 +25,130 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
-from foldless.permutation.labelings import Fitted, Labelings, elsewhere
+from foldless.permutation.labelings import Labelings, Solver, elsewhere, labelings_that_fit, truth_of
+from foldless.readout.codings import against_all
 from foldless.readout.task import Task
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Scores of b labelings, means over the splits."""
-
-    values: np.ndarray  # (b,), or (b, k) where models are tested at the features of k members of a family
-    choices: np.ndarray | None = None  # (b, n_splits), numbers of the candidates that a search chose
-
-    @classmethod
-    def join(cls, parts):
-        """Scores of labelings one after the other."""
-        choices = None if parts[0].choices is None else np.concatenate([each.choices for each in parts])
-        return cls(np.concatenate([each.values for each in parts]), choices)
+from foldless.tuning.criteria import weights
+from foldless.tuning.grid import choose_candidates
+from foldless.tuning.selection import heldout_fits
 
 
 @dataclass(frozen=True)
 class Batched:
-    """Scores of columns, all from the P of ``solver``; ``judge(D, truth)`` scores decisions (b, k, t)."""
+    """Scores of columns; ``judge(D, truth)`` scores decisions (b, k, t)."""
 
     route: Any
     n_together: int
     task: Task
     judge: Callable
-    solver: Any  # a Solver
+    solver: Any  # a Solver, or a function from (train, test) to that of a split, of which one is held at a time
     members: np.ndarray | None = None  # (k, n, d): other features of the held-out rows, to test every model at
 
-    def fitter(self, labelings):
-        """A function of (train, test) that gives the labelings with P applied."""
-        fitted = Fitted(self.solver, labelings)
-        return lambda train, test: fitted
-
-    def scores(self, orders, splits):
+    def scores(self, null):
         """Scores of the labelings, all at once where they share their splits."""
-        labelings = Labelings.of(self.task, orders)
-        if splits.own:
-            return self._one_by_one(labelings, splits.pairs)
-        fit = self.fitter(labelings)
-        scores = np.array([self._of_split(fit(*pair), *pair) for pair in splits.pairs])
+        truth = truth_of(self.task, null.orders)
+        if null.own is not None:
+            return self._one_by_one(truth, null.own), None
+        shared = None if callable(self.solver) else Labelings(self.solver, self.task, truth)
+        scores = []
+        for train, test in null.first:
+            labelings = Labelings(self.solver(train, test), self.task, truth) if shared is None else shared
+            scores.append(self._of_split(labelings, train, test))
         # Summed as NumPy sums a vector: equal scores stay equal.
-        return Scores(np.ascontiguousarray(scores.T).mean(-1))
+        return np.ascontiguousarray(np.array(scores).T).mean(-1), None
 
-    def _one_by_one(self, labelings, splits):
-        fitted, true = Fitted(self.solver, labelings), self._true_ones(labelings)
+    def _one_by_one(self, truth, splits):
+        labelings = Labelings(self.solver, self.task, truth)
+        same = (truth == truth_of(self.task, np.arange(self.task.problem.n)[None])).reshape(len(truth), -1).all(1)
         # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
-        alone = Fitted(self.solver, labelings.select(true[:1])) if len(true) else fitted
-        scores = np.empty(len(labelings))
+        alone = Labelings(self.solver, self.task, truth[same][:1]) if same.any() else None
+        scores = np.empty(len(truth))
         for j, pairs in enumerate(splits):
-            one = alone if j in true else fitted.select([j])
+            one = alone if same[j] else labelings.select([j])
             scores[j] = np.mean([self._of_split(one, train, test)[0] for train, test in pairs])
-        return Scores(scores)
+        return scores
 
-    def _true_ones(self, labelings):
-        true = Labelings.of(self.task, np.arange(self.task.problem.n)[None]).truth
-        return np.flatnonzero((labelings.truth == true).reshape(len(labelings), -1).all(1))
-
-    def _of_split(self, fitted, train, test):
+    def _of_split(self, labelings, train, test):
         """Scores of one split, (b,) or (k, b)."""
-        model, truth = fitted.part(train), fitted.labelings.truth[..., test]
+        model, truth = labelings.part(train), labelings.truth[..., test]
         if self.members is None:
-            return self.judge(fitted.decisions(model, test), truth)
-        read, fits = fitted.reader(model), elsewhere(model, test)
-        return [self.judge(read(fits(fitted.solver.rows_of(X, test))), truth) for X in self.members]
+            return self.judge(labelings.decisions(model, test), truth)
+        read, fits, steps = labelings.reader(model), elsewhere(model, test), labelings.solver.steps
+        features = (X[test] if steps is None else steps.transform(X[test]) for X in self.members)
+        return [self.judge(read(fits(X)), truth) for X in features]
 
 
 @dataclass(frozen=True)
-class BatchedBySplit(Batched):
-    """Scores of columns where every split has its P: ``solver(train, test)`` makes it, and one is held at a time."""
+class BatchedGrid:
+    """Scores and choices of a grid search for any labelings; splits, outer and inner, are those of the true labels."""
 
-    def fitter(self, labelings):
-        """A function of (train, test) that gives the labelings with the P of that split applied."""
-        return lambda train, test: Fitted(self.solver(train, test), labelings)
+    route: Any
+    n_together: int  # labelings that share the making of every candidate's P
+    tried: list  # kernel settings
+    listed: list  # candidates
+    judges: list  # one a setting: scores of decisions (b, k, t)
+    selections: list  # [setting][outer split]
+    weight: str | None  # of the rows in the criterion
+    memory_limit: int
+
+    def scores(self, null):
+        """Scores of the labelings and the numbers of the candidates that they chose."""
+        places = self._choices(null.orders, null.first)
+        return self._outer_scores(null.orders, null.first, places), places.T
+
+    def _choices(self, orders, splits):
+        """Numbers (n_splits, b) of the chosen candidates."""
+        losses = np.empty((len(splits), len(self.listed), len(orders)))
+        for setting, selections in zip(self.tried, self.selections, strict=True):
+            truth = truth_of(setting.task, orders)
+            path = setting.task.problem.path(setting.task.problem.active)
+            for alpha, place in zip(setting.alphas, setting.places, strict=True):
+                solver = Solver(setting.problem(alpha), path.with_alpha(alpha))
+                for block in self._blocks(setting, len(orders)):
+                    labelings = Labelings(solver, setting.task, truth[block])
+                    for s, (selection, (train, _)) in enumerate(zip(selections, splits, strict=True)):
+                        losses[s, place, block] = self._losses(labelings, selection, train)
+        return np.array([[choose_candidates(each[:, None], self.tried)[0] for each in split.T] for split in losses])
+
+    def _blocks(self, setting, n_labelings):
+        return gen_batches(n_labelings, labelings_that_fit(setting.task, self.memory_limit))
+
+    def _losses(self, labelings, selection, train):
+        """Criterion (b,) of the inner held-out fits of one outer training part, all columns of a labeling added up."""
+        rows = selection.rows[selection.where]
+        fits = heldout_fits(selection.inner_model(labelings.part(train)), selection.folds)
+        if labelings.task.codes is None:
+            F, T = labelings.split(fits), labelings.truth[:, :, rows]
+        else:  # +-1 one against all
+            F, codes = against_all(labelings.classes(fits), axis=1), labelings.truth[:, None, rows]
+            classes = np.arange(labelings.task.n_classes)[-F.shape[1] :, None]
+            T = np.where(codes == classes, 1.0, -1.0).astype(F.dtype)
+        F, T = (each.reshape(-1, len(rows)).T for each in (F, T))
+        W = weights(self.weight, T, selection.W[:, 0].astype(F.dtype))
+        return selection.criterion(F, T, W)[0].reshape(len(labelings), -1).sum(1)
+
+    def _outer_scores(self, orders, splits, places):
+        """Mean outer scores (b,) of the chosen candidates."""
+        scores = np.empty((len(orders), len(splits)))
+        for setting, judge in zip(self.tried, self.judges, strict=True):
+            truth = truth_of(setting.task, orders)
+            for alpha, place in zip(setting.alphas, setting.places, strict=True):
+                members = np.flatnonzero((places == place).any(0))
+                if not len(members):
+                    continue
+                solver = Solver(setting.problem(alpha))
+                for block in self._blocks(setting, len(members)):
+                    those = members[block]
+                    labelings = Labelings(solver, setting.task, truth[those])
+                    for s, (train, test) in enumerate(splits):
+                        mine = np.flatnonzero(places[s, those] == place)
+                        if len(mine):
+                            one = labelings.select(mine)
+                            D = one.decisions(one.part(train), test)
+                            scores[those[mine], s] = judge(D, one.truth[..., test])
+        return scores.mean(1)
 
 
 @dataclass(frozen=True)
@@ -104,7 +159,7 @@ class RefitEach:
     validate: Callable
     n_together: int = 1
 
-    def scores(self, orders, splits):
+    def scores(self, null):
         """Scores of the labelings, one after the other."""
-        each = zip(orders, splits.of_each(len(orders)), strict=True)
-        return Scores(np.array([np.mean(self.validate(order, own)) for order, own in each]))
+        each = zip(null.orders, null.own or [null.first] * len(null.orders), strict=True)
+        return np.array([np.mean(self.validate(order, splits)) for order, splits in each]), None

@@ -13,6 +13,7 @@ of the tests: the laws and the comparison with refits then run on it.
 """
 
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -35,7 +36,7 @@ class SingularBlockError(ValueError):
 
 
 class HeldOutBlock:
-    """P[rows, rows] of one held-out set, factorised once for all that is solved with it."""
+    """The ``block`` P[rows, rows] of one held-out set, factorised once for all that is solved with it."""
 
     def __init__(self, precision, rows):
         self.precision = precision
@@ -43,12 +44,10 @@ class HeldOutBlock:
 
     @cached_property
     def block(self):
-        """P[rows, rows]."""
         return self.precision.block(self.rows)
 
     @cached_property
     def factor(self):
-        """Lower Cholesky factor of the block."""
         return cholesky_(np.array(self.block, order="C"))
 
     @cached_property
@@ -60,7 +59,6 @@ class HeldOutBlock:
         return self.block[:, : len(Y)] @ Y
 
     def solve(self, B):
-        """P[rows, rows]^-1 B."""
         return cholesky_solve(self.factor, B) if self.precision.definite else self.solve_general(B)
 
     def solve_general(self, B):
@@ -146,6 +144,25 @@ class Precision(ABC):
         return self.explicit()
 
 
+class OfEveryAlpha(Precision):
+    """P by eigenvalues s, of which all but the weights 1 / (s + alpha) serves every alpha."""
+
+    serves_every_alpha = True
+    s: np.ndarray
+
+    @cached_property
+    def inverted(self):
+        return 1.0 / (self.s + self.alpha)
+
+    def with_alpha(self, alpha):
+        """P for another alpha."""
+        other = copy(self)
+        for name in ("inverted", "_Psi", "G"):
+            vars(other).pop(name, None)
+        other.alpha = alpha
+        return other
+
+
 class Explicit(Precision):
     """P as an array: for what needs most of its entries (nested leave-one-out, pairs, both bases)."""
 
@@ -157,29 +174,20 @@ class Explicit(Precision):
         self.n = P.shape[0]
 
     def apply(self, Y):
-        """P Y for Y of shape (n, m)."""
         return product(self.P, Y)
 
-    @cached_property
-    def _diagonal(self):
-        return self.P.diagonal().copy()
-
     def diagonal(self):
-        """diag P, shape (n,)."""
-        return self._diagonal
+        return self.P.diagonal().copy()
 
     def columns(self, rows):
         """P[:, rows]; rows of a symmetric matrix are its columns, and lie together in memory."""
         return self.P[rows].T
 
     def block(self, rows):
-        """P[rows, rows]."""
         return self.P[np.ix_(rows, rows)]
 
     def diagonal_blocks(self, rows):
-        """P[rows_i, rows_i] for each row_i of ``rows`` (k, t), shape (k, t, t)."""
         return self.P[rows[:, :, None], rows[:, None, :]]
 
     def explicit(self):
-        """P is explicit already."""
         return self

@@ -13,18 +13,8 @@ alpha.
 
 import numpy as np
 
+from foldless.linalg import numpy as linalg
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import (
-    add_outer_,
-    cholesky_,
-    inverse,
-    invert_lower_,
-    lower_solve,
-    lower_square,
-    lower_times,
-    product,
-    solve,
-)
 from foldless.precision.base import Explicit, Precision
 
 
@@ -36,47 +26,43 @@ class Factored(Precision):
         tau = 0.0
         if Q.shape[1]:
             tau = np.abs(S.diagonal()).sum() / np.square(Q).sum()
-            S = add_outer_(S, Q, Q, tau)
+            S = linalg.add_outer_(S, Q, Q, tau)
         S.flat[:: self.n + 1] += alpha
-        self._L, self._inverted = cholesky_(S), False
+        self._L, self._inverted = linalg.cholesky_(S), False
         self._MQ = self._solve(Q)
         QMQ = Q.T @ self._MQ
-        self.G = solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
-        self.Omega = inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # of S as it was given
+        self.G = linalg.solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
+        self.Omega = linalg.inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # of S as it was given
 
     def _solve(self, Y):
         """M^-1 Y."""
-        half = lower_times if self._inverted else lower_solve
+        half = linalg.lower_times if self._inverted else linalg.lower_solve
         return half(self._L, half(self._L, Y), transpose=True)
 
     @property
     def _Linv(self):
         if not self._inverted:
-            self._L, self._inverted = invert_lower_(self._L), True
+            self._L, self._inverted = linalg.invert_lower_(self._L), True
         return self._L
 
     def apply(self, Y):
-        """P Y for Y of shape (n, m)."""
         return self._solve(Y) - self._MQ @ (self.G @ Y)
 
     def diagonal(self):
-        """diag P, shape (n,)."""
         rows = self._Linv.T  # C-ordered: row i holds column i of L^-1
         return np.einsum("ij,ij->i", rows, rows) - np.einsum("iq,qi->i", self._MQ, self.G)
 
     def columns(self, rows):
-        """P[:, rows]."""
-        return lower_times(self._Linv, self._Linv[:, rows], transpose=True) - self._MQ @ self.G[:, rows]
+        return linalg.lower_times(self._Linv, self._Linv[:, rows], transpose=True) - self._MQ @ self.G[:, rows]
 
     def explicit(self):
         """The same P as an n x n array: L'^-1 L^-1, n^3/3 flops more."""
         require_memory((self.n, self.n), self.G.dtype, "the matrix P")
-        P = lower_square(self._Linv)
+        P = linalg.lower_square(self._Linv)
         if len(self.G):
-            P = add_outer_(P, self._MQ, np.ascontiguousarray(self.G.T), -1.0)
+            P = linalg.add_outer_(P, self._MQ, np.ascontiguousarray(self.G.T), -1.0)
         return Explicit(P, self.G, self.alpha)
 
     def block(self, rows):
-        """P[rows, rows]."""
         V = self._Linv[np.min(rows) :, rows]  # zero above the first of these rows
-        return product(V, V, transpose_a=True) - self._MQ[rows] @ self.G[:, rows]
+        return linalg.product(V, V, transpose_a=True) - self._MQ[rows] @ self.G[:, rows]

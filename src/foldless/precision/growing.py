@@ -4,7 +4,15 @@ P, G and Omega = (Q' M^-1 Q)^-1 are blocks of one symmetric matrix, the inverse 
 
     H = Z^-1 = [ M  Q ; Q'  0 ]^-1 = [ P  G' ; G  -Omega ]
 
-Rows come and go by symmetric updates of low rank, in place (``precision.bordering``).
+Learning t samples borders Z by b = [m; q'] (their columns of M and of Q') and the corner mu:
+
+    u = H b = [c; d],   s = mu - b' u,   H <- [ H + u s^-1 u',  -u s^-1 ; -s^-1 u',  s^-1 ] = H + v D v',
+    v = [u; -I] R'  for  s^-1 = R' D R:  R = L^-1 and D = I by the Cholesky factor of s, or its eigenvectors where M is
+    indefinite.
+
+Forgetting samples te is the Schur complement H <- H - h h_te,te^-1 h' with h = H[:, te]; their rows are zero then. Both
+are symmetric updates of low rank in place: half of a matrix is read for each product, half of one read and written for
+the update. (Kim, Drake & Park, section 4, reach O(n^2) by QR updating.)
 
 **Rounding.** H carries errors of the size eps |H|, which a small s would amplify. Z is therefore kept as well, and what
 an update is made of is put back into the equations: with r = b - Z u, one step of refinement gives u + H r and
@@ -26,15 +34,15 @@ either: it tears H and the wrong Z apart.)
 ``Growing`` shows the slots of a ``Square``, which holds Z and H, in the order of the samples.
 """
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import LinAlgError, NotPositiveDefiniteError
+from foldless.linalg.numpy import LinAlgError, NotPositiveDefiniteError, add_signed_, solve
 from foldless.precision.base import Explicit, Precision, SingularBlockError
-from foldless.precision.bordering import Border, Removal, signed_root
-from foldless.precision.square import PROBED, Square, room
+from foldless.precision.square import PROBED, Square, room, signed_root
 
 
 class StaleError(RuntimeError):
@@ -76,7 +84,6 @@ class Growing(Precision):
 
     @property
     def current(self):  # type: ignore[override]
-        """Whether the matrix is still the one of these sites."""
         return self.version == self._held.version
 
     @property
@@ -88,7 +95,6 @@ class Growing(Precision):
 
     @property
     def drift(self):  # type: ignore[override]
-        """Largest relative residual met in updates since the factorisation."""
         return self._held.drift
 
     def shrinkage(self):
@@ -139,7 +145,6 @@ class Growing(Precision):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
         G = np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T)
         return G if self.units is None else G * (self.units / self.units[0])
 
@@ -152,7 +157,6 @@ class Growing(Precision):
         return full
 
     def apply(self, Y):
-        """P Y for Y of shape (n, m)."""
         every = np.arange(self.n)[:, None]
         return self._shown(self.square.times_H(self._scattered(self._shown(Y, every)))[self.slots], every)
 
@@ -166,25 +170,20 @@ class Growing(Precision):
         return self.diagonal() if self.units is None else self.diagonal() / np.square(self.units)
 
     def diagonal(self):
-        """diag P, shape (n,)."""
         return self._diagonal
 
     def columns(self, rows):
-        """P[:, rows]."""
         return self._shown(self.square.columns_of_H(self.slots[rows])[self.slots], np.arange(self.n)[:, None], rows)
 
     def block(self, rows):
-        """P[rows, rows]."""
         rows = np.arange(self.n)[rows]
         return self._shown(self.square.entries_of_H(self.slots[rows][:, None], self.slots[rows]), rows[:, None], rows)
 
     def diagonal_blocks(self, rows):
-        """P[rows_i, rows_i] for each row_i of ``rows`` (k, t), shape (k, t, t)."""
         slots, i, j = self.slots[rows], rows[:, :, None], rows[:, None, :]
         return self._shown(self.square.entries_of_H(slots[:, :, None], slots[:, None, :]), i, j)
 
     def explicit(self):
-        """The same P as an n x n array."""
         require_memory((self.n, self.n), self._held.H.dtype, "the matrix P")
         return Explicit(self.block(np.arange(self.n)), self.G, self.alpha, definite=self.definite)
 
@@ -255,3 +254,76 @@ class Growing(Precision):
             lost = np.finfo(h.dtype).eps * float(self.diagonal().max()) * float(np.square(R).sum())
             square.drift = max(square.drift, lost)
         return Removal(self, rows, h, R, signs)
+
+
+@dataclass(eq=False)
+class Border:
+    """What is known about t new sites before they are learnt: b, mu, u and s^-1 = R' D R."""
+
+    precision: Growing
+    b: np.ndarray
+    corner: np.ndarray
+    u: np.ndarray
+    R: np.ndarray
+    signs: np.ndarray
+    units: np.ndarray | None = None
+
+    def solution(self, A, B, residual):
+        """A of all sites, old ones first, and B, for new sites whose targets differ from their fits by ``residual``."""
+        e = self.R.T @ (self.signs[:, None] * (self.R @ residual))
+        return np.vstack([A - self.u[self.precision.slots] @ e, e]), B - self.u[: len(B)] @ e
+
+    def learn(self, order=None):
+        """P of all sites, old ones first unless ``order`` rearranges them; the old one can no longer be used."""
+        square, t = self.precision.square, len(self.signs)
+        slots = np.array(square.free[:t])
+        v = np.asfortranarray(self.u @ self.R.T)
+        v[slots] = -self.R.T
+        square.version += 1
+        add_signed_(square.H, v, self.signs)
+        self.b[slots] = self.corner
+        for column, slot in zip(self.b.T, slots, strict=True):
+            square.Z[:slot, slot], square.Z[slot, slot:] = column[:slot], column[slot:]
+        del square.free[:t]
+        slots, units = np.concatenate([self.precision.slots, slots]), self.precision.units
+        units = None if units is None else np.concatenate([units, self.units])
+        if order is not None:
+            slots, units = slots[order], None if units is None else units[order]
+        return self.precision.now(slots, units)
+
+
+@dataclass(eq=False)
+class Removal:
+    """What is known about t sites before they are forgotten: h = H[:, te] and h_te,te^-1 = R' D R."""
+
+    precision: Growing
+    rows: np.ndarray
+    h: np.ndarray
+    R: np.ndarray
+    signs: np.ndarray
+
+    @cached_property
+    def kept(self):
+        kept = np.ones(self.precision.n, bool)
+        kept[self.rows] = False
+        return np.flatnonzero(kept)
+
+    def solution(self, A, B):
+        """A of the other sites, and B."""
+        # By the block as it is, not made symmetric: what is cut off is then zero, and other rows keep their fits.
+        E = solve(self.h[self.precision.slots[self.rows]], A[self.rows])
+        return (A - self.h[self.precision.slots] @ E)[self.kept], B - self.h[: len(B)] @ E
+
+    def forget(self):
+        """P of the other sites; the old one can no longer be used."""
+        square, slots = self.precision.square, self.precision.slots
+        v = np.asfortranarray(self.h @ self.R.T)
+        square.version += 1
+        add_signed_(square.H, v, -self.signs)
+        for slot in slots[self.rows]:
+            square.wipe(slot)
+        slots = slots[self.kept]
+        if len(square.free) > room(len(square)) + len(square) // 2:
+            slots = square.compact(slots)
+        units = self.precision.units
+        return self.precision.now(slots, None if units is None else units[self.kept])

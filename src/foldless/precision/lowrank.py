@@ -18,19 +18,8 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.linalg.numpy import (
-    LinAlgError,
-    cholesky_,
-    cholesky_solve,
-    eigenvalues,
-    eigh_,
-    orthonormal,
-    outer_square,
-    product,
-    svd,
-    upper_solve,
-)
-from foldless.precision.base import HeldOutBlock, Precision, SingularBlockError
+from foldless.linalg import numpy as linalg
+from foldless.precision.base import HeldOutBlock, OfEveryAlpha, SingularBlockError
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 DOUBLED = 2**25  # entries of a part of the features that is held in double precision
@@ -52,34 +41,35 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
     if r >= TALL and n >= 2 * r:
         gram = np.zeros((r, r))
         for rows in gen_batches(n, max(r, DOUBLED // r)):
-            gram += outer_square(Phi[rows].astype(np.float64, copy=False).T)
-        s, V = eigh_(gram)
+            gram += linalg.outer_square(Phi[rows].astype(np.float64, copy=False).T)
+        s, V = linalg.eigh_(gram)
         least = SQUARED * max(s[-1], 0.0)
         if alpha >= least:
             keep = s > max(10 * np.finfo(np.float64).eps * s[-1], rest**2)
             s, V = s[keep], V[:, keep]
-            return product(Phi, (V / np.sqrt(s)).astype(Phi.dtype)), s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
-    U, sigma, Vt = svd(Phi, overwrite=not graded)
+            U = linalg.product(Phi, (V / np.sqrt(s)).astype(Phi.dtype))
+            return U, s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
+    U, sigma, Vt = linalg.svd(Phi, overwrite=not graded)
     keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
     U, sigma, Vt = U[:, keep], sigma[keep], Vt[keep]
     if graded:
-        U = orthonormal(np.hstack([Qo, (Phi @ Vt.T) / sigma]))[0][:, Qo.shape[1] :]
+        U = linalg.orthonormal(np.hstack([Qo, (Phi @ Vt.T) / sigma]))[0][:, Qo.shape[1] :]
     return U, sigma**2, Vt, 0.0
 
 
-class LowRank(Precision):
+class LowRank(OfEveryAlpha):
     """P at one alpha from features Phi; ``with_alpha`` gives another alpha for O(r).
 
     ``graded`` says that rows differ in size by far, as those of very different weights do.
     """
 
     through_features = True
-    serves_every_alpha = True
 
     def __init__(self, Phi, Q, alpha, *, graded=False):
         self.n, q = Q.shape
+        self.alpha = alpha
         self._graded = graded
-        self.Qo, self.R = orthonormal(Q)
+        self.Qo, self.R = linalg.orthonormal(Q)
         self.Phi, self.Q = Phi, Q
         rest = 8 * np.finfo(Phi.dtype).eps * np.linalg.norm(Phi)  # rounding left of columns that Q explains
         centred = Phi - self.Qo @ (self.Qo.T @ Phi)
@@ -89,25 +79,15 @@ class LowRank(Precision):
         outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
         outside[outside < 8 * (self.U.shape[1] + q) * eps] = 0.0
         self._outside = outside
-        self._set_alpha(alpha)
-
-    def _set_alpha(self, alpha):
-        self.alpha = alpha
-        self._weights = 1.0 / (self.s + alpha)
 
     @cached_property
     def _Psi(self):
-        return np.hstack([self.Qo, self.U * np.sqrt(self.s * self._weights)])
+        return np.hstack([self.Qo, self.U * np.sqrt(self.s * self.inverted)])
 
     def with_alpha(self, alpha):
-        """P of the same features for another alpha."""
         if alpha < self._least:
             return LowRank(self.Phi, self.Q, alpha, graded=self._graded)
-        other = object.__new__(LowRank)
-        kept = {name: value for name, value in self.__dict__.items() if name not in ("_Psi", "G")}
-        other.__dict__.update(kept)
-        other._set_alpha(alpha)
-        return other
+        return super().with_alpha(alpha)
 
     def loo_path(self, Y, alphas):
         """Leave-one-out residuals for all alphas, shape (len(alphas), n, m); n r for each alpha and target."""
@@ -139,53 +119,46 @@ class LowRank(Precision):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
-        return upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
+        return linalg.upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
 
     def feature_weights(self, rows):
         """(Phi' P)[:, rows]: what targets at these rows add to the weights of the features.
 
         V diag(sqrt s / (s + alpha)) U', not Phi' times P: P is of the size of 1 / alpha, and Phi' takes it back.
         """
-        return (self._Vt.T * (np.sqrt(self.s) * self._weights)) @ self.U[rows].T
+        return (self._Vt.T * (np.sqrt(self.s) * self.inverted)) @ self.U[rows].T
 
     def apply(self, Y):
-        """P Y for Y of shape (n, m)."""
         if self._least:  # alpha is not small: nothing is lost in I - Psi Psi', at half the work
-            taken = self.U @ ((self.s * self._weights)[:, None] * (self.U.T @ Y)) + self.Qo @ (self.Qo.T @ Y)
+            taken = self.U @ ((self.s * self.inverted)[:, None] * (self.U.T @ Y)) + self.Qo @ (self.Qo.T @ Y)
             return (Y - taken) / self.alpha
-        return self.U @ (self._weights[:, None] * (self.U.T @ Y)) + self._complement(Y) / self.alpha
+        return self.U @ (self.inverted[:, None] * (self.U.T @ Y)) + self._complement(Y) / self.alpha
 
     def diagonal(self):
-        """diag P, shape (n,)."""
-        return (self.U * self.U) @ self._weights + self._outside / self.alpha
+        return (self.U * self.U) @ self.inverted + self._outside / self.alpha
 
     def squared_diagonal(self):
-        """diag P^2, shape (n,)."""
-        return (self.U * self.U) @ np.square(self._weights) + self._outside / self.alpha**2
+        return (self.U * self.U) @ np.square(self.inverted) + self._outside / self.alpha**2
 
     def prepare_blocks(self):
         """Blocks come from the features: nothing n x n is formed."""
         return self
 
     def columns(self, rows):
-        """P[:, rows]."""
         unit = np.zeros((self.n, len(rows)), self.U.dtype)
         unit[rows, np.arange(len(rows))] = 1.0
         return self.apply(unit)
 
     def block(self, rows):
-        """P[rows, rows]."""
         V = self._Psi[rows]
         return (np.eye(len(rows), dtype=V.dtype) - V @ V.T) / self.alpha
 
     def held_out(self, rows):
-        """The block of one held-out set, solved on its smaller side."""
         return LowRankBlock(self, rows)
 
     def lost(self, blocks):
         """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
-        return self.alpha * eigenvalues(blocks)[:, 0] <= FREE
+        return self.alpha * linalg.eigenvalues(blocks)[:, 0] <= FREE
 
     def loo_residual(self, A, Y):
         """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
@@ -202,10 +175,10 @@ class LowRank(Precision):
         Q, Y_rest = self.Q[rest], Y[rest]
         try:
             alone = LowRank(self.Phi[rest], Q, self.alpha, graded=self._graded)
-            B = upper_solve(alone.R, alone.Qo.T @ Y_rest)
+            B = linalg.upper_solve(alone.R, alone.Qo.T @ Y_rest)
             Y_rest = Y_rest - Q @ B  # P sees nothing of Q, and digits are spared
             B = B + alone.G @ Y_rest
-        except LinAlgError:
+        except linalg.LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
         weights = alone.feature_weights(slice(None)) @ Y_rest
         return Y[rows] - self.Phi[rows] @ weights - self.Q[rows] @ B
@@ -224,25 +197,23 @@ class LowRankBlock(HeldOutBlock):
         V = self._V
         t, r = V.shape
         try:
-            L = cholesky_(np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V))
-        except LinAlgError:
+            L = linalg.cholesky_(np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V))
+        except linalg.LinAlgError:
             return None
         return L if np.square(L.diagonal()).min(initial=1.0) > FREE else None
 
     def times(self, Y):
-        """P[rows, rows] Y, without the block."""
         return (Y - self._V @ (self._V.T @ Y)) / self.precision.alpha
 
     def solve(self, B):
-        """P[rows, rows]^-1 B."""
         V, L, alpha = self._V, self._small_factor, self.precision.alpha
         if not V.shape[1]:  # no feature and no unpenalised column: the model is 0
             return alpha * B
         if L is None:
             return self.solve_general(B)
         if V.shape[0] <= V.shape[1]:
-            return alpha * cholesky_solve(L, B)
-        return alpha * (B + V @ cholesky_solve(L, V.T @ B))
+            return alpha * linalg.cholesky_solve(L, B)
+        return alpha * (B + V @ linalg.cholesky_solve(L, V.T @ B))
 
     def residual(self, A, Y):
         """Held-out residuals; by a fit without the rows where they nearly fit themselves."""
@@ -254,5 +225,5 @@ class LowRankBlock(HeldOutBlock):
         """Whether the block has digits left: its rows do not carry a feature nearly alone."""
         try:
             return self.precision.alpha * np.square(self.factor.diagonal()).min(initial=np.inf) > FREE
-        except LinAlgError:
+        except linalg.LinAlgError:
             return False

@@ -17,17 +17,15 @@ import numpy as np
 
 from foldless.linalg.memory import require_memory
 from foldless.linalg.numpy import add_outer_, eigh_, orthonormal, outer_square, product, upper_solve
-from foldless.precision.base import Explicit, Precision
+from foldless.precision.base import Explicit, OfEveryAlpha
 
 
 class IndefiniteError(ValueError):
     """S is no Gram matrix: it has eigenvalues below zero that are not rounding."""
 
 
-class Spectrum:
-    """The alpha-free part: U, s and what G needs. The C-ordered array S is overwritten."""
-
-    serves_every_alpha = True
+class Spectrum(OfEveryAlpha):
+    """P of any alpha by its eigenvectors; of none before ``with_alpha``. The C-ordered array S is overwritten."""
 
     def __init__(self, S, Q):
         self.n, q = Q.shape
@@ -44,10 +42,6 @@ class Spectrum:
         if lowest < -np.sqrt(np.finfo(S.dtype).eps) * largest:
             raise IndefiniteError(f"eigenvalues reach from {lowest:.3g} to {largest:.3g}")
         self.s = np.maximum(s, 0.0)
-
-    def with_alpha(self, alpha):
-        """P for this alpha."""
-        return Spectral(self, alpha)
 
     def loo_path(self, Y, alphas):
         """Leave-one-out residuals for all alphas, shape (len(alphas), n, m)."""
@@ -67,49 +61,30 @@ class Spectrum:
         left, right = self.U if left is None else left, self.U if right is None else right
         return product(left * right, weights).T
 
-
-class Spectral(Precision):
-    """P at one alpha of a :class:`Spectrum`."""
-
-    def __init__(self, spectrum, alpha):
-        self._spectrum, self.alpha, self.n = spectrum, alpha, spectrum.n
-        self._weights = 1.0 / (spectrum.s + alpha)
-
     @cached_property
     def G(self):  # type: ignore[override]
-        """(q, n): B = G Y are the coefficients of the unpenalised columns."""
-        spectrum = self._spectrum
-        return upper_solve(spectrum.R, spectrum.Qo.T - self.apply(np.ascontiguousarray(spectrum.QS.T)).T)
+        return upper_solve(self.R, self.Qo.T - self.apply(np.ascontiguousarray(self.QS.T)).T)
 
     @property
     def Omega(self):
         """(Q' M^-1 Q)^-1 = R^-1 Qo' M G', since M G' = Q Omega."""
-        spectrum = self._spectrum
-        return upper_solve(spectrum.R, (spectrum.QS + self.alpha * spectrum.Qo.T) @ self.G.T)
+        return upper_solve(self.R, (self.QS + self.alpha * self.Qo.T) @ self.G.T)
 
     def apply(self, Y):
-        """P Y for Y of shape (n, m)."""
-        U = self._spectrum.U
-        return product(U, self._weights[:, None] * product(U, Y, transpose_a=True))
+        return product(self.U, self.inverted[:, None] * product(self.U, Y, transpose_a=True))
 
     def diagonal(self):
-        """diag P, shape (n,)."""
-        return self._spectrum.path_diagonal([self.alpha])[0]
+        return self.path_diagonal([self.alpha])[0]
 
     def columns(self, rows):
-        """P[:, rows]."""
-        U = self._spectrum.U
-        return product(U, self._weights[:, None] * U[rows].T)
+        return product(self.U, self.inverted[:, None] * self.U[rows].T)
 
     def explicit(self):
         """The same P as an n x n array, n^3 flops."""
-        require_memory((self.n, self.n), self._weights.dtype, "the matrix P")
-        spectrum = self._spectrum
-        P = outer_square(spectrum.U * np.sqrt(self._weights))
-        G = upper_solve(spectrum.R, spectrum.Qo.T - product(spectrum.QS, P))
-        return Explicit(P, G, self.alpha)
+        require_memory((self.n, self.n), self.s.dtype, "the matrix P")
+        P = outer_square(self.U * np.sqrt(self.inverted))
+        return Explicit(P, upper_solve(self.R, self.Qo.T - product(self.QS, P)), self.alpha)
 
     def block(self, rows):
-        """P[rows, rows]."""
-        V = self._spectrum.U[rows]
-        return product(V * self._weights, V.T)
+        V = self.U[rows]
+        return product(V * self.inverted, V.T)

@@ -7,7 +7,7 @@ grows and shrinks by copies that are rare enough to cost O(n) per sample. Produc
 import numpy as np
 
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import symmetric_times
+from foldless.linalg.numpy import NotPositiveDefiniteError, cholesky_, eigh_, lower_solve, symmetric_times
 
 EVERY = 8  # how often an update is tested where none is refined
 PROBED = 17  # how often H is where they are; odd, as rows often come and go in turn
@@ -37,12 +37,10 @@ class Square:
 
     @property
     def H(self):
-        """The inverse, its lower triangle."""
         return self.array[:, :-1]
 
     @property
     def Z(self):
-        """The system, its upper triangle."""
         return self.array[:, 1:]
 
     def reserve(self, t):
@@ -77,20 +75,16 @@ class Square:
         self.free.append(slot)
 
     def times_H(self, X):
-        """H X."""
         return symmetric_times(self.H, X, lower=True)
 
     def times_Z(self, X):
-        """Z X."""
         return symmetric_times(self.Z, X, lower=False)
 
     def columns_of_H(self, slots):
-        """H[:, slots] from its lower triangle."""
         below = np.arange(len(self))[:, None] >= slots
         return np.asfortranarray(np.where(below, self.H[:, slots], self.H[slots].T))
 
     def entries_of_H(self, i, j):
-        """H at these pairs of slots."""
         return self.H[np.maximum(i, j), np.minimum(i, j)]
 
     def refined(self, b, u):
@@ -107,3 +101,21 @@ class Square:
     def note(self, wrong):
         """Remember errors of H, row by row, that columns of ``wrong`` show."""
         np.maximum(self.error, np.abs(wrong).max(1, initial=0.0), out=self.error)
+
+
+def signed_root(s, definite, floor):
+    """R and D = diag(signs) with s^-1 = R' D R."""
+    if len(s) == 1:
+        value = s[0, 0]
+        if not (value > floor if definite else abs(value) > floor):
+            raise NotPositiveDefiniteError(f"Schur complement {value:.3g}")
+        return 1.0 / np.sqrt(np.abs(s)), np.sign(s[0])
+    if definite:
+        L = cholesky_(np.array(s, order="C"))
+        if L.diagonal().min() ** 2 <= floor:
+            raise NotPositiveDefiniteError("Schur complement lost in rounding")
+        return lower_solve(L, np.eye(len(s), dtype=s.dtype)), np.ones(len(s), s.dtype)
+    e, U = eigh_(s)
+    if np.abs(e).min() <= max(floor, np.finfo(s.dtype).eps * np.abs(e).max()):
+        raise NotPositiveDefiniteError("Schur complement lost in rounding")
+    return U.T / np.sqrt(np.abs(e))[:, None], np.sign(e)

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 from sklearn.isotonic import IsotonicRegression
 
 
@@ -33,13 +33,12 @@ def fit_calibration(kind, scores, codes, n_classes, weights):
             f"calibration={kind!r} needs two classes with at least two rows each; the training part has class sizes"
             f" {mass.tolist()}. Use calibration=None or more data."
         )
-    weights = np.asarray(weights, float)[use]
     present = np.flatnonzero(mass)
-    if len(present) == n_classes:
-        return CALIBRATIONS[kind].fit(_two_columns(scores)[use], codes[use], weights)
-    S = _among(scores, present)[use]
-    codes = np.searchsorted(present, codes[use])
-    return Subset(CALIBRATIONS[kind].fit(_two_columns(S), codes, weights), present, n_classes)
+    among = None if len(present) == n_classes else present
+    S = _columns(scores, among)[use]
+    weights = np.asarray(weights, float)[use]
+    fitted = CALIBRATIONS[kind].fit(S, np.searchsorted(present, codes[use]), weights)
+    return fitted if among is None else Subset(fitted, present, n_classes)
 
 
 class DeferredSigmoid:
@@ -54,15 +53,12 @@ class DeferredSigmoid:
         return fit_calibration("sigmoid", *self.scores)
 
 
-def _among(scores, present):
-    """Scores of some of the classes; of two, their difference."""
-    S = np.asarray(scores, float)[:, present]
-    return S[:, 1] - S[:, 0] if len(present) == 2 else S
-
-
-def _two_columns(scores):
-    """Scores of two classes against a second column of zeros, in double precision."""
+def _columns(scores, present=None):
+    """Scores of all classes, or of some, in double precision; those of two are zeros and their difference."""
     S = np.asarray(scores, float)
+    if present is not None:
+        S = S[:, present]
+        S = S[:, 1] - S[:, 0] if len(present) == 2 else S
     return np.column_stack([np.zeros_like(S), S]) if S.ndim == 1 else S
 
 
@@ -77,7 +73,7 @@ class Subset:
     def proba(self, scores):
         """Class probabilities, shape (n, c)."""
         p = np.zeros((len(scores), self.n_classes))
-        p[:, self.present] = self.inner.proba(_among(scores, self.present))
+        p[:, self.present] = self.inner.proba(_columns(scores, self.present))
         return p
 
 
@@ -102,7 +98,7 @@ class Sigmoid:
 
     def proba(self, scores):
         """Class probabilities, shape (n, c)."""
-        S = _two_columns(scores)
+        S = _columns(scores)
         return _keep_leader(softmax(self.slope * S + self.offset, axis=1), S)
 
 
@@ -124,7 +120,7 @@ class Isotonic:
 
     def proba(self, scores):
         """Class probabilities, shape (n, c)."""
-        S = _two_columns(scores)
+        S = _columns(scores)
         if len(self.steps) == 1:
             p = self.steps[0].predict(S[:, 1])
             p = np.column_stack([1 - p, p])
@@ -151,64 +147,53 @@ def _vector_scaling(S, T, w):
 
 def _newton(S, T, w):
     c = S.shape[1]
-    loss = _LogLoss(S, T, w)
-    k = loss.k
+    k = 1 if c == 2 else c  # two classes have one logit: the first stays at zero
+    evaluate, newton_step = _log_loss(S[:, c - k :], T, w)
     theta = np.concatenate([np.ones(k), np.zeros(k)])
-    value, p = loss.evaluate(theta)
+    value, p = evaluate(theta)
     for _ in range(100):
-        step = np.linalg.solve(*loss.derivatives(theta, p))
-        rate = 1.0
-        last = value
+        step = newton_step(theta, p)
+        rate, last = 1.0, value
         while True:
-            value, p = loss.evaluate(theta - rate * step)
+            value, p = evaluate(theta - rate * step)
             if value <= last + 1e-12 * abs(last) or rate < 1e-10:  # differences below rounding say nothing
                 break
             rate /= 2
         theta = theta - rate * step
         if rate < 1e-10 or np.abs(rate * step).max() < 1e-13 * (1 + np.abs(theta).max()):
             break
-    slope, offset = np.zeros(c), np.zeros(c)
-    slope[loss.first :], offset[loss.first :] = theta[:k], theta[k:]
+    slope, offset = np.zeros((2, c))
+    slope[c - k :], offset[c - k :] = theta[:k], theta[k:]
     return slope, offset
 
 
-class _LogLoss:
-    """Weighted log-loss of softmax(slope * S + offset) to the targets T, of theta = (slopes, offsets)."""
+def _log_loss(S, T, w):
+    """Two functions of theta = (slopes, offsets), from the weighted log-loss of softmax(slope * S + offset) to T.
 
-    def __init__(self, S, T, w):
-        self.T = T
-        self.w = w
-        self.first = int(S.shape[1] == 2)  # two classes have one logit: the first stays at zero
-        self.k = S.shape[1] - self.first
-        self.features = np.concatenate([S[:, self.first :], np.ones((len(S), self.k))], axis=1)
-        self.same_class = np.tile(np.eye(self.k, dtype=bool), (2, 2))
-        # A common shift of all offsets changes nothing; the faint ridge makes the Hessian definite along it.
-        self.ridge = 1e-10 * w.sum()
+    The first gives loss and probabilities p; the second, of theta and p, Newton's step.
+    """
+    k, first = S.shape[1], T.shape[1] - S.shape[1]
+    features = np.concatenate([S, np.ones_like(S)], axis=1)
+    same_class = np.tile(np.eye(k, dtype=bool), (2, 2))
+    ridge = 1e-10 * w.sum()  # a common shift of all offsets changes nothing; makes the Hessian definite along it
 
-    def evaluate(self, theta):
-        """Loss and probabilities."""
-        z = self.features * theta
-        logits = np.zeros(self.T.shape)
-        logits[:, self.first :] = z[:, : self.k] + z[:, self.k :]
-        logits -= logits.max(1, keepdims=True)
-        p = np.exp(logits)
-        total = p.sum(1, keepdims=True)
-        loss = np.sum(self.w * (np.log(total[:, 0]) - np.einsum("ij,ij->i", self.T, logits)))
-        return loss + 0.5 * self.ridge * theta @ theta, p / total
+    def evaluate(theta):
+        logits = np.zeros(T.shape)
+        logits[:, first:] = S * theta[:k] + theta[k:]
+        logs = log_softmax(logits, axis=1)
+        return 0.5 * ridge * theta @ theta - w @ np.einsum("ij,ij->i", T, logs), np.exp(logs)
 
-    def derivatives(self, theta, p):
-        """Hessian and gradient at theta, where the probabilities are p."""
-        w = self.w[:, None]
-        R = (w * (p - self.T))[:, self.first :]
-        p = p[:, self.first :]
-        gradient = np.sum(np.tile(R, 2) * self.features, 0) + self.ridge * theta
+    def newton_step(theta, p):
+        R = (w[:, None] * (p - T))[:, first:]
+        gradient = np.sum(np.tile(R, 2) * features, 0) + ridge * theta
         # sum_i w_i (diag p - p p') times the features of both classes
-        spread = np.tile(p, 2) * self.features
-        weighted = w * spread
-        H = -weighted.T @ spread
-        H[self.same_class] += (weighted.T @ self.features)[self.same_class]
-        H[np.diag_indices(2 * self.k)] += self.ridge
-        return H, gradient
+        spread = np.tile(p[:, first:], 2) * features
+        weighted = w[:, None] * spread
+        H = ridge * np.eye(2 * k) - weighted.T @ spread
+        H[same_class] += (weighted.T @ features)[same_class]
+        return np.linalg.solve(H, gradient)
+
+    return evaluate, newton_step
 
 
 def _keep_leader(p, S):

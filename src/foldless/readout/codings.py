@@ -15,8 +15,6 @@ from typing import ClassVar
 
 import numpy as np
 
-# -- targets -----------------------------------------------------------------------------------------------------------
-
 
 def indicator(codes, n_classes, dtype):
     """Y with a one in the column of each row's class."""
@@ -40,9 +38,6 @@ def against_all(fits, axis=-1):
     return second - first
 
 
-# -- ties: rounding must not decide ------------------------------------------------------------------------------------
-
-
 def drop_rounding_noise(decision, size):
     """Decisions in place, 0 where rounding of what was added up, of this size in all, can have made them.
 
@@ -57,9 +52,6 @@ def tie_best(decisions, axis, size):
     best = decisions.max(axis, keepdims=True)
     close = best - decisions <= 16 * np.finfo(decisions.dtype).eps * np.maximum(np.abs(best), size)
     return np.where(close, best, decisions)
-
-
-# -- labels ------------------------------------------------------------------------------------------------------------
 
 
 def chosen_codes(decision):
@@ -89,30 +81,20 @@ def chosen_among_close(D):
     return which
 
 
-# -- readouts of the fits ----------------------------------------------------------------------------------------------
-
-
 class Readout:
     """How fits become decisions: as they are, unless a subclass says otherwise."""
 
-    needs_moments: ClassVar[bool] = False
-
-    @property
-    def needs_axes(self):
-        """Whether decisions take more of the class matrices than the masses."""
-        return False
-
-    @property
-    def cuts(self):
-        """Whether the decision is shifted to the best leave-one-out cut."""
-        return False
+    needs_moments: ClassVar[bool] = False  # whether decisions take class matrices
+    needs_axes: ClassVar[bool] = False  # and more of them than the masses
+    cuts: ClassVar[bool] = False  # whether the decision is shifted to the best leave-one-out cut
 
     def scores(self, fits, moments):
         """Decisions of fits (..., t, m) by the class matrices of their training part, before any cut."""
         return fits
 
-    def affine(self, moments):
-        """(slopes (..., m, k), offsets (..., k)) of decisions that are affine in the fits; None where they are them."""
+    def for_indicators(self, moments):
+        """A function from fits (b, c, t) of the indicators to decisions (b, k, t), k = 1 for two classes, else c."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -133,6 +115,14 @@ class OneAgainstAll(Readout):
 
     def scores(self, fits, moments):
         """(..., n_classes), or (...,) for two classes."""
+        decisions = self._without_rounding(fits, -1)
+        return decisions if self.n_classes > 2 else decisions[..., 0]
+
+    def for_indicators(self, moments):
+        """A function from fits (b, c, t) of the indicators to decisions (b, k, t), k = 1 for two classes, else c."""
+        return lambda fits: self._without_rounding(against_all(fits, 1), 1)
+
+    def _without_rounding(self, fits, axis):
         if self.n_classes > 2:
-            return tie_best(fits, -1, float(self.centred))
-        return drop_rounding_noise(fits[..., 0].copy(), 1.0) if self.centred else fits[..., 0]
+            return tie_best(fits, axis, float(self.centred))
+        return drop_rounding_noise(fits.copy(), 1.0) if self.centred else fits

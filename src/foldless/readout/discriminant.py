@@ -50,12 +50,12 @@ class Discriminant(Readout):
     needs_moments: ClassVar[bool] = True
 
     @property
-    def cuts(self):
+    def cuts(self):  # type: ignore[override]
         """Whether the decision is shifted to the best leave-one-out cut."""
         return self.n_classes == 2 and self.threshold == "loo"
 
     @property
-    def needs_axes(self):
+    def needs_axes(self):  # type: ignore[override]
         """Whether decisions take more of the class matrices than the masses."""
         return self.n_classes > 2 or self.threshold == "centroid"
 
@@ -67,7 +67,9 @@ class Discriminant(Readout):
         """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
         if self.n_classes == 2:
             slopes, offsets = self.affine(moments)
-            return combine(slopes[..., None, 0, 0], fits[..., 0], slopes[..., None, 1, 0], fits[..., 1], offsets)
+            # Term by term, not by a matrix product: equal fits give equal decisions.
+            terms = slopes[..., None, :, 0] * fits
+            return drop_rounding_noise(terms[..., 0] + terms[..., 1] + offsets, np.abs(terms).sum(-1) + np.abs(offsets))
         mass = moments.mass
         scalings, centroids, _ = self.axes(moments)
         z = fits @ scalings
@@ -76,6 +78,14 @@ class Discriminant(Readout):
         if self.priors is not None:
             decision = decision + np.log(self.priors).astype(fits.dtype)
         return np.where(mass[..., None, :] > 0, decision, np.finfo(fits.dtype).min)
+
+    def for_indicators(self, moments):
+        """A function from fits (b, c, t) to decisions (b, k, t), k = 1 for two classes, else c."""
+        if self.n_classes == 2:
+            return lambda fits: self.scores(np.swapaxes(fits, 1, 2), moments)[:, None]
+        slopes, offsets = self.affine(moments)
+        slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
+        return lambda fits: slopes @ fits + offsets
 
     def affine(self, moments):
         """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.
@@ -106,7 +116,8 @@ class Discriminant(Readout):
         a2, rest, vectors = self._optimal_scores(moments, root, scale, floor)
         D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
         Theta = scale[..., :, None] * vectors
-        Theta = Theta * _signs(Theta)
+        largest = np.take_along_axis(Theta, np.abs(Theta).argmax(-2)[..., None, :], -2)
+        Theta = np.where(largest < 0, -Theta, Theta)  # axes are then reproducible
         scalings = Theta * D[..., None, :]
         if moments.V is None:
             centroids = scalings - scale[..., :, None] ** 2 * (moments.U @ scalings)
@@ -132,15 +143,12 @@ class Discriminant(Readout):
         rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
         a2 = 1.0 - rest
         if moments.R is None and moments.V is not None:
-            a2, vectors = _weak_axes(a2, vectors, _within(_scaled(moments.V, scale), basis))
+            # Where all axes are weak a2 is an eigenvalue of V, not a difference.
+            values, own = np.linalg.eigh(_within(_scaled(moments.V, scale), basis))
+            weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
+            a2 = np.where(weak, values[..., ::-1], a2)
+            vectors = np.where(weak[..., None], own[..., ::-1], vectors)
         return a2, rest, basis @ vectors
-
-
-def _weak_axes(a2, vectors, V):
-    """a2 and the vectors, from V where all axes are weak: a2 is an eigenvalue there, not a difference."""
-    values, own = np.linalg.eigh(V)
-    weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
-    return np.where(weak, values[..., ::-1], a2), np.where(weak[..., None], own[..., ::-1], vectors)
 
 
 def _scaled(matrix, scale):
@@ -151,15 +159,6 @@ def _scaled(matrix, scale):
 def _within(matrix, basis):
     """The symmetric part of a matrix, in a basis."""
     return np.swapaxes(basis, -1, -2) @ (matrix + np.swapaxes(matrix, -1, -2)) / 2 @ basis
-
-
-def combine(slope_0, fits_0, slope_1, fits_1, offset):
-    """Decisions of two classes, affine in their fits.
-
-    Term by term, not by a matrix product: equal fits give equal decisions.
-    """
-    terms = slope_0 * fits_0, slope_1 * fits_1
-    return drop_rounding_noise(terms[0] + terms[1] + offset, np.abs(terms[0]) + np.abs(terms[1]) + np.abs(offset))
 
 
 def _safe_inverse(values):
@@ -182,9 +181,3 @@ def _whitened(basis, R, floor):
     lost = e <= floor
     basis = basis @ (Z * np.where(lost, 0.0, 1.0 / np.sqrt(np.where(lost, 1.0, e)))[..., None, :])
     return basis, lost[..., None].astype(R.dtype) * np.eye(e.shape[-1], dtype=R.dtype)
-
-
-def _signs(Theta):
-    """Signs that make the largest entry of every score vector positive: axes are then reproducible."""
-    largest = np.take_along_axis(Theta, np.abs(Theta).argmax(-2)[..., None, :], -2)
-    return np.where(largest < 0, -1.0, 1.0).astype(Theta.dtype)

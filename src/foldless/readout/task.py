@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from foldless.heldout.moments import Moments
-from foldless.heldout.parts import TrainingParts
 from foldless.heldout.problem import Problem
+from foldless.heldout.solution import TrainingParts
 from foldless.readout.calibration import Calibrator, fit_calibration
 from foldless.readout.codings import Readout, against_all, plus_minus
 from foldless.readout.ranking import best_cut
@@ -83,17 +83,13 @@ class Task:
     def rule(self, model, *, probabilities=True):
         """The trained readout of one model."""
         moments = model.moments() if self.readout.needs_moments else None
-        calibrate = probabilities and self.calibration is not None
-        if not (self.readout.cuts or calibrate):
-            return Rule(self.readout, moments)
-        assert self.codes is not None
-        scores = self.loo_scores(model)
-        codes = self.codes[model.rows]
-        weights = np.square(model.root[:, 0])
-        cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
-        if not calibrate:
-            return Rule(self.readout, moments, cut)
-        calibrator = fit_calibration(str(self.calibration), scores, codes, self.n_classes, weights)
+        kind = self.calibration if probabilities else None
+        cut, calibrator = 0.0, None
+        if self.readout.cuts or kind is not None:
+            assert self.codes is not None
+            scores, codes, weights = self.loo_scores(model), self.codes[model.rows], np.square(model.root[:, 0])
+            cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
+            calibrator = None if kind is None else fit_calibration(kind, scores, codes, self.n_classes, weights)
         return Rule(self.readout, moments, cut, calibrator)
 
     def loo_scores(self, model):
@@ -108,19 +104,19 @@ class Task:
         All at once where a rule needs no leave-one-out scores of its own, row by row otherwise.
         """
         whole = parts.whole
+
+        def left_out(row):
+            part = parts.part(whole.rows[whole.rows != row])
+            rule = self.rule(part, probabilities=method == "proba")
+            return getattr(rule, method)(part.fits(np.array([row])))
+
         if method == "decision" and not self.readout.cuts:
             held_out = self.loo_scores(whole)
         else:
-            held_out = np.concatenate([self._left_out(parts, row, method) for row in whole.rows])
+            held_out = np.concatenate([left_out(row) for row in whole.rows])
         out = np.empty((self.problem.n, *held_out.shape[1:]), held_out.dtype)
         out[whole.rows] = held_out
         idle = np.setdiff1d(np.arange(self.problem.n), whole.rows)
         if len(idle):
             out[idle] = getattr(rule, method)(whole.fits(idle))
         return out
-
-    def _left_out(self, parts, row, method):
-        rows = parts.whole.rows
-        part = parts.part(rows[rows != row])
-        rule = self.rule(part, probabilities=method == "proba")
-        return getattr(rule, method)(part.fits(np.array([row])))

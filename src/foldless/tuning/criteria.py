@@ -3,19 +3,8 @@
 A criterion takes the held-out fits f, the targets t and the weights w of one problem, rows along the last axis, w with
 sum 1, and returns the loss and its derivative by f (None where it has none). For labels t is +-1; several classes are
 that many problems, one against all, and their losses are added up: the sum bounds the multi-class error (Bo, Wang &
-Jiao 2006, theorem 1).
-
-    press         sum w (t - f)^2                            Allen's statistic; Cawley 2006, section II-G
-    error         sum w [t f <= 0]
-    smooth_error  sum w (1 - t tanh(slope f)) / 2            Bo et al. 2006, eq. 3.4
-    ber           error, both classes with half the weight   Cawley 2006, section I-A
-    smooth_ber    smooth_error with these weights
-    hinge         sum w [1 - t f]+                           Cawley 2006, section II-G
-    hinge2        sum w [1 - t f]+^2
-    auc           share of pairs (+, -) in the wrong order, ties count half: 1 - AUC (Wilcoxon, Mann & Whitney)
-    smooth_auc    mean over pairs of (1 - tanh(slope (f+ - f-))) / 2
-
-``multiclass_error`` is the error of the classifier's own decision, whatever its readout; it looks at no single column.
+Jiao 2006, theorem 1). ``multiclass_error`` is the error of the classifier's own decision, whatever its readout; it
+looks at no single column.
 
 To add a criterion write one function and wrap it: ``Criterion(function, smooth=True)`` is taken wherever the names are;
 an entry in ``CRITERIA`` gives it one. A user's plain function is called in the same way, one problem at a time, and
@@ -32,22 +21,23 @@ import numpy as np
 
 from foldless.readout.ranking import pairs_won
 
+WEIGHTS = (None, "balanced", "sample_weight")  # of rows in a criterion
 BLOCK = 2**22  # pairs of a smooth AUC looked at together
 
 
 def press(f, t, w):
-    """Squared residuals."""
+    """sum w (t - f)^2: Allen's statistic (Cawley 2006, section II-G)."""
     e = t - f
     return (w * e * e).sum(-1), -2 * w * e
 
 
 def error(f, t, w):
-    """Share of wrong signs; a fit of exactly 0 is wrong."""
+    """sum w [t f <= 0]: share of wrong signs; a fit of exactly 0 is wrong."""
     return (w * (t * f <= 0)).sum(-1), None
 
 
 def smooth_error(f, t, w, slope=10.0):
-    """Error with tanh in the place of the sign."""
+    """sum w (1 - t tanh(slope f)) / 2 (Bo et al. 2006, eq. 3.4)."""
     bent = np.tanh(slope * f)
     return (w * (1 - t * bent)).sum(-1) / 2, -slope / 2 * w * t * (1 - bent * bent)
 
@@ -60,43 +50,41 @@ def balanced_halves(t, w):
 
 
 def ber(f, t, w):
-    """Balanced error rate: the mean of the errors of both classes."""
+    """Balanced error rate: error, both classes with half the weight (Cawley 2006, section I-A)."""
     return error(f, t, balanced_halves(t, w))
 
 
 def smooth_ber(f, t, w, slope=10.0):
-    """Balanced error rate with tanh in the place of the sign."""
+    """smooth_error with these weights."""
     return smooth_error(f, t, balanced_halves(t, w), slope)
 
 
 def hinge(f, t, w):
-    """Hinge loss, an upper bound of the error."""
+    """sum w [1 - t f]+, an upper bound of the error (Cawley 2006, section II-G)."""
     gap = np.maximum(1 - t * f, 0)
     return (w * gap).sum(-1), -w * t * (gap > 0)
 
 
 def hinge2(f, t, w):
-    """Squared hinge loss."""
+    """sum w [1 - t f]+^2."""
     gap = np.maximum(1 - t * f, 0)
     return (w * gap * gap).sum(-1), -2 * w * t * gap
 
 
 def auc(f, t, w):
-    """1 - AUC; one half where a class is missing."""
+    """1 - AUC: share of pairs (+, -) in the wrong order, ties count half; one half where a class is missing."""
     f, t, w = np.broadcast_arrays(f, t, w)
     wrong, pairs = pairs_won(-f, t > 0, w)
     return np.divide(wrong, pairs, out=np.full(np.shape(pairs), 0.5), where=pairs > 0)[()], None
 
 
 def smooth_auc(f, t, w, slope=10.0):
-    """1 - AUC with tanh in the place of the order of a pair."""
-    f, t, w = np.broadcast_arrays(f, t, w)
-    problems = zip(*(a.reshape(-1, a.shape[-1]) for a in (f, t, w)), strict=True)
-    flat = [_smooth_auc(fits, targets, weights, slope) for fits, targets, weights in problems]
-    value, slopes = zip(*flat, strict=True)
-    return np.reshape(value, f.shape[:-1])[()], np.reshape(slopes, f.shape)
+    """Mean over pairs of (1 - tanh(slope (f+ - f-))) / 2."""
+    value, slopes = _smooth_auc(f, t, w, slope)
+    return value[()], slopes
 
 
+@partial(np.vectorize, signature="(n),(n),(n),()->(),(n)")
 def _smooth_auc(f, t, w, slope):
     up, down = np.flatnonzero(t > 0), np.flatnonzero(t <= 0)
     pairs = w[up].sum() * w[down].sum()
@@ -134,38 +122,37 @@ class Criterion:
 
     def __call__(self, F, T, W):
         """Loss of every column (m,) and derivatives (n, m) or None, for fits F, targets T and weights W of (n, m)."""
-        if self.user:
-            return self._ask(F, T, W)
-        values, slopes = self.function(F.T, T.T, W.T)
-        return values, None if slopes is None else slopes.T
-
-    def _ask(self, F, T, W):
-        """The same of a user's function, column by column."""
-        pairs = []
-        for f, t, w in zip(F.T, T.T, W.T, strict=True):
-            try:
-                answer: Any = self.function(f, t, w)
-            except Exception as error:
-                raise ValueError(
-                    f"criterion={self.function!r} failed; it must be a function f(f, t, w) of held-out fits, targets"
-                    f" and weights, all of shape (n,). It said: {error}"
-                ) from error
-            value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
-            if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):  # type: ignore
-                raise ValueError(
-                    f"criterion={self.function!r} returned the loss {_short(value)}; it must return one finite loss, or"
-                    " (loss, derivative by the fits)."
-                )
-            if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
-                raise ValueError(
-                    f"criterion={self.function!r} returned a derivative of shape {np.shape(slopes)}; it must hold one"
-                    f" finite number for each of the {len(f)} fits."
-                )
-            pairs.append((value, slopes))
-        values = np.array([value for value, _ in pairs], float)
-        if any(slopes is None for _, slopes in pairs):
+        if not self.user:
+            values, slopes = self.function(F.T, T.T, W.T)
+            return values, None if slopes is None else slopes.T
+        answers = [self._ask(f, t, w) for f, t, w in zip(F.T, T.T, W.T, strict=True)]
+        values = np.array([value for value, _ in answers], float)
+        if any(slopes is None for _, slopes in answers):
             return values, None
-        return values, np.stack([np.asarray(slopes, F.dtype) for _, slopes in pairs], 1)
+        return values, np.stack([np.asarray(slopes, F.dtype) for _, slopes in answers], 1)
+
+    def _ask(self, f, t, w):
+        """(loss, derivative or None) of one column by a user's function."""
+        try:
+            answer: Any = self.function(f, t, w)
+        except Exception as error:
+            raise ValueError(
+                f"criterion={self.function!r} failed; it must be a function f(f, t, w) of held-out fits, targets"
+                f" and weights, all of shape (n,). It said: {error}"
+            ) from error
+        value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+        if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):  # type: ignore
+            shown = f"of shape {np.shape(value)}" if isinstance(value, np.ndarray) else repr(value)
+            raise ValueError(
+                f"criterion={self.function!r} returned the loss {shown}; it must return one finite loss, or"
+                " (loss, derivative by the fits)."
+            )
+        if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):
+            raise ValueError(
+                f"criterion={self.function!r} returned a derivative of shape {np.shape(slopes)}; it must hold one"
+                f" finite number for each of the {len(f)} fits."
+            )
+        return value, slopes
 
     def with_slope(self, slope):
         """The same criterion with another steepness."""
@@ -184,19 +171,13 @@ CRITERIA = {
     "smooth_auc": Criterion(smooth_auc, True, hard="auc"),
     "multiclass_error": Criterion(error, False, whole=True),
 }
-
-
-THEIRS = {  # scikit-learn's scores, whose counterparts here are losses
+SKLEARN_NAMES = {  # scikit-learn's scores, whose counterparts here are losses
     "accuracy": "error",
     "balanced_accuracy": "ber",
     "roc_auc": "auc",
     "neg_mean_squared_error": "press",
     "r2": "press",
 }
-
-
-def _short(value):
-    return f"of shape {np.shape(value)}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def resolve(criterion):
@@ -206,22 +187,15 @@ def resolve(criterion):
     if callable(criterion):
         return Criterion(criterion, True, labels=False, user=True)
     if not isinstance(criterion, str) or criterion not in CRITERIA:
-        hint = f" scikit-learn's {criterion!r} is {THEIRS[criterion]!r} here." if str(criterion) in THEIRS else ""
+        hint = (
+            f" scikit-learn's {criterion!r} is {SKLEARN_NAMES[criterion]!r} here."
+            if str(criterion) in SKLEARN_NAMES
+            else ""
+        )
         raise ValueError(
             f"criterion={criterion!r} is unknown; use one of {sorted(CRITERIA)} or a callable f(f, t, w).{hint}"
         )
     return CRITERIA[criterion]
-
-
-WEIGHTS = (None, "balanced", "sample_weight")
-
-
-def class_weights(kind, codes, counted):
-    """Weights (n,) of sum 1 for a criterion of decisions; "balanced": every class that occurs has the same share."""
-    if kind == "balanced":
-        mass = np.bincount(codes, counted)
-        counted = counted / np.where(mass > 0, mass, 1.0)[codes]
-    return counted / counted.sum()
 
 
 def weights(kind, T, counted):

@@ -1,27 +1,23 @@
-"""Grids: the default one, the losses of all alphas of a kernel setting, and the choice among candidates.
+"""Grids: the losses of all alphas of a kernel setting, the choice among candidates, nested cross-validation.
 
 All alphas of one kernel follow from one decomposition (``Selection.path``), so that a grid costs one of them for each
-kernel setting.
+kernel setting. Nested cross-validation has two exact ways without refits, of which the cheaper by operations is taken
+(n rows, t of them left out, k alphas, s outer splits):
+
+    one P for each candidate     10 n^3 for the decomposition of each kernel, then n^3 for each alpha's P; every outer
+                                 training part is a Schur complement of it, whose diagonal gives the inner leave-one-out
+                                 criterion and whose blocks give the outer predictions: n t^2 for each split
+    the search on every part     10 (n - t)^3 for each kernel and split
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.precision.lowrank import TALL
+from foldless.heldout.solution import Solution, TrainingParts
+from foldless.precision.choose import one_p_pays
+from foldless.readout.task import Rule
 from foldless.tuning.selection import best_place
-from foldless.tuning.space import alpha_unit
-
-
-def default_grid(problem):
-    """{parameter: values}: alpha in units of the diagonal of S, and the kernel's own."""
-    kernel, n = problem.kernel, len(problem.active)
-    low, high, steps = -6.0, 2.0, 17
-    if not kernel.differentiable:
-        # Without a width to shrink, as for the linear kernel, eigenvalues go up to n times the diagonal, and far below
-        # it where features differ in scale. All alphas cost one decomposition; a cheap one keeps fewer digits.
-        wide = problem.n_features(n) is None or problem.X.shape[1] < TALL
-        low, high, steps = -8.0 if wide else -4.0, float(np.log10(n)), 25
-    grid = {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist()}
-    return {**grid, **kernel.default_grid(problem.X[problem.active])} if kernel.parameters() else grid
 
 
 def losses_of_alphas(spec, task, alphas, splits, sample_weight):
@@ -51,3 +47,69 @@ def choose_candidates(losses, settings, share="all"):
         return [best(losses[:, k], everything) for k in columns]
     within = [[best(losses[each.places, k], each.places) for k in columns] for each in settings]
     return min(within, key=lambda chosen: losses[chosen, list(columns)].sum())
+
+
+# -- nested cross-validation -------------------------------------------------------------------------------------------
+
+
+def sharing_pays(problem, n_alphas, outer, inner):
+    """Whether one P for each alpha takes fewer operations than a decomposition of every training part."""
+    n = len(problem.active)
+    sites, folds = problem.penalty.sites_per_row, inner[0] is not None
+    if problem.n_features(n) is not None or (sites > 1 and folds):
+        return False
+    sizes = np.array([np.intersect1d(train, problem.active).size for train, _ in outer], float)
+    return one_p_pays(n, sizes, n_alphas, sites=sites, inner_folds=folds)
+
+
+def losses_from_one_P(task, alphas, selections):
+    """Inner losses (n_splits, n_alphas, m) from one P for each alpha: a training part is P without the other rows."""
+    problem, rows = task.problem, task.problem.active
+    Y = task.Y[rows] if selections[0].criterion.whole else task.plus_minus_targets(rows)
+    removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
+    path, losses = problem.path(rows), []
+    for alpha in alphas:
+        model = Solution(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha).explicit())
+        each = zip(selections, removed, strict=True)
+        losses.append([selection.judge(selection.inner_model(model.without(out))) for selection, out in each])
+    return np.array(losses).transpose(1, 0, 2)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out outputs of a candidate in one outer split: of its inner splits, and of the outer test rows."""
+
+    inner_rows: np.ndarray
+    inner_scores: np.ndarray  # before any cut
+    rule: Rule
+    fits: np.ndarray  # of the criterion's targets at the test rows
+    decision: np.ndarray
+    probabilities: np.ndarray | None  # by the rule, where asked for
+
+
+def heldout_of_candidate(task, problem, outer, selections, probabilities):
+    """:class:`HeldOut` of every outer split for the candidate whose problem this is, with its inner selections."""
+    parts = TrainingParts(problem, task.Y, nested=True)
+    parts.plan([len(train) for train, _ in outer])
+    for (train, test), selection in zip(outer, selections, strict=True):
+        model = parts.part(train)
+        rule = task.rule(model, probabilities=probabilities)
+        fits = model.fits(test)
+        own = model if selection.folds is None else Solution(problem, model.rows, task.Y[model.rows])
+        yield HeldOut(
+            inner_rows=selection.tested_rows,
+            inner_scores=selection.scores(own)[selection.tested],
+            rule=rule,
+            fits=problem.tie_equal_rows(test, task.plus_minus_fits(fits)),
+            decision=problem.tie_equal_rows(test, rule.decision(fits)),
+            probabilities=problem.tie_equal_rows(test, rule.proba(fits)) if rule.calibrator is not None else None,
+        )
+
+
+def outer_loss(spec, task, test, fits, decision, sample_weight):
+    """The criterion of a search for the outer held-out fits of the rows ``test``."""
+    if spec.criterion_weight == "sample_weight" and sample_weight is not None and not sample_weight[test].any():
+        return np.nan
+    selection = spec.selection(task, None, sample_weight, rows=test)
+    fits = fits if spec.criterion.ranks else selection.T - fits
+    return float(selection.losses(decision if spec.criterion.whole else fits).sum())

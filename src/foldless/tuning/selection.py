@@ -1,19 +1,23 @@
-"""What a search minimises: a criterion of the held-out fits of one task.
+"""What a search is asked for and what it minimises: a criterion of the held-out fits of one task.
 
-A :class:`Selection` fixes the targets, the rows that are left out together (each alone: leave-one-out), the criterion
+A :class:`SearchSpec` holds the checked parameters of a search, so that its parts never see the search estimator. A
+:class:`Selection` fixes the targets, the rows that are left out together (each alone: leave-one-out), the criterion
 and its weights. It then judges any model, or all alphas of a kernel along one decomposition (``path``).
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from foldless.heldout.gradient import residuals
 from foldless.heldout.moments import few_digits
-from foldless.heldout.solution import Part, Solution, loo_path
+from foldless.heldout.part import Part
+from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.codings import chosen_codes
 from foldless.readout.task import Task
-from foldless.tuning import criteria
+from foldless.tuning.criteria import Criterion, weights
 
 
 @dataclass(frozen=True)
@@ -31,12 +35,14 @@ class Selection:
     folds: list | None
     where: np.ndarray
     W: np.ndarray
-    criterion: criteria.Criterion
+    criterion: Criterion
 
     @classmethod
-    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, train=None):
-        """The selection of a task, or of its rows ``train``; ``splits`` as (train, test) row numbers, None for LOO."""
-        rows = task.problem.active if train is None else np.intersect1d(train, task.problem.active)
+    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, rows=None):
+        """The selection of a task, or of some of its rows; ``splits`` as (train, test) row numbers, None for LOO."""
+        if criterion.whole and task.readout.cuts:
+            raise ValueError("criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'.")
+        rows = task.problem.active if rows is None else rows
         T = task.plus_minus_targets(rows)
         folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
         if splits is not None:
@@ -45,23 +51,24 @@ class Selection:
         if weight == "sample_weight" and sample_weight is not None:
             counted = counted * np.broadcast_to(sample_weight, task.problem.n)[rows][where]
         if criterion.whole:
-            if task.readout.cuts:
-                raise ValueError(
-                    "criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'."
-                )
-            W = criteria.class_weights(weight, task.codes[rows[where]], counted)[:, None]
+            if weight == "balanced":  # every class that occurs has the same share
+                codes = task.codes[rows[where]]
+                mass = np.bincount(codes, counted)
+                counted = counted / np.where(mass > 0, mass, 1.0)[codes]
+            W = (counted / counted.sum())[:, None]
         else:
-            W = criteria.weights(weight, T[where], counted)
+            W = weights(weight, T[where], counted)
         return cls(task, rows, T, folds, where, W, criterion)
 
     def column(self, k):
         """The selection of one target alone."""
         return replace(self, T=self.T[:, [k]], W=self.W[:, [k]])
 
-    def parts(self, problem, alphas):
-        """[(selection, problem at an alpha)]: all targets by one P, or each by the P of its own alpha."""
+    def parts(self, alphas, kernel):
+        """[(selection, problem)] of a setting: all targets by one P, or each by the P of its own alpha."""
         columns = [self] if len(alphas) == 1 else [self.column(k) for k in range(len(alphas))]
-        return [(part, problem.replace(alpha=float(alpha))) for part, alpha in zip(columns, alphas, strict=True)]
+        problems = [self.task.problem.replace(kernel=kernel, alpha=float(alpha)) for alpha in alphas]
+        return list(zip(columns, problems, strict=True))
 
     @property
     def tested(self):
@@ -74,28 +81,9 @@ class Selection:
         return self.rows[self.where][self.tested]
 
     @property
-    def targets(self):
-        """Targets of the stacked held-out fits."""
-        return self.T[self.where]
-
-    @property
     def Y(self):
         """What the models regress on: the targets of the criterion, or those of the task's own readout."""
         return self.task.Y[self.rows] if self.criterion.whole else self.T
-
-    def losses(self, E):
-        """Loss of every column and its derivatives by the residuals E, stacked."""
-        T = self.targets
-        if self.criterion.residuals:  # nothing is added to them, and no digit lost
-            T = np.zeros_like(T)
-        values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
-        return values, None if slopes is None else -slopes
-
-    def losses_of_fits(self, F):
-        """Loss of every column of held-out fits F, stacked."""
-        if not self.criterion.ranks:
-            return self.losses(self.targets - F)[0]
-        return self.criterion(F, self.targets, self.W.astype(F.dtype))[0]
 
     def inner_model(self, part):
         """The model of a training part, ready for its inner splits."""
@@ -103,7 +91,7 @@ class Selection:
 
     def judge(self, model):
         """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
-        return self._losses_of_outputs(self._outputs(model))
+        return self.losses(self._outputs(model))
 
     def _outputs(self, model):
         """What the criterion is computed from: held-out decisions, fits, or residuals, which keep more digits."""
@@ -111,15 +99,23 @@ class Selection:
             return self.scores(model)
         return heldout_fits(model, self.folds) if self.criterion.ranks else residuals(model, self.folds)
 
-    def _losses_of_outputs(self, outputs):
+    def losses(self, outputs):
+        """Losses (m,) of such outputs, stacked."""
         if self.criterion.whole:
-            return self.errors(outputs)
-        return self.losses_of_fits(outputs) if self.criterion.ranks else self.losses(outputs)[0]
+            assert self.task.codes is not None
+            wrong = chosen_codes(outputs) != self.task.codes[self.rows[self.where]]
+            return np.array([self.W[:, 0] @ wrong])
+        if self.criterion.ranks:
+            return self.criterion(outputs, self.T[self.where], self.W.astype(outputs.dtype))[0]
+        return self.losses_and_slopes(outputs)[0]
 
-    def errors(self, scores):
-        """Weighted error of decisions, (1,)."""
-        assert self.task.codes is not None
-        return np.array([self.W[:, 0] @ (chosen_codes(scores) != self.task.codes[self.rows[self.where]])])
+    def losses_and_slopes(self, E):
+        """Loss of every column and its derivatives by the residuals E, stacked."""
+        T = self.T[self.where]
+        if self.criterion.residuals:  # nothing is added to them, and no digit lost
+            T = np.zeros_like(T)
+        values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
+        return values, None if slopes is None else -slopes
 
     def scores(self, model):
         """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
@@ -142,20 +138,16 @@ class Selection:
         if self.folds is None and not self.criterion.whole:
             outputs = loo_path(problem, self.rows, self.T, alphas, path)
             if self.criterion.ranks:
-                outputs = self._restored(self.T - outputs, alphas, model)
+                outputs = self.T - outputs
+                size = np.abs(self.T).max(0, initial=0.0)
+                for fits, alpha in zip(outputs, alphas, strict=True):
+                    if few_digits(fits, size).any():
+                        fits[:] = heldout_fits(model(alpha), None)
         else:
             outputs = [self._outputs(model(alpha)) for alpha in alphas]
-        losses = np.array([self._losses_of_outputs(each) for each in outputs])
+        losses = np.array([self.losses(each) for each in outputs])
         best = outputs[best_place(losses.sum(1), alphas)]
-        return losses, best if self.criterion.whole or self.criterion.ranks else self.targets - best
-
-    def _restored(self, F, alphas, model):
-        """Leave-one-out fits (n_alphas, n, m); of alphas at which some have lost their digits, those of the model."""
-        size = np.abs(self.T).max(0, initial=0.0)
-        for fits, alpha in zip(F, alphas, strict=True):
-            if few_digits(fits, size).any():
-                fits[:] = heldout_fits(model(alpha), None)
-        return F
+        return losses, best if self.criterion.whole or self.criterion.ranks else self.T[self.where] - best
 
 
 def _folds(splits, rows, n):
@@ -201,3 +193,29 @@ def best_place(losses, alphas):
     slack = 1e-12 * abs(losses.min())  # weighted sums tie up to rounding
     tied = np.flatnonzero(losses <= losses.min() + slack)
     return int(tied[np.argmax(alphas[tied])])
+
+
+@dataclass(frozen=True)
+class SearchSpec:
+    """The checked parameters of a search, under the names of ``FoldlessSearchCV``."""
+
+    criterion: Criterion  # with the first of the slopes, where it has one
+    method: str = "grid"
+    share: str = "all"
+    criterion_weight: str | None = None
+    slopes: tuple = (10.0,)
+    prior: str | None = None  # the name of the one in force
+    bounds: Mapping = field(default_factory=dict)
+    feature_scaling: bool = False  # also where there are groups of features
+    feature_groups: Any = None
+    n_starts: int = 1
+    max_iter: int = 50
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    def selection(self, task, splits, sample_weight, *, slope=None, rows=None):
+        """The criterion of the held-out fits of a task, or of some rows; ``slope`` in place of the first."""
+        criterion = self.criterion if slope is None else self.criterion.with_slope(slope)
+        options = {"weight": self.criterion_weight, "sample_weight": sample_weight}
+        return Selection.of(task, criterion, splits=splits, rows=rows, **options)

@@ -1,10 +1,12 @@
-"""The space of a continuous search: logarithms of alpha and of the kernel's parameters as one vector."""
+"""Where a search looks: the default grid, and the logarithms of alpha and of the kernel's parameters as one vector."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from foldless.precision.lowrank import TALL
 
 
 @dataclass(frozen=True)
@@ -40,63 +42,53 @@ class Space:
         """The parameters of the kernel that move. A constant of exactly 0 is a choice: it has no logarithm."""
         return tuple(name for name in self.kernel.differentiable if np.any(getattr(self.kernel, name)))
 
-    def _in_groups(self, name):
-        """Whether the parameter has a value for each group."""
-        return self.groups is not None and name == self.kernel.per_feature
+    @cached_property
+    def places(self):
+        """{name: positions in the vector of its values}, of alpha and of the parameters that move."""
+        places, end = {"alpha": np.arange(self.n_alphas)}, self.n_alphas
+        for name in self.names:
+            in_groups = self.groups is not None and name == self.kernel.per_feature
+            places[name] = end + self.groups if in_groups else np.array(end)
+            end = int(places[name].max()) + 1
+        return places
 
     @property
     def n_scales(self):
         """Number of groups; 1 without."""
         return 1 if self.groups is None else int(self.groups.max()) + 1
 
-    def sizes(self):
-        """Number of values of alpha and of every parameter of the kernel."""
-        return [self.n_alphas, *(self.n_scales if self._in_groups(name) else 1 for name in self.names)]
-
     @property
     def scales(self):
         """Positions of the parameter that may hold one value for each feature."""
-        name = self.kernel.per_feature
-        if name not in self.names:
-            return slice(0, 0)
-        start = int(np.sum(self.sizes()[: 1 + self.names.index(name)]))
-        return slice(start, start + self.n_scales)
+        return np.unique(self.places.get(self.kernel.per_feature, np.arange(0)))
+
+    def _gather(self, values):
+        """Values of every parameter added up in the entries of the vector."""
+        total = np.zeros(1 + max(int(places.max()) for places in self.places.values()))
+        for name, places in self.places.items():
+            np.add.at(total, *np.broadcast_arrays(places, values[name]))
+        return total
 
     def pack(self, alphas, kernel):
         """The vector of a setting; scales that one group shares start at their geometric mean."""
-        parts = [np.log(np.broadcast_to(alphas, self.n_alphas))]
-        for name in self.names:
-            logs = np.log(np.maximum(getattr(kernel, name), np.finfo(float).tiny))
-            if self._in_groups(name):
-                logs = np.bincount(self.groups, np.broadcast_to(logs, self.groups.shape)) / np.bincount(self.groups)
-                parts.append(logs)
-            else:
-                parts.append(np.atleast_1d(np.mean(logs)))
-        return np.concatenate(parts)
+        values = {"alpha": alphas, **{name: getattr(kernel, name) for name in self.names}}
+        logs = {name: np.log(np.maximum(value, np.finfo(float).tiny)) for name, value in values.items()}
+        return self._gather(logs) / self._gather({name: np.ones_like(each) for name, each in logs.items()})
 
     def unpack(self, x):
         """(alphas, kernel) of a vector."""
-        alphas, *values = np.split(np.exp(x), np.cumsum(self.sizes())[:-1])
-        parameters = {}
-        for name, value in zip(self.names, values, strict=True):
-            parameters[name] = value[self.groups] if self._in_groups(name) else float(value[0])
+        values = {name: np.exp(x)[places] for name, places in self.places.items()}
+        alphas = values.pop("alpha")
+        parameters = {name: value if value.ndim else float(value) for name, value in values.items()}
         return alphas, replace(self.kernel, **parameters) if parameters else self.kernel
 
     def chain(self, x, by_alpha, by_kernel):
         """Derivatives by the vector, from those by the alphas and by the kernel's parameters."""
-        parts = [np.asarray(by_alpha, float)]
-        for name in self.names:
-            slope = np.asarray(by_kernel[name], float)
-            if self._in_groups(name):
-                parts.append(np.bincount(self.groups, slope, self.n_scales))
-            else:
-                parts.append(np.atleast_1d(slope.sum()))
-        return np.concatenate(parts) * np.exp(x)
+        return self._gather({**by_kernel, "alpha": by_alpha}) * np.exp(x)
 
     def bounds(self, limits):
         """One pair of logarithms for every entry, from {name: (low, high)}."""
-        pairs = [np.log(limits[name]) for name in ("alpha", *self.names)]
-        return [tuple(pair) for pair, size in zip(pairs, self.sizes(), strict=True) for _ in range(size)]
+        return [tuple(np.log(limits[name])) for name, places in self.places.items() for _ in np.unique(places)]
 
 
 def alpha_unit(problem):
@@ -108,3 +100,16 @@ def default_limits(problem):
     """{parameter: (low, high)} for continuous searches that start at this problem."""
     unit = alpha_unit(problem)
     return {"alpha": (1e-8 * unit, 1e6 * unit), **problem.kernel.limits()}
+
+
+def default_grid(problem):
+    """{parameter: values}: alpha in units of the diagonal of S, and the kernel's own."""
+    kernel, n = problem.kernel, len(problem.active)
+    low, high, steps = -6.0, 2.0, 17
+    if not kernel.differentiable:
+        # Without a width to shrink, as for the linear kernel, eigenvalues go up to n times the diagonal, and far below
+        # it where features differ in scale. All alphas cost one decomposition; a cheap one keeps fewer digits.
+        wide = problem.n_features(n) is None or problem.X.shape[1] < TALL
+        low, high, steps = -8.0 if wide else -4.0, float(np.log10(n)), 25
+    grid = {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist()}
+    return {**grid, **kernel.default_grid(problem.X[problem.active])} if kernel.parameters() else grid

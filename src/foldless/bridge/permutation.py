@@ -1,0 +1,325 @@
+"""What a permutation test is given, and the strategy that answers it: from types, parameters and weights.
+
+permutations as columns     everything that is regularised least squares, and grids over it
+one P, one by one           the same with a score that takes more than decisions
+a P for each permutation    weights that follow the labels
+refit                       everything else
+"""
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn import model_selection as skl
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_sample_weight
+
+from foldless.bridge import adapters, route
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search
+from foldless.bridge.candidates import settings
+from foldless.bridge.nested_data import NestedData
+from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
+from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, warn_caller
+from foldless.bridge.routing import Metadata, route_metadata
+from foldless.bridge.scorers import Scoring, is_function, reads_estimators, scoring_of_rows
+from foldless.bridge.splits import depends_on_labels, splits_of_labeling
+from foldless.bridge.standin import Run, StandIn
+from foldless.estimators.checks import check_option
+from foldless.kernels.registry import given_kernel, is_precomputed
+from foldless.permutation.labelings import Solver, labelings_that_fit
+from foldless.permutation.nulls import draw_null
+from foldless.permutation.strategies import Batched, BatchedGrid, RefitEach
+from foldless.tuning.selection import SearchSpec
+
+FEW = 8  # labelings at a time where each takes its own time
+TOGETHER = 256  # labelings that share the making of every candidate's P
+WEIGHTS = (None, "fixed", "permuted")
+
+
+@dataclass(frozen=True)
+class PermutationData:
+    """The data of one test."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    confounds: Any = None
+    confounds_in_score: bool = False
+
+    def task(self, estimator):
+        """The :class:`EstimatorTask` of a known estimator."""
+        in_score = self.confounds_in_score
+        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds, in_score=in_score)
+
+    def labelled(self, order, *, with_weights=False):
+        """The same with the labels, and where asked for the weights, in another order."""
+        weight = self.sample_weight
+        if weight is not None and with_weights:
+            weight = np.asarray(weight)[order]
+        return replace(self, y=_safe_indexing(self.y, order), sample_weight=weight)
+
+
+@dataclass(frozen=True)
+class PermutationSpec:
+    """What is asked of every labeling."""
+
+    estimator: Any
+    scoring: Scoring
+    first: list  # the splits of the true labels
+    moves_splits: bool  # whether each labeling has its own
+    groups: Any
+    params: dict  # as given
+    metadata: Metadata  # these by where they go
+    as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
+    weights: str | None
+    memory_limit: int
+    refit: Callable  # (spec, data, splits) -> scores of a cross-validation that refits
+    search: SearchSpec | None = None  # where a search is tested
+
+
+def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, **options):
+    """(:class:`PermutationSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
+    cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
+    score = Scoring.of(scoring, estimator)
+    metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
+    n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
+    first = draw(np.arange(n))
+    strata = groups if strata is None else strata
+    redraw, from_labels = draw if resplit else None, depends_on_labels(cv)
+    labelings = draw_null(n, m, random_state, strata, null=null, first=first, from_labels=from_labels, redraw=redraw)
+    if any(name.endswith("confounds") for name in metadata.fit):
+        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
+    weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
+    if weight is not None:
+        weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
+    moves = labelings.draw is not None
+    spec = PermutationSpec(estimator, score, first, moves, groups, params, metadata, as_theirs=resplit, **options)
+    return spec, replace(data, sample_weight=weight), labelings
+
+
+def check_numbers(y, n_permutations, weights, memory_limit):
+    """Refuse a test without labels, without permutations, with unknown weights or without memory."""
+    if y is None:
+        raise ValueError("y=None: there are no labels to permute.")
+    if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < 1:
+        raise ValueError(f"n_permutations={n_permutations!r} must be a positive integer.")
+    check_option("weights", weights, WEIGHTS)
+    if not isinstance(memory_limit, Integral) or memory_limit < 1:
+        raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
+
+
+def has_class_weights(last):
+    """Whether an estimator, or a candidate of a search, weighs classes."""
+    if not isinstance(last, Search):
+        return getattr(last, "class_weight", None) is not None
+    grids = [last.param_grid] if isinstance(last.param_grid, Mapping) else last.param_grid or []
+    return has_class_weights(last.estimator) or any("class_weight" in each for each in grids)
+
+
+def weights_move(last, weight, weights):
+    """Whether weights change with the labels."""
+    return (has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
+
+
+def warn_of_weak_null(estimator, y, orders, weights):
+    """Warn of permutations that never change a label, which test nothing, and of weights that favour the true ones."""
+    y = np.asarray(y)
+    if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
+        warn_caller(
+            "the permutations do not change the labels: y is constant within every group (or stratum). Where the label"
+            " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"
+            " exchangeable rows."
+        )
+    if weights == "fixed" and has_class_weights(split_steps(estimator).last):
+        warn_caller(
+            "weights='fixed' keeps weights that were made from the true labels: permuted labels do not fit them as"
+            " well, and p-values may be too small. Prefer weights=None, or no class weights and a balanced score."
+        )
+
+
+# -- strategies --------------------------------------------------------------------------------------------------------
+
+
+def choose_strategy(spec, data, members=None):
+    """The quickest strategy that is exact for this test; with ``members`` models are tested at all their features."""
+    steps = split_steps(spec.estimator)
+    quick = _closed_form if spec.search is None else _batched_grid
+    try:
+        strategy: Any = quick(spec, data, steps)
+    except NoClosedForm as obstacle:
+        strategy = _refit_each(spec, data, steps.last, obstacle)
+    if members is None:
+        return strategy
+    if not isinstance(strategy, Batched):
+        reason = strategy.route.reason
+        raise ValueError(f"generalise=True needs permutations as columns, which is not possible here: {reason}.")
+    if not strategy.task.problem.kernel.takes_rows:
+        raise ValueError(
+            "generalise=True needs features: precomputed kernels say nothing of rows of one member against those of"
+            " another."
+        )
+    return replace(strategy, members=members)
+
+
+def _closed_form(spec, data, steps):
+    """Permutations as columns, or one by one from one P."""
+    adapters.check_fit_params(set(spec.metadata.fit) - {steps.fit_param("sample_weight")})
+    last = adapters.freeze_class_weights(steps.last, data.y) if spec.weights == "fixed" else steps.last
+    adapters.closed_form_estimator(last, {})
+    seen = data  # by the last step
+    if steps.first is not None:
+        check_steps(steps.first)
+        if is_precomputed(getattr(last, "kernel", None)):
+            raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
+        if spec.moves_splits:
+            raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
+        seen = _fit_steps(steps.first, data, *spec.first[0])[1]
+    for number, (train, _) in enumerate(spec.first):
+        if len(np.unique(train)) < len(train):
+            raise NoClosedForm(f"the training part of split {number} repeats rows")
+    built = seen.task(last)
+    if weights_move(last, data.sample_weight, spec.weights):
+        raise NoSharedP("weights follow the labels, so that every permutation has its own P")
+    spec.scoring.check(spec.estimator, built.task, spec.first)
+    by_columns = not spec.metadata.score and spec.scoring.judges_decisions(built.task)
+    if steps.first is not None:
+        if not by_columns:
+            raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
+        by_split = partial(_solver_behind_steps, steps.first, last, data)
+        reason = f"{steps.names} fitted on each training part; all permutations are columns of one P there"
+        return _batched(spec, built, Route(route.ONE_P_PER_FOLD, reason), by_split)
+    solver = Solver(built.task.problem)
+    if not by_columns:
+        return _shared_precision(spec, data, last, built, solver)
+    reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
+    return _batched(spec, built, Route(route.ONE_FIT, reason, solver.choice), solver)
+
+
+def _batched(spec, built, way, solver):
+    judge = spec.scoring.judge(built, as_theirs=spec.as_theirs)
+    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, judge, solver)
+
+
+def _fit_steps(first, data, train, test):
+    """(steps fitted on ``train``, the data as they see them)."""
+    fitted = fit_steps(first, data.X, train)
+    return fitted, replace(data, X=transform_split(fitted, data.X, len(data.y), train, test))
+
+
+def _solver_behind_steps(first, last, data, train, test):
+    """P of a model ``last`` on a training part, behind steps that are fitted there."""
+    fitted, data = _fit_steps(first, data, train, test)
+    problem = data.task(last).task.problem
+    if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
+        weight = None if data.sample_weight is None else data.sample_weight[train]
+        problem = problem.replace(kernel=given_kernel(last).resolved(problem.X[train], weight))
+    return Solver(problem.restricted(train).replace(functions=None), steps=fitted)  # as if other rows were never seen
+
+
+def _shared_precision(spec, data, last, built, solver):
+    """scikit-learn's loop for every labeling, all from one P."""
+    if has_class_weights(last) and not isinstance(last, FOLDLESS_ESTIMATORS) and is_function(spec.scoring.scorer):
+        raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
+    reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
+    validate = partial(_validate_labeling, spec, data, last, built, solver)
+    return RefitEach(Route(route.ONE_FIT, reason, solver.choice), validate, FEW)
+
+
+def _validate_labeling(spec, data, last, built, solver, order, splits):
+    """Scores of one labeling's splits by scikit-learn's loop, from the P of all labelings."""
+    task, scoring = built.task, spec.scoring.asked
+    codes = None if task.codes is None else task.codes[order]
+    if codes is not None:
+        check_classes(codes, splits)
+    task = replace(task, Y=task.Y[order], codes=codes)
+    parts = task.training_parts(whole=solver.solve(task.Y))
+    data = data.labelled(order)
+    run = Run(spec.estimator, last, built._replace(task=task), data.X, data.y, data.sample_weight, parts)
+    if data.confounds is not None and reads_estimators(scoring):
+        run.check_materialises(data.confounds_in_score)
+    scoring = scoring_of_rows(scoring, data.X)
+    options = {"cv": splits, "scoring": scoring, "params": spec.metadata.score, "error_score": "raise"}
+    return skl.cross_validate(StandIn(run), run.rows, data.y, **options)["test_score"]
+
+
+def _refit_each(spec, data, last, obstacle):
+    """A cross-validation for every labeling, refused where weights would not do what is asked for."""
+    by_class = has_class_weights(last)
+    if by_class and spec.weights == "fixed":
+        raise ValueError(
+            f"weights='fixed': {type(spec.estimator).__name__} would be fitted anew for every permutation ({obstacle}),"
+            " and its class weights follow the labels. Use weights=None, or sample weights in place of class_weight."
+        ) from None
+    if spec.metadata.score and spec.weights == "permuted":
+        message = "weights='permuted': the score's own parameters stay with the rows; leave one of them out."
+        raise ValueError(message) from None
+    validate = partial(_refit_labeling, spec, data, by_class and type(last) in TASKS)
+    return RefitEach(obstacle.route, validate)
+
+
+def _refit_labeling(spec, data, needs_classes, order, splits):
+    data = data.labelled(order, with_weights=spec.weights == "permuted")
+    if needs_classes:
+        check_classes(np.asarray(data.y), splits)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RefitWarning)  # said once, in the route of the result
+        return spec.refit(spec, data, splits)
+
+
+def check_classes(labels, splits):
+    """Refuse training parts without one of the classes, where fitted estimators or class weights are asked for."""
+    classes = np.unique(labels)
+    for number, (train, _) in enumerate(splits):
+        missing = np.setdiff1d(classes, labels[train])
+        if len(missing):
+            raise ValueError(
+                f"cv: a labeling leaves the training part of split {number} without class {missing[0]!r}, and class"
+                " weights, cuts and scores of fitted estimators need all of them. Use a stratified splitter, fewer"
+                " folds, or a score by name such as 'balanced_accuracy'."
+            )
+
+
+def _batched_grid(spec, data, steps):
+    """The grid of a search with labelings as columns."""
+    unknown = set(spec.metadata.fit) - {steps.fit_param("sample_weight")}
+    if unknown:
+        raise ValueError(
+            f"params: fit parameters {sorted(unknown)} have no closed form; only sample_weight is passed to the fits of"
+            " a search."
+        )
+    if data.confounds is not None:
+        raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
+    search, repeated = steps.last, "the search is repeated for every permutation (nested_cross_validate)"
+    if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
+        raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
+    moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
+    grid = search.method == "grid" and search.share == "all"
+    if not grid or moving or steps.first is not None or spec.metadata.score:
+        raise NoClosedForm(repeated)
+    nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight)
+    nested.check(spec.first)
+    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight)
+    for setting in tried:
+        spec.scoring.check(spec.estimator, setting.task, spec.first)
+    if spec.search.criterion.whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
+        raise NoClosedForm(repeated)
+    inner = [nested.inner_splits(train) for train, _ in spec.first]
+    # Balanced weights follow the labels, and are made with them.
+    known = replace(spec.search, criterion_weight=None) if search.criterion_weight == "balanced" else spec.search
+    reason = f"one P for each of {len(listed)} candidates; every permutation chooses its own on each part"
+    return BatchedGrid(
+        route=Route(route.ONE_FIT, reason),
+        n_together=TOGETHER,
+        tried=tried,
+        listed=listed,
+        judges=[spec.scoring.judge(each, as_theirs=spec.as_theirs) for each in tried],
+        selections=[nested.selections(known, each.task, spec.first, inner) for each in tried],
+        weight=search.criterion_weight,
+        memory_limit=spec.memory_limit,
+    )
