@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.model_selection import LeaveOneOut, LeavePOut, check_cv
 from sklearn.utils.validation import _num_samples
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route
 from foldless.bridge.routing import route_metadata
-from foldless.bridge.splits import check_leave_one_out, check_splits, is_leave_one_out, row_numbers
+from foldless.bridge.splits import check_leave_out, check_splits, is_leave_one_out, row_numbers
 from foldless.bridge.standin import Run
 from foldless.estimators.checks import check_confounds
 
@@ -46,7 +46,7 @@ class Plan:
 
     route: Route
     run: Run | None = None
-    splits: list | None = None  # None where rows are left out one by one
+    splits: Any = None  # (train, test) pairs, or a splitter whose test sets need not be drawn
     score_params: dict | None = None
     loop: dict | None = None
 
@@ -71,7 +71,7 @@ def plan(asked):
     try:
         run = _closed_form(asked, metadata, fit_params)
         asked = replace(asked, confounds=fit_params.get("confounds", asked.confounds))
-        if not isinstance(cv, LeaveOneOut) or asked.function == "cross_validate":
+        if not isinstance(cv, LeaveOneOut | LeavePOut):
             asked = _with_splits(asked, metadata)  # a refit must not draw others
         return _solve(asked, run, metadata.score)
     except NoSharedP as error:
@@ -105,16 +105,14 @@ def _with_splits(asked, metadata):
 
 def _solve(asked, run, score_params):
     """The plan of a call all of whose training parts have a closed form."""
-    task = run.task
-    if isinstance(asked.cv, LeaveOneOut):
-        splits = None
-        check_leave_one_out(task)
+    task, splits = run.task, asked.cv
+    if isinstance(splits, LeaveOneOut | LeavePOut):
+        check_leave_out(task, getattr(splits, "p", 1))
     else:
-        splits = asked.cv
         check_splits(task, splits)
-        if asked.function != "cross_validate" and is_leave_one_out(splits, task.problem.n):
-            splits = None
-    if splits is None or run.parts.plan([len(train) for train, _ in splits]):
+        if is_leave_one_out(splits, task.problem.n):
+            splits = LeaveOneOut() if asked.function != "cross_validate" else splits
+    if isinstance(splits, LeaveOneOut | LeavePOut) or run.parts.plan([len(train) for train, _ in splits]):
         holder, name = task.problem.describe_holder(), type(run.estimator).__name__
         what = f"{name} is regularised least squares; all held-out predictions follow from one P"
         route = Route(ONE_FIT, f"{what} ({holder})", holder)

@@ -8,6 +8,7 @@ from sklearn import model_selection as skl
 from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
+from foldless.bridge import direct
 from foldless.bridge.planner import METHODS, CrossValidation, plan
 from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, reads_estimators, scoring_of_rows
@@ -109,8 +110,11 @@ def cross_validate(
     else:
         if confounds is not None and (return_estimator or reads_estimators(scoring)):
             chosen.run.check_materialises(confounds_in_score)
-        options |= {"scoring": scoring_of_rows(scoring, front.X), "params": chosen.score_params}
-        result = skl.cross_validate(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+        plain = not (return_train_score or return_estimator or return_indices or verbose or chosen.score_params)
+        result = direct.validate(chosen, scoring) if plain else None
+        if result is None:
+            options |= {"scoring": scoring_of_rows(scoring, front.X), "params": chosen.score_params}
+            result = skl.cross_validate(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
         fitted = [standin.materialise() for standin in result.get("estimator", [])]
     if return_estimator:
         result["estimator"] = [front.whole(each) for each in fitted]
@@ -211,9 +215,14 @@ def cross_val_predict(
             estimator = Decoded(estimator, np.unique(y))
         options |= {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
         return skl.cross_val_predict(estimator, front.X, y, **chosen.loop, **options)
-    if chosen.splits is None:
+    if isinstance(chosen.splits, skl.LeaveOneOut):
         return chosen.run.loo(method)
-    return skl.cross_val_predict(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+    found = direct.predict(chosen, method)
+    return (
+        found
+        if found is not None
+        else skl.cross_val_predict(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+    )
 
 
 def explain(
