@@ -12,7 +12,7 @@ from foldless import LSSVC, kernels, reference
 from foldless.bridge.permutation import PermutationData
 from foldless.heldout.moments import Moments
 from foldless.permutation.labelings import Labelings, Solver, elsewhere, truth_of
-from foldless.permutation.nulls import permutations
+from foldless.permutation.nulls import Exchangeable
 from foldless.readout.codings import indicator
 from foldless.readout.discriminant import Discriminant
 from support.permutation import (
@@ -193,7 +193,7 @@ def test_decisions_of_odd_data_equal_refits(data, kernel, penalty, intercept):
     """Of the classes a training part has; the others never win."""
     X, y, train = data
     train, test = np.flatnonzero(train), np.flatnonzero(~train)
-    orders = np.vstack([np.arange(len(y)), permutations(len(y), 3, 7)])
+    orders = np.vstack([np.arange(len(y)), Exchangeable().orders(len(y), 3, 7)])
     for kind in (LSSVC, KFDA):
         options = {"threshold": "centroid"} if kind is KFDA else {}
         estimator = kind(kernel, gamma=0.5, penalty=penalty, fit_intercept=intercept, **options)

@@ -38,7 +38,7 @@ def values(b=12, k=2, t=15, seed=0):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 6])
-def test_chosen_classes_are_the_estimators(n_classes):
+def test_classes_chosen_among_close_decisions_are_the_largest(n_classes):
     D, _ = tied_decisions(n_classes)
     expected = (D[:, 0] > 0).astype(int) if n_classes == 2 else D.argmax(1)
     assert_array_equal(metrics.chosen_among_close(D), expected)

@@ -1,4 +1,6 @@
-"""A metric is one function and one entry: here one that nobody has, the geometric mean of the classes' recalls."""
+"""A metric is one object, given as it is or listed: here one that nobody has, the geometric mean of the recalls."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from sklearn.metrics import make_scorer, recall_score
 from foldless import LSSVC, KernelFisherDiscriminant
 from foldless.model_selection import permutation_test_score
 from foldless.permutation.metrics import METRICS, Metric
-from foldless.permutation.nulls import permutations
+from foldless.permutation.nulls import Exchangeable
 from foldless.readout.codings import chosen_among_close
 
 N, M = 45, 12
@@ -34,34 +36,57 @@ def geometric_mean_of_one(truth, predictions):
     return np.prod(recalls) ** (1 / 3)
 
 
+GEOMETRIC_MEAN = Metric(geometric_mean, True, geometric_mean_of_one)
+
+
 @pytest.fixture(autouse=True)
 def listed(monkeypatch):
-    monkeypatch.setitem(METRICS, "geometric_mean", Metric(geometric_mean, True, geometric_mean_of_one))
+    monkeypatch.setitem(METRICS, "geometric_mean", GEOMETRIC_MEAN)
 
 
+either_way = pytest.mark.parametrize("scoring", ["geometric_mean", GEOMETRIC_MEAN], ids=["by name", "as it is"])
+
+
+@either_way
 @pytest.mark.parametrize("estimator", [LSSVC(alpha=0.5), KernelFisherDiscriminant(alpha=0.5)], ids=["LSSVC", "KFDA"])
-def test_scores_of_all_permutations_equal_refits_one_by_one(estimator):
+def test_a_new_metric_of_all_permutations_equals_refits_one_by_one(estimator, scoring):
     estimator.set_params(gamma=0.2)
-    result = permutation_test_score(estimator, X, Y, cv=SPLITS, n_permutations=M, scoring="geometric_mean")
+    result = permutation_test_score(estimator, X, Y, cv=SPLITS, n_permutations=M, scoring=scoring)
     assert result.path.reason.startswith("permutations are columns")
     assert result.scoring == "geometric_mean"
     scorer = make_scorer(geometric_mean_of_one)
-    orders = [np.arange(N), *permutations(N, M, 0)]
+    orders = [np.arange(N), *Exchangeable().orders(N, M, 0)]
     for order, found in zip(orders, [result.score, *result.permutation_scores], strict=True):
         expected = skl.cross_val_score(clone(estimator), X, Y[order], cv=SPLITS, scoring=scorer)
         assert_allclose(found, expected.mean(), rtol=1e-12, atol=1e-15)
 
 
-def test_the_same_as_scikit_learns_test():
+@either_way
+def test_a_new_metric_gives_the_p_value_of_scikit_learns_test(scoring):
     options = {"cv": skl.StratifiedKFold(3), "n_permutations": M, "random_state": 3}
-    ours = permutation_test_score(LSSVC(gamma=0.2), X, Y, scoring="geometric_mean", resplit=True, **options)
+    ours = permutation_test_score(LSSVC(gamma=0.2), X, Y, scoring=scoring, resplit=True, **options)
     scorer = make_scorer(geometric_mean_of_one)
     theirs = skl.permutation_test_score(LSSVC(gamma=0.2), X, Y, scoring=scorer, **options)
     assert_allclose(ours.permutation_scores, theirs[1], rtol=1e-12, atol=1e-15)
     assert ours.pvalue == theirs[2]
 
 
-def test_it_is_for_labels_only():
+@either_way
+def test_a_new_metric_of_labels_refuses_values(scoring):
     values = np.arange(N, dtype=float)
     with pytest.raises(ValueError, match="scoring='geometric_mean' is for class labels"):
-        permutation_test_score(Ridge(), X, values, cv=SPLITS, scoring="geometric_mean")
+        permutation_test_score(Ridge(), X, values, cv=SPLITS, scoring=scoring)
+
+
+def test_a_new_metric_is_computed_one_by_one_where_columns_do_not_do():
+    model = LSSVC(gamma=0.2, class_weight="balanced")  # weights follow the labels
+    options = {"cv": SPLITS, "n_permutations": 3, "random_state": 1}
+    found = permutation_test_score(model, X, Y, scoring=GEOMETRIC_MEAN, **options)
+    named = permutation_test_score(model, X, Y, scoring=make_scorer(geometric_mean_of_one), **options)
+    assert_allclose(found.permutation_scores, named.permutation_scores, rtol=1e-12, atol=1e-15)
+
+
+def test_a_metric_of_two_rows_refuses_leave_one_out():
+    metric = replace(GEOMETRIC_MEAN, rows=2)
+    with pytest.raises(ValueError, match="scoring='geometric_mean' needs at least 2 held-out rows"):
+        permutation_test_score(LSSVC(), X, Y, cv=skl.LeaveOneOut(), scoring=metric)

@@ -1,6 +1,7 @@
 """A null scheme is an object with one method: here circular shifts, for labels that follow each other in time."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn import model_selection as skl
 
 from foldless import LSSVC
 from foldless.model_selection import permutation_test_score
+from foldless.permutation.nulls import Exchangeable
 
 N, M = 40, 9
 RNG = np.random.default_rng(2)
@@ -21,7 +23,7 @@ MODEL = LSSVC(gamma=0.3)
 class CircularShifts:
     """Labels keep their order in time and start somewhere else."""
 
-    def orders(self, n, n_permutations, random_state):
+    def orders(self, n: int, n_permutations: int, random_state: np.random.RandomState) -> np.ndarray:
         shifts = random_state.randint(1, n, n_permutations)
         return (np.arange(n) + shifts[:, None]) % n
 
@@ -46,7 +48,7 @@ def refitted(order, splits):
     return skl.cross_val_score(MODEL, X, Y[order], cv=splits).mean()
 
 
-def test_shifted_labels_are_refitted_labels():
+def test_scores_of_shifted_labels_equal_refits():
     result = permutation_test_score(MODEL, X, Y, cv=BLOCKS, n_permutations=M, random_state=5, null=CircularShifts())
     orders = CircularShifts().orders(N, M, np.random.RandomState(5))
     assert_allclose(result.permutation_scores, [refitted(order, BLOCKS) for order in orders], rtol=1e-12)
@@ -66,7 +68,16 @@ def test_flips_within_blocks_say_their_strata():
     assert_array_equal(result.strata, pairs)
 
 
-def test_splits_made_from_the_labels_go_with_them():
+def test_the_librarys_own_scheme_is_one_of_the_same_kind():
+    for strata in (None, np.arange(N) // 10):
+        options: dict[str, Any] = {"cv": skl.StratifiedKFold(4), "n_permutations": M, "random_state": 5}
+        own = permutation_test_score(MODEL, X, Y, null=Exchangeable(strata), **options)
+        named = permutation_test_score(MODEL, X, Y, strata=strata, **options)
+        assert_array_equal(own.permutation_scores, named.permutation_scores)
+        assert_array_equal(own.strata, named.strata)
+
+
+def test_splits_made_from_the_labels_go_with_those_of_a_users_scheme():
     cv = skl.StratifiedKFold(4)
     result = permutation_test_score(MODEL, X, Y, cv=cv, n_permutations=M, random_state=5, null=CircularShifts())
     for order, found in zip(
@@ -77,9 +88,9 @@ def test_splits_made_from_the_labels_go_with_them():
         assert_allclose(found, refitted(order, moved), rtol=1e-12)
 
 
-def test_a_family_and_splits_that_are_drawn_anew():
+def test_a_null_scheme_in_a_family_and_with_splits_drawn_anew():
     family = np.stack([X, X[:, ::-1], X**2], axis=2)
-    options = {"cv": 4, "n_permutations": M, "random_state": 5, "null": CircularShifts()}
+    options: dict[str, Any] = {"cv": 4, "n_permutations": M, "random_state": 5, "null": CircularShifts()}
     whole = permutation_test_score(MODEL, family, Y, **options)
     for k in range(3):
         assert_allclose(whole.permutation_scores[:, k], permutation_test_score(MODEL, family[:, :, k], Y, **options)[1])
@@ -104,11 +115,11 @@ class Wrong:
         ("shifts", "null='shifts' must have a method orders"),
     ],
 )
-def test_what_is_no_scheme(null, message):
+def test_orders_that_are_no_permutations_are_refused(null, message):
     with pytest.raises(ValueError, match=message):
         permutation_test_score(MODEL, X, Y, cv=BLOCKS, n_permutations=M, null=null)
 
 
-def test_one_of_strata_and_null():
+def test_strata_and_a_null_scheme_together_are_refused():
     with pytest.raises(ValueError, match="strata and null both say which labels are exchangeable"):
         permutation_test_score(MODEL, X, Y, cv=BLOCKS, strata=Y, null=CircularShifts())

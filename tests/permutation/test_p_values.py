@@ -11,7 +11,7 @@ from sklearn.dummy import DummyClassifier
 
 from foldless import LSSVC
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.nulls import PermutationTestResult, p_values, permutations
+from foldless.permutation.nulls import Exchangeable, PermutationTestResult, p_values
 from support.permutation import CODES, GROUPS, STRATA, N, X
 from support.refits import p_value
 
@@ -31,11 +31,11 @@ def test_permutations_equal_those_of_scikit_learn(groups, random_state):
         random_state=states[0],
         scoring=lambda estimator, X, y: seen.append(y) or 0.0,
     )
-    assert_array_equal(permutations(N, 3, states[1], groups), seen[1:])
+    assert_array_equal(Exchangeable(groups).orders(N, 3, states[1]), seen[1:])
 
 
 def test_permutations_within_strata_stay_there():
-    orders = permutations(N, 20, 0, STRATA)
+    orders = Exchangeable(STRATA).orders(N, 20, 0)
     assert (STRATA[orders] == STRATA).all()
     assert_array_equal(np.sort(orders, 1), np.tile(np.arange(N), (20, 1)))
     assert orders.dtype == np.int32
@@ -77,7 +77,7 @@ def test_p_values_of_a_family_are_those_of_its_members():
         assert together[place] == p_values(score[place], null[:, *place])
 
 
-def test_fields_and_text_of_a_result():
+def test_fields_and_text_of_a_permutation_result():
     result = PermutationTestResult(0.75, np.array([0.5, 0.75, 0.25]), scoring="accuracy", path="by hand")
     score, null, p = result
     assert (score, p) == (0.75, 0.5) == (result.score, result.pvalue)
@@ -89,7 +89,7 @@ def test_fields_and_text_of_a_result():
 
 
 @pytest.mark.parametrize("copied", [lambda r: pickle.loads(pickle.dumps(r)), copy.copy, copy.deepcopy])
-def test_results_survive_copies(copied):
+def test_permutation_results_survive_copies(copied):
     result = permutation_test_score(LSSVC(), X, CODES, n_permutations=3, scoring="ber")
     other = copied(result)
     assert type(other) is PermutationTestResult
@@ -100,7 +100,7 @@ def test_results_survive_copies(copied):
 
 
 @pytest.mark.parametrize("greater", [True, False])
-def test_fields_and_text_of_a_family_result(greater):
+def test_fields_and_text_of_the_permutation_result_of_a_family(greater):
     rng = np.random.default_rng(1)
     score, null = rng.normal(size=4), rng.normal(size=(9, 4))
     result = PermutationTestResult(score, null, scoring="r2", greater_is_better=greater, path="by hand")
@@ -113,7 +113,7 @@ def test_fields_and_text_of_a_family_result(greater):
     assert repr(result) == f"{words} (9 permutations; by hand)"
 
 
-def test_undefined_scores_in_a_family_err_on_the_safe_side():
+def test_p_values_of_undefined_scores_in_a_family_err_on_the_safe_side():
     score, null = np.array([0.6, 0.9]), np.array([[0.5, 0.5], [np.nan, np.nan], [np.nan, 0.4]])
     result = PermutationTestResult(score, null)
     assert_array_equal(result.pvalue, [3 / 4, 2 / 4])
@@ -129,7 +129,7 @@ def test_p_values_of_a_family_count_scores_equal_up_to_rounding():
     assert_array_equal(PermutationTestResult(score, null, rounding=0.0).pvalue_fwe, [1 / 3, 1 / 3])
 
 
-def test_undefined_members_are_left_out_of_a_family():
+def test_p_values_of_a_family_leave_out_undefined_members():
     score, null = np.array([0.6, np.nan]), np.array([[0.5, np.nan], [0.7, np.nan], [0.1, np.nan]])
     result = PermutationTestResult(score, null)
     assert_array_equal(result.pvalue, [2 / 4, np.nan])

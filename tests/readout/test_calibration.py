@@ -29,7 +29,7 @@ def smoothed(codes, w, c):
     return T
 
 
-def test_two_classes_minimise_platts_loss():
+def test_sigmoids_of_two_classes_minimise_platts_loss():
     s, codes, w = scored(80, 2)
     p = fit_calibration("sigmoid", s, codes, 2, w).proba(s)[:, 1]
     T = smoothed(codes, w, 2)
@@ -44,7 +44,7 @@ def test_two_classes_minimise_platts_loss():
 
 
 @pytest.mark.parametrize("c", [3, 5])
-def test_more_classes_minimise_the_loss_of_vector_scaling(c):
+def test_sigmoids_of_more_classes_minimise_the_loss_of_vector_scaling(c):
     S, codes, w = scored(90, c)
     fitted = fit_calibration("sigmoid", S, codes, c, w)
     T = smoothed(codes, w, c)
@@ -58,7 +58,7 @@ def test_more_classes_minimise_the_loss_of_vector_scaling(c):
 
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("c", [2, 3, 5])
-def test_probabilities_are_probabilities_and_follow_the_scores(kind, c):
+def test_calibrated_probabilities_add_up_to_one_and_follow_the_scores(kind, c):
     S, codes, w = scored(60, c, noise=2.0)
     new = scored(500, c, seed=1, noise=3.0)[0]
     p = fit_calibration(kind, S, codes, c, w).proba(new)
@@ -73,7 +73,7 @@ def test_probabilities_are_probabilities_and_follow_the_scores(kind, c):
 
 
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
-def test_scores_that_separate_the_classes_give_finite_slopes(kind):
+def test_calibration_of_scores_that_separate_the_classes_is_finite(kind):
     s = np.r_[np.linspace(-3, -1, 10), np.linspace(1, 3, 10)]
     p = fit_calibration(kind, s, np.repeat([0, 1], 10), 2, np.ones(20)).proba(s)
     assert np.all((p > 1e-6) & (p < 1 - 1e-6))
@@ -81,19 +81,19 @@ def test_scores_that_separate_the_classes_give_finite_slopes(kind):
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1.0, 1e100])
-def test_the_scale_of_the_scores_does_not_matter(scale):
+def test_calibration_does_not_depend_on_the_scale_of_the_scores(scale):
     s, codes, w = scored(50, 2)
     one = fit_calibration("sigmoid", s, codes, 2, w).proba(s)
     assert_close(fit_calibration("sigmoid", s * scale, codes, 2, w).proba(s * scale), one)
 
 
-def test_constant_scores_give_the_smoothed_frequencies():
+def test_calibrated_constant_scores_are_the_smoothed_frequencies():
     codes = np.repeat([0, 1], [10, 30])
     p = fit_calibration("sigmoid", np.zeros(40), codes, 2, np.ones(40)).proba(np.zeros(1))[0, 1]
     assert p == pytest.approx(np.mean(smoothed(codes, np.ones(40), 2)[:, 1]))
 
 
-def test_a_row_that_is_alone_in_its_class_is_set_aside():
+def test_calibration_sets_aside_a_row_that_is_alone_in_its_class():
     S, codes, w = scored(40, 3)
     lonely = np.r_[codes % 2, 2]
     fits = [
@@ -104,7 +104,7 @@ def test_a_row_that_is_alone_in_its_class_is_set_aside():
 
 
 @pytest.mark.parametrize("c", [2, 3])
-def test_scores_that_point_the_wrong_way_do_not_turn_the_ranking_around(c):
+def test_calibration_of_scores_that_point_the_wrong_way_keeps_the_ranking(c):
     S, codes, w = scored(60, c)
     fitted = fit_calibration("sigmoid", -S, codes, c, w)
     assert np.all(fitted.slope >= 0)
@@ -119,7 +119,7 @@ def test_scores_that_point_the_wrong_way_do_not_turn_the_ranking_around(c):
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("c", [3, 4])
-def test_a_class_without_weight_has_no_probability(kind, dtype, c):
+def test_calibration_gives_a_class_without_weight_no_probability(kind, dtype, c):
     X, y = make_classification(80, 6, n_informative=5, n_redundant=0, n_classes=c, random_state=0)
     X, w = X.astype(dtype), np.where(y == 1, 0.0, 1.0)
     model = KernelFisherDiscriminant(gamma=0.1, calibration=kind).fit(X, y, sample_weight=w)
@@ -130,7 +130,7 @@ def test_a_class_without_weight_has_no_probability(kind, dtype, c):
     assert_close(np.delete(p, 1, axis=1), rest.predict_proba(X), rtol=1e-8 if dtype is np.float64 else 1e-2)
 
 
-def test_integer_weights_are_repetitions_of_scores():
+def test_integer_weights_of_calibration_are_repetitions_of_scores():
     s, codes, _ = scored(30, 2)
     k = np.random.default_rng(0).integers(1, 4, 30)
     one = fit_calibration("sigmoid", s, codes, 2, k).proba(s)
@@ -141,7 +141,7 @@ def test_integer_weights_are_repetitions_of_scores():
 @pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("c", [2, 4])
-def test_the_estimators_calibrate_on_their_leave_one_out_scores(kind, calibration, c):
+def test_estimators_calibrate_on_their_leave_one_out_scores(kind, calibration, c):
     X, y = make_classification(90, 6, n_informative=4, n_classes=c, random_state=0)
     model = kind(gamma=0.1, calibration=calibration).fit(X, y)
     expected = fit_calibration(calibration, model.loo_decision_function(), y, c, np.ones(90))
@@ -150,7 +150,7 @@ def test_the_estimators_calibrate_on_their_leave_one_out_scores(kind, calibratio
     assert_close(np.exp(model.predict_log_proba(new)), model.predict_proba(new))
 
 
-def test_log_loss_is_close_to_that_of_a_calibrated_ensemble():
+def test_log_loss_of_calibration_is_close_to_that_of_a_calibrated_ensemble():
     """Five refits and their average against one fit: equal within the noise of one split."""
     X, y = make_classification(600, 8, n_informative=5, flip_y=0.1, random_state=0)
     train, test = np.arange(400), np.arange(400, 600)

@@ -33,7 +33,7 @@ FOLDS = [np.arange(4), np.arange(3, 20), np.array([29, 2, 15])]
 @pytest.mark.parametrize("centred", [True, False])
 @pytest.mark.parametrize("alpha", [1e-3, 0.2, 30.0])
 @pytest.mark.parametrize("test", FOLDS, ids=len)
-def test_scores_equal_the_generalised_eigenproblem_refitted_on_the_training_part(c, weighted, centred, alpha, test):
+def test_discriminant_scores_equal_the_eigenproblem_refitted_on_the_training_part(c, weighted, centred, alpha, test):
     codes, w, K, holdout = make(c, weighted, centred, alpha)
     train = np.setdiff1d(np.arange(N), test)
     z, centroids, decision = reference.discriminant(K, codes, train, test, alpha, w=w, centred=centred)
@@ -50,7 +50,7 @@ def test_scores_equal_the_generalised_eigenproblem_refitted_on_the_training_part
 
 
 @pytest.mark.parametrize("c", [3, 5])
-def test_many_training_parts_at_once_equal_one_by_one(c):
+def test_discriminant_scores_of_many_training_parts_equal_one_by_one(c):
     codes, w, K, holdout = make(c, True, True)
     loo = holdout.whole.loo()
     readout = Discriminant(c, priors=tuple(np.arange(1, c + 1) / sum(range(1, c + 1))))
@@ -61,7 +61,7 @@ def test_many_training_parts_at_once_equal_one_by_one(c):
         assert_close(batch[i], expected[0])
 
 
-def test_the_two_class_decision_is_the_multi_class_path_with_two_columns():
+def test_two_class_discriminant_is_the_multi_class_path_with_two_columns():
     """Nearest centroid in one dimension: the sign of decision_1 - decision_0 is the side of the midpoint."""
     *_, holdout = make(2, False, True)
     moments = holdout.whole.moments()
@@ -104,7 +104,7 @@ def test_one_against_all_targets():
     np.testing.assert_array_equal(OneAgainstAll(2).targets(np.array([0, 1]), float), [[-1.0], [1.0]])
 
 
-def test_a_class_without_mass_never_wins_and_changes_nothing_else():
+def test_discriminants_never_choose_a_class_without_mass_and_keep_the_rest():
     codes, _, K, holdout = make(3, False, True)
     train = np.flatnonzero(codes != 2)
     model = holdout.part(train)
@@ -115,7 +115,7 @@ def test_a_class_without_mass_never_wins_and_changes_nothing_else():
     assert_close(scores[:, 1] - scores[:, 0], expected[:, 1] - expected[:, 0])
 
 
-def test_a_class_of_identical_rows_in_its_own_place_is_separated_without_overflow():
+def test_discriminants_separate_a_class_of_identical_rows_without_overflow():
     S = np.kron(np.eye(2), np.ones((3, 3)))
     problem = Problem(kernels.Precomputed(), S, alpha=1e-9, Q=np.ones((6, 1)))
     holdout = TrainingParts(problem, indicator(np.repeat([0, 1], 3), 2, float))

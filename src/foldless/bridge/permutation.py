@@ -33,8 +33,8 @@ from foldless.bridge.standin import Run, StandIn
 from foldless.estimators.checks import check_option
 from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
-from foldless.permutation.nulls import draw_null
-from foldless.permutation.strategies import Batched, BatchedGrid, RefitEach
+from foldless.permutation.nulls import Exchangeable, draw_null, keep_balance
+from foldless.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy
 from foldless.tuning.selection import SearchSpec
 
 FEW = 8  # labelings at a time where each takes its own time
@@ -90,9 +90,9 @@ def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, param
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
     n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
     first = draw(np.arange(n))
-    strata = groups if strata is None else strata
-    redraw, from_labels = draw if resplit else None, depends_on_labels(cv)
-    labelings = draw_null(n, m, random_state, strata, null=null, first=first, from_labels=from_labels, redraw=redraw)
+    scheme = Exchangeable(groups if strata is None else strata) if null is None else null
+    scheme, own = keep_balance(scheme, first, n) if depends_on_labels(cv) and not resplit else (scheme, None)
+    labelings = draw_null(scheme, n, m, random_state, first=first, draw=draw if resplit else own)
     if any(name.endswith("confounds") for name in metadata.fit):
         raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
     weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
@@ -151,7 +151,7 @@ def choose_strategy(spec, data, members=None):
     steps = split_steps(spec.estimator)
     quick = _closed_form if spec.search is None else _batched_grid
     try:
-        strategy: Any = quick(spec, data, steps)
+        strategy: Strategy = quick(spec, data, steps)
     except NoClosedForm as obstacle:
         strategy = _refit_each(spec, data, steps.last, obstacle)
     if members is None:
@@ -193,17 +193,17 @@ def _closed_form(spec, data, steps):
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
         by_split = partial(_solver_behind_steps, steps.first, last, data)
         reason = f"{steps.names} fitted on each training part; all permutations are columns of one P there"
-        return _batched(spec, built, Route(route.ONE_P_PER_FOLD, reason), by_split)
+        return _batched(spec, built, Route(route.ONE_P_PER_FOLD, reason), solver_of=by_split)
     solver = Solver(built.task.problem)
     if not by_columns:
         return _shared_precision(spec, data, last, built, solver)
     reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
-    return _batched(spec, built, Route(route.ONE_FIT, reason, solver.choice), solver)
+    return _batched(spec, built, Route(route.ONE_FIT, reason, solver.choice), shared=solver)
 
 
-def _batched(spec, built, way, solver):
+def _batched(spec, built, way, **solver):
     judge = spec.scoring.judge(built, as_theirs=spec.as_theirs)
-    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, judge, solver)
+    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, judge, **solver)
 
 
 def _fit_steps(first, data, train, test):
@@ -228,7 +228,7 @@ def _shared_precision(spec, data, last, built, solver):
         raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
     validate = partial(_validate_labeling, spec, data, last, built, solver)
-    return RefitEach(Route(route.ONE_FIT, reason, solver.choice), validate, FEW)
+    return OneByOne(Route(route.ONE_FIT, reason, solver.choice), validate, FEW)
 
 
 def _validate_labeling(spec, data, last, built, solver, order, splits):
@@ -260,7 +260,7 @@ def _refit_each(spec, data, last, obstacle):
         message = "weights='permuted': the score's own parameters stay with the rows; leave one of them out."
         raise ValueError(message) from None
     validate = partial(_refit_labeling, spec, data, by_class and type(last) in TASKS)
-    return RefitEach(obstacle.route, validate)
+    return OneByOne(obstacle.route, validate)
 
 
 def _refit_labeling(spec, data, needs_classes, order, splits):

@@ -11,7 +11,7 @@ from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metaestimators import available_if
 
 from foldless.permutation.metrics import METRICS, Metric
-from foldless.readout.codings import OneAgainstAll, chosen_labels
+from foldless.readout.codings import chosen_labels
 
 # -- estimators whose predictions are known ----------------------------------------------------------------------------
 
@@ -62,7 +62,7 @@ def known_outputs(classes, flat, decision, probabilities=None):
 
 def check_single(scoring, remedy):
     """Refuse several metrics where one is wanted."""
-    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+    if not (scoring is None or isinstance(scoring, str | Metric) or callable(scoring)):
         raise ValueError(f"scoring={scoring!r} names several metrics; {remedy}")
 
 
@@ -112,7 +112,7 @@ def _score_decisions(scorer, classes, flat, D, truth):
 class Scoring:
     """The score of a permutation test: as it was given, its metric of many labelings if it has one, its scorer."""
 
-    given: Any  # the name of a score, or a scorer
+    given: Any  # the name of a score, the function of a metric, or a scorer
     metric: Metric | None
     scorer: Any
     asked: Any  # what scikit-learn's functions are to take for it
@@ -120,6 +120,8 @@ class Scoring:
     @classmethod
     def of(cls, scoring, estimator):
         """The score that ``scoring`` asks of an estimator; None is accuracy or R2."""
+        if isinstance(scoring, Metric):
+            return cls(scoring.function, scoring, scoring.scorer(), scoring.scorer())
         metric = METRICS.get(scoring) if isinstance(scoring, str) else None
         asked = metric.scorer() if metric is not None and scoring not in get_scorer_names() else scoring
         scorer = check_scoring(estimator, scoring=asked)
@@ -143,11 +145,11 @@ class Scoring:
         metric = self.metric
         if metric is not None:
             smallest = min(len(test) for _, test in splits)
-            if self.given not in get_scorer_names() and metric.labels != (task.codes is not None):
-                raise ValueError(f"scoring={self.given!r} is for {'class labels' if metric.labels else 'values'}.")
+            if isinstance(self.asked, _BaseScorer) and metric.labels != (task.codes is not None):
+                raise ValueError(f"scoring={self.name!r} is for {'class labels' if metric.labels else 'values'}.")
             if smallest < metric.rows:
                 raise ValueError(
-                    f"scoring={self.given!r} needs at least {metric.rows} held-out rows and cv leaves out {smallest};"
+                    f"scoring={self.name!r} needs at least {metric.rows} held-out rows and cv leaves out {smallest};"
                     " use k-fold splits, or a score of single rows such as accuracy or neg_mean_squared_error."
                 )
         if wants_probabilities(self.scorer) and task.calibration is None:
@@ -171,7 +173,7 @@ class Scoring:
             return True
         response = getattr(self.scorer, "_response_method", None)
         # Decisions of columns are the decision function itself, or it up to a constant a row.
-        absolute = task.codes is None or task.n_classes == 2 or isinstance(task.readout, OneAgainstAll)
+        absolute = task.n_classes == 2 or task.readout.coding != "indicator"
         plain = response == "predict" or (response == "decision_function" and absolute)
         return isinstance(self.scorer, _BaseScorer) and plain
 

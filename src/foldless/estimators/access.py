@@ -29,8 +29,8 @@ def task_of(estimator, X, y, sample_weight=None):
 
 
 def fits_of(estimator, X):
-    """Fits (n, m) of the regression behind a fitted estimator at X, before they are read out."""
-    return estimator._fits(X)
+    """Fits (n, m) of a fitted estimator at X before they are read out: of values, or of targets +-1 one against all."""
+    return estimator._rule.readout.plus_minus_fits(estimator._fits(X))
 
 
 def cut_of(estimator):

@@ -118,7 +118,7 @@ def _one_split(data, spec, train, test):
     task, classes, flat = closed_form_task(search.estimator, data.X, data.y, data.sample_weight)
     decision = search.predict(X_test).reshape(len(test), -1) if classes is None else search.decision_function(X_test)
     spec = replace(spec, criterion=spec.criterion.with_slope(search.slope_))
-    fits = _criterion_fits(best, X_test, task)
+    fits = _criterion_fits(best, X_test)
     return OuterSplitResult(
         params=search.best_params_,
         inner_loss=-search.best_score_,
@@ -136,15 +136,11 @@ def _cut(estimator):
     return cut_of(estimator) if isinstance(estimator, FOLDLESS_ESTIMATORS) else 0.0
 
 
-def _criterion_fits(estimator, X, task):
+def _criterion_fits(estimator, X):
     """Fits (n, m) of the criterion's targets by a fitted estimator."""
     if isinstance(estimator, OneAgainstAllClassifier):
-        pairs = [
-            fits_of(each, X) if isinstance(each, FOLDLESS_ESTIMATORS) else each.decision_function(X)[:, None]
-            for each in estimator.estimators_
-        ]
-        return np.column_stack([pair[:, -1] - (pair[:, 0] if pair.shape[1] == 2 else 0.0) for pair in pairs])
+        return np.column_stack([_criterion_fits(each, X) for each in estimator.estimators_])
     if isinstance(estimator, FOLDLESS_ESTIMATORS):
-        return task.plus_minus_fits(fits_of(estimator, X))
+        return fits_of(estimator, X)
     output = estimator.decision_function(X) if is_classifier(estimator) else estimator.predict(X)
     return output.reshape(len(output), -1)

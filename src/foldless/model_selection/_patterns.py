@@ -13,7 +13,7 @@ from foldless.bridge.route import NoClosedForm
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import Params
 from foldless.permutation.labelings import Solver
-from foldless.permutation.nulls import draw_null
+from foldless.permutation.nulls import Exchangeable, draw_null
 from foldless.permutation.patterns import PatternTestResult, pattern_result, patterns_that_fit, weights_and_covariances
 
 
@@ -83,7 +83,7 @@ def permutation_test_pattern(
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
-    orders = draw_null(n, n_permutations, random_state, strata).orders
+    orders = draw_null(Exchangeable(strata), n, n_permutations, random_state).orders
     warn_of_weak_null(estimator, y, orders, weights)
     moving = weights_move(estimator, None, weights)
     size = 1 if moving else patterns_that_fit(built.task, memory_limit)

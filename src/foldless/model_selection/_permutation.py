@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -23,7 +23,8 @@ from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
-from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
+from foldless.permutation.metrics import Metric
+from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, NullScheme, PermutationTestResult, p_values
 
 EVERY_LABELING = "for every permutation"
 
@@ -39,7 +40,7 @@ def permutation_test_score(
     n_jobs: int | None = None,
     random_state: RandomStateLike = 0,
     verbose: int = 0,
-    scoring: ScoringLike = None,
+    scoring: ScoringLike | Metric = None,
     params: Params = None,
     strata: ArrayLike | None = None,
     resplit: bool = False,
@@ -48,7 +49,7 @@ def permutation_test_score(
     confounds_in_score: bool = False,
     generalise: bool = False,
     memory_limit: int = 2**29,
-    null: Any = None,
+    null: NullScheme | None = None,
 ) -> PermutationTestResult:
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
@@ -74,9 +75,10 @@ def permutation_test_score(
     n_jobs : int, default=None; processes; results do not depend on their number
     random_state : int, RandomState instance or None, default=0; draws the permutations, in the same way as scikit-learn
     verbose : int, default=0; 1 prints progress to standard error
-    scoring : str or callable, default=None
+    scoring : str, callable or foldless.permutation.metrics.Metric, default=None
         None: accuracy or R2. "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes, "r2",
-        "neg_mean_squared_error" and "correlation" are computed for all permutations at once, other scorers one by one.
+        "neg_mean_squared_error", "correlation" and a ``Metric`` of your own are computed for all permutations at once,
+        other scorers one by one.
     params : dict, default=None; {"sample_weight": weights} for the fits
     strata : array-like of shape (n_samples,), default=None
         Labels are permuted among rows with equal entries only: for labels that are exchangeable only there.
@@ -99,7 +101,7 @@ def permutation_test_score(
         For a family of equally many features: test each model at the features of every member (time-by-time
         generalisation).
     memory_limit : int, default=2**29; bytes for the columns that are worked on at a time, beside P
-    null : object, default=None
+    null : NullScheme, default=None
         Which labelings are as likely as the true one: an object with a method ``orders(n_samples, n_permutations,
         random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row
         ``orders[j, i]``. In place of ``strata``, for labels that are not exchangeable one by one: those of a time
@@ -197,8 +199,8 @@ def _run_single(spec, data, null, n_jobs, verbose):
     done = _collect(jobs, n_jobs, Progress(n - 1, "permutations", verbose), size)
     scores = np.concatenate([values for values, _ in done])
     _warn_if_interrupted(len(scores) - 1, n - 1, "permutations")
-    choices = done[0][1]
-    return scores, strategy.route, None if choices is None else [strategy.listed[place] for place in choices[0]]
+    chosen = done[0][1]
+    return scores, strategy.route, None if chosen is None else chosen[0]
 
 
 def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False):

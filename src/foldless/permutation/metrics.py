@@ -7,7 +7,7 @@ of scikit-learn's metrics of the same name, row by row of b; two are ours:
     ber           balanced error rate, 1 - balanced_accuracy: a loss, smaller is better (Cawley 2006, section I-A)
     correlation   Pearson's r of predictions and values, averaged over outputs; 0 where one of them is constant
 
-To add a metric write one function and one entry in ``METRICS``.
+To add a metric write one function and make it a ``Metric``, which ``scoring=`` takes as it is; ours are in ``METRICS``.
 """
 
 import warnings

@@ -9,22 +9,22 @@ A score s is compared with the scores s_1 ... s_m of m random permutations of th
 Holmes 2002). Scores that are equal up to rounding count as equal, and a permutation whose score is not defined as one
 that is at least as good: both err on the safe side.
 
-A null scheme says which labelings are as likely as the true one where nothing is to be found: labels are exchangeable
-among all rows, within ``strata``, or as an object says that has the method
+A null scheme says which labelings are as likely as the true one where nothing is to be found. It has the method
 
     orders(n, n_permutations, random_state) -> row numbers (m, n), row i taking the label of row orders[j, i]
 
-and may have ``strata``, the sets of rows within which it permutes. Splits of the true labels stay, or go with the
-labels, or are drawn anew for every labeling.
+and may have ``strata``, the sets of rows within which it permutes. :class:`Exchangeable` is ours; users write others.
+Splits of the true labels stay, or are a function of a labeling's order: they go with it, or are drawn anew for it.
 """
 
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from foldless.linalg.memory import require_memory
@@ -51,66 +51,53 @@ class Null:
         return replace(self, orders=self.orders[part], draw=None, own=own)
 
 
-def draw_null(n, n_permutations, random_state, strata=None, *, null=None, first=(), from_labels=False, redraw=None):
-    """The :class:`Null` of a test of n rows.
+class NullScheme(Protocol):
+    """Which labelings are as likely as the true one."""
 
-    ``null`` is the user's scheme or None, ``first`` are the splits of the true labels, ``from_labels`` says whether
-    they were made from them, and ``redraw`` draws those of a labeling where they are to be drawn anew.
-    """
-    if strata is not None:
-        strata = np.asarray(strata)
+    def orders(self, n: int, n_permutations: int, random_state: np.random.RandomState, /) -> np.ndarray:
+        """Row numbers (m, n), row i taking the label of row orders[j, i]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Exchangeable:
+    """Labels are exchangeable among all rows, or among those with equal ``strata`` (n,)."""
+
+    strata: ArrayLike | None = None
+
+    def levels(self, n):
+        """The number of each row's stratum (n,)."""
+        if self.strata is None:
+            return np.zeros(n, int)
+        strata = np.asarray(self.strata)
         if strata.shape != (n,):
             raise ValueError(f"strata has shape {strata.shape}; give one entry for each of the {n} rows of X.")
         if (strata != strata).any():
             raise ValueError("strata holds NaN; give every row a stratum.")
-    if redraw is None and from_labels:
-        tested = np.sort(np.concatenate([test for _, test in first]))
-        if null is None and np.array_equal(tested, np.arange(n)):
-            strata = within_test_sets(first, n, strata)
-        else:
-            redraw = partial(moved_splits, first)
-    require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
-    if null is None:
-        orders = permutations(n, n_permutations, random_state, strata)
-    else:
-        strata = getattr(null, "strata", None)
-        orders = np.asarray(null.orders(n, n_permutations, check_random_state(random_state)))
-        if orders.shape != (n_permutations, n) or not (np.sort(orders, axis=1) == np.arange(n)).all():
-            raise ValueError(
-                f"null: orders of {type(null).__name__} must hold the numbers 0 to {n - 1} in each of"
-                f" {n_permutations} rows; they have shape {orders.shape}."
-            )
-    truth = np.arange(n, dtype=orders.dtype)
-    return Null(np.concatenate([truth[None], orders]), first, redraw, strata=strata)
+        return np.unique(strata, return_inverse=True)[1]
 
+    def within_test_sets(self, splits, n):
+        """The same within the test sets of splits that test each of n rows once.
 
-def permutations(n, n_permutations, random_state, strata=None):
-    """Row numbers (m, n), drawn as scikit-learn's ``permutation_test_score`` draws them; within ``strata`` if given."""
-    random_state = check_random_state(random_state)
-    orders = np.empty((n_permutations, n), np.int32 if n < 2**31 else np.int64)
-    orders[:] = np.arange(n)
-    sets = [np.arange(n)]
-    if strata is not None:
-        sets = [np.flatnonzero(np.asarray(strata) == level) for level in np.unique(strata)]
-    for order in orders:
-        for rows in sets:
-            order[rows] = random_state.permutation(rows)
-    return orders
+        Splits that were balanced by the true labels are not balanced for labels permuted across them, which then score
+        below chance: the true ones would look better than they are. Within test sets labels are exchangeable.
+        """
+        fold = np.empty(n, int)
+        for number, (_, test) in enumerate(splits):
+            fold[test] = number
+        pairs = np.column_stack([self.levels(n), fold])
+        return Exchangeable(np.unique(pairs, axis=0, return_inverse=True)[1].ravel())
 
-
-def within_test_sets(splits, n, strata=None):
-    """The test sets as strata, within ``strata`` if given.
-
-    Splits that were balanced by the true labels are not balanced for labels permuted across them, which then score
-    below chance: the true ones would look better than they are. Within test sets labels are exchangeable.
-    """
-    fold = np.empty(n, int)
-    for number, (_, test) in enumerate(splits):
-        fold[test] = number
-    if strata is None:
-        return fold
-    pairs = np.column_stack([np.unique(strata, return_inverse=True)[1], fold])
-    return np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
+    def orders(self, n, n_permutations, random_state):
+        """Row numbers (m, n), drawn as scikit-learn's ``permutation_test_score`` draws them."""
+        random_state, levels = check_random_state(random_state), self.levels(n)
+        orders = np.empty((n_permutations, n), np.int32 if n < 2**31 else np.int64)
+        orders[:] = np.arange(n)
+        sets = [np.flatnonzero(levels == level) for level in np.unique(levels)]
+        for order in orders:
+            for rows in sets:
+                order[rows] = random_state.permutation(rows)
+        return orders
 
 
 def moved_splits(first, order):
@@ -121,6 +108,30 @@ def moved_splits(first, order):
     """
     place = np.argsort(order)
     return [(np.sort(place[train]), np.sort(place[test])) for train, test in first]
+
+
+def keep_balance(scheme, first, n):
+    """(null scheme, function from order to splits or None) that keep splits ``first`` of the true labels balanced."""
+    tested = np.sort(np.concatenate([test for _, test in first]))
+    if isinstance(scheme, Exchangeable) and np.array_equal(tested, np.arange(n)):
+        return scheme.within_test_sets(first, n), None
+    return scheme, partial(moved_splits, first)
+
+
+def draw_null(scheme, n, n_permutations, random_state, *, first=(), draw=None):
+    """The :class:`Null` of n rows by a null scheme; ``first`` and ``draw`` are its splits."""
+    require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
+    orders = np.asarray(scheme.orders(n, n_permutations, check_random_state(random_state)))
+    ours = isinstance(scheme, Exchangeable)
+    if not ours and (orders.shape != (n_permutations, n) or not (np.sort(orders, axis=1) == np.arange(n)).all()):
+        raise ValueError(
+            f"null: orders of {type(scheme).__name__} must hold the numbers 0 to {n - 1} in each of"
+            f" {n_permutations} rows; they have shape {orders.shape}."
+        )
+    truth = np.arange(n, dtype=orders.dtype)
+    strata = getattr(scheme, "strata", None)
+    strata = None if strata is None else np.asarray(strata)
+    return Null(np.concatenate([truth[None], orders]), first, draw, strata=strata)
 
 
 def p_values(score, null, *, greater=True, rounding=ROUNDING):
@@ -160,7 +171,7 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     greater_is_better: bool = True
     best_params: list | None = None
     strata: np.ndarray | None = None
-    path: object = None
+    path: Any = None
 
     def __new__(  # noqa: D102
         cls,

@@ -4,15 +4,10 @@
                   pipeline; with ``members`` models are tested at the features of every member of a family as well
                   (time-by-time generalisation)
     BatchedGrid   a whole grid search: every labeling chooses its own setting in every outer training part
-    RefitEach     a cross-validation for every labeling: scores that take more than decisions (all from one P), weights
+    OneByOne      a cross-validation for every labeling: scores that take more than decisions (all from one P), weights
                   that follow the labels, no closed form
 
-All of them have a route, which says how and why, and work on ``n_together`` labelings at a time. Their one method
-
-    scores(null) -> (means over the splits (b,) or with members (b, k),
-                     numbers (b, n_splits) of the candidates that a search chose, else None)
-
-takes some labelings with their splits, a :class:`~foldless.permutation.nulls.Null`.
+:class:`Strategy` says what they have in common.
 
 A grid search has the algebra of ``tuning.grid`` with labelings as columns. For each candidate one P; its Schur
 complements give the inner held-out residuals of all labelings in all outer training parts (2 n^2 flops a column and
@@ -22,17 +17,36 @@ decisions of the labelings that chose them: together about one more product P Y 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.permutation.labelings import Labelings, Solver, elsewhere, labelings_that_fit, truth_of
+from foldless.permutation.nulls import Null
 from foldless.readout.codings import against_all
 from foldless.readout.task import Task
 from foldless.tuning.criteria import weights
 from foldless.tuning.grid import choose_candidates
 from foldless.tuning.selection import heldout_fits
+
+
+class Strategy(Protocol):
+    """A way to the scores of labelings."""
+
+    @property
+    def route(self) -> Any:
+        """The way in words, and why it was chosen."""
+        ...
+
+    @property
+    def n_together(self) -> int:
+        """How many labelings it works on at a time."""
+        ...
+
+    def scores(self, null: Null) -> tuple[np.ndarray, list | None]:
+        """Means over the splits (b,) or with members (b, k), and what a search chose in each split of each labeling."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,8 @@ class Batched:
     n_together: int
     task: Task
     judge: Callable
-    solver: Any  # a Solver, or a function from (train, test) to that of a split, of which one is held at a time
+    shared: Solver | None = None  # of all splits
+    solver_of: Callable | None = None  # else (train, test) -> the Solver of a split, of which one is held at a time
     members: np.ndarray | None = None  # (k, n, d): other features of the held-out rows, to test every model at
 
     def scores(self, null):
@@ -51,19 +66,20 @@ class Batched:
         truth = truth_of(self.task, null.orders)
         if null.own is not None:
             return self._one_by_one(truth, null.own), None
-        shared = None if callable(self.solver) else Labelings(self.solver, self.task, truth)
+        labelings = None if self.shared is None else Labelings(self.shared, self.task, truth)
         scores = []
         for train, test in null.first:
-            labelings = Labelings(self.solver(train, test), self.task, truth) if shared is None else shared
+            if self.solver_of is not None:
+                labelings = Labelings(self.solver_of(train, test), self.task, truth)
             scores.append(self._of_split(labelings, train, test))
         # Summed as NumPy sums a vector: equal scores stay equal.
         return np.ascontiguousarray(np.array(scores).T).mean(-1), None
 
     def _one_by_one(self, truth, splits):
-        labelings = Labelings(self.solver, self.task, truth)
+        labelings = Labelings(self.shared, self.task, truth)
         same = (truth == truth_of(self.task, np.arange(self.task.problem.n)[None])).reshape(len(truth), -1).all(1)
         # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
-        alone = Labelings(self.solver, self.task, truth[same][:1]) if same.any() else None
+        alone = Labelings(self.shared, self.task, truth[same][:1]) if same.any() else None
         scores = np.empty(len(truth))
         for j, pairs in enumerate(splits):
             one = alone if same[j] else labelings.select([j])
@@ -94,9 +110,10 @@ class BatchedGrid:
     memory_limit: int
 
     def scores(self, null):
-        """Scores of the labelings and the numbers of the candidates that they chose."""
+        """Scores of the labelings and the candidates that they chose."""
         places = self._choices(null.orders, null.first)
-        return self._outer_scores(null.orders, null.first, places), places.T
+        chosen = [[self.listed[place] for place in each] for each in places.T]
+        return self._outer_scores(null.orders, null.first, places), chosen
 
     def _choices(self, orders, splits):
         """Numbers (n_splits, b) of the chosen candidates."""
@@ -152,7 +169,7 @@ class BatchedGrid:
 
 
 @dataclass(frozen=True)
-class RefitEach:
+class OneByOne:
     """A cross-validation for every labeling: ``validate(order, splits)`` gives the scores of its splits."""
 
     route: Any

@@ -81,25 +81,58 @@ def chosen_among_close(D):
     return which
 
 
+CODINGS = {"indicator": indicator, "plus_minus": plus_minus}
+
+
 class Readout:
     """How fits become decisions: as they are, unless a subclass says otherwise."""
 
+    coding: ClassVar[str]  # what the targets are: "indicator" or "plus_minus" of labels, "values" of a regression
+    n_classes: int
     needs_moments: ClassVar[bool] = False  # whether decisions take class matrices
-    needs_axes: ClassVar[bool] = False  # and more of them than the masses
     cuts: ClassVar[bool] = False  # whether the decision is shifted to the best leave-one-out cut
+
+    @property
+    def needs_axes(self):
+        """Whether decisions take more of the class matrices than the masses."""
+        return self.needs_moments
+
+    def targets(self, codes, dtype):
+        """Y (n, m) of class numbers (n,)."""
+        if self.needs_moments and self.coding != "indicator":
+            name = type(self).__name__
+            raise ValueError(
+                f"{name} reads class matrices, which are made from indicators; its coding is {self.coding!r}."
+            )
+        return CODINGS[self.coding](codes, self.n_classes, dtype)
+
+    def plus_minus_fits(self, fits):
+        """Fits (..., m) of the targets +-1 one against all, or of values, from those of the readout's own targets."""
+        return against_all(fits) if self.coding == "indicator" else fits
 
     def scores(self, fits, moments):
         """Decisions of fits (..., t, m) by the class matrices of their training part, before any cut."""
         return fits
 
     def for_indicators(self, moments):
-        """A function from fits (b, c, t) of the indicators to decisions (b, k, t), k = 1 for two classes, else c."""
-        raise NotImplementedError
+        """A function from fits (b, c, t) of the indicators to decisions (b, k, t), k = 1 for two classes, else c.
+
+        They are those of ``scores``; where the coding is "indicator", up to a constant a row.
+        """
+
+        def decide(fits):
+            own = against_all(fits, 1) if self.coding == "plus_minus" else fits
+            decisions = self.scores(np.swapaxes(own, 1, 2), moments)
+            return decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
+
+        return decide
 
 
 @dataclass(frozen=True)
 class Regression(Readout):
     """Targets are values; decisions are the fits."""
+
+    coding: ClassVar[str] = "values"
 
 
 @dataclass(frozen=True)
@@ -108,10 +141,7 @@ class OneAgainstAll(Readout):
 
     n_classes: int
     centred: bool = True  # an intercept was fitted: decisions near 0 are differences
-
-    def targets(self, codes, dtype):
-        """+1 in the column of the own class, -1 elsewhere."""
-        return plus_minus(codes, self.n_classes, dtype)
+    coding: ClassVar[str] = "plus_minus"
 
     def scores(self, fits, moments):
         """(..., n_classes), or (...,) for two classes."""

@@ -32,7 +32,7 @@ from typing import ClassVar
 import numpy as np
 
 from foldless.heldout.moments import SMALL
-from foldless.readout.codings import Readout, drop_rounding_noise, indicator
+from foldless.readout.codings import Readout, drop_rounding_noise
 
 THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
 
@@ -47,6 +47,7 @@ class Discriminant(Readout):
     n_components: int | None = None
     centred: bool = True  # an intercept was fitted: the constant score is trivial
 
+    coding: ClassVar[str] = "indicator"
     needs_moments: ClassVar[bool] = True
 
     @property
@@ -55,13 +56,9 @@ class Discriminant(Readout):
         return self.n_classes == 2 and self.threshold == "loo"
 
     @property
-    def needs_axes(self):  # type: ignore[override]
+    def needs_axes(self):
         """Whether decisions take more of the class matrices than the masses."""
         return self.n_classes > 2 or self.threshold == "centroid"
-
-    def targets(self, codes, dtype):
-        """The indicator matrix."""
-        return indicator(codes, self.n_classes, dtype)
 
     def scores(self, fits, moments):
         """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
@@ -82,7 +79,7 @@ class Discriminant(Readout):
     def for_indicators(self, moments):
         """A function from fits (b, c, t) to decisions (b, k, t), k = 1 for two classes, else c."""
         if self.n_classes == 2:
-            return lambda fits: self.scores(np.swapaxes(fits, 1, 2), moments)[:, None]
+            return super().for_indicators(moments)
         slopes, offsets = self.affine(moments)
         slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
         return lambda fits: slopes @ fits + offsets

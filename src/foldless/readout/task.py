@@ -15,7 +15,7 @@ from foldless.heldout.moments import Moments
 from foldless.heldout.problem import Problem
 from foldless.heldout.solution import TrainingParts
 from foldless.readout.calibration import Calibrator, fit_calibration
-from foldless.readout.codings import Readout, against_all, plus_minus
+from foldless.readout.codings import Readout, plus_minus
 from foldless.readout.ranking import best_cut
 
 
@@ -75,10 +75,6 @@ class Task:
         if self.codes is None:
             return self.Y[rows]
         return plus_minus(self.codes[rows], self.n_classes, self.Y.dtype)
-
-    def plus_minus_fits(self, fits):
-        """Fits (n, m) of those targets from fits of the task's own."""
-        return against_all(fits) if self.readout.needs_moments else fits
 
     def rule(self, model, *, probabilities=True):
         """The trained readout of one model."""

@@ -100,7 +100,7 @@ def heldout_of_candidate(task, problem, outer, selections, probabilities):
             inner_rows=selection.tested_rows,
             inner_scores=selection.scores(own)[selection.tested],
             rule=rule,
-            fits=problem.tie_equal_rows(test, task.plus_minus_fits(fits)),
+            fits=problem.tie_equal_rows(test, task.readout.plus_minus_fits(fits)),
             decision=problem.tie_equal_rows(test, rule.decision(fits)),
             probabilities=problem.tie_equal_rows(test, rule.proba(fits)) if rule.calibrator is not None else None,
         )
