@@ -111,7 +111,7 @@ def test_predictions_equal_refits(loop, monkeypatch, estimator, y, splitter, sma
         pytest.skip("stratified by labels, and these are values")
     if getattr(estimator, "threshold", None) == "loo" and len(np.unique(y)) == 2:
         pytest.skip("needs more than decisions")
-    monkeypatch.setattr(direct, "SMALL", small)
+    monkeypatch.setattr("foldless.bridge.standin.SMALL", small)
     method = "decision_function" if hasattr(estimator, "decision_function") else "predict"
     ours = refits(fl.cross_val_predict, estimator, X, y, cv=SPLITTERS[splitter], method=method)
     theirs = refits(THEIRS["cross_val_predict"], estimator, X, y, cv=SPLITTERS[splitter], method=method)

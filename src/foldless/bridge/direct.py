@@ -13,15 +13,14 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import LeaveOneOut, LeavePOut
-from sklearn.utils import _safe_indexing, gen_batches
+from sklearn.utils import _safe_indexing
 
 from foldless.bridge.route import ONE_FIT
+from foldless.bridge.scaled import ScaledRun
 from foldless.bridge.scorers import known_outputs
 from foldless.permutation.metrics import METRICS
 
-MAX_ENTRIES = 2**22  # entries of an intermediate array
 RESPONSES = ("predict", "decision_function", ("decision_function", "predict_proba"))
-SMALL = 1000  # rows up to which P as an array costs next to nothing
 
 
 def left_out_sets(cv, n):
@@ -42,32 +41,10 @@ def left_out_sets(cv, n):
     return [(np.array([s[0] for s in each]), np.stack([s[2] for s in each])) for each in by_size.values()]
 
 
-def decisions(run, sets):
-    """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
-    task, whole = run.task, run.parts.whole
-    n, t = task.problem.n, sets.shape[1]
-    if t > 1 and n > SMALL and len(sets) < n:
-        everything = np.arange(n)
-        parts = (run.parts.part(np.setdiff1d(everything, rows)) for rows in sets)
-        return np.stack(
-            [
-                task.rule(part, probabilities=False).decision(part.fits(rows))
-                for part, rows in zip(parts, sets, strict=True)
-            ]
-        )
-    whole = whole if t == 1 else whole.explicit()
-    found = []
-    for some in gen_batches(len(sets), max(1, MAX_ENTRIES // (t * t * max(1, task.Y.shape[1])))):
-        batch = whole.batch(sets[some])
-        moments = batch.moments() if task.readout.needs_moments else None
-        found.append(task.readout.scores(batch.fits, moments))
-    return np.concatenate(found)
-
-
 def _can_answer(plan):
-    """Whether held-out decisions from one P, of rows that all count, are all that is needed."""
-    task = plan.run.task
-    return plan.route.kind == ONE_FIT and not task.readout.cuts and len(task.problem.active) == task.problem.n
+    """Whether held-out decisions, of rows that all count, are all that is needed, and had at once."""
+    task, at_once = plan.run.task, plan.route.kind == ONE_FIT or isinstance(plan.run, ScaledRun)
+    return at_once and not task.readout.cuts and len(task.problem.active) == task.problem.n
 
 
 def predict(plan, method):
@@ -79,7 +56,7 @@ def predict(plan, method):
     rows = np.concatenate([sets.ravel() for _, sets in groups]) if groups else np.empty(0, int)
     if len(rows) != n or len(np.unique(rows)) != n:  # no partition
         return None
-    found = [decisions(plan.run, sets) for _, sets in groups]
+    found = [plan.run.decide(sets) for _, sets in groups]
     raw = np.concatenate([each.reshape(-1, *each.shape[2:]) for each in found])
     return plan.run.outputs(raw[np.argsort(rows)], method)
 
@@ -91,7 +68,7 @@ def validate(plan, scoring):
     groups = left_out_sets(plan.splits, run.task.problem.n) if scorers and _can_answer(plan) else None
     if groups is None:
         return None
-    found = [decisions(run, sets) for _, sets in groups]
+    found = [run.decide(sets) for _, sets in groups]
     fitted = time.perf_counter()
     n_splits = sum(len(numbers) for numbers, _ in groups)
     scores = {name: np.empty(n_splits) for name in scorers}

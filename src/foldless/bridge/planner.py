@@ -16,6 +16,7 @@ from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, build_task, closed_for
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route
 from foldless.bridge.routing import route_metadata
+from foldless.bridge.scaled import ScaledRun, scaled_run
 from foldless.bridge.splits import check_leave_out, check_splits, is_leave_one_out, row_numbers
 from foldless.bridge.standin import Run
 from foldless.estimators.checks import check_confounds
@@ -88,6 +89,9 @@ def _closed_form(asked, metadata, fit_params):
         raise NoClosedForm(f"method={asked.method!r} is asked of each fitted estimator")
     if asked.y is None:
         raise NoClosedForm("there is no y")
+    scaled = scaled_run(asked, fit_params)
+    if scaled is not None:
+        return scaled
     estimator = closed_form_estimator(asked.estimator, metadata.fit)
     weight = fit_params.get("sample_weight")  # nothing but this and confounds has come so far
     confounds = fit_params.get("confounds", asked.confounds)
@@ -112,8 +116,12 @@ def _solve(asked, run, score_params):
         check_splits(task, splits)
         if is_leave_one_out(splits, task.problem.n):
             splits = LeaveOneOut() if asked.function != "cross_validate" else splits
-    if isinstance(splits, LeaveOneOut | LeavePOut) or run.parts.plan([len(train) for train, _ in splits]):
-        holder, name = task.problem.describe_holder(), type(run.estimator).__name__
+    name = type(run.estimator).__name__
+    if isinstance(run, ScaledRun):
+        reason = f"StandardScaler and {name} on each training part, from sums of its {task.problem.X.shape[1]} features"
+        route = Route(ONE_P_PER_FOLD, reason)
+    elif isinstance(splits, LeaveOneOut | LeavePOut) or run.parts.plan([len(train) for train, _ in splits]):
+        holder = task.problem.describe_holder()
         what = f"{name} is regularised least squares; all held-out predictions follow from one P"
         route = Route(ONE_FIT, f"{what} ({holder})", holder)
     else:
