@@ -109,6 +109,19 @@ def test_underscore_names_stay_in_their_room(name):
             assert not private, f"{name} imports {target}.{alias or ''}"
 
 
+@pytest.mark.parametrize("name", [name for name in modules() if room_of(name) != "linalg"])
+def test_verbs_on_matrices_come_from_linalg_alone(name):
+    """Another kind of arrays is then chosen in one place; the oracle has NumPy's own."""
+    assert "linalg.numpy" not in targets(name)
+    asked = {ast.unparse(node) for node in ast.walk(modules()[name]) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(modules()[name]):
+        if isinstance(node, ast.Import):
+            asked |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            asked |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    assert name == "reference" or not asked & {"np.linalg", "numpy.linalg", "scipy.linalg", "sp.linalg"}
+
+
 def test_nobody_asks_for_the_class_of_a_kernel_or_holder():
     owner = {
         node.name: room_of(name)

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, SlidingWindow
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.linalg.numpy import NotPositiveDefiniteError
+from foldless.linalg import NotPositiveDefiniteError
 from foldless.model_selection import RefitWarning
 from foldless.precision.factored import Factored
 from support.cross_validation import CODES, LABELS, VALUES, WEIGHT, N, X, compare_validate

@@ -25,7 +25,7 @@ ESTIMATORS = [
     (LSSVR("linear"), VALUES),
     (KernelRidge(), VALUES),
     (RidgeClassifier(), LABELS),
-    (RidgeClassifier(class_weight={"ant": 2.0, "bee": 1.0, "cat": 0.5}), LABELS),
+    (RidgeClassifier(class_weight={0: 2.0, 1: 1.0, 2: 0.5}), CODES),
     (LSSVC("linear"), LABELS),
     (LSSVC("linear", fit_intercept=False), BINARY),
     (KFDA("linear"), LABELS),

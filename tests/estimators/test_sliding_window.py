@@ -11,8 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-import foldless.linalg.numpy as linalg
-from foldless import LSSVC, LSSVR
+from foldless import LSSVC, LSSVR, linalg
 from foldless.estimators import SlidingWindow
 from foldless.estimators.adaptive import AdaptiveKDA
 from foldless.precision import growing

@@ -7,7 +7,7 @@ from foldless import kernels, reference
 from foldless.heldout.part import Part
 from foldless.heldout.problem import Problem
 from foldless.heldout.solution import Solution, loo_path
-from foldless.linalg.numpy import NotPositiveDefiniteError
+from foldless.linalg import NotPositiveDefiniteError
 from foldless.precision.base import HeldOutBlock
 from support.cases import CASES, NAMES, Case, odd_splits
 from support.parts import TrainingParts

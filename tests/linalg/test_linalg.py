@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from foldless.linalg.numpy import add_outer_, lower_square, outer_square, right_solve
+from foldless.linalg import add_outer_, lower_square, outer_square, right_solve
 from support.tolerances import assert_close
 
 SIZES = [1, 2, 255, 256, 257, 300]

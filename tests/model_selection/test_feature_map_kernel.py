@@ -9,8 +9,10 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless.heldout.problem import Problem
 from foldless.kernels import FeatureMap, Width
 from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
+from foldless.tuning.space import default_grid
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,16 @@ def test_search_equals_refits(estimator, y):
 def test_default_grid_has_gamma():
     search = FoldlessSearchCV(LSSVC(RandomFourier("scale"))).fit(X, LABELS)
     assert set(search.best_params_) == {"alpha", "kernel__gamma"}
+
+
+@pytest.mark.parametrize(("n_components", "n_columns", "decades"), [(64, 3, 4), (9, 70, 8)])
+def test_default_alphas_reach_as_far_as_the_features_keep_digits(n_components, n_columns, decades):
+    """Many features go through their Gram matrix, which keeps fewer; columns of X do not count."""
+    rows = np.random.default_rng(1).normal(size=(200, n_columns))
+    kernel = RandomFourier(0.1, n_components=n_components)
+    problem = Problem(kernel, rows, alpha=1.0, Q=np.ones((200, 1)))
+    alphas = default_grid(problem)["alpha"]
+    assert np.log10(alphas[-1] / alphas[0]) == pytest.approx(decades + np.log10(200))
 
 
 def test_nested_cross_validation_equals_a_double_loop():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import foldless.linalg.memory as memory
-from foldless.linalg.numpy import NotPositiveDefiniteError
+from foldless.linalg import NotPositiveDefiniteError
 from foldless.precision.base import Explicit, SingularBlockError
 from foldless.precision.growing import Growing, StaleError
 from support.tolerances import assert_close

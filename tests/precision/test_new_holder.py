@@ -1,11 +1,17 @@
-"""A holder that the package does not know: four verbs are enough for everything that is left out."""
+"""A holder that the package does not know: four verbs are enough, for all that is left out and for every estimator."""
 
 import numpy as np
 import pytest
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 
-from foldless import reference
+from foldless import LSSVC, FoldlessSearchCV, reference
 from foldless.heldout.solution import Solution
-from foldless.precision.base import Precision
+from foldless.heldout.solution import TrainingParts as CheaperParts
+from foldless.linalg import NotPositiveDefiniteError
+from foldless.model_selection import cross_val_predict, explain
+from foldless.precision import choose
+from foldless.precision.base import Path, Precision
+from foldless.precision.growing import Growing
 from support.cases import Case, odd_splits
 from support.parts import TrainingParts
 from support.tolerances import assert_close
@@ -14,7 +20,7 @@ from support.tolerances import assert_close
 class Bordered(Precision):
     """P as the corner of the inverse of [M Q; Q' 0], whose columns are read one by one."""
 
-    choice = "bordered"
+    choice, planned = "bordered", "inverse of a border of {n} rows"
 
     def __init__(self, S, Q, alpha):
         self.n, q = Q.shape
@@ -84,6 +90,7 @@ def test_every_verb_follows_from_four(case):
     assert not holder.grows
     assert not holder.through_features
     assert holder.drift == 0.0
+    assert holder.Omega is None
 
 
 @cases
@@ -121,3 +128,136 @@ def test_pairs_and_class_matrices_equal_refits(case):
         assert_close(U[k], weighted.T @ (case.Y[train] - refit(case, train, train)), scale=np.abs(N[k]).max())
         alone = whole.without(pairs[k]).moments()
         assert_close(alone.U, U[k], scale=np.abs(N[k]).max())
+
+
+# -- put in front of the list, it serves whole estimators --------------------------------------------------------------
+
+
+class Counted(Bordered):
+    made = 0
+
+    def __init__(self, S, Q, alpha):
+        super().__init__(S, Q, alpha)
+        type(self).made += 1
+
+
+@pytest.fixture
+def bordered(monkeypatch):
+    """The holder in front of the list; how often one is made is counted, and no other of the list is."""
+    monkeypatch.setattr(Counted, "made", 0)
+    monkeypatch.setattr(choose, "HOLDERS", [Counted, *choose.HOLDERS])
+    for other in choose.HOLDERS[1:]:
+        monkeypatch.setattr(other, "from_problem", None)
+        monkeypatch.setattr(other, "path", None)
+    return Counted
+
+
+SETTINGS = [{"kernel": "rbf"}, {"kernel": "linear"}, {"kernel": "rbf", "penalty": "coef"}]
+settings = pytest.mark.parametrize("setting", SETTINGS, ids=lambda each: "-".join(each.values()))
+
+
+def problem_of_two_classes(n=40):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+
+
+def results(setting):
+    """What an estimator returns: its fit, held-out scores of rows and folds."""
+    X, y = problem_of_two_classes()
+    model = LSSVC(alpha=0.3, gamma=0.2, **setting)
+    folds, options = StratifiedKFold(10), {"method": "decision_function"}
+    fitted = model.fit(X, y)
+    return {
+        "fit": fitted.decision_function(X),
+        "leave-one-out": fitted.loo_decision_function(),
+        "rows": cross_val_predict(model, X, y, cv=LeaveOneOut(), **options),
+        "folds": cross_val_predict(model, X, y, cv=folds, **options),
+    }
+
+
+@settings
+def test_new_holder_serves_an_estimator(setting, request):
+    expected = results(setting)
+    bordered = request.getfixturevalue("bordered")
+    found = results(setting)
+    assert bordered.made
+    for name, values in expected.items():
+        assert_close(found[name], values, scale=1.0)
+    X, y = problem_of_two_classes()
+    model = LSSVC(**setting).fit(X, y)
+    assert model.holder_ == "bordered"
+    assert "inverse of a border of 40 rows" in explain(model, X, y, cv=LeaveOneOut()).reason
+
+
+def searched(setting, **options):
+    X, y = problem_of_two_classes()
+    search = FoldlessSearchCV(LSSVC(**setting), random_state=0, **options).fit(X, y)
+    return search.best_params_["alpha"], search.decision_function(X)
+
+
+@settings
+@pytest.mark.parametrize("options", [{"param_grid": {"alpha": [0.1, 1.0, 10.0]}}, {"method": "gradient"}], ids=str)
+def test_new_holder_serves_searches(setting, options, request):
+    alpha, decision = searched(setting, **options)
+    bordered = request.getfixturevalue("bordered")
+    found, decision_found = searched(setting, **options)
+    assert bordered.made
+    assert found == pytest.approx(alpha, rel=1e-5)
+    assert_close(decision_found, decision, scale=1.0, rtol=1e-5)
+
+
+@settings
+def test_new_holder_is_updated(setting, bordered):
+    X, y = problem_of_two_classes()
+    model = LSSVC(alpha=0.3, gamma=0.2, **setting).fit(X[:29], y[:29])
+    model.partial_fit(X[29:30], y[29:30])  # features that were centred are solved anew
+    made = bordered.made
+    for row in range(30, 40):
+        model.partial_fit(X[row : row + 1], y[row : row + 1])
+    model.forget(np.arange(4))
+    assert bordered.made == made  # the first P was updated, not made anew
+    anew = LSSVC(alpha=0.3, gamma=0.2, **setting).fit(X[4:], y[4:])
+    assert_close(model.decision_function(X), anew.decision_function(X))
+    assert_close(model.loo_decision_function(), anew.loo_decision_function())
+
+
+def test_holder_that_finds_no_factor_leaves_it_to_the_next(monkeypatch):
+    class Refusing(Bordered):
+        def __init__(self, S, Q, alpha):
+            raise NotPositiveDefiniteError("not today")
+
+    X, y = problem_of_two_classes()
+    expected = LSSVC().fit(X, y).decision_function(X)
+    monkeypatch.setattr(choose, "HOLDERS", [Refusing, *choose.HOLDERS])
+    model = LSSVC().fit(X, y)
+    assert model.holder_.startswith("factored")
+    np.testing.assert_array_equal(model.decision_function(X), expected)
+
+
+@pytest.mark.parametrize(("solve", "leave_out", "cheaper"), [(2700.0, 1e9, False), (1e9, 1e8, True)])
+def test_costs_of_a_holder_decide(solve, leave_out, cheaper, bordered, monkeypatch):
+    monkeypatch.setattr(bordered, "solve_cost", classmethod(lambda cls, problem, k, *, nested: solve))
+    monkeypatch.setattr(bordered, "leave_out_cost", classmethod(lambda cls, problem, n, t, *, nested: leave_out))
+    case = Case()
+    assert CheaperParts(case.problem(), case.Y).plan([20] * 10) is cheaper
+
+
+def test_path_of_a_new_holder_is_declared(bordered):
+    problem = Case().problem()
+    path = problem.path(problem.active)
+    assert isinstance(path, Path)
+    assert not path.serves_every_alpha
+    assert isinstance(path.with_alpha(0.5), bordered)
+    assert path.with_alpha(0.5).alpha == 0.5
+
+
+@pytest.mark.parametrize("q", [0, 1, 3])
+def test_omega_follows_from_the_system(q):
+    case = Case(q=q)
+    S, Q = whitened(case, np.arange(len(case.K)))
+    M = S + case.alpha * np.eye(len(S))
+    holder = Bordered(S, Q, case.alpha)
+    grown = Growing.of(holder.explicit(), holder.Omega, M, Q, entry=1.0, refines=True)
+    expected = np.tril(np.linalg.inv(Q.T @ np.linalg.solve(M, Q)))
+    assert_close(-np.tril(grown.square.H[:q, :q]), expected)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foldless import reference
-from foldless.linalg.numpy import product
+from foldless.linalg import product
 from foldless.precision.base import Explicit, SingularBlockError
 from foldless.precision.factored import Factored
 from foldless.precision.lowrank import LowRank

@@ -13,8 +13,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-import foldless.linalg.numpy as linalg
-from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, linalg
 from support.tolerances import assert_close
 
 RNG = np.random.default_rng(11)

@@ -16,8 +16,8 @@ from sklearn.model_selection import LeaveOneOut, LeavePOut
 from sklearn.utils import _safe_indexing
 
 from foldless.bridge.route import ONE_FIT
-from foldless.bridge.scaled import ScaledRun
 from foldless.bridge.scorers import known_outputs
+from foldless.bridge.standin import ScaledRun
 from foldless.permutation.metrics import METRICS
 
 RESPONSES = ("predict", "decision_function", ("decision_function", "predict_proba"))

@@ -8,18 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+import sklearn
 from sklearn.base import is_classifier
 from sklearn.model_selection import LeaveOneOut, LeavePOut, check_cv
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, build_task, closed_form_estimator
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route
 from foldless.bridge.routing import route_metadata
-from foldless.bridge.scaled import ScaledRun, scaled_run
 from foldless.bridge.splits import check_leave_out, check_splits, is_leave_one_out, row_numbers
-from foldless.bridge.standin import Run
+from foldless.bridge.standin import Run, ScaledRun
 from foldless.estimators.checks import check_confounds
+from foldless.heldout.scaled import ScaledParts
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
@@ -89,7 +92,7 @@ def _closed_form(asked, metadata, fit_params):
         raise NoClosedForm(f"method={asked.method!r} is asked of each fitted estimator")
     if asked.y is None:
         raise NoClosedForm("there is no y")
-    scaled = scaled_run(asked, fit_params)
+    scaled = _scaled_run(asked, fit_params)
     if scaled is not None:
         return scaled
     estimator = closed_form_estimator(asked.estimator, metadata.fit)
@@ -98,6 +101,29 @@ def _closed_form(asked, metadata, fit_params):
     built = build_task(estimator, asked.X, asked.y, weight, confounds, in_score=asked.confounds_in_score)
     parts = built.task.training_parts(probabilities=asked.method.endswith("proba") or asked.scoring is not None)
     return Run(asked.estimator, estimator, built, asked.X, asked.y, weight, parts)
+
+
+def _scaled_run(asked, fit_params):
+    """The :class:`ScaledRun` of a linear model behind StandardScaler, or None where the pipeline or data are others."""
+    steps = split_steps(asked.estimator)
+    if steps.first is None or [type(step) for _, step in steps.first.steps] != [StandardScaler]:
+        return None
+    last, scaler = steps.last, steps.first.steps[0][1]
+    probabilities = asked.method.endswith("proba") or getattr(last, "calibration", None) is not None
+    balanced = isinstance(getattr(last, "class_weight", None), str)  # by each training part, as in a refit
+    others = fit_params.keys() - {"sample_weight"} or asked.confounds is not None
+    routed = fit_params and sklearn.get_config().get("enable_metadata_routing", False)
+    if type(last) not in TASKS or probabilities or balanced or others or routed:
+        return None
+    weight = fit_params.get("sample_weight")
+    built = build_task(last, asked.X, asked.y, weight)
+    task, problem = built.task, built.task.problem
+    dense_and_linear = problem.kernel.is_linear and not sp.issparse(problem.X) and problem.dtype == np.float64
+    if not dense_and_linear or problem.penalty.squares_kernel or task.readout.cuts or problem.X.shape[1] >= problem.n:
+        return None
+    options = {"with_mean": scaler.with_mean, "with_std": scaler.with_std, "intercept": bool(problem.intercept)}
+    parts = ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
+    return ScaledRun(asked.estimator, last, built, asked.X, asked.y, weight, parts)
 
 
 def _with_splits(asked, metadata):

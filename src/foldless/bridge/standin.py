@@ -114,6 +114,29 @@ class Run:
         return _safe_indexing(_safe_indexing(K, rows), train, axis=1)
 
 
+class ScaledRun(Run):
+    """A linear model behind StandardScaler, both fitted on each training part from sums (``heldout.scaled``)."""
+
+    def decide(self, sets):
+        """Decisions of the rows of each set (k, t) by the pipeline fitted without it."""
+        readout = self.task.readout
+        found = []
+        for some, models in self.parts.without(sets):
+            moments = models.moments() if readout.needs_moments else None
+            found.append(readout.scores(models.fits(sets[some]), moments))
+        return np.concatenate(found)
+
+    def loo(self, method):
+        """``method`` of all rows, each by the pipeline without it."""
+        return self.outputs(self.decide(np.arange(self.task.problem.n)[:, None])[:, 0], method)
+
+    def materialise(self, train, model):
+        """The pipeline, fitted on a training part."""
+        name, weight = self.outer.steps[-1][0], self.sample_weight
+        params = {} if weight is None else {f"{name}__sample_weight": np.asarray(weight)[train]}
+        return clone(self.outer).fit(_safe_indexing(self.X, train), _safe_indexing(self.y, train), **params)
+
+
 def _classifies(standin):
     return standin.run.classes is not None
 

@@ -13,6 +13,7 @@ from foldless.estimators.checks import as_stored, check_gram, check_option, chec
 from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
 from foldless.kernels.registry import given_kernel, is_precomputed
+from foldless.linalg import norm
 from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
 from foldless.readout.codings import against_all, indicator
@@ -211,7 +212,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         K = self.kernel_.gram(self.X_fit_)
         K.flat[:: len(K) + 1] += self._alpha
         Y = _coded(self._indicators, self._indicators.sum(0), self._coding)
-        norm = np.linalg.norm
         scale = np.hypot(norm(K), np.sqrt(len(K))) * norm(np.vstack([self.intercept_, self.dual_coef_])) + norm(Y)
         return float(norm(K @ self.dual_coef_ + self.intercept_ - Y) / scale)
 

@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.moments import Moments, adds_up, few_digits, nearly_gone, remaining_masses, takes_nearly_all
-from foldless.linalg.numpy import LinAlgError, solve
+from foldless.linalg import LinAlgError, solve
 from foldless.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array

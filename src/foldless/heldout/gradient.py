@@ -29,7 +29,7 @@ from sklearn.utils import gen_batches
 from foldless.heldout.moments import takes_nearly_all
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution
-from foldless.linalg.numpy import add_outer_, product, solve
+from foldless.linalg import add_outer_, product, solve
 
 COLUMNS = 256  # columns that P is applied to at a time
 

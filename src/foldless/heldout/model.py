@@ -11,7 +11,7 @@ from sklearn.utils import gen_batches
 
 from foldless.heldout.moments import adds_up, few_digits
 from foldless.heldout.rows import Frozen
-from foldless.linalg.numpy import eigenvalues
+from foldless.linalg import eigenvalues
 from foldless.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array

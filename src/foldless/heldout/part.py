@@ -13,7 +13,7 @@ import numpy as np
 from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
 from foldless.heldout.moments import ALL_COLUMNS, Moments, finished, nearly_gone
-from foldless.linalg.numpy import NotPositiveDefiniteError, product, right_solve, solve
+from foldless.linalg import NotPositiveDefiniteError, product, right_solve, solve
 from foldless.precision.base import Explicit, SingularBlockError
 
 
@@ -32,11 +32,10 @@ class Part(Model):
         choice = f"{whole.choice}; {len(removed)} of them left out by its blocks"
         fields = {"problem": whole.problem, "rows": whole.rows[kept], "kept": kept, "removed": removed}
         fields |= {"whole": whole, "sites": sites, "block": whole.precision.held_out(sites), "choice": choice}
-        vars(self).update(fields)
         if whole.problem.more_columns:
-            vars(self)["span"] = whole.problem.span(self.rows)  # complains where these do not determine them
+            fields["span"] = whole.problem.span(fields["rows"])  # complains where these do not determine them
         try:
-            vars(self)["E"] = self.block.residual(whole.site_A, whole.Y)
+            vars(self).update(fields, E=fields["block"].residual(whole.site_A, whole.Y))
         except SingularBlockError:  # it counts sites
             raise SingularBlockError.of(removed, len(whole.rows)) from None
 

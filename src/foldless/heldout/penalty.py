@@ -36,8 +36,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from foldless.linalg import product
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import product
 from foldless.precision.base import Explicit
 
 

@@ -20,11 +20,10 @@ from sklearn.utils.extmath import row_norms
 
 from foldless.heldout.penalty import CoefficientNorm, FunctionNorm
 from foldless.heldout.rows import KernelRows, Lazy, equal_rows
-from foldless.linalg.numpy import orthonormal, upper_solve
+from foldless.linalg import norm, orthonormal, thin_qr, upper_solve
 from foldless.precision import choose
 from foldless.precision.base import SingularBlockError
 
-TINY = {8: 1e-8, 4: 1e-3}  # alpha by the mean diagonal of K below which features are more accurate, by bytes
 OWN = {"kernel", "X", "alpha", "Q", "penalty", "n_confounds", "root_w", "functions", "shift"}  # others follow
 
 
@@ -97,7 +96,7 @@ class Problem(KernelRows):
         """The problem on other rows, whose features are ``features()`` of these where they are known."""
         other = self.replace(functions=None, **changes)
         if "value" in vars(self.table) and not self.kernel.is_linear:  # features of a linear kernel are X itself
-            vars(other.table)["value"] = features(self.table.value)
+            other.table.value = features(self.table.value)
         return other
 
     def subset(self, rows, **changes):
@@ -148,9 +147,9 @@ class Problem(KernelRows):
     def span(self, rows):
         """Orthonormal basis of the whitened columns of Q on ``rows``, which must determine all of them."""
         Q = self.whitened_columns(rows)
-        Qo, R = np.linalg.qr(Q)
+        Qo, R = thin_qr(Q)
         tolerance = 8 * np.sqrt(len(rows)) * np.finfo(Q.dtype).eps
-        lost = np.flatnonzero(np.abs(R.diagonal()) <= tolerance * np.linalg.norm(Q, axis=0)[: len(R)])
+        lost = np.flatnonzero(np.abs(R.diagonal()) <= tolerance * norm(Q, axis=0)[: len(R)])
         if len(lost) or len(rows) < Q.shape[1]:
             column = min([*lost, len(R)]) - self.intercept
             raise SingularBlockError(
@@ -196,17 +195,12 @@ class Problem(KernelRows):
 
     def n_features(self, n_rows):
         """Number of explicit features where P of so many rows is held through them, else None."""
-        r = None if self.penalty.squares_kernel else self.kernel.n_features(self.X)
-        if r is None or r >= n_rows:
-            return None
-        sooner = 3 * r <= n_rows  # about 6 n r^2 flops against 2/3 n^3
-        return r if sooner or self.alpha < TINY[self.dtype.itemsize] * self.mean_diagonal else None
+        return self.kernel.n_features(self.X) if choose.holder(self, n_rows).through_features else None
 
     def describe_holder(self):
         """How P of all rows will be held, in words."""
         n = len(self.active)
-        r = self.n_features(n)
-        return f"one Cholesky factor of {n} rows" if r is None else f"low rank, {r} features"
+        return choose.holder(self, n).planned.format(n=n, r=self.n_features(n))
 
     def basis_rows(self, rows):
         """Rows whose kernel functions carry the model fitted on ``rows``."""

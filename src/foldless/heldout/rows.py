@@ -44,8 +44,7 @@ class Lazy:
     """``function(*arguments)``, computed when first asked for, once for all problems that share it."""
 
     def __init__(self, function, *arguments):
-        self.function = function
-        self.arguments = arguments
+        self.function, self.arguments = function, arguments
 
     @cached_property
     def value(self):

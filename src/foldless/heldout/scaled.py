@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.moments import Moments
-from foldless.linalg.numpy import solve
+from foldless.linalg import solve
 
 LITTLE = 1e-6  # share of the variance below which the sums of a part are taken from its rows
 ENTRIES = 2**21  # entries of an intermediate array

@@ -27,8 +27,8 @@ from foldless.heldout.batch import Batch
 from foldless.heldout.model import Model
 from foldless.heldout.moments import ALL_COLUMNS, finished, own_moments, takes_nearly_all
 from foldless.heldout.part import Part
-from foldless.linalg.numpy import product
-from foldless.precision.choose import leave_out_cost, solve_cost
+from foldless.linalg import product
+from foldless.precision.choose import holder
 
 
 class Solution(Model):
@@ -49,9 +49,8 @@ class Solution(Model):
                 f"the fit on {len(rows)} rows overflows: the kernel matrix of {problem.kernel!r} holds values too"
                 " large for this precision. Rescale X (for instance with sklearn.preprocessing.StandardScaler)."
             )
-        vars(self).update(problem=problem, rows=rows, Y=Y, A=A, B=B, own_precision=P, choice=P.choice)
-        if joint is not None:
-            vars(self)["joint"] = joint
+        given = {} if joint is None else {"joint": joint}
+        vars(self).update(given, problem=problem, rows=rows, Y=Y, A=A, B=B, own_precision=P, choice=P.choice)
 
     def explicit(self):
         """The same solution with P, or J, as an array: the form that serves very many small sets."""
@@ -184,13 +183,10 @@ class TrainingParts:
     """
 
     def __init__(self, problem, Y, *, nested=False, whole=None):
-        self.problem = problem
-        self.Y = Y
-        self.nested = nested
-        self._whole_pays = True
-        self._at_hand = whole is not None
+        self.problem, self.Y, self.nested = problem, Y, nested
+        self._whole_pays, self._at_hand = True, whole is not None
         if whole is not None:
-            vars(self)["whole"] = whole
+            self.whole = whole
 
     @cached_property
     def whole(self):
@@ -206,7 +202,7 @@ class TrainingParts:
     def plan(self, sizes):
         """Decide from the sizes of all training parts whether the full P is worth building."""
         costs = [self._costs(k) for k in sizes]
-        factor = solve_cost(self.problem, len(self.problem.active), nested=self.nested)
+        factor, _ = self._costs(len(self.problem.active))
         shared = factor * (3 if self.nested else 2)  # its inverse, and P itself where nested
         self._whole_pays = shared + sum(map(min, costs)) < sum(alone for alone, _ in costs)
         return self._whole_pays
@@ -214,8 +210,8 @@ class TrainingParts:
     def _costs(self, k):
         """Flops of a training part of k rows, by a solution of its own and by leaving the others out of P."""
         n = len(self.problem.active)
-        alone = solve_cost(self.problem, k, nested=self.nested)
-        return alone, leave_out_cost(self.problem, n, n - k, nested=self.nested)
+        alone = holder(self.problem, k).solve_cost(self.problem, k, nested=self.nested)
+        return alone, holder(self.problem, n).leave_out_cost(self.problem, n, n - k, nested=self.nested)
 
     def leaves_out(self, k):
         """Whether a training part of k rows is had by leaving the others out of P."""

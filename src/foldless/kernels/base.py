@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from foldless.linalg.numpy import outer_square, product
+from foldless.linalg import outer_square, product
 from foldless.linalg.types import Matrix
 
 

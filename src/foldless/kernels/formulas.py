@@ -21,7 +21,7 @@ from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms
 
 from foldless.kernels.base import FeatureMap, Kernel, Number, Width, dense, dot, scale
-from foldless.linalg.numpy import product
+from foldless.linalg import product
 from foldless.linalg.types import Matrix
 
 FEW_DISTANCES = 4  # rows whose distances are sooner summed up directly than through a product

@@ -1,16 +1,8 @@
 """The verbs on dense matrices, for arrays of NumPy.
 
-    triangles        cholesky_, invert_lower_, lower_solve, upper_solve, right_solve, cholesky_solve, lower_times
-    products         product, outer_square, lower_square, symmetric_times, add_outer_, add_signed_
-    decompositions   orthonormal, eigh_, eigenvalues, svd
-    general systems  solve, inverse (both take leading batch axes); lu_factor, lu_solve; least_squares_
-    updated QR       qr_, append_rows, insert_columns_, delete: A = Q R with a square orthogonal Q, Fortran-ordered;
-                     rows and columns come and go by rotations, O(n^2) flops each, without loss of orthogonality
-    threads          threads_for
-
-Other rooms ask for nothing else of LAPACK; another kind of arrays needs another file with the same verbs. A verb that
-ends in an underscore works inside the memory of its first argument: a fit holds one n x n array from the kernel matrix
-to the inverse of its factor. Large matrices go through SciPy's BLAS only: the wheels of NumPy and SciPy carry separate
+Another kind of arrays needs another file with the same verbs, and a word in ``foldless.linalg``. A verb that ends in an
+underscore works inside the memory of its first argument: a fit holds one n x n array from the kernel matrix to the
+inverse of its factor. Large matrices go through SciPy's BLAS only: the wheels of NumPy and SciPy carry separate
 copies of OpenBLAS, whose thread pools disturb each other when calls alternate.
 
 Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more, eigenvectors about 9 n^3.
@@ -24,8 +16,22 @@ from scipy import linalg
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 from threadpoolctl import threadpool_limits
 
-solve = np.linalg.solve
-inverse = np.linalg.inv
+# fmt: off
+__all__ = [  # noqa: RUF022
+    "LinAlgError", "NotPositiveDefiniteError",
+    # triangles
+    "cholesky_", "invert_lower_", "lower_solve", "upper_solve", "right_solve", "cholesky_solve", "lower_times",
+    "product", "outer_square", "lower_square", "symmetric_times", "add_outer_", "add_signed_", "norm",  # products
+    # decompositions and general systems; eigh, eigenvalues, solve and inverse take leading batch axes
+    "orthonormal", "thin_qr", "eigh_", "eigh", "eigenvalues", "svd",
+    "solve", "inverse", "lu_factor", "lu_solve", "least_squares_",
+    # updated QR: A = Q R with a square orthogonal Q, Fortran-ordered; rows and columns come and go by rotations, O(n^2)
+    # flops each, without loss of orthogonality
+    "qr_", "append_rows", "insert_columns_", "delete", "threads_for",
+]
+# fmt: on
+
+solve, inverse, norm, thin_qr, eigh = np.linalg.solve, np.linalg.inv, np.linalg.norm, np.linalg.qr, np.linalg.eigh
 
 FEW_ROWS = 2000  # up to which one thread is as quick as two
 FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one

@@ -16,8 +16,8 @@ from foldless.bridge.pipelines import split_steps
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.scorers import check_single
+from foldless.linalg import threads_for
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import threads_for
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._search_spec import search_spec

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.linalg.numpy import eigenvalues
+from foldless.linalg import eigenvalues
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ forgotten takes its basis function along: two sites of J (``heldout.solution``),
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.linalg.numpy import inverse, solve
+from foldless.linalg import inverse, solve
 from foldless.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**20  # entries of an intermediate array

@@ -23,13 +23,13 @@ KDA/MSE, ``pseudo_solve`` takes the singular values above rounding (eq. 14).
 
 import numpy as np
 
-from foldless.linalg import numpy as linalg
+from foldless import linalg
 from foldless.linalg.memory import require_memory
 
 EPS = np.finfo(np.float64).eps
 
 
-class RankError(np.linalg.LinAlgError):
+class RankError(linalg.LinAlgError):
     """The rows of G = [1, K + alpha I] are dependent in double precision."""
 
 

@@ -19,9 +19,9 @@ A solution that was updated is used up: its P has become that of the new one.
 import numpy as np
 
 from foldless.heldout.solution import Solution
-from foldless.linalg.numpy import NotPositiveDefiniteError
+from foldless.linalg import NotPositiveDefiniteError, norm
 from foldless.precision.base import SingularBlockError
-from foldless.precision.choose import dense, update_pays
+from foldless.precision.choose import precision, update_pays
 from foldless.precision.growing import Growing
 
 WELL_CONDITIONED = 1e4  # |K| / alpha up to which updates need no refinement
@@ -106,11 +106,11 @@ def growing(whole):
     problem, rows, joint = whole.problem, whole.rows, whole.joint
     n, own = len(rows), whole.own_precision
     if own.through_features:
-        own = joint = dense(problem, rows)
+        own = joint = precision(problem, rows, features=False)
     units = problem.penalty.units(n, own) if problem.penalty.squares_kernel else None
     unit = 1.0 if units is None else float(units[0])
     M = problem.penalty.system(problem, rows, rows, problem.gram(rows, rows), unit)
-    entry = float(np.linalg.norm(M[:n, len(M) - n :]) / unit) / n
+    entry = float(norm(M[:n, len(M) - n :]) / unit) / n
     refines = not joint.definite or problem.dtype != np.float64 or entry * n > WELL_CONDITIONED * problem.alpha
     Q = _padded(problem.whitened_columns(rows), len(M))
     return Growing.of(joint.explicit(), own.Omega, M, Q, entry=entry, refines=refines, units=units)

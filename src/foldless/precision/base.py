@@ -8,8 +8,13 @@ P is symmetric, positive semi-definite, P Q = 0, and [P G'; G .] is the inverse 
 seen here: with W^1/2 S W^1/2, W^1/2 Q and W^1/2 Y in place of S, Q, Y the same formulas hold (``heldout.problem``).
 
 Every holder subclasses :class:`Precision`, which only needs ``apply``, ``G``, ``diagonal`` and ``columns``; a holder
-overrides the other verbs where it knows a cheaper way. To add a holder, write these and add it to the table of cases
-of the tests: the laws and the comparison with refits then run on it.
+overrides the other verbs where it knows a cheaper way, and says when it is to be taken (``suits``, costs). To add one,
+write these, put it into the list of ``precision.choose``, and add it to the table of cases of the tests: the laws and
+the comparison with refits then run on it.
+
+**Cost.** n rows, t of them left out, k of them kept. A Cholesky factor takes k^3/3 flops, its inverse as much again, P
+as an array once more, an eigendecomposition about 10 k^3 at the speed of a matrix product. ``nested`` says that
+leave-one-out inside the training part is asked for as well. All ways are exact: flops only decide which one is taken.
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +24,8 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless.linalg import LinAlgError, cholesky_, cholesky_solve, lu_factor, lu_solve, product
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import LinAlgError, cholesky_, cholesky_solve, lu_factor, lu_solve, product
 
 
 class SingularBlockError(ValueError):
@@ -39,8 +44,7 @@ class HeldOutBlock:
     """The ``block`` P[rows, rows] of one held-out set, factorised once for all that is solved with it."""
 
     def __init__(self, precision, rows):
-        self.precision = precision
-        self.rows = rows
+        self.precision, self.rows = precision, rows
 
     @cached_property
     def block(self):
@@ -84,6 +88,8 @@ class Precision(ABC):
     n: int
     alpha: float
     G: np.ndarray  # (q, n): B = G Y are the coefficients of the unpenalised columns
+    Omega: np.ndarray | None = None  # (Q' M^-1 Q)^-1 where that is known; P and G alone do not give it
+    planned: str = "{n} rows"  # how P of n rows, or of r features, will be held
     choice: str = ""  # why this holder was taken, for those who want to know
     definite: bool = True  # whether blocks of P are positive definite
     through_features: bool = False  # whether P is held through explicit features, and nothing n x n is formed
@@ -143,35 +149,89 @@ class Precision(ABC):
         """The same P in the form that serves many blocks."""
         return self.explicit()
 
+    # -- when it is taken; a ``problem`` (``heldout.problem``) brings what P is made of, whitened ---------------------
 
-class OfEveryAlpha(Precision):
-    """P by eigenvalues s, of which all but the weights 1 / (s + alpha) serves every alpha."""
+    @classmethod
+    def suits(cls, problem, n):
+        """Whether P of n rows is to be held so."""
+        return True
+
+    @classmethod
+    def from_problem(cls, problem, rows, K=None):
+        """P of ``rows``; K = gram(rows, rows) where known. NotPositiveDefiniteError leaves it to the next holder."""
+        return cls(problem.whitened_gram(rows, K), problem.whitened_columns(rows), problem.alpha)  # type: ignore[call-arg]
+
+    @classmethod
+    def path(cls, problem, rows):
+        """The :class:`Path` of ``rows``; None where every alpha is held by itself."""
+        return None
+
+    @classmethod
+    def solve_cost(cls, problem, k, *, nested):
+        """Flops of a fit on k rows; where S is K K', that product takes 2 k^3 more."""
+        return k**3 / 3 * (2 if nested else 1) + (2.0 * k**3 if problem.penalty.squares_kernel else 0.0)
+
+    @classmethod
+    def leave_out_cost(cls, problem, n, t, *, nested):
+        """Flops of leaving t of n rows out of the P of all, all their sites."""
+        t = problem.penalty.sites_per_row * t
+        return n * t**2 + t**3 / 3 + (2.0 * n * t**2 if nested else 0.0)
+
+
+class Path(ABC):
+    """P of any alpha; one that ``serves_every_alpha`` by one decomposition is an :class:`OfEveryAlpha`."""
+
+    serves_every_alpha = False
+
+    @abstractmethod
+    def with_alpha(self, alpha) -> Precision:
+        """P for this alpha."""
+
+
+class OfEveryAlpha(Precision, Path):
+    """P by eigenvectors U and eigenvalues s, of which all but the weights 1 / (s + alpha) serves every alpha."""
 
     serves_every_alpha = True
     s: np.ndarray
+    U: np.ndarray
 
     @cached_property
     def inverted(self):
         return 1.0 / (self.s + self.alpha)
 
     def with_alpha(self, alpha):
-        """P for another alpha."""
         other = copy(self)
-        for name in ("inverted", "_Psi", "G"):
-            vars(other).pop(name, None)
+        for name in vars(self):
+            if isinstance(getattr(type(self), name, None), cached_property):  # it is of the other alpha
+                delattr(other, name)
         other.alpha = alpha
         return other
+
+    def loo_path(self, Y, alphas):
+        """Leave-one-out residuals for all alphas, shape (len(alphas), n, m)."""
+        return self.path_apply(Y, alphas) / self.path_diagonal(alphas)[:, :, None]
+
+    def path_apply(self, Y, alphas, left=None):
+        """U diag(1 / (s + alpha)) U' Y for all alphas, (len(alphas), n, m); ``left`` takes the place of the left U."""
+        k, m = len(alphas), Y.shape[1]
+        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))  # (n - q, k)
+        stacked = weights[:, :, None] * product(self.U, Y, transpose_a=True)[:, None, :]
+        left = self.U if left is None else left
+        return product(left, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
+
+    def path_diagonal(self, alphas, left=None, right=None):
+        """The diagonal of the same, shape (len(alphas), n); ``left`` and ``right`` take the places of both U."""
+        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))
+        left, right = self.U if left is None else left, self.U if right is None else right
+        return product(left * right, weights).T
 
 
 class Explicit(Precision):
     """P as an array: for what needs most of its entries (nested leave-one-out, pairs, both bases)."""
 
     def __init__(self, P, G, alpha, *, definite=True):
-        self.P = P
-        self.G = G
-        self.alpha = alpha
-        self.definite = definite
-        self.n = P.shape[0]
+        self.P, self.G, self.n = P, G, P.shape[0]
+        self.alpha, self.definite = alpha, definite
 
     def apply(self, Y):
         return product(self.P, Y)

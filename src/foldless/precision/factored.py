@@ -13,16 +13,22 @@ alpha.
 
 import numpy as np
 
-from foldless.linalg import numpy as linalg
+from foldless import linalg
 from foldless.linalg.memory import require_memory
 from foldless.precision.base import Explicit, Precision
+from foldless.precision.spectral import Spectrum
+
+UNEVEN = 2.0**10  # ratio of roots of weights from which eigenvectors would lose the light rows
 
 
 class Factored(Precision):
     """P from the Cholesky factor of M = S + alpha I; the C-ordered array S is overwritten."""
 
+    planned = "one Cholesky factor of {n} rows"
+
     def __init__(self, S, Q, alpha):
         self.n, self.alpha = S.shape[0], alpha
+        self.choice = f"factored: one alpha, one Cholesky factor of {self.n} rows"
         tau = 0.0
         if Q.shape[1]:
             tau = np.abs(S.diagonal()).sum() / np.square(Q).sum()
@@ -33,6 +39,12 @@ class Factored(Precision):
         QMQ = Q.T @ self._MQ
         self.G = linalg.solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
         self.Omega = linalg.inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # of S as it was given
+
+    @classmethod
+    def path(cls, problem, rows):
+        """By eigenvectors, unless weights are so uneven that a factor for every alpha is more accurate."""
+        root = problem.root(rows)
+        return None if root.max() > UNEVEN * root.min() else Spectrum.path(problem, rows)
 
     def _solve(self, Y):
         """M^-1 Y."""

@@ -39,8 +39,8 @@ from functools import cached_property
 
 import numpy as np
 
+from foldless.linalg import LinAlgError, NotPositiveDefiniteError, add_signed_, norm, orthonormal, solve, upper_solve
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import LinAlgError, NotPositiveDefiniteError, add_signed_, solve
 from foldless.precision.base import Explicit, Precision, SingularBlockError
 from foldless.precision.square import PROBED, Square, room, signed_root
 
@@ -65,15 +65,18 @@ class Growing(Precision):
     def of(cls, P: Explicit, Omega, M, Q, *, entry, refines, units=None):
         """The same P, ready to grow, with the M and Q it comes from.
 
-        ``entry`` is the mean size of entries of K; ``refines`` says whether updates are refined. With ``units`` d, M
-        is that of the inverse diag(d)^-1 P diag(d)^-1.
+        Omega follows from M G' = Q Omega where it is None. ``entry`` is the mean size of entries of K; ``refines`` says
+        whether updates are refined. With ``units`` d, M is that of the inverse diag(d)^-1 P diag(d)^-1.
         """
         q, n = P.G.shape
         square = Square(q + n + room(n), P.P.dtype, q, entry, refines)
         slots = np.arange(q, q + n)
         d = np.ones(n, P.P.dtype) if units is None else units
-        square.H[:q, :q] = -np.tril(Omega) * d[0] ** 2
         square.H[slots, :q] = P.G.T * (d[0] / d)[:, None]
+        if Omega is None:
+            Qo, R = orthonormal(Q)
+            Omega = upper_solve(R, Qo.T @ (M @ square.H[slots, :q])) / d[0] ** 2
+        square.H[:q, :q] = -np.tril(Omega) * d[0] ** 2
         square.Z[:q, slots] = Q.T
         for j, slot in enumerate(slots):  # column by column: the triangles share their array
             square.H[slot : q + n, slot] = P.P[j, j:] / (d[j] * d[j:])
@@ -215,7 +218,7 @@ class Growing(Precision):
     def probe(self, A, B, Y):
         """Note by how much H y misses a solution that was refined: the errors of H in a direction of no smoothness."""
         wrong = self.square.times_H(self._scattered(Y)) - self._scattered(A, B)
-        size = np.linalg.norm(Y, axis=0)
+        size = norm(Y, axis=0)
         self._held.note(wrong / np.maximum(size, np.finfo(size.dtype).tiny))
 
     # -- samples come and go ---------------------------------------------------------------------------------------

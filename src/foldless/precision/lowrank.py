@@ -18,13 +18,15 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.linalg import numpy as linalg
+from foldless import linalg
 from foldless.precision.base import HeldOutBlock, OfEveryAlpha, SingularBlockError
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 DOUBLED = 2**25  # entries of a part of the features that is held in double precision
 TALL = 64  # features from which the Gram matrix is worth its precautions
 SQUARED = 1e-8  # alpha over the largest eigenvalue down to which it keeps 8 digits
+GRADED = 4.0  # ratio of roots of weights from which the decomposition takes care of the light rows
+TINY = {8: 1e-8, 4: 1e-3}  # alpha by the mean diagonal of K below which features are more accurate, by bytes
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 
 
@@ -64,14 +66,14 @@ class LowRank(OfEveryAlpha):
     """
 
     through_features = True
+    planned = "low rank, {r} features"
 
     def __init__(self, Phi, Q, alpha, *, graded=False):
         self.n, q = Q.shape
-        self.alpha = alpha
-        self._graded = graded
+        self.alpha, self._graded = alpha, graded
         self.Qo, self.R = linalg.orthonormal(Q)
         self.Phi, self.Q = Phi, Q
-        rest = 8 * np.finfo(Phi.dtype).eps * np.linalg.norm(Phi)  # rounding left of columns that Q explains
+        rest = 8 * np.finfo(Phi.dtype).eps * linalg.norm(Phi)  # rounding left of columns that Q explains
         centred = Phi - self.Qo @ (self.Qo.T @ Phi)
         self.U, self.s, self._Vt, self._least = _decomposed(centred, self.Qo, alpha, float(rest), graded)
         eps = np.finfo(self.U.dtype).eps
@@ -79,6 +81,37 @@ class LowRank(OfEveryAlpha):
         outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
         outside[outside < 8 * (self.U.shape[1] + q) * eps] = 0.0
         self._outside = outside
+
+    @classmethod
+    def suits(cls, problem, n):
+        """Whether there are fewer features than a third of the rows, or than rows at a tiny alpha."""
+        r = None if problem.penalty.squares_kernel else problem.kernel.n_features(problem.X)
+        if r is None or r >= n:
+            return False
+        sooner = 3 * r <= n  # about 6 n r^2 flops against 2/3 n^3
+        return sooner or problem.alpha < TINY[problem.dtype.itemsize] * problem.mean_diagonal
+
+    @classmethod
+    def from_problem(cls, problem, rows, K=None):
+        Phi, root = problem.whitened_features(rows), problem.root(rows)
+        P = cls(Phi, problem.whitened_columns(rows), problem.alpha, graded=bool(root.max() > GRADED * root.min()))
+        kind = "linear features" if problem.kernel.is_linear else "features"
+        P.choice = f"low rank: {Phi.shape[1]} {kind} for {len(Phi)} rows"
+        return P
+
+    @classmethod
+    def path(cls, problem, rows):
+        return problem.precision(rows)
+
+    @classmethod
+    def solve_cost(cls, problem, k, *, nested):
+        return 6.0 * k * problem.kernel.n_features(problem.X) ** 2
+
+    @classmethod
+    def leave_out_cost(cls, problem, n, t, *, nested):
+        r = problem.kernel.n_features(problem.X)
+        inside = 2.0 * n * t**2 + 2.0 * n * t * r if nested else 0.0
+        return t * min(t, r) * r + min(t, r) ** 3 / 3 + inside
 
     @cached_property
     def _Psi(self):

@@ -15,8 +15,8 @@ from functools import cached_property
 
 import numpy as np
 
+from foldless.linalg import add_outer_, eigenvalues, eigh_, orthonormal, outer_square, product, upper_solve
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import add_outer_, eigh_, orthonormal, outer_square, product, upper_solve
 from foldless.precision.base import Explicit, OfEveryAlpha
 
 
@@ -43,30 +43,34 @@ class Spectrum(OfEveryAlpha):
             raise IndefiniteError(f"eigenvalues reach from {lowest:.3g} to {largest:.3g}")
         self.s = np.maximum(s, 0.0)
 
-    def loo_path(self, Y, alphas):
-        """Leave-one-out residuals for all alphas, shape (len(alphas), n, m)."""
-        return self.path_apply(Y, alphas) / self.path_diagonal(alphas)[:, :, None]
+    @classmethod
+    def from_problem(cls, problem, rows, K=None):
+        P = cls.path(problem, rows, K).with_alpha(problem.alpha)
+        P.choice = (
+            f"spectral: S + alpha I of {len(rows)} rows has no Cholesky factor at alpha={problem.alpha:g};"
+            " eigenvalues lost in rounding are set to zero"
+        )
+        return P
 
-    def path_apply(self, Y, alphas, left=None):
-        """P(alpha) Y for all alphas, shape (len(alphas), n, m); with another matrix in the place of the left U."""
-        k, m = len(alphas), Y.shape[1]
-        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))  # (n - q, k)
-        stacked = weights[:, :, None] * product(self.U, Y, transpose_a=True)[:, None, :]
-        left = self.U if left is None else left
-        return product(left, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
-
-    def path_diagonal(self, alphas, left=None, right=None):
-        """diag P(alpha) for all alphas, shape (len(alphas), n); with other matrices in the place of both U."""
-        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))
-        left, right = self.U if left is None else left, self.U if right is None else right
-        return product(left * right, weights).T
+    @classmethod
+    def path(cls, problem, rows, K=None):
+        try:
+            return cls(problem.whitened_gram(rows, K), problem.whitened_columns(rows))
+        except IndefiniteError:
+            lowest, *_, largest = eigenvalues(problem.gram(rows, rows))
+            needed = -lowest * np.square(problem.root(rows)).max()
+            raise ValueError(
+                f"the kernel matrix is indefinite: its eigenvalues reach from {lowest:.3g} to {largest:.3g}. A kernel"
+                " must be positive semi-definite; clip its negative eigenvalues (numpy.linalg.eigh), add their size to"
+                f" the diagonal, or use alpha > {needed:.3g}."
+            ) from None
 
     @cached_property
     def G(self):  # type: ignore[override]
         return upper_solve(self.R, self.Qo.T - self.apply(np.ascontiguousarray(self.QS.T)).T)
 
     @property
-    def Omega(self):
+    def Omega(self):  # type: ignore[override]
         """(Q' M^-1 Q)^-1 = R^-1 Qo' M G', since M G' = Q Omega."""
         return upper_solve(self.R, (self.QS + self.alpha * self.Qo.T) @ self.G.T)
 

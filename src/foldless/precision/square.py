@@ -6,8 +6,8 @@ grows and shrinks by copies that are rare enough to cost O(n) per sample. Produc
 
 import numpy as np
 
+from foldless.linalg import NotPositiveDefiniteError, cholesky_, eigh_, lower_solve, symmetric_times
 from foldless.linalg.memory import require_memory
-from foldless.linalg.numpy import NotPositiveDefiniteError, cholesky_, eigh_, lower_solve, symmetric_times
 
 EVERY = 8  # how often an update is tested where none is refined
 PROBED = 17  # how often H is where they are; odd, as rows often come and go in turn

@@ -23,6 +23,8 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.isotonic import IsotonicRegression
 
+from foldless.linalg import solve
+
 
 def fit_calibration(kind, scores, codes, n_classes, weights):
     """Calibrator of ``kind`` from held-out scores (n,) or (n, c), class codes (n,) and weights (n,)."""
@@ -191,7 +193,7 @@ def _log_loss(S, T, w):
         weighted = w[:, None] * spread
         H = ridge * np.eye(2 * k) - weighted.T @ spread
         H[same_class] += (weighted.T @ features)[same_class]
-        return np.linalg.solve(H, gradient)
+        return solve(H, gradient)
 
     return evaluate, newton_step
 

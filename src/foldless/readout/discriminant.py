@@ -32,6 +32,7 @@ from typing import ClassVar
 import numpy as np
 
 from foldless.heldout.moments import SMALL
+from foldless.linalg import eigh, norm
 from foldless.readout.codings import Readout, drop_rounding_noise
 
 THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
@@ -136,12 +137,12 @@ class Discriminant(Readout):
         lost = np.zeros((), T.dtype)
         if moments.R is not None:
             basis, lost = _whitened(basis, _scaled(moments.R, scale), floor)
-        rest, vectors = np.linalg.eigh(_within(T, basis) + lost)
+        rest, vectors = eigh(_within(T, basis) + lost)
         rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
         a2 = 1.0 - rest
         if moments.R is None and moments.V is not None:
             # Where all axes are weak a2 is an eigenvalue of V, not a difference.
-            values, own = np.linalg.eigh(_within(_scaled(moments.V, scale), basis))
+            values, own = eigh(_within(_scaled(moments.V, scale), basis))
             weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
             a2 = np.where(weak, values[..., ::-1], a2)
             vectors = np.where(weak[..., None], own[..., ::-1], vectors)
@@ -165,7 +166,7 @@ def _safe_inverse(values):
 
 def _complement(root):
     """Orthonormal basis (c, c - 1) of the complement of a positive vector, from its Householder matrix."""
-    u = root / np.linalg.norm(root, axis=-1, keepdims=True)
+    u = root / norm(root, axis=-1, keepdims=True)
     v = u.copy()
     v[..., 0] += 1.0  # u >= 0, so nothing cancels here
     H = np.eye(u.shape[-1], dtype=u.dtype) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
@@ -174,7 +175,7 @@ def _complement(root):
 
 def _whitened(basis, R, floor):
     """A basis in which R is the identity, and a diagonal of ones for directions that have no R, which come out as 0."""
-    e, Z = np.linalg.eigh(np.swapaxes(basis, -1, -2) @ R @ basis)
+    e, Z = eigh(np.swapaxes(basis, -1, -2) @ R @ basis)
     lost = e <= floor
     basis = basis @ (Z * np.where(lost, 0.0, 1.0 / np.sqrt(np.where(lost, 1.0, e)))[..., None, :])
     return basis, lost[..., None].astype(R.dtype) * np.eye(e.shape[-1], dtype=R.dtype)

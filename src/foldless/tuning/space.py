@@ -109,7 +109,7 @@ def default_grid(problem):
     if not kernel.differentiable:
         # Without a width to shrink, as for the linear kernel, eigenvalues go up to n times the diagonal, and far below
         # it where features differ in scale. All alphas cost one decomposition; a cheap one keeps fewer digits.
-        wide = problem.n_features(n) is None or problem.X.shape[1] < TALL
-        low, high, steps = -8.0 if wide else -4.0, float(np.log10(n)), 25
+        r = problem.n_features(n)
+        low, high, steps = -8.0 if r is None or r < TALL else -4.0, float(np.log10(n)), 25
     grid = {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist()}
     return {**grid, **kernel.default_grid(problem.X[problem.active])} if kernel.parameters() else grid
