@@ -11,6 +11,7 @@ FUNCTIONS = ("cross_validate", "cross_val_score", "cross_val_predict", "permutat
 SOLVERS = "scikit-learn's iterative solver of sparse data stops early; foldless has the exact solution"
 EXPECTED = {
     "test_cross_validate": SOLVERS,
+    "test_permutation_test_score_params": "weights of a wrong length are refused before any training part is made",
 }
 
 # Most estimators of these tests are refitted, which is said.

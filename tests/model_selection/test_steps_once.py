@@ -128,3 +128,49 @@ def test_results_have_the_keys_of_scikit_learn_alone():
     assert ours["path"] is ours.path
     with pytest.raises(KeyError):
         ours["paths"]
+
+
+@everyone
+def test_permutation_test_equals_one_behind_the_steps(estimator, y):
+    options = {"cv": CV, "n_permutations": 9}
+    ours = fl.permutation_test_score(pipeline_of(estimator), X, y, steps="once", **options)
+    plain = fl.permutation_test_score(clone(estimator), transformed(), y, **options)
+    assert_allclose(ours.permutation_scores, plain.permutation_scores, rtol=1e-10)
+    assert ours.path.kind == "one fit"
+    assert "fitted once on all rows" in ours.path.reason
+
+
+def test_each_member_of_a_family_has_steps_of_its_own():
+    members = [X, 3 * X[:, ::-1] + 1]
+    pipeline = make_pipeline(StandardScaler(), LSSVC(gamma=0.1))
+    scaled = [StandardScaler().fit_transform(each) for each in members]
+    options = {"cv": CV, "n_permutations": 9}
+    ours = fl.permutation_test_score(pipeline, members, LABELS, steps="once", **options)
+    plain = fl.permutation_test_score(LSSVC(gamma=0.1), scaled, LABELS, **options)
+    assert_allclose(ours.permutation_scores, plain.permutation_scores, rtol=1e-10)
+
+
+def test_nested_cross_validation_equals_one_behind_the_steps():
+    search = fl.FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0], "gamma": [0.03, 0.3]})
+    pipeline = make_pipeline(StandardScaler(), PCA(3), search)
+    params = {"foldlesssearchcv__sample_weight": WEIGHT}
+    ours = fl.nested_cross_validate(pipeline, X, LABELS, cv=CV, params=params, steps="once")
+    plain = fl.nested_cross_validate(search, transformed(), LABELS, cv=CV, params={"sample_weight": WEIGHT})
+    assert ours.best_params == plain.best_params
+    assert_allclose(ours.test_score, plain.test_score, rtol=1e-12)
+    assert "fitted once on all rows" in ours.path.reason
+
+
+def test_pairs_and_patterns_behind_the_steps():
+    pipeline = make_pipeline(StandardScaler(), LSSVC("linear"))
+    scaled = StandardScaler().fit_transform(X)
+    for function in (fl.leave_pair_out_auc, fl.permutation_test_pattern):
+        with pytest.raises(ValueError, match="steps='once'"):
+            function(pipeline, X, LABELS)
+    assert fl.leave_pair_out_auc(pipeline, X, LABELS, steps="once") == pytest.approx(
+        fl.leave_pair_out_auc(LSSVC("linear"), scaled, LABELS), rel=1e-12
+    )
+    ours = fl.permutation_test_pattern(pipeline, X, LABELS, n_permutations=9, steps="once")
+    plain = fl.permutation_test_pattern(LSSVC("linear"), scaled, LABELS, n_permutations=9)
+    assert_allclose(ours.patterns, plain.patterns, rtol=1e-10)
+    assert_array_equal(ours.pvalue, plain.pvalue)

@@ -129,8 +129,7 @@ def _scaled_run(asked, fit_params):
 def _with_splits(asked, metadata):
     """The same call with its splits drawn: groups and other parameters of the splitter have done their work."""
     splits = row_numbers(asked.cv.split(asked.X, asked.y, **metadata.split), _num_samples(asked.X))
-    rest = {name: value for name, value in asked.params.items() if name not in metadata.split}
-    return replace(asked, cv=splits, groups=None, params=rest)
+    return replace(asked, cv=splits, groups=None, params=metadata.but_splitter(asked.params))
 
 
 def _solve(asked, run, score_params):
