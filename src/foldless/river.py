@@ -21,7 +21,7 @@ try:
     from river import base
     from river.utils import dataframe
 except ImportError as error:
-    raise ImportError('foldless.river needs river 0.26 or later: pip install "foldless[river]"') from error
+    raise ImportError('foldless.river needs river 0.26 or later: pip install "river>=0.26"') from error
 
 __all__ = ["RiverClassifier", "RiverRegressor"]
 

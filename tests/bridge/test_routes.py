@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import foldless.model_selection as fl
-from foldless import LSSVC, LSSVR
+from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, SlidingWindow
+from foldless.estimators import OneAgainstAllClassifier
 from foldless.linalg import NotPositiveDefiniteError
 from foldless.model_selection import RefitWarning
 from foldless.precision.factored import Factored
@@ -118,6 +119,23 @@ def test_explain_fits_nothing_and_names_the_holder():
     assert "low rank, 5 features" in str(fl.explain(Ridge(), X, VALUES, cv=10))
     assert "one Cholesky factor of 30 rows" in str(fl.explain(LSSVR(), X, VALUES, cv=skl.LeaveOneOut()))
     assert fl.explain(LSSVC(), X).reason == "there is no y"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "reason"),
+    [
+        (FoldlessSearchCV(LSSVC()), "a search is repeated on every training part"),
+        (AdaptiveKDA(), "AdaptiveKDA has a closed form for its own leave-one-out"),
+        (SlidingWindow(LSSVC()), "SlidingWindow forgets old rows as new ones come"),
+        (OneAgainstAllClassifier([(0, LSSVC()), (1, LSSVC())]), "has parameters of its own for each class"),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+@pytest.mark.parametrize("piped", [False, True])
+def test_our_own_estimators_are_known_where_they_are_refitted(estimator, reason, piped):
+    route = fl.explain(make_pipeline(StandardScaler(), estimator) if piped else estimator, X, CODES)
+    assert route.kind == "refit"
+    assert reason in route.reason
 
 
 def test_the_path_names_the_holder_that_was_used_not_the_one_foreseen(monkeypatch):

@@ -47,6 +47,31 @@ def test_unknown_calibration_is_refused(kind, value):
         kind(calibration=value).fit(*data(kind))
 
 
+@every_kind
+@pytest.mark.parametrize("value", ["no", None, 1, 0.0], ids=repr)
+def test_fit_intercept_is_true_or_false(kind, value):
+    with pytest.raises(ValueError, match=rf"fit_intercept={re.escape(repr(value))} must be True or False"):
+        kind(fit_intercept=value).fit(*data(kind))
+
+
+@every_classifier
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "loo_predict_proba"])
+def test_probabilities_without_calibration_are_refused_with_the_remedy(kind, method):
+    model = kind().fit(*data(kind))
+    assert not hasattr(model, method)
+    with pytest.raises(
+        AttributeError, match=rf"{kind.__name__} has no {method} with calibration=None. Set calibration="
+    ):
+        getattr(model, method)
+
+
+@every_classifier
+@pytest.mark.parametrize(("y", "shown"), [(0.0, "0.0"), (1, "1"), ("a", "'a'")])
+def test_a_single_class_is_shown_as_a_plain_value(kind, y, shown):
+    with pytest.raises(ValueError, match=re.escape(f"y holds one class only ({shown})")):
+        kind().fit(np.eye(4), np.full(4, y))
+
+
 @pytest.mark.parametrize("value", ["zero", None, 0.5], ids=repr)
 def test_unknown_threshold_is_refused(value):
     with pytest.raises(ValueError, match=rf"threshold={re.escape(repr(value))} is unknown; use one of .*'pm1'"):
@@ -65,7 +90,7 @@ def test_unknown_kernel_is_refused(kind, value):
     ("parameters", "message"),
     [
         ({"gamma": -1.0}, r"gamma=-1.0 must be positive and finite"),
-        ({"gamma": "auto"}, r"gamma='auto' is unknown; use 'scale'"),
+        ({"gamma": "large"}, r"gamma='large' is unknown; use 'scale'"),
         ({"gamma": [1.0, 2.0]}, rf"gamma has shape \(2,\); .*{D} features"),
         ({"kernel": "poly", "degree": 0}, r"degree=0 must be a finite number > 0"),
         ({"kernel": "poly", "coef0": -1}, r"coef0=-1 must be a finite number >= 0"),

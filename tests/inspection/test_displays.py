@@ -346,14 +346,31 @@ def test_the_only_output_needs_no_name(plt):
 @pytest.mark.parametrize(
     ("kw", "message"),
     [
-        ({}, r"output must be one of \['hand', 'foot', 'tongue'\], got None"),
-        ({"output": "nose"}, "got 'nose'"),
+        ({"output": "nose"}, r"output must be one of \['hand', 'foot', 'tongue'\], got 'nose'"),
         ({"output": "hand", "kind": "maps"}, "kind must be .* got 'maps'"),
     ],
 )
 def test_unknown_outputs_and_kinds(kw, message):
     with pytest.raises(ValueError, match=message):
         PatternDisplay.from_result(patterns(), **kw)
+
+
+@pytest.mark.parametrize("positions", [None, np.random.default_rng(0).normal(size=(5, 2))], ids=["stems", "map"])
+def test_several_outputs_are_drawn_side_by_side(plt, positions):
+    result = patterns()
+    display = PatternDisplay.from_result(result, positions=positions)
+    assert display.displays_[0] is display
+    assert [each.label for each in display.displays_] == [f"pattern for {name}" for name in result.outputs]
+    assert len({each.ax_ for each in display.displays_}) == 3
+    assert len({each.figure_ for each in display.displays_}) == 1
+    for each, values in zip(display.displays_, result.patterns, strict=True):
+        assert_equal(each.values, values)
+
+
+@pytest.mark.parametrize("result", [(1, 2, 3), (0.5, [], 0.1), (0.5, [[0.1, 0.2]], 0.1), (0.5, [0.1], [0.1])])
+def test_three_numbers_that_are_no_permutation_test_are_refused(result):
+    with pytest.raises(ValueError, match="their shapes are"):
+        PermutationDisplay.from_result(result)
 
 
 # All of them

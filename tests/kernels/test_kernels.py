@@ -402,9 +402,14 @@ def test_gamma_of_wrong_shape_is_told_the_number_of_features(gamma):
         resolve("rbf", np.eye(3), gamma=gamma)
 
 
-@pytest.mark.parametrize("gamma", ["auto", "Scale", ""])
-def test_gamma_of_an_unknown_name_is_told_the_known_one(gamma):
-    with pytest.raises(ValueError, match=r"gamma='.*' is unknown; use 'scale'"):
+def test_gamma_auto_is_one_by_the_number_of_features():
+    for name in ("rbf", "laplacian", "poly"):
+        assert resolve(name, 7 * np.eye(3), gamma="auto").gamma == 1 / 3
+
+
+@pytest.mark.parametrize("gamma", ["Auto", "Scale", ""])
+def test_gamma_of_an_unknown_name_is_told_the_known_ones(gamma):
+    with pytest.raises(ValueError, match=r"gamma='.*' is unknown; use 'scale', 'auto'"):
         resolve("rbf", np.eye(3), gamma=gamma)
 
 

@@ -298,3 +298,8 @@ def test_candidate_whose_criterion_is_nan_is_not_chosen():
     assert best_place([2.0, 2.0, np.nan], [0.1, 1.0, 10.0]) == 1
     with pytest.raises(ValueError, match="the criterion is no number for any candidate"):
         best_place([np.nan, np.nan], [0.1, 1.0])
+
+
+def test_a_search_without_y_is_refused():
+    with pytest.raises(ValueError, match="FoldlessSearchCV requires y to be passed"):
+        FoldlessSearchCV(LSSVC()).fit(np.eye(4), None)

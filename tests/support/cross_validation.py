@@ -50,7 +50,7 @@ def compare_validate(estimator, X, y, expected_kind, ours_y=None, **options):
         warnings.simplefilter("ignore", sklearn.exceptions.UndefinedMetricWarning)
         theirs = skl.cross_validate(estimator, X, y, return_train_score=True, return_indices=True, **options)
         ours = fl.cross_validate(estimator, X, y, return_train_score=True, return_indices=True, **options)
-    path = ours.pop("path")
+    path = ours.path
     if expected_kind == "one fit" and "few large folds" in path.reason:
         expected_kind = "one P per fold"
     assert path.kind == expected_kind, path

@@ -21,9 +21,11 @@ from sklearn.utils.validation import check_X_y
 from foldless.bridge.pipelines import check_steps, split_steps
 from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.estimators.access import EstimatorTask, task_of
+from foldless.estimators.adaptive import AdaptiveKDA
 from foldless.estimators.checks import check_confounds, check_square, check_weights
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
+from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
 from foldless.heldout.problem import Problem
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
 from foldless.kernels.base import Kernel
@@ -151,6 +153,13 @@ TASKS = {
 }
 
 
+NO_CLOSED_FORM = {
+    AdaptiveKDA: "has a closed form for its own leave-one-out (loo_score_), not for other splits",
+    SlidingWindow: "forgets old rows as new ones come, so that their order counts",
+    OneAgainstAllClassifier: "has parameters of its own for each class",
+}
+
+
 def closed_form_estimator(estimator, fit_params):
     """The least-squares estimator to solve: itself, or the last step of a pipeline that only passes X on.
 
@@ -158,17 +167,16 @@ def closed_form_estimator(estimator, fit_params):
     """
     steps = split_steps(estimator)
     last, kind = steps.last, type(steps.last)
-    if last is not estimator and kind not in TASKS:
-        raise NoClosedForm(f"the pipeline ends in {kind.__name__}, which foldless does not know")
+    reason = f"{kind.__name__} is not a least-squares model foldless knows"
+    if isinstance(last, Search):
+        reason = "a search is repeated on every training part; nested_cross_validate does that for grids in closed form"
+    if kind in NO_CLOSED_FORM:
+        reason = f"{kind.__name__} {NO_CLOSED_FORM[kind]}"
+    if kind not in TASKS:
+        raise NoClosedForm(reason if last is estimator else f"the pipeline ends in {kind.__name__}: {reason}")
     if steps.first is not None:
         check_steps(steps.first)
         raise NoSharedP(f"{steps.names} fitted on each training part, then one solve of {kind.__name__} there")
-    if isinstance(last, Search):
-        raise NoClosedForm(
-            "a search is repeated on every training part; nested_cross_validate does that for grids in closed form"
-        )
-    if kind not in TASKS:
-        raise NoClosedForm(f"{kind.__name__} is not a least-squares model foldless knows")
     known = {"sample_weight", "confounds"} if kind in FOLDLESS_ESTIMATORS else {"sample_weight"}
     check_fit_params(set(steps.fit_params_of_last(fit_params)) - known)
     return last

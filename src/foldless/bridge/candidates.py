@@ -67,7 +67,8 @@ def closed_form_task(estimator, X, y, sample_weight):
         raise ValueError(message) from None
     if built.classes is not None and len(built.classes) < 2:
         name = type(estimator).__name__
-        raise ValueError(f"y holds one class only ({built.classes[0]!r}); {name} needs at least two classes.")
+        only = built.classes.tolist()[0]
+        raise ValueError(f"y holds one class only ({only!r}); {name} needs at least two classes.")
     return built
 
 

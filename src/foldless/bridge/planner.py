@@ -8,17 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+import sklearn
 from sklearn.base import is_classifier
-from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.model_selection import LeaveOneOut, LeavePOut, check_cv
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, build_task, closed_form_estimator
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
-from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, Route
+from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route
 from foldless.bridge.routing import route_metadata
-from foldless.bridge.splits import check_leave_one_out, check_splits, is_leave_one_out, row_numbers
-from foldless.bridge.standin import Run
+from foldless.bridge.splits import check_leave_out, check_splits, is_leave_one_out, row_numbers
+from foldless.bridge.standin import Run, ScaledRun
 from foldless.estimators.checks import check_confounds
+from foldless.heldout.scaled import ScaledParts
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
@@ -46,7 +50,7 @@ class Plan:
 
     route: Route
     run: Run | None = None
-    splits: list | None = None  # None where rows are left out one by one
+    splits: Any = None  # (train, test) pairs, or a splitter whose test sets need not be drawn
     score_params: dict | None = None
     loop: dict | None = None
 
@@ -71,9 +75,12 @@ def plan(asked):
     try:
         run = _closed_form(asked, metadata, fit_params)
         asked = replace(asked, confounds=fit_params.get("confounds", asked.confounds))
-        if not isinstance(cv, LeaveOneOut) or asked.function == "cross_validate":
+        if not isinstance(cv, LeaveOneOut | LeavePOut):
             asked = _with_splits(asked, metadata)  # a refit must not draw others
         return _solve(asked, run, metadata.score)
+    except NoSharedP as error:
+        parts = cv.get_n_splits(asked.X, asked.y, **metadata.split)
+        obstacle: NoClosedForm = NoSharedP(f"{error}; steps='once' would take one fit for all {parts} parts")
     except NoClosedForm as error:
         obstacle = error
     return _refit(asked, obstacle)
@@ -85,6 +92,9 @@ def _closed_form(asked, metadata, fit_params):
         raise NoClosedForm(f"method={asked.method!r} is asked of each fitted estimator")
     if asked.y is None:
         raise NoClosedForm("there is no y")
+    scaled = _scaled_run(asked, fit_params)
+    if scaled is not None:
+        return scaled
     estimator = closed_form_estimator(asked.estimator, metadata.fit)
     weight = fit_params.get("sample_weight")  # nothing but this and confounds has come so far
     confounds = fit_params.get("confounds", asked.confounds)
@@ -93,26 +103,50 @@ def _closed_form(asked, metadata, fit_params):
     return Run(asked.estimator, estimator, built, asked.X, asked.y, weight, parts)
 
 
+def _scaled_run(asked, fit_params):
+    """The :class:`ScaledRun` of a linear model behind StandardScaler, or None where the pipeline or data are others."""
+    steps = split_steps(asked.estimator)
+    if steps.first is None or [type(step) for _, step in steps.first.steps] != [StandardScaler]:
+        return None
+    last, scaler = steps.last, steps.first.steps[0][1]
+    probabilities = asked.method.endswith("proba") or getattr(last, "calibration", None) is not None
+    balanced = isinstance(getattr(last, "class_weight", None), str)  # by each training part, as in a refit
+    others = fit_params.keys() - {"sample_weight"} or asked.confounds is not None
+    routed = fit_params and sklearn.get_config().get("enable_metadata_routing", False)
+    if type(last) not in TASKS or probabilities or balanced or others or routed:
+        return None
+    weight = fit_params.get("sample_weight")
+    built = build_task(last, asked.X, asked.y, weight)
+    task, problem = built.task, built.task.problem
+    dense_and_linear = problem.kernel.is_linear and not sp.issparse(problem.X) and problem.dtype == np.float64
+    if not dense_and_linear or problem.penalty.squares_kernel or task.readout.cuts or problem.X.shape[1] >= problem.n:
+        return None
+    options = {"with_mean": scaler.with_mean, "with_std": scaler.with_std, "intercept": bool(problem.intercept)}
+    parts = ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
+    return ScaledRun(asked.estimator, last, built, asked.X, asked.y, weight, parts)
+
+
 def _with_splits(asked, metadata):
     """The same call with its splits drawn: groups and other parameters of the splitter have done their work."""
     splits = row_numbers(asked.cv.split(asked.X, asked.y, **metadata.split), _num_samples(asked.X))
-    rest = {name: value for name, value in asked.params.items() if name not in metadata.split}
-    return replace(asked, cv=splits, groups=None, params=rest)
+    return replace(asked, cv=splits, groups=None, params=metadata.but_splitter(asked.params))
 
 
 def _solve(asked, run, score_params):
     """The plan of a call all of whose training parts have a closed form."""
-    task = run.task
-    if isinstance(asked.cv, LeaveOneOut):
-        splits = None
-        check_leave_one_out(task)
+    task, splits = run.task, asked.cv
+    if isinstance(splits, LeaveOneOut | LeavePOut):
+        check_leave_out(task, getattr(splits, "p", 1))
     else:
-        splits = asked.cv
         check_splits(task, splits)
-        if asked.function != "cross_validate" and is_leave_one_out(splits, task.problem.n):
-            splits = None
-    if splits is None or run.parts.plan([len(train) for train, _ in splits]):
-        holder, name = task.problem.describe_holder(), type(run.estimator).__name__
+        if is_leave_one_out(splits, task.problem.n):
+            splits = LeaveOneOut() if asked.function != "cross_validate" else splits
+    name = type(run.estimator).__name__
+    if isinstance(run, ScaledRun):
+        reason = f"StandardScaler and {name} on each training part, from sums of its {task.problem.X.shape[1]} features"
+        route = Route(ONE_P_PER_FOLD, reason)
+    elif isinstance(splits, LeaveOneOut | LeavePOut) or run.parts.plan([len(train) for train, _ in splits]):
+        holder = task.problem.describe_holder()
         what = f"{name} is regularised least squares; all held-out predictions follow from one P"
         route = Route(ONE_FIT, f"{what} ({holder})", holder)
     else:

@@ -13,16 +13,26 @@ class Metadata(NamedTuple):
     split: dict
     fit: dict
     score: dict | None
+    for_splitter: frozenset = frozenset()  # names of the caller's parameters that went to the splitter
+
+    def but_splitter(self, params):
+        """The caller's parameters without those that have done their work when the splits are drawn."""
+        return {name: value for name, value in params.items() if name not in self.for_splitter}
+
+
+def check_groups(groups):
+    """Refuse groups where metadata routing has another place for them."""
+    if groups is not None and sklearn.get_config().get("enable_metadata_routing", False):
+        raise ValueError(
+            "`groups` can only be passed if metadata routing is not enabled; pass params={'groups': groups}."
+        )
 
 
 def route_metadata(owner, estimator, cv, params, groups, scoring):
     """The :class:`Metadata` of a call of ``owner``, with or without scikit-learn's metadata routing."""
     if not sklearn.get_config().get("enable_metadata_routing", False):
         return Metadata({"groups": groups}, params, None)
-    if groups is not None:
-        raise ValueError(
-            "`groups` can only be passed if metadata routing is not enabled; pass params={'groups': groups}."
-        )
+    check_groups(groups)
     router = MetadataRouter(owner=owner)
     router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
     router.add(estimator=estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
@@ -33,4 +43,5 @@ def route_metadata(owner, estimator, cv, params, groups, scoring):
         wanted = get_routing_for_object(scorers).consumes("score", params.keys())
         for_scorers = {name: params[name] for name in wanted}
     routed = process_routing(router, "fit", **params)
-    return Metadata(routed.splitter.split, routed.estimator.fit, for_scorers or None)
+    for_splitter = frozenset(get_routing_for_object(cv).consumes("split", params.keys()))
+    return Metadata(routed.splitter.split, routed.estimator.fit, for_scorers or None, for_splitter)

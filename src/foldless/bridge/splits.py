@@ -45,12 +45,14 @@ def splits_of_labeling(cv, X, y, split_params, order):
     return splits
 
 
-def check_leave_one_out(task):
-    """Refuse tasks of which some row cannot be left out in closed form."""
+def check_leave_out(task, p=1):
+    """Refuse tasks of which some set of p rows cannot be left out in closed form."""
     if task.codes is not None:
         sizes = np.bincount(task.codes[task.problem.active], minlength=task.n_classes)
-        if sizes.min() < 2:
-            raise NoClosedForm("leaving out a row empties its class")
+        if sizes.min() <= p:
+            raise NoClosedForm(f"leaving out {'a row' if p == 1 else f'{p} rows'} empties a class")
+    if len(task.problem.active) < p + 2:
+        raise NoClosedForm(f"leaving out {p} of {len(task.problem.active)} rows leaves fewer than two")
 
 
 def check_splits(task, splits):

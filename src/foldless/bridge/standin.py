@@ -7,20 +7,23 @@ order are then scikit-learn's, not a copy of them.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing, gen_batches, get_tags
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.pipelines import with_last
 from foldless.estimators.access import EstimatorTask, fitted_on_part
-from foldless.heldout.solution import TrainingParts
 from foldless.kernels.registry import is_precomputed
 from foldless.readout.codings import chosen_labels
+
+MAX_ENTRIES = 2**22  # entries of an intermediate array
+SMALL = 1000  # rows up to which P as an array costs next to nothing
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Run:
     X: object
     y: object
     sample_weight: object
-    parts: TrainingParts
+    parts: Any  # models of training parts
 
     @property
     def task(self):
@@ -68,6 +71,20 @@ class Run:
         rule = self.task.rule(self.parts.whole, probabilities=kind == "proba") if idle else None
         return self.outputs(self.task.loo_outputs(self.parts, rule, kind), method)
 
+    def decide(self, sets):
+        """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
+        task, n, t = self.task, self.task.problem.n, sets.shape[1]
+        if t > 1 and n > SMALL and len(sets) < n:
+            parts = [self.parts.part(np.setdiff1d(np.arange(n), rows)) for rows in sets]
+            each = zip(parts, sets, strict=True)
+            return np.stack([task.rule(part, probabilities=False).decision(part.fits(rows)) for part, rows in each])
+        whole = self.parts.whole if t == 1 else self.parts.whole.explicit()
+        found = []
+        for some in gen_batches(len(sets), max(1, MAX_ENTRIES // (t * t * task.Y.shape[1]))):
+            batch = whole.batch(sets[some])
+            found.append(task.readout.scores(batch.fits, batch.moments() if task.readout.needs_moments else None))
+        return np.concatenate(found)
+
     def check_materialises(self, in_score):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
         if in_score or not isinstance(self.estimator, FOLDLESS_ESTIMATORS):
@@ -95,6 +112,29 @@ class Run:
             return _safe_indexing(X, rows)
         K = X if hasattr(X, "shape") else np.asarray(X)
         return _safe_indexing(_safe_indexing(K, rows), train, axis=1)
+
+
+class ScaledRun(Run):
+    """A linear model behind StandardScaler, both fitted on each training part from sums (``heldout.scaled``)."""
+
+    def decide(self, sets):
+        """Decisions of the rows of each set (k, t) by the pipeline fitted without it."""
+        readout = self.task.readout
+        found = []
+        for some, models in self.parts.without(sets):
+            moments = models.moments() if readout.needs_moments else None
+            found.append(readout.scores(models.fits(sets[some]), moments))
+        return np.concatenate(found)
+
+    def loo(self, method):
+        """``method`` of all rows, each by the pipeline without it."""
+        return self.outputs(self.decide(np.arange(self.task.problem.n)[:, None])[:, 0], method)
+
+    def materialise(self, train, model):
+        """The pipeline, fitted on a training part."""
+        name, weight = self.outer.steps[-1][0], self.sample_weight
+        params = {} if weight is None else {f"{name}__sample_weight": np.asarray(weight)[train]}
+        return clone(self.outer).fit(_safe_indexing(self.X, train), _safe_indexing(self.y, train), **params)
 
 
 def _classifies(standin):

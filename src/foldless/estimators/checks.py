@@ -21,10 +21,13 @@ def check_option(name, value, allowed):
 
 
 def check_options(estimator):
-    """Refuse values of parameters that their type, a Literal, does not name."""
+    """Refuse values of parameters that their type does not allow, where it is a Literal or bool."""
     for each in fields(estimator):
+        value = getattr(estimator, each.name, None)
         if get_origin(each.type) is Literal:
-            check_option(each.name, getattr(estimator, each.name), get_args(each.type))
+            check_option(each.name, value, get_args(each.type))
+        if each.type is bool and not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{each.name}={value!r} must be True or False.")
 
 
 def is_number(value):

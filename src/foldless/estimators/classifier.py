@@ -5,12 +5,12 @@ Classes are those of the rows and those that ``partial_fit(classes=...)`` named,
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -79,15 +79,26 @@ def check_two_classes(classes, estimator, hint):
     """Refuse a single class."""
     if len(classes) < 2:
         name = type(estimator).__name__
-        raise ValueError(f"y holds one class only ({classes[0]!r}); {name} needs at least two classes. {hint}")
+        only = classes.tolist()[0]  # a plain number or text
+        raise ValueError(f"y holds one class only ({only!r}); {name} needs at least two classes. {hint}")
 
 
-def _has_calibration(estimator):
-    if estimator.calibration is None:
-        raise AttributeError(
-            "predict_proba needs calibration='sigmoid' or 'isotonic'; decision_function gives uncalibrated scores."
-        )
-    return True
+class needs_calibration:
+    """A method that exists with ``calibration`` only; without, its AttributeError says what to do."""
+
+    def __init__(self, method):
+        self.method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, estimator, owner=None):
+        if estimator is None:
+            return self.method
+        if estimator.calibration is None:
+            raise AttributeError(
+                f"{type(estimator).__name__} has no {self.method.__name__} with calibration=None. Set"
+                " calibration='sigmoid' or 'isotonic', or take decision_function for uncalibrated scores."
+            )
+        return MethodType(self.method, estimator)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -193,7 +204,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
         return chosen_labels(self.decision_function(X, confounds), self.classes_)
 
-    @available_if(_has_calibration)
+    @needs_calibration
     def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Class probabilities (n_samples, n_classes), calibrated on exact leave-one-out scores of the training data."""
         fits = self._fits(X, confounds)
@@ -207,7 +218,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
             self._rule = self._fitted_task.rule(self._loo().whole)
         return self._rule
 
-    @available_if(_has_calibration)
+    @needs_calibration
     def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
@@ -217,7 +228,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         """Decision values of every training row by the model fitted without it: exact, no refits."""
         return self._loo_decisions()
 
-    @available_if(_has_calibration)
+    @needs_calibration
     def loo_predict_proba(self) -> np.ndarray:
         """Class probabilities of every training row by the model fitted, and calibrated, without it."""
         parts = self._loo()

@@ -30,9 +30,9 @@ class LSSVC(KernelClassifier):
         "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
         and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, whose parameters are set and searched
         as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored).
-    gamma : float, array-like of shape (n_features,) or "scale", default="scale"
-        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), resolved in ``fit`` and stored in
-        ``kernel_``.
+    gamma : float, array-like of shape (n_features,), "scale" or "auto", default="scale"
+        Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), "auto" 1 / n_features, resolved in
+        ``fit`` and stored in ``kernel_``.
     degree : int, default=3; degree of "poly"
     coef0 : float, default=1.0; constant of "poly"
     eta : float, default=1.0; parameter of "boolean", (1 + eta)^(x.z)

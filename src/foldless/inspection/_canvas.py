@@ -41,12 +41,30 @@ def unpack(result, display, ndims):
             f"result must be what permutation_test_score returns, (score, permutation_scores, pvalue); "
             f"got {type(result).__name__}"
         ) from error
+    if null.ndim != score.ndim + 1 or null.shape[1:] != score.shape or not len(null) or pvalue.shape != score.shape:
+        raise ValueError(
+            "result must be (score, permutation_scores, pvalue) with a row of permutation_scores for each permutation;"
+            f" their shapes are {score.shape}, {null.shape} and {pvalue.shape}"
+        )
     if score.ndim not in ndims:
         raise ValueError(
             f"{display} cannot draw a score of shape {score.shape}: "
             f"this is {HOMES.get(score.ndim, 'no result of permutation_test_score')}"
         )
     return score, null, pvalue
+
+
+def new_axes(caller, count):
+    """Axes side by side in a new figure, without the lines that carry nothing."""
+    check_matplotlib_support(caller)
+    import matplotlib.pyplot as plt
+
+    width, height = plt.rcParams["figure.figsize"]
+    size = (width * min(count, 3) * 0.75, height * 0.75) if count > 1 else None
+    _, axes = plt.subplots(1, count, layout="constrained", squeeze=False, figsize=size)
+    for ax in axes[0]:
+        ax.spines[["top", "right"]].set_visible(False)
+    return axes[0]
 
 
 class Display:
@@ -56,13 +74,7 @@ class Display:
 
     def _open(self, ax):
         """The caller's axes untouched, or new ones without the lines that carry nothing."""
-        check_matplotlib_support(f"{type(self).__name__}.plot")
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
-            ax.spines[["top", "right"]].set_visible(False)
-        self.ax_ = ax
+        self.ax_ = ax = new_axes(f"{type(self).__name__}.plot", 1)[0] if ax is None else ax
         self.figure_ = ax.figure
         return ax
 

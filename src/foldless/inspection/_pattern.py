@@ -1,13 +1,13 @@
 """Weights of a linear model, or the forward-model patterns they answer to (Haufe et al. 2014), feature by feature."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Ax, Display, Style, centred, style
+from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Ax, Display, Style, centred, new_axes, style
 
 KINDS = {"patterns": ("patterns", "pvalue_fwe"), "weights": ("weights", "weights_pvalue_fwe")}
 MOST_NAMES = 64
@@ -33,6 +33,7 @@ class PatternDisplay(Display):
     marked_ : PathCollection, the significant ones again: filled on stems, ringed on a map
     stems_ : LineCollection from 0 to each value; None on a map
     colorbar_ : Colorbar of a map; None for stems
+    displays_ : list of the displays of all outputs, where ``from_result`` drew several
 
     Examples
     --------
@@ -49,6 +50,7 @@ class PatternDisplay(Display):
     feature_names: Sequence[str] | None = None
     positions: ArrayLike | None = None
     label: str = "pattern"
+    displays_: list = field(init=False, default_factory=list)
 
     @classmethod
     def from_result(
@@ -63,9 +65,10 @@ class PatternDisplay(Display):
         point_kw: Style = None,
         marked_kw: Style = None,
     ) -> Self:
-        """Draw one output of a test of patterns: ``output`` of ``result.outputs``, unless there is only one.
+        """Draw a test of patterns: one ``output`` of ``result.outputs``, or all of them side by side.
 
-        ``positions`` are those of the class, the arguments that follow those of ``plot``.
+        ``positions`` are those of the class, the arguments that follow those of ``plot``. Of several outputs the
+        display of the first is returned; ``displays_`` lists all.
         """
         if not hasattr(result, "patterns"):
             raise ValueError(
@@ -75,6 +78,15 @@ class PatternDisplay(Display):
         if kind not in KINDS:
             raise ValueError(f'kind must be "patterns" or "weights", got {kind!r}')
         outputs = list(result.outputs)
+        if output is None and len(outputs) > 1 and ax is None:
+            options: dict[str, Any] = {"kind": kind, "positions": positions, "level": level}
+            options |= {"point_kw": point_kw, "marked_kw": marked_kw}
+            axes = new_axes(cls.__name__, len(outputs))
+            drawn = [
+                cls.from_result(result, output=each, ax=one, **options) for each, one in zip(outputs, axes, strict=True)
+            ]
+            drawn[0].displays_ = drawn
+            return drawn[0]
         if output is None and len(outputs) == 1:
             output = outputs[0]
         if output not in outputs:

@@ -67,10 +67,10 @@ class Number(Parameter):
 
 @dataclass(frozen=True)
 class Width(Parameter):
-    """A factor of differences or products of features: one number, one for each feature, or "scale".
+    """A factor of differences or products of features: one number, one for each feature, "scale" or "auto".
 
-    "scale" is 1 / (n_features * X.var()), rows repeated by their weights. ``bounds`` and ``grid`` are factors: of the
-    largest value at the start, and of "scale".
+    "scale" is 1 / (n_features * X.var()), rows repeated by their weights; "auto" is 1 / n_features. ``bounds`` and
+    ``grid`` are factors: of the largest value at the start, and of "scale".
     """
 
     bounds: tuple = (1e-5, 1e3)
@@ -80,9 +80,10 @@ class Width(Parameter):
 
     def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
         if isinstance(value, str):
-            if value != "scale":
-                raise ValueError(f"{name}={value!r} is unknown; use 'scale', a positive number, or one per feature.")
-            return _data_scale(name, X, sample_weight)
+            if value not in ("scale", "auto"):
+                choice = "'scale', 'auto', a positive number, or one per feature"
+                raise ValueError(f"{name}={value!r} is unknown; use {choice}.")
+            return _data_scale(name, X, sample_weight) if value == "scale" else 1.0 / X.shape[1]
         numbers = np.asarray(value, dtype=float)
         shape = numbers.shape
         d = X.shape[1]

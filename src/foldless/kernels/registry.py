@@ -13,7 +13,7 @@ from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, P
 from foldless.linalg.types import Matrix
 
 KernelLike: TypeAlias = str | Callable | Kernel
-GammaLike: TypeAlias = float | Literal["scale"] | ArrayLike
+GammaLike: TypeAlias = float | Literal["scale", "auto"] | ArrayLike
 
 
 @dataclass(frozen=True)

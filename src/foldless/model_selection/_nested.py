@@ -20,6 +20,7 @@ from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import Route
 from foldless.bridge.scorers import check_single, wants_probabilities
 from foldless.bridge.splits import row_numbers
+from foldless.bridge.steps import StepsLike, front_of
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_runs import nested_grid, nested_loop
 from foldless.model_selection._search_spec import checked_rows, search_spec
@@ -84,6 +85,7 @@ def nested_cross_validate(
     params: Params = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    steps: StepsLike = "each",
 ) -> NestedResult:
     """Exact nested cross-validation: the search repeated on every outer training part, judged on the rows it never saw.
 
@@ -109,6 +111,8 @@ def nested_cross_validate(
         Kernel settings, or outer splits, worked on at a time; None: that of ``search``.
     verbose : int, default=0
         1 prints progress to standard error.
+    steps : {"each", "once"}, default="each"
+        As in :func:`cross_validate`: "once" fits the first steps of a pipeline on all rows, labels unseen.
 
     Returns
     -------
@@ -125,20 +129,21 @@ def nested_cross_validate(
     >>> print(result.test_score.mean().round(3), result.inner_score.mean().round(3))
     0.983 0.988
     """
-    steps = split_steps(search)
-    search = steps.last
+    front = front_of(search, X, params, steps)
+    taken = split_steps(front.estimator)
+    search, params = taken.last, front.params
     _check(search, y, scoring, params)
-    X, y, groups = indexable(X, y, groups)
+    X, y, groups = indexable(front.X, y, groups)
     spec = search_spec(search)
     scorer = check_scoring(search, scoring=scoring)
     if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
         raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
     targets, sample_weight = checked_rows(search.estimator, y, (params or {}).get("sample_weight"))
-    data = NestedData(search, X, targets, groups, sample_weight, wants_probabilities(scorer), steps.first)
+    data = NestedData(search, X, targets, groups, sample_weight, wants_probabilities(scorer), taken.first)
     splits = check_cv(cv, targets, classifier=is_classifier(search.estimator)).split(X, targets, groups)
     outer = row_numbers(splits, len(targets))
     data.check(outer)
-    grid = search.method == "grid" and search.share == "all" and steps.first is None
+    grid = search.method == "grid" and search.share == "all" and taken.first is None
     run = nested_grid if grid else nested_loop
     results, route = run(data, spec, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
     scores = [result.scores(scorer, targets, test) for result, (_, test) in zip(results, outer, strict=True)]
@@ -151,7 +156,7 @@ def nested_cross_validate(
         predictions=[each.outside.predict(None) for each in results],
         decision=[each.outside.decision for each in results],
         test_indices=[test for _, test in outer],
-        path=route,
+        path=front.route(route),
     )
 
 

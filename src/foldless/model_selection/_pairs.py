@@ -13,6 +13,7 @@ from sklearn.utils import gen_batches, indexable
 from foldless.bridge.adapters import build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import NoClosedForm
+from foldless.bridge.steps import StepsLike, front_of
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import Params
 from foldless.readout.ranking import scored_pairs_won
@@ -28,6 +29,7 @@ def leave_pair_out_auc(
     params: Params = None,
     confounds: ArrayLike | None = None,
     confounds_in_score: bool = False,
+    steps: StepsLike = "each",
 ) -> float:
     """Exact leave-pair-out AUC: the share of pairs that a model fitted without them ranks correctly.
 
@@ -43,6 +45,7 @@ def leave_pair_out_auc(
         pairs.
     confounds, confounds_in_score : as in :func:`cross_validate`
         Pairs are ranked by scores without (with) the confounds' part.
+    steps : {"each", "once"}, default="each"; pipelines need "once", as in :func:`cross_validate`
 
     Returns
     -------
@@ -58,8 +61,9 @@ def leave_pair_out_auc(
     >>> round(leave_pair_out_auc(LSSVC(alpha=0.1), (X - X.mean(0)) / X.std(0), y), 3)
     0.996
     """
-    X, y = indexable(X, y)
-    params = params or {}
+    front = front_of(estimator, X, params, steps)
+    estimator, params = front.estimator, front.params
+    X, y = indexable(front.X, y)
     of_last = split_steps(estimator).fit_params_of_last(params)
     confounds = of_last.get("confounds", confounds)
     try:
@@ -68,7 +72,7 @@ def leave_pair_out_auc(
     except NoClosedForm as obstacle:
         raise ValueError(
             f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({obstacle}) and would need a"
-            " refit for every pair. Use a least-squares estimator without preprocessing steps that are fitted, or"
+            " refit for every pair. Use a least-squares estimator, behind steps of a pipeline with steps='once', or"
             " cross_val_score(..., scoring='roc_auc') for the mean AUC over folds."
         ) from None
     if classes is None and (not flat or task.readout.cuts):

@@ -9,7 +9,8 @@ from sklearn.utils import gen_batches, indexable
 from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
 from foldless.bridge.permutation import PermutationData, check_numbers, warn_of_weak_null, weights_move
 from foldless.bridge.progress import Progress
-from foldless.bridge.route import NoClosedForm
+from foldless.bridge.route import NoClosedForm, NoSharedP
+from foldless.bridge.steps import StepsLike, front_of
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import Params
 from foldless.permutation.labelings import Solver
@@ -30,6 +31,7 @@ def permutation_test_pattern(
     confounds: ArrayLike | None = None,
     memory_limit: int = 2**29,
     verbose: int = 0,
+    steps: StepsLike = "each",
 ) -> PatternTestResult:
     """Weights and forward-model patterns of a linear model fitted on all rows, with a permutation null per feature.
 
@@ -49,6 +51,9 @@ def permutation_test_pattern(
         Columns that are fitted without penalty; decisions leave their part out.
     memory_limit : int, default=2**29; bytes for the columns that are worked on at a time
     verbose : int, default=0; 1 prints progress to standard error
+    steps : {"each", "once"}, default="each"
+        "once" for a pipeline: its first steps are fitted on all rows, labels unseen, and weights and patterns are those
+        of the features behind them. The model is fitted on all rows in any case.
 
     Returns
     -------
@@ -68,18 +73,21 @@ def permutation_test_pattern(
     >>> result.pvalue_fwe[0] < 0.05                                    # ... but carries no signal
     array([ True, False, False])
     """
-    X, y = indexable(X, y)
+    front = front_of(estimator, X, params, steps)
+    estimator, params = front.estimator, front.params
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    X, y = indexable(front.X, y)
     check_numbers(y, n_permutations, weights, memory_limit)
     if weights == "permuted":
         raise ValueError("weights='permuted': patterns know sample weights that stay with their rows only.")
-    params = params or {}
     data = PermutationData(X, y, params.get("sample_weight"), confounds)
     fixed = freeze_class_weights(estimator, y) if weights == "fixed" else estimator
     try:
         solved = closed_form_estimator(fixed, params)
         built = data.task(solved)
     except NoClosedForm as obstacle:
-        raise ValueError(f"patterns need a linear least-squares model: {obstacle}.") from None
+        hint = " Use steps='once'." if isinstance(obstacle, NoSharedP) else ""
+        raise ValueError(f"patterns need a linear least-squares model: {obstacle}.{hint}") from None
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
@@ -89,7 +97,7 @@ def permutation_test_pattern(
     size = 1 if moving else patterns_that_fit(built.task, memory_limit)
     progress = Progress(n_permutations, "permutations", verbose)
     batches = _batches(data, solved, None if moving else built.task, orders, size, progress)
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    names = names if names is not None and len(names) == built.task.problem.X.shape[1] else None
     return pattern_result(batches, n_permutations, built.classes, names)
 
 

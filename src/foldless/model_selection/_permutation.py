@@ -15,7 +15,9 @@ from foldless.bridge.permutation import PermutationData, check_numbers, choose_s
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
+from foldless.bridge.routing import check_groups
 from foldless.bridge.scorers import check_single
+from foldless.bridge.steps import StepsLike, front_of
 from foldless.linalg import threads_for
 from foldless.linalg.memory import require_memory
 from foldless.linalg.types import MatrixLike, RandomStateLike
@@ -50,6 +52,7 @@ def permutation_test_score(
     generalise: bool = False,
     memory_limit: int = 2**29,
     null: NullScheme | None = None,
+    steps: StepsLike = "each",
 ) -> PermutationTestResult:
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
@@ -106,6 +109,7 @@ def permutation_test_score(
         random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row
         ``orders[j, i]``. In place of ``strata``, for labels that are not exchangeable one by one: those of a time
         series may be shifted in a circle, say. Splits that were made from the labels go with them.
+    steps : {"each", "once"}, default="each"; as in :func:`cross_validate`
 
     Returns
     -------
@@ -123,16 +127,19 @@ def permutation_test_score(
     >>> print(score.round(3), null.mean().round(2), round(p, 4))
     0.973 0.33 0.0005
     """
+    check_groups(groups)
     members, is_family = _family_members(X)
     _check_options(is_family, generalise, resplit, strata, null)
     if confounds_in_score and confounds is None:
         raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
+    fronts = [front_of(estimator, each, params, steps) for each in members]
+    estimator, params, members = fronts[0].estimator, fronts[0].params, [each.X for each in fronts]
     X, y, groups = indexable(members[0], y, groups)
     check_numbers(y, n_permutations, weights, memory_limit)
     check_single(scoring, "permutation_test_score takes one.")
     last = split_steps(estimator).last
     splitting = {"cv": cv, "groups": groups, "strata": strata, "null": null, "resplit": resplit}
-    asked = {"scoring": scoring, "params": params or {}, "weights": weights, "memory_limit": memory_limit}
+    asked = {"scoring": scoring, "params": params, "weights": weights, "memory_limit": memory_limit}
     searched = isinstance(last, Search)
     refit = {"refit": _searched, "search": search_spec(last)} if searched else {"refit": _validated}
     data = PermutationData(X, y, None, confounds, confounds_in_score)
@@ -142,7 +149,9 @@ def permutation_test_score(
         found = _run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
     else:
         found = _run_single(spec, data, labelings, n_jobs, verbose)
-    return _build_result(spec, data, labelings.strata, *found)
+    result = _build_result(spec, data, labelings.strata, *found)
+    result.path = fronts[0].route(result.path)
+    return result
 
 
 def _check_options(is_family, generalise, resplit, strata, null):
@@ -177,7 +186,7 @@ def _family_members(X):
 
 def _validated(spec, data, splits):
     raw = spec.metadata.fit.get(split_steps(spec.estimator).fit_param("sample_weight"))
-    params = {name: value for name, value in spec.params.items() if name not in spec.metadata.split}
+    params = spec.metadata.but_splitter(spec.params)
     params = {name: data.sample_weight if value is raw else value for name, value in params.items()}
     options = {"scoring": spec.scoring.asked, "params": params or None, "error_score": "raise"}
     confounds = {"confounds": data.confounds, "confounds_in_score": data.confounds_in_score}

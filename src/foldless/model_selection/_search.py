@@ -183,6 +183,8 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         -------
         self : object
         """
+        if y is None:
+            raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
         X, y, groups = indexable(X, y, groups)
         spec = search_spec(self)
         warn_of_unused_groups(self.cv, groups, stacklevel=2)

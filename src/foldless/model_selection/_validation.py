@@ -8,14 +8,32 @@ from sklearn import model_selection as skl
 from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
+from foldless.bridge import direct
 from foldless.bridge.planner import METHODS, CrossValidation, plan
 from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, reads_estimators, scoring_of_rows
 from foldless.bridge.standin import Decoded, StandIn
+from foldless.bridge.steps import StepsLike, front_of
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 EVERY_PART = "on every training part"
+
+
+class CrossValidationResult(dict):
+    """The dictionary of scikit-learn's ``cross_validate``, with its keys alone, and ``path`` as an attribute.
+
+    ``result["path"]`` works as well.
+    """
+
+    def __init__(self, values: dict[str, Any], path: Route) -> None:
+        super().__init__(values)
+        self.path = path
+
+    def __missing__(self, key: str) -> Route:
+        if key == "path":
+            return self.path
+        raise KeyError(key)
 
 
 def cross_validate(
@@ -36,7 +54,8 @@ def cross_validate(
     error_score: float | Literal["raise"] = np.nan,
     confounds: ArrayLike | None = None,
     confounds_in_score: bool = False,
-) -> dict[str, Any]:
+    steps: StepsLike = "each",
+) -> CrossValidationResult:
     """Scores of every split; :func:`sklearn.model_selection.cross_validate` from one fit where that is exact.
 
     All parameters but those of confounds are scikit-learn's, and so are the numbers, to rounding; ``gamma="scale"``
@@ -53,11 +72,15 @@ def cross_validate(
         foldless' estimators.
     confounds_in_score : bool, default=False
         Keep the confounds' part in the held-out predictions: confounds are then features without penalty.
+    steps : {"each", "once"}, default="each"
+        The first steps of a pipeline: fitted on each training part, as scikit-learn does, or once on all rows, labels
+        unseen (scalers, imputers, PCA and others that never look at y). Then one fit serves all training parts, and
+        scorers that are functions are handed the last step and its rows.
 
     Returns
     -------
-    dict
-        scikit-learn's dictionary and ``"path"``, which says how the numbers were computed and why. The time of the
+    CrossValidationResult
+        scikit-learn's dictionary. Its attribute ``path`` says how the numbers were computed and why. The time of the
         one fit is part of the first ``fit_time``.
 
     Examples
@@ -69,25 +92,33 @@ def cross_validate(
     >>> result = cross_validate(LSSVC(alpha=0.1), X, y, cv=10, scoring=["accuracy", "f1_macro"])
     >>> print(result["test_accuracy"].mean().round(3))
     0.987
-    >>> result["path"].kind
+    >>> result.path.kind
     'one fit'
     """
     X, y = indexable(X, y)
-    given = (estimator, X, y, cv, groups, params, confounds, confounds_in_score)
+    front = front_of(estimator, X, params, steps)
+    given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
     chosen = plan(CrossValidation("cross_validate", *given, scoring=scoring))
+    route = front.route(chosen.route)
     options: dict[str, Any] = {"verbose": verbose, "error_score": error_score, "return_indices": return_indices}
     options |= {"return_train_score": return_train_score, "return_estimator": return_estimator}
     if chosen.run is None:
-        warn_of_refits(estimator, chosen.route, EVERY_PART)
+        warn_of_refits(estimator, route, EVERY_PART)
         options |= {"scoring": scoring, "n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
-        return {**skl.cross_validate(estimator, X, y, **chosen.loop, **options), "path": chosen.route}
-    if confounds is not None and (return_estimator or reads_estimators(scoring)):
-        chosen.run.check_materialises(confounds_in_score)
-    options |= {"scoring": scoring_of_rows(scoring, X), "params": chosen.score_params}
-    result = skl.cross_validate(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+        result = skl.cross_validate(front.estimator, front.X, y, **chosen.loop, **options)
+        fitted = result.get("estimator", [])
+    else:
+        if confounds is not None and (return_estimator or reads_estimators(scoring)):
+            chosen.run.check_materialises(confounds_in_score)
+        plain = not (return_train_score or return_estimator or return_indices or verbose or chosen.score_params)
+        result = direct.validate(chosen, scoring) if plain else None
+        if result is None:
+            options |= {"scoring": scoring_of_rows(scoring, front.X), "params": chosen.score_params}
+            result = skl.cross_validate(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+        fitted = [standin.materialise() for standin in result.get("estimator", [])]
     if return_estimator:
-        result["estimator"] = [standin.materialise() for standin in result["estimator"]]
-    return {**result, "path": chosen.route_taken()}
+        result["estimator"] = [front.whole(each) for each in fitted]
+    return CrossValidationResult(result, front.route(chosen.route_taken()))
 
 
 def cross_val_score(
@@ -105,6 +136,7 @@ def cross_val_score(
     error_score: float | Literal["raise"] = np.nan,
     confounds: ArrayLike | None = None,
     confounds_in_score: bool = False,
+    steps: StepsLike = "each",
 ) -> np.ndarray:
     """Score of every split; :func:`sklearn.model_selection.cross_val_score` from one fit where that is exact.
 
@@ -127,7 +159,7 @@ def cross_val_score(
     """
     check_single(scoring, "cross_val_score takes one, cross_validate takes many.")
     options: dict[str, Any] = {"groups": groups, "scoring": scoring, "cv": cv, "n_jobs": n_jobs, "verbose": verbose}
-    options |= {"params": params, "pre_dispatch": pre_dispatch, "error_score": error_score}
+    options |= {"params": params, "pre_dispatch": pre_dispatch, "error_score": error_score, "steps": steps}
     result = cross_validate(estimator, X, y, confounds=confounds, confounds_in_score=confounds_in_score, **options)
     if "test_score" not in result:
         raise ValueError("scoring returned several values; cross_val_score takes one, cross_validate takes many.")
@@ -148,10 +180,11 @@ def cross_val_predict(
     method: str = "predict",
     confounds: ArrayLike | None = None,
     confounds_in_score: bool = False,
+    steps: StepsLike = "each",
 ) -> np.ndarray:
     """Held-out prediction of every row: :func:`sklearn.model_selection.cross_val_predict` from one fit where exact.
 
-    The parameters are those of scikit-learn and the confounds of :func:`cross_validate`.
+    The parameters are those of scikit-learn, and the confounds and steps of :func:`cross_validate`.
 
     Returns
     -------
@@ -171,18 +204,25 @@ def cross_val_predict(
     """
     getattr(estimator, method)  # the estimator's own error where it has no such method
     X, y = indexable(X, y)
-    given = (estimator, X, y, cv, groups, params, confounds, confounds_in_score)
+    front = front_of(estimator, X, params, steps)
+    given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
     chosen = plan(CrossValidation("cross_val_predict", *given, method=method))
     options = {"verbose": verbose, "method": method}
     if chosen.run is None:
         warn_of_refits(estimator, chosen.route, EVERY_PART)
+        estimator = front.estimator
         if method in METHODS[1:] and np.ndim(y) == 1:
             estimator = Decoded(estimator, np.unique(y))
         options |= {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
-        return skl.cross_val_predict(estimator, X, y, **chosen.loop, **options)
-    if chosen.splits is None:
+        return skl.cross_val_predict(estimator, front.X, y, **chosen.loop, **options)
+    if isinstance(chosen.splits, skl.LeaveOneOut):
         return chosen.run.loo(method)
-    return skl.cross_val_predict(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+    found = direct.predict(chosen, method)
+    return (
+        found
+        if found is not None
+        else skl.cross_val_predict(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+    )
 
 
 def explain(
@@ -195,12 +235,13 @@ def explain(
     params: Params = None,
     confounds: ArrayLike | None = None,
     confounds_in_score: bool = False,
+    steps: StepsLike = "each",
 ) -> Route:
     """Which way a cross-validation of this estimator on these data would go, and why; nothing is fitted.
 
     Parameters
     ----------
-    estimator, X, y, cv, groups, params, confounds, confounds_in_score : as in :func:`cross_validate`
+    estimator, X, y, cv, groups, params, confounds, confounds_in_score, steps : as in :func:`cross_validate`
 
     Returns
     -------
@@ -217,5 +258,6 @@ def explain(
     refit: SVC is not a least-squares model foldless knows
     """
     X, y = indexable(X, y)
-    given = (estimator, X, y, cv, groups, params, confounds, confounds_in_score)
-    return plan(CrossValidation("explain", *given)).route
+    front = front_of(estimator, X, params, steps)
+    given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
+    return front.route(plan(CrossValidation("explain", *given)).route)

@@ -1,0 +1,111 @@
+"""Held-out decisions and scores of all splits at once, without a loop of scikit-learn.
+
+A stand-in costs scikit-learn about a millisecond a split, more than a small fit. Where every training part is all but
+its test set, sets of equally many rows are one batch of small systems in P, and the common scores are array operations
+over the batch. What does not fit in here (other training parts, probabilities, fitted estimators, scores of training
+rows) goes through the stand-in.
+"""
+
+import time
+from itertools import combinations
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import LeaveOneOut, LeavePOut
+from sklearn.utils import _safe_indexing
+
+from foldless.bridge.route import ONE_FIT
+from foldless.bridge.scorers import known_outputs
+from foldless.bridge.standin import ScaledRun
+from foldless.permutation.metrics import METRICS
+
+RESPONSES = ("predict", "decision_function", ("decision_function", "predict_proba"))
+
+
+def left_out_sets(cv, n):
+    """[(numbers of splits, their test sets (k, t))] by size; None where a training part is not all other rows."""
+    if isinstance(cv, LeaveOneOut | LeavePOut):
+        size = 1 if isinstance(cv, LeaveOneOut) else cv.p
+        sets = np.array(list(combinations(range(n), size)), dtype=np.intp)
+        return [(np.arange(len(sets)), sets)]
+    by_size: dict = {}
+    for number, (train, test) in enumerate(cv):
+        if len(train) + len(test) != n or not len(test):
+            return None
+        by_size.setdefault(len(test), []).append((number, train, test))
+    for splits in by_size.values():
+        for _, train, test in splits:
+            if (np.bincount(np.concatenate([train, test]), minlength=n) != 1).any():
+                return None
+    return [(np.array([s[0] for s in each]), np.stack([s[2] for s in each])) for each in by_size.values()]
+
+
+def _can_answer(plan):
+    """Whether held-out decisions, of rows that all count, are all that is needed, and had at once."""
+    task, at_once = plan.run.task, plan.route.kind == ONE_FIT or isinstance(plan.run, ScaledRun)
+    return at_once and not task.readout.cuts and len(task.problem.active) == task.problem.n
+
+
+def predict(plan, method):
+    """``method`` of every row by the model without its test set, or None."""
+    if method not in ("predict", "decision_function") or not _can_answer(plan):
+        return None
+    n = plan.run.task.problem.n
+    groups = left_out_sets(plan.splits, n)
+    rows = np.concatenate([sets.ravel() for _, sets in groups]) if groups else np.empty(0, int)
+    if len(rows) != n or len(np.unique(rows)) != n:  # no partition
+        return None
+    found = [plan.run.decide(sets) for _, sets in groups]
+    raw = np.concatenate([each.reshape(-1, *each.shape[2:]) for each in found])
+    return plan.run.outputs(raw[np.argsort(rows)], method)
+
+
+def validate(plan, scoring):
+    """scikit-learn's dictionary of times and scores of all splits, or None."""
+    run, start = plan.run, time.perf_counter()
+    scorers = _scorers(scoring, run.estimator)
+    groups = left_out_sets(plan.splits, run.task.problem.n) if scorers and _can_answer(plan) else None
+    if groups is None:
+        return None
+    found = [run.decide(sets) for _, sets in groups]
+    fitted = time.perf_counter()
+    n_splits = sum(len(numbers) for numbers, _ in groups)
+    scores = {name: np.empty(n_splits) for name in scorers}
+    for (numbers, sets), raw in zip(groups, found, strict=True):
+        for name, (metric, scorer) in scorers.items():
+            try:
+                scores[name][numbers] = _scores(run, metric, scorer, sets, raw)
+            except Exception:  # scikit-learn's loop says what is wrong, split by split
+                return None
+    times = {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
+    result = {name: np.full(n_splits, seconds / n_splits) for name, seconds in times.items()}
+    return result | {f"test_{name}": values for name, values in scores.items()}
+
+
+def _scorers(scoring, estimator):
+    """{name: (name of a metric, scorer)} of scores that judge predictions or decisions; else None."""
+    if scoring is None:
+        scoring = "accuracy" if is_classifier(estimator) else "r2"
+    single = isinstance(scoring, str) or callable(scoring)
+    given = {"score": scoring} if single else scoring if isinstance(scoring, dict) else {each: each for each in scoring}
+    try:
+        found = {name: (each, get_scorer(each)) for name, each in given.items()}
+    except (ValueError, TypeError):
+        return None
+    responses = (getattr(scorer, "_response_method", None) for _, scorer in found.values())
+    return found if all(each in RESPONSES for each in responses) else None
+
+
+def _scores(run, metric, scorer, sets, raw):
+    """Scores (k,) of decisions of the sets."""
+    task = run.task
+    known = METRICS.get(metric) if isinstance(metric, str) else None
+    labels = task.codes is not None
+    if known is not None and known.labels == labels and sets.shape[1] >= known.rows:
+        D = raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
+        truth = task.codes[sets] if labels else task.Y[sets].transpose(0, 2, 1)
+        if known.classes in (None, task.n_classes):
+            return (known.as_theirs or known.function)(D, truth)
+    outputs = (known_outputs(run.classes, run.built.flat, each) for each in raw)
+    return [scorer(each, rows[:, None], _safe_indexing(run.y, rows)) for each, rows in zip(outputs, sets, strict=True)]

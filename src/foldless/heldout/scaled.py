@@ -1,0 +1,165 @@
+"""Training parts of a linear model behind features that are centred and scaled on each part.
+
+With the sums of a training part (weights w, features x of r columns, targets y), all of which are those of all rows
+minus those of the rows left out,
+
+    G = sum w x x',   g = sum w x,   C = sum w x y',   c = sum w y,   s = sum w
+    m, d              mean and standard deviation of the features, without weights
+
+a ridge regression with intercept on z = (x - m) / d has, in the units of x, the coefficients
+
+    B = (G - g g'/s + alpha diag(d^2))^-1 (C - g c'/s),   b = (c - B' g) / s
+
+and without one, on z = (x - m) / d,  B = (G - m g' - g m' + s m m' + alpha diag(d^2))^-1 (C - m c'),  b = -B' m.
+A training part takes r^3 flops, whatever its number of rows.
+
+Sums are kept of features standardised by all rows, so that differences keep their digits. Where a feature has nearly no
+variance left in a training part, its sums are taken anew from the rows.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from foldless.heldout.moments import Moments
+from foldless.linalg import solve
+
+LITTLE = 1e-6  # share of the variance below which the sums of a part are taken from its rows
+ENTRIES = 2**21  # entries of an intermediate array
+
+
+class Sums(NamedTuple):
+    """Sums over rows; leading axes are a batch of sets of rows."""
+
+    n: np.ndarray  # rows
+    x: np.ndarray  # without weights
+    xx: np.ndarray
+    s: np.ndarray  # with weights
+    g: np.ndarray
+    G: np.ndarray
+    c: np.ndarray
+    C: np.ndarray
+    N: np.ndarray
+
+    @classmethod
+    def of(cls, X, Y, w):
+        """The sums of rows X (..., t, r), Y (..., t, m), w (..., t)."""
+        weighted, targets = X * w[..., None], Y * w[..., None]
+        transposed = np.swapaxes(X, -1, -2)
+        return cls(
+            n=np.full(X.shape[:-2], float(X.shape[-2])),
+            x=X.sum(-2),
+            xx=np.square(X).sum(-2),
+            s=w.sum(-1),
+            g=weighted.sum(-2),
+            G=transposed @ weighted,
+            c=targets.sum(-2),
+            C=transposed @ targets,
+            N=np.swapaxes(Y, -1, -2) @ targets,
+        )
+
+    def minus(self, other):
+        """The sums of the rows of these that are not among the others."""
+        return Sums(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True)
+class ScaledModel:
+    """Models of a batch of training parts: coefficients B (..., r, m) and b (..., m) of the features ``X``."""
+
+    X: np.ndarray
+    B: np.ndarray
+    b: np.ndarray
+    matrices: Moments
+
+    def fits(self, rows):
+        """Fits at these rows (..., t), as (..., t, m)."""
+        return self.X[rows] @ self.B + self.b[..., None, :]
+
+    def moments(self):
+        """Class matrices of the training parts."""
+        return self.matrices
+
+
+class ScaledParts:
+    """Models of any training part, the features centred and scaled there.
+
+    ``X`` (n, r) and ``Y`` (n, m) are dense, ``w`` (n,) the weights of the fit; ``with_mean`` and ``with_std`` say what
+    is done to the features in front of it.
+    """
+
+    def __init__(self, X, Y, w, alpha, *, intercept, with_mean=True, with_std=True):
+        self.given, self.Y, self.w, self.alpha = X, Y, w, alpha
+        self.options = {"intercept": intercept, "with_mean": with_mean, "with_std": with_std}
+        self.center = X.mean(0)
+        spread = X.std(0)
+        constant = _constant(np.square(spread), self.center, len(X))
+        self.unit = np.where(constant, 1.0, spread)
+        self.X = np.where(constant, 0.0, (X - self.center) / self.unit)
+        self.varies = ~constant
+
+    @cached_property
+    def sums(self):
+        """Sums of all rows."""
+        return Sums.of(self.X, self.Y, self.w)
+
+    def part(self, train):
+        """The model of the rows ``train``."""
+        left = np.setdiff1d(np.arange(len(self.X)), train)
+        sums = self.sums.minus(self._sums(left)) if len(left) < len(train) else self._sums(train)
+        model = self._solve(Sums(*(each[None] for each in sums)), lambda _: train)
+        matrices = Moments(model.matrices.N[0], model.matrices.U[0])
+        return ScaledModel(self.X, model.B[0], model.b[0], matrices)
+
+    def without(self, sets):
+        """Models without each of the sets (k, t) of rows, some at a time: (slice of the sets, models)."""
+        n, r = self.X.shape
+        for some in gen_batches(len(sets), max(1, ENTRIES // (r * (r + self.Y.shape[1])))):
+            left = self.sums.minus(self._sums(sets[some]))
+            yield some, self._solve(left, lambda number, some=some: np.setdiff1d(np.arange(n), sets[some][number]))
+
+    def _sums(self, rows):
+        return Sums.of(self.X[rows], self.Y[rows], self.w[rows])
+
+    def _solve(self, sums, rows_of):
+        """Models of k training parts from their sums; ``rows_of(number)`` are the rows of one of them."""
+        n, mean = sums.n[:, None], sums.x / sums.n[:, None]
+        variance = sums.xx / n - np.square(mean)
+        uneven = (self.varies & (variance < LITTLE)).any(1)
+        variance = np.where(self.varies & (variance > 0), variance, 1.0)
+        squares = variance if self.options["with_std"] else np.broadcast_to(1 / np.square(self.unit), variance.shape)
+        if self.options["intercept"]:
+            mean, target = sums.g / sums.s[:, None], sums.c / sums.s[:, None]
+        else:
+            mean = mean if self.options["with_mean"] else np.broadcast_to(-self.center / self.unit, mean.shape)
+            target = np.zeros_like(sums.c)
+        M = sums.G - mean[:, :, None] * sums.g[:, None, :] - sums.g[:, :, None] * mean[:, None, :]
+        M += (sums.s[:, None] * mean)[:, :, None] * mean[:, None, :]
+        places = np.arange(M.shape[1])
+        M[:, places, places] += self.alpha * squares
+        C = sums.C - mean[:, :, None] * sums.c[:, None, :]
+        B = solve(M, C)
+        b = target - np.einsum("kr,krm->km", mean, B)
+        explained = np.swapaxes(C, 1, 2) @ B + sums.c[:, :, None] * target[:, None, :]
+        model = ScaledModel(self.X, B, b, Moments(sums.N, sums.N - explained))
+        for number in np.flatnonzero(uneven):
+            self._solve_alone(model, number, rows_of(number))
+        return model
+
+    def _solve_alone(self, models, number, rows):
+        """Put one model in its place, from features that are standardised by its own rows."""
+        own = ScaledParts(self.given[rows], self.Y[rows], self.w[rows], self.alpha, **self.options)
+        model = own.part(np.arange(len(rows)))
+        models.B[number] = model.B * (self.unit / own.unit)[:, None]
+        models.b[number] = model.b + ((self.center - own.center) / own.unit) @ model.B
+        for mine, other in zip(models.matrices[:2], model.matrices[:2], strict=True):
+            mine[number] = other
+
+
+def _constant(variance, mean, n):
+    """Whether features are constant up to rounding, as StandardScaler sees it."""
+    eps = np.finfo(variance.dtype).eps
+    return variance <= n * eps * variance + np.square(n * mean * eps)
