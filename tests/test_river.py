@@ -302,7 +302,7 @@ def test_examples_in_docstrings_are_true():
 def test_without_river_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "river", None)
     monkeypatch.delitem(sys.modules, "foldless.river", raising=False)
-    with pytest.raises(ImportError, match=r'pip install "foldless\[river\]"'):
+    with pytest.raises(ImportError, match=r'pip install "river>=0\.26"'):
         importlib.import_module("foldless.river")
 
 

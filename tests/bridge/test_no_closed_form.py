@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import foldless.model_selection as fl
-from foldless import FoldlessSearchCV
+from foldless import LSSVC, FoldlessSearchCV
 from foldless.bridge.adapters import TASKS, build_task
 from foldless.bridge.route import NoClosedForm, NoSharedP, Route
 from foldless.bridge.splits import check_leave_out, check_splits
@@ -103,12 +103,12 @@ def test_what_needs_a_closed_form_is_refused_with_the_reason(call):
 
 def test_a_pipeline_has_one_solve_a_training_part():
     """No refit is warned of: the model itself is solved as ever, behind steps that are fitted."""
-    pipeline = make_pipeline(StandardScaler(), RidgeClassifier())
+    pipeline = make_pipeline(StandardScaler(), LSSVC())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         route = fl.cross_validate(pipeline, X, Y, cv=4)["path"]
     assert (route.kind, route.holder) == ("one P per fold", "")
-    reason = "StandardScaler fitted on each training part, then one solve of RidgeClassifier there"
+    reason = "StandardScaler fitted on each training part, then one solve of LSSVC there"
     assert route == NoSharedP(f"{reason}; steps='once' would take one fit for all 4 parts").route
 
 
