@@ -159,6 +159,10 @@ def choose_strategy(spec, data, members=None):
     if not isinstance(strategy, Batched):
         reason = strategy.route.reason
         raise ValueError(f"generalise=True needs permutations as columns, which is not possible here: {reason}.")
+    if getattr(steps.last, "standardize", False):
+        raise ValueError(
+            "generalise=True: standardize=True is resolved for each member by itself; standardise X before."
+        )
     if not strategy.task.problem.kernel.takes_rows:
         raise ValueError(
             "generalise=True needs features: precomputed kernels say nothing of rows of one member against those of"
@@ -175,6 +179,8 @@ def _closed_form(spec, data, steps):
     seen = data  # by the last step
     if steps.first is not None:
         check_steps(steps.first)
+        if getattr(last, "standardize", False):
+            raise NoClosedForm("standardize=True behind fitted steps is resolved on each training part")
         if is_precomputed(getattr(last, "kernel", None)):
             raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
         if spec.moves_splits:

@@ -110,7 +110,8 @@ def _scaled_run(asked, fit_params):
         return None
     last, scaler = steps.last, steps.first.steps[0][1]
     probabilities = asked.method.endswith("proba") or getattr(last, "calibration", None) is not None
-    balanced = isinstance(getattr(last, "class_weight", None), str)  # by each training part, as in a refit
+    # By each training part, as in a refit:
+    balanced = isinstance(getattr(last, "class_weight", None), str) or getattr(last, "standardize", False)
     others = fit_params.keys() - {"sample_weight"} or asked.confounds is not None
     routed = fit_params and sklearn.get_config().get("enable_metadata_routing", False)
     if type(last) not in TASKS or probabilities or balanced or others or routed:

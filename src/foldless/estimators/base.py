@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -83,6 +85,7 @@ class KernelMachine(KernelExpansion):
     penalty: Literal["rkhs", "coef"] = "rkhs"
     basis: Literal["train", "all"] = "train"
     fit_intercept: bool = True
+    standardize: bool = False
 
     # What subclasses know: y, and how fits are read out.
     _make_task: ClassVar[Callable]  # the Task of validated X, y, weights and named classes
@@ -148,7 +151,27 @@ class KernelMachine(KernelExpansion):
                 raise ValueError(f"sample_weight leaves fewer than {needed} with a positive weight.")
         if is_precomputed(self.kernel):
             check_gram(X)
-        return X, y, weights
+        self._scaler = self._fitted_scaler(X, weights)
+        return self._seen(X), y, weights
+
+    def _fitted_scaler(self, X, weights):
+        """What scales the features, and centres dense ones, from all rows given (weights are repetitions); or None."""
+        if not self.standardize:
+            return None
+        if is_precomputed(self.kernel):
+            raise ValueError("standardize=True needs features; kernel='precomputed' has none. Standardise them before.")
+        return StandardScaler(with_mean=not sp.issparse(X)).fit(X, sample_weight=weights)
+
+    def _seen(self, X):
+        """Validated rows as the kernel sees them."""
+        if self._scaler is None:
+            return X
+        if sp.issparse(X) and self._scaler.with_mean:
+            X = X.toarray()  # the model was fitted to dense rows
+        if sp.issparse(X):
+            return self._scaler.transform(X)
+        center = self._scaler.mean_.astype(X.dtype) if self._scaler.with_mean else 0.0
+        return (X - center) / self._scaler.scale_.astype(X.dtype)
 
     def _problem(self, X, weights, base_weights):
         kernel = given_kernel(self).resolved(X, base_weights)
@@ -182,6 +205,7 @@ class KernelMachine(KernelExpansion):
         check_is_fitted(self)
         if not self._is_plain(X):
             X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        X = self._seen(X)
         offset = self._offset
         if confounds is not None or len(self._confound_B):
             offset = offset + self._new_confounds(confounds, X) @ self._confound_B
@@ -235,7 +259,15 @@ class KernelMachine(KernelExpansion):
     def coef_(self) -> np.ndarray:
         """Weights of the features; only with ``kernel="linear"``."""
         self._check_linear("coef_")
-        return self._linear(self._weights, self._offset)[0]
+        return self._linear(*self._in_units_of_X())[0]
+
+    def _in_units_of_X(self):
+        """(weights, offset) of a linear kernel, for features that are not standardised."""
+        if self._scaler is None or not self.kernel_.is_linear:
+            return self._weights, self._offset
+        weights = self._weights / self._scaler.scale_.astype(self._weights.dtype)[:, None]
+        center = self._scaler.mean_ if self._scaler.with_mean else np.zeros(len(weights))
+        return weights, self._offset - center.astype(weights.dtype) @ weights
 
     @property
     def confound_coef_(self) -> np.ndarray:

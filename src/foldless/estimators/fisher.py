@@ -32,6 +32,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Norm that is penalised: of the function or of its expansion coefficients (the 2003 paper).
     basis : {"train", "all"}, default="train"; as in LSSVC
     fit_intercept : bool, default=True; without it scatter is taken about the origin and ``transform`` has one more axis
+    standardize : bool, default=False; as in LSSVC
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
         computed once from the y given to ``fit``.
@@ -118,7 +119,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def intercept_(self) -> np.ndarray:
         """Constant of the linear decision function; only with ``kernel="linear"``."""
         self._check_linear("intercept_")
-        return self._linear(self._weights, self._offset)[1]
+        return self._linear(*self._in_units_of_X())[1]
 
     def _linear(self, weights, offset):
         """The decision as X coef' + intercept: affine in the fits, up to the -nu/2 |z|^2 all classes share."""

@@ -42,6 +42,10 @@ class LSSVC(KernelClassifier):
     basis : {"train", "all"}, default="train"
         With penalty="coef": whether a row that is left out takes its basis function along, as a refit does, or not.
     fit_intercept : bool, default=True; whether b is fitted; it is not penalised
+    standardize : bool, default=False
+        Whether features are divided by their standard deviation and, where X is dense, centred. Both are resolved once
+        on the rows given to ``fit``, as ``gamma="scale"`` is: weights count as repetitions, labels are not seen, and
+        cross-validation leaves them as they are. ``coef_`` and ``intercept_`` are those of X as it was given.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y
         given to ``fit``.
@@ -78,7 +82,7 @@ class LSSVC(KernelClassifier):
 
     def _set_attributes(self):
         self.dual_coef_ = self._dual
-        self.intercept_ = np.atleast_1d(self._offset)
+        self.intercept_ = np.atleast_1d(self._in_units_of_X()[1])
 
     def _linear(self, weights, offset):
         return weights.T, offset
@@ -92,7 +96,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, eta, alpha, penalty, basis, fit_intercept : as in LSSVC
+    kernel, gamma, degree, coef0, eta, alpha, penalty, basis, fit_intercept, standardize : as in LSSVC
 
     Attributes
     ----------
@@ -143,7 +147,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
 
     def _set_attributes(self):
         self.dual_coef_ = self._shaped(self._dual)
-        offset = np.broadcast_to(self._offset, self._dual.shape[1:])
+        offset = np.broadcast_to(self._in_units_of_X()[1], self._dual.shape[1:])
         self.intercept_ = offset[0].item() if self._flat else offset.copy()
 
     def _linear(self, weights, offset):
@@ -178,7 +182,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         check_is_fitted(self)
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
-        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        X = self._seen(validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False))
         C = self._new_confounds(confounds, X)  # zeros leave their part out of every model
         whole = self._loo().whole
         residual = np.abs(whole.loo().E[:, 0] / whole.root)

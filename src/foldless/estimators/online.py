@@ -59,7 +59,7 @@ class OnlineMachine(KernelMachine):
         if not (self._is_plain(X) and is_plain_target(y, len(X))):
             options = {"accept_sparse": "csr", "multi_output": True, "y_numeric": False}
             X, y = validate_data(self, X, y, reset=False, dtype=problem.dtype, **options)
-        return as_stored(X, problem.X), y
+        return as_stored(self._seen(X), problem.X), y
 
     def _checked_kernel_of_new_rows(self, X, y, problem):
         """``kernel="precomputed"``: X is the kernel of new rows with the rows of the model and with each other."""
