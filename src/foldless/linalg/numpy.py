@@ -173,6 +173,8 @@ def lu_solve(factors, B):
 
 def eigh_(S):
     """(eigenvalues in ascending order, eigenvectors) of a symmetric S, which is overwritten."""
+    if len(S) == 1:  # refused by SciPy before 1.13
+        return S[0].copy(), np.ones_like(S)
     return linalg.eigh(S, driver="evd", overwrite_a=True, check_finite=False)
 
 
