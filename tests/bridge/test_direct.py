@@ -130,7 +130,7 @@ def test_a_score_that_fails_is_told_by_scikit_learn():
     with pytest.warns(UserWarning, match="Scoring failed"):
         scores = fl.cross_val_score(LSSVC(), X, LABELS, cv=6, scoring="precision")  # of two classes only
     assert np.isnan(scores).all()
-    with pytest.raises(ValueError, match="multiclass|pos_label"):
+    with pytest.raises(ValueError, match=r"multiclass|pos_label"):
         fl.cross_val_score(LSSVC(), X, LABELS, cv=6, scoring="precision", error_score="raise")
 
 
