@@ -91,6 +91,7 @@ def test_rooms_point_one_way(name):
     assert room_of(name) != "reference" or not targets(name), "the oracle shares nothing with what it judges"
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("room", ROOMS)
 def test_files_inside_a_room_point_one_way(room):
     inside = {name: {each for each in targets(name) if room_of(each) == room} for name in modules()}

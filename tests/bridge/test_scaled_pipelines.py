@@ -64,6 +64,7 @@ def test_scores_equal_refits(estimator, y, scaler, splitter, weighted):
     assert_allclose(direct, theirs["test_score"], rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.many_cases
 @everyone
 @scalers
 @pytest.mark.parametrize("cv", [skl.KFold(7), skl.LeaveOneOut()], ids=["folds", "rows"])

@@ -17,6 +17,7 @@ OPTIONS = {"gamma": 0.2, "eta": 0.5, "degree": 2}
 # -- fits and leave-one-out -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 @pytest.mark.parametrize("targets", ["pm1", "fisher"])
 @pytest.mark.parametrize("alpha", [1e-7, 1e-3, 1.0, 1e2])

@@ -17,6 +17,7 @@ from support.tolerances import assert_close
 # -- updates of the model ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("targets", ["pm1", "fisher"])
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
 @pytest.mark.parametrize("alpha", [1e-7, 1e-3, 1e2])

@@ -170,6 +170,7 @@ def test_drift_attribute_is_the_largest_residual_of_updates(kind, penalty):
     assert model.fit(X, targets(kind)).drift_ == 0.0
 
 
+@pytest.mark.many_cases
 @every_kind
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("penalty", [{"penalty": "rkhs"}, {"penalty": "coef"}], ids=["rkhs", "coef"])

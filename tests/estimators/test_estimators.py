@@ -129,6 +129,7 @@ def test_predictions_follow_decisions_and_labels(estimator, y):
     assert model.score(X, y) > 0.6
 
 
+@pytest.mark.many_cases
 @every_model
 @pytest.mark.parametrize("container", ["csr", "csc", "pandas", "polars", "list"])
 def test_containers_give_the_same_outputs(estimator, y, container):

@@ -85,6 +85,7 @@ def assert_near_by_row(found, expected, tolerance):
     assert worst.max() <= tolerance, f"row {worst.argmax()} differs by {worst.max():.3g}, allowed {tolerance:.3g}"
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("alpha", [1e-6, 1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("kind", ["LSSVC, two classes", "LSSVC, three classes", "LSSVR"])
 @pytest.mark.parametrize("intercept", [True, False])
@@ -123,6 +124,7 @@ def test_discriminants_without_an_outlier_are_those_of_a_refit(kind, alpha):
     np.testing.assert_allclose(found[7], expected[0], rtol=1e-8 if len(model.classes_) == 2 else 1e-7)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("alpha", [1e-10, 1e-6, 1e-2, 1.0])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", ["LSSVC, two classes", "LSSVC, three classes", "LSSVR"])

@@ -101,6 +101,7 @@ def test_explained_variance_is_a_share_however_well_the_classes_separate(kernel,
 # -- features of any size ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("size", [1e150, 1e-150])
 @pytest.mark.parametrize("rows", ["few features", "more features than rows", "all of these"])
 @pytest.mark.parametrize("alpha", [1e-3, 1.0])

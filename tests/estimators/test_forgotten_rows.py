@@ -78,6 +78,7 @@ TRACE_CASES = [
 ]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", TRACE_CASES, ids=str)
 @pytest.mark.parametrize("asked", [False, True])
 def test_forgotten_rows_leave_no_trace(case, asked):
@@ -198,6 +199,7 @@ def test_state_after_updates_holds_what_a_fit_holds(case):
             np.testing.assert_array_equal(ours[key], value, err_msg=key)
 
 
+@pytest.mark.many_cases
 @every_kind
 @every_penalty
 @pytest.mark.parametrize("case_name", COPIES)

@@ -130,6 +130,7 @@ def test_prediction_intervals_at_a_tiny_alpha_are_those_of_least_squares(size, a
     assert_near(model.predict_interval(X[n:] * size, coverage=coverage), expected, 1e-7)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("alpha", [1e-8, 1e-4, 1.0, 1e4, 1e8])
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("rows", ["few features", "more features than rows", "constant features"])

@@ -89,6 +89,7 @@ def wrong_calls(kind):
     }
 
 
+@pytest.mark.many_cases
 @every_kind
 @pytest.mark.parametrize("name", wrong_calls(LSSVC))
 def test_wrong_calls_say_what_is_wrong_and_change_nothing(kind, name):

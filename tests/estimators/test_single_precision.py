@@ -10,6 +10,7 @@ from support.extremes import GAMMA, design, estimator_and_targets, every_kernel,
 from support.tolerances import assert_near
 
 
+@pytest.mark.many_cases
 @every_kind
 @every_kernel
 @every_penalty
@@ -39,6 +40,7 @@ def test_single_precision_stays_single(kind, kernel, penalty, form):
     assert model.dual_coef_.dtype == np.float32
 
 
+@pytest.mark.many_cases
 @every_kind
 @every_kernel
 @every_penalty

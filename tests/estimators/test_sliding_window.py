@@ -43,6 +43,7 @@ from support.online import (
 from support.tolerances import assert_close
 
 
+@pytest.mark.many_cases
 @every_kind
 @pytest.mark.parametrize("step", [1, 3, 20])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

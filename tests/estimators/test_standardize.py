@@ -36,6 +36,7 @@ def scaler_of(weight=None, data=X):
     return StandardScaler(with_mean=not sp.issparse(data)).fit(data, sample_weight=weight)
 
 
+@pytest.mark.many_cases
 @every_kind
 @every_kernel
 @pytest.mark.parametrize("weighted", [False, True])

@@ -69,6 +69,7 @@ def assert_matrices(moments, expected, k=slice(None)):
         assert_close(ours[k], theirs, scale=np.abs(expected[0]).max())
 
 
+@pytest.mark.many_cases
 @every_case
 @every_strategy
 def test_fits_and_class_matrices_with_confounds_equal_refits(case, strategy):

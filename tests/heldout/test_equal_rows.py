@@ -45,6 +45,7 @@ def test_equal_rows_of_a_test_set_have_equal_scores(name, form):
             assert (same == same[0]).all()
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ["rbf", "coefficients", "linear", "centroid", "RidgeClassifier"])
 @pytest.mark.parametrize("seed", range(4))
 def test_auc_of_equal_rows_is_that_of_refits(name, seed):

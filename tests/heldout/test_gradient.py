@@ -225,6 +225,7 @@ def test_gradients_equal_differences_of_refits(kernel, penalty, weights, split):
     check(setup(kernel, penalty, weights, split))
 
 
+@pytest.mark.many_cases
 @every_kernel
 @every_penalty
 @every_weighting
@@ -243,6 +244,7 @@ def test_gradients_with_positive_weights_equal_differences_of_refits(kernel, pen
     check(setup(kernel, penalty, "random", split))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("q", [0, 3])
 @pytest.mark.parametrize("kernel", ["rbf per feature", "linear"])
 @every_penalty
@@ -252,6 +254,7 @@ def test_gradients_with_other_unpenalised_columns_equal_differences_of_refits(q,
     check(setup(kernel, penalty, weights, split, q))
 
 
+@pytest.mark.many_cases
 @every_kernel
 @every_penalty
 @every_weighting
@@ -263,6 +266,7 @@ def test_held_out_residuals_equal_refits(kernel, penalty, weights, split, form):
     assert_close(residuals(solution, one.folds), one.stacked - one.fits)
 
 
+@pytest.mark.many_cases
 @every_penalty
 @every_split
 @pytest.mark.parametrize("m", [1, 3, 5])
@@ -359,6 +363,7 @@ def test_gradient_of_kernels_without_parameters_is_that_by_alpha(kernel, penalty
     assert_gradient(gradient, {"alpha": np.array([difference(at(one.alpha * (1 + h)) for h in STEPS)])})
 
 
+@pytest.mark.many_cases
 @every_kernel
 @every_penalty
 @every_split

@@ -32,6 +32,7 @@ def test_leave_one_out_equals_refits(case):
     assert fits.dtype == case.dtype
 
 
+@pytest.mark.many_cases
 @every_case
 @every_strategy
 def test_any_split_at_any_rows_equals_refits(case, strategy):
@@ -78,6 +79,7 @@ def test_schur_complement_equals_P_of_the_training_part(case):
     assert_close(part.precision.G, expected.G) if case.q else None
 
 
+@pytest.mark.many_cases
 @every_case
 @pytest.mark.parametrize("strategy", ["part", "solve"])
 def test_class_matrices_equal_those_of_the_refit(case, strategy):
@@ -262,6 +264,7 @@ def test_leave_one_out_inside_any_part_equals_refits(case, which):
     assert_close(loo.D, P.diagonal_blocks(sites), scale=np.abs(P.P).max())
 
 
+@pytest.mark.many_cases
 @every_case
 @every_removal
 def test_parts_of_parts_equal_refits(case, which):

@@ -35,6 +35,7 @@ def refit(X, w, train, rows, *, intercept, with_mean, with_std):
     return pipeline.fit(X[train], Y[train], ridge__sample_weight=w[train]).predict(X[rows])
 
 
+@pytest.mark.many_cases
 @options
 @means
 @scales

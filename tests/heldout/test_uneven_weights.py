@@ -43,6 +43,7 @@ def one_heavy_row(n_classes, small, large, n=30):
     return X, y, w
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", READOUTS)
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
 def test_loo_of_a_row_with_nearly_all_weight_of_its_class_equals_refit(name, size):

@@ -105,6 +105,7 @@ def test_loo_with_confounds_equals_refits(estimator, y, weight):
     assert_close(ours, expected)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("splitter", SPLITTERS)
 @pytest.mark.parametrize(
     ("estimator", "y"),
@@ -126,6 +127,7 @@ def test_every_splitter_with_confounds_equals_refits(estimator, y, splitter):
     assert_close(ours, theirs)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize(
     ("estimator", "y"),

@@ -142,6 +142,7 @@ def test_precomputed_kernels_are_sliced_on_both_sides(estimator, sparse, splitte
     compare_validate(estimator, K, y, "one fit", cv=cv, groups=GROUPS, scoring=scores(estimator, y))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("estimator", list(REGRESSORS.values())[:5], ids=list(REGRESSORS)[:5])
 @pytest.mark.parametrize("columns", [1, 2])
 def test_several_outputs_equal_refits(estimator, columns, strategy):
@@ -150,6 +151,7 @@ def test_several_outputs_equal_refits(estimator, columns, strategy):
         assert_close(fl.cross_val_predict(estimator, X, Y, cv=cv), skl.cross_val_predict(estimator, X, Y, cv=cv))
 
 
+@pytest.mark.many_cases
 @everyone
 def test_rows_of_weight_zero_are_predicted_and_never_trained_on(estimator, y):
     w = WEIGHT.copy()
@@ -205,6 +207,7 @@ def test_scorers_of_every_kind_equal_refits():
     )
 
 
+@pytest.mark.many_cases
 @everyone
 def test_returned_estimators_are_those_of_the_training_parts(estimator, y, strategy):
     cv = skl.ShuffleSplit(3, test_size=0.25, random_state=0)  # training parts in no order

@@ -18,6 +18,7 @@ from support.refits import refit, ridge_fits, share_of_pairs_in_order, signs
 from support.tolerances import assert_close
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     "estimator",
     [*BINARY_CLASSIFIERS.values(), LSSVC(gamma=0.1, penalty="coef"), LSSVR(gamma=0.1), KernelRidge(kernel="rbf")],
@@ -90,6 +91,7 @@ def test_auc_of_pairs_that_carry_a_feature_nearly_alone_equals_refits(estimator,
     assert fl.leave_pair_out_auc(estimator, rows, y) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("seed", range(20))
 def test_auc_of_a_pair_whose_block_of_P_is_singular_equals_refits(seed):
     """Without the pair a feature is 0 in all rows; refits do without it, and so does the rest solved by itself."""

@@ -232,6 +232,7 @@ def test_every_number_equals_a_double_loop(case, outer, monkeypatch):
     assert_equal_results(*results)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("inner", ["leave-one-out", "KFold"])
 @pytest.mark.parametrize("weight", [None, "balanced", "sample_weight"])
 @pytest.mark.parametrize("criterion", CRITERIA, ids=named)

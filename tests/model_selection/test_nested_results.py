@@ -65,6 +65,7 @@ def test_scores_are_those_of_scikit_learn(scoring, share):
     assert_close(result.optimism, result.inner_score - result.test_score)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score", "roc_auc_ovr"])
 @pytest.mark.parametrize("share", ["all", "none"])
 @pytest.mark.parametrize("estimator", [LSSVC(calibration="sigmoid"), KFDA(calibration="isotonic")], ids=str)
@@ -141,6 +142,7 @@ def test_other_errors_of_a_scorer_are_not_hidden():
 # -- what is given -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("share", ["all", "none"])
 @pytest.mark.parametrize("container", ["csr", "csc", "pandas", "polars", "float32", "list"])
 def test_containers_give_the_same(container, share):

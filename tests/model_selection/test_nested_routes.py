@@ -85,6 +85,7 @@ LOOPED = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", LOOPED)
 def test_other_searches_equal_a_fit_on_every_training_part(case):
     search = LOOPED[case]

@@ -52,6 +52,7 @@ class WithConfoundsInX(ClassifierMixin, BaseEstimator):
 X_AND_CONFOUNDS = np.hstack([X, CONFOUNDS])
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("estimator", "y"),
     [each for each in EVERYONE if not each.id.startswith(("Ridge", "KernelRidge", "LSSVC poly", "KFDA linear"))],

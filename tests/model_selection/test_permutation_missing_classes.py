@@ -80,12 +80,14 @@ def check_missing_classes(estimator, y, *, weight=None, scoring=None, cv=HALVES,
     return result
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("weight", [None, FEW_WEIGHT], ids=["", "weights"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_class_that_a_training_part_lacks_never_wins(name, weight):
     check_missing_classes(ESTIMATORS[name], RARE, weight=weight)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("weight", [None, FEW_WEIGHT], ids=["", "weights"])
 @pytest.mark.parametrize("name", TWO_CLASS_ESTIMATORS)
 def test_a_training_part_of_one_class_votes_for_it(name, weight):

@@ -79,6 +79,7 @@ def two_sided(values):
     return p_value(size[0], size[1:] * (1 + 1e-9)), p_value(size[0], largest * (1 + 1e-9))
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", PATTERNS)
 def test_weights_and_patterns_equal_refits(case):
     """Cov(x) w / (w' Cov(x) w) with weighted covariances, and |Cov(x) w| against that of every permutation."""

@@ -43,11 +43,13 @@ from support.refits import class_matrices
 everyone = pytest.mark.parametrize(("estimator", "y"), EVERYONE)
 
 
+@pytest.mark.many_cases
 @everyone
 def test_permutation_scores_equal_refits(estimator, y):
     check_scores(estimator, X, y)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("n_classes", [2, 3, 4, 5, 6])
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 @pytest.mark.parametrize("estimator", [LSSVC, KFDA])

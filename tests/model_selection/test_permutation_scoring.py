@@ -93,6 +93,7 @@ def test_scorers_of_predictions_and_decisions_take_columns(scoring, y):
     check_scores(make_pipeline(PCA(3), estimator), X, y, cv=LARGE_TESTS, scoring=scoring, kind="one P per fold", m=2)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("estimator", "scoring", "y"),
     [

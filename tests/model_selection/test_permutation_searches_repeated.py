@@ -50,6 +50,7 @@ def second_best(truth, decision):
     return metrics.top_k_accuracy_score(truth, decision, k=2)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("case", OTHER_WAYS)
 def test_other_searches_are_repeated_and_say_so(case):
     """Weighted rows, by nested_cross_validate of every labeling."""

@@ -52,6 +52,7 @@ SPLITTERS = {
 }
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("splitter", SPLITTERS)
 @pytest.mark.parametrize(
     ("estimator", "y"),

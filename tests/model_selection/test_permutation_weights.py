@@ -58,6 +58,7 @@ def test_sample_weights_that_follow_the_labels_equal_refits(estimator, y):
     check_scores(estimator, X, y, oracle=oracle, **options, **callable_too)
 
 
+@pytest.mark.many_cases
 @weighting
 @pytest.mark.parametrize("class_weight", [BY_CLASS, "balanced"], ids=["dict", "balanced"])
 @pytest.mark.parametrize("weights", [None, "permuted"])
@@ -81,6 +82,7 @@ def test_class_weights_that_follow_the_labels_equal_refits(name, class_weight, w
     )
 
 
+@pytest.mark.many_cases
 @fixed_are_warned_of
 @weighting
 @pytest.mark.parametrize("class_weight", [BY_CLASS, "balanced"], ids=["dict", "balanced"])

@@ -61,6 +61,7 @@ def test_choice_by_accuracy_equals_an_explicit_loop(y):
     assert search.alpha_ == ties.max()
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("estimator", "y"),
     [

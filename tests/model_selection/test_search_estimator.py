@@ -156,6 +156,7 @@ def test_methods_are_those_of_the_estimator():
         assert sklearn.base.is_regressor(FoldlessSearchCV(kind())) == sklearn.base.is_regressor(kind())
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("y", [BINARY, LABELS], ids=["2 classes", "3 classes"])
 @pytest.mark.parametrize("splitter", ["leave-one-out", "KFold"])
 @pytest.mark.parametrize(("criterion", "weighted"), [("press", True), ("error", False), ("multiclass_error", True)])

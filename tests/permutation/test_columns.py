@@ -62,6 +62,7 @@ def shared_constant(fitted):
     return isinstance(task.readout, Discriminant) and task.n_classes > 2
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 @pytest.mark.parametrize(("estimator", "y"), WITH_COLUMNS)
 def test_decisions_of_all_labelings_are_those_of_refits(estimator, y, weight):

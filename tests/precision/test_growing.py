@@ -122,6 +122,7 @@ class Sites:
         assert not Z[square.free].any()
 
 
+@pytest.mark.many_cases
 @every_kind
 @every_q
 @pytest.mark.parametrize(("dtype", "refines"), [("float64", True), ("float64", False), ("float32", True)])

@@ -158,6 +158,7 @@ def test_k_fold_of_a_new_readout_equals_refits(model, c):
         assert_allclose(found[test], refitted_decisions(model, y, train, test), atol=1e-10)
 
 
+@pytest.mark.many_cases
 @both
 @every_readout
 @pytest.mark.parametrize("options", [{}, {"share": "none"}], ids=["grid", "each class"])
