@@ -75,7 +75,7 @@ class Run:
         """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
         task, n, t = self.task, self.task.problem.n, sets.shape[1]
         if t > 1 and n > SMALL and len(sets) < n:
-            parts = [self.parts.part(np.setdiff1d(np.arange(n), rows)) for rows in sets]
+            parts = (self.parts.part(np.setdiff1d(np.arange(n), rows)) for rows in sets)  # one at a time
             each = zip(parts, sets, strict=True)
             return np.stack([task.rule(part, probabilities=False).decision(part.fits(rows)) for part, rows in each])
         whole = self.parts.whole if t == 1 else self.parts.whole.explicit()
