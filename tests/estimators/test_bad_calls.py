@@ -27,11 +27,14 @@ def test_memory_that_will_not_suffice_is_told_before_it_is_asked_for(monkeypatch
     X, y = np.arange(n, dtype=dtype)[:, None], np.arange(n) % 2
     with pytest.raises(MemoryError) as error:
         kind(gamma=1.0, penalty=penalty).fit(X, y)
-    message, needed = str(error.value), n * n * np.dtype(dtype).itemsize / 2**30
+    arrays, itemsize = 1 if penalty == "rkhs" else 2, np.dtype(dtype).itemsize
+    message, needed = str(error.value), arrays * n * n * itemsize
     assert f"{n} x {n}, {np.dtype(dtype).name}" in message
-    assert f"needs {needed:.1f} GiB and 16.0 GiB are available" in message
-    for way_out in ("fewer rows", "float32", "kernel='linear'", "Nystroem"):
-        assert way_out in message
+    assert f"needs {needed / 2**30:.1f} GiB and 16.0 GiB are available" in message
+    fewer = int(n * np.sqrt(16 * 2**30 / needed))
+    assert f"fewer rows (about {fewer} fit)" in message
+    assert (f"float32 input ({needed / 2**31:.1f} GiB, still too much)" in message) == (dtype == np.float64)
+    assert "kernel='linear' on explicit features, up to" in message and "Nystroem" in message
 
 
 @every_kind
@@ -57,12 +60,23 @@ def test_pairs_of_a_linear_kernel_need_the_whole_of_p_and_say_so(monkeypatch, ki
 
 
 @every_kind
-def test_leaving_out_basis_functions_needs_four_times_the_memory_and_says_so(monkeypatch, kind):
+def test_leaving_out_basis_functions_needs_eight_times_the_memory_and_says_so(monkeypatch, kind):
     X, y = data(kind)
     model = kind(penalty="coef", basis="train").fit(X, y)
     monkeypatch.setattr(memory, "available_memory", lambda: 2 * N * N * 8)
-    with pytest.raises(MemoryError, match=rf"{2 * N} x {2 * N}.*GiB are available"):
+    with pytest.raises(MemoryError, match=rf"8 arrays of {N} x {N}.*GiB are available"):
         model.loo_predict()
+    with pytest.raises(MemoryError, match=rf"8 arrays of {N} x {N}.*GiB are available"):
+        cross_val_predict(kind(penalty="coef", basis="train"), X, y, cv=LeaveOneOut())
+
+
+@every_kind
+def test_folds_that_fit_beside_the_matrix_are_counted_with_it(monkeypatch, kind):
+    X, y = data(kind)
+    monkeypatch.setattr(memory, "available_memory", lambda: int(1.05 * N * N * 8))
+    cross_val_predict(kind(gamma=1.0), X, y, cv=LeaveOneOut())
+    with pytest.raises(MemoryError, match=r"1.1 arrays of .* float32 input"):
+        cross_val_predict(kind(gamma=1.0), X, y, cv=KFold(10))
 
 
 # -- what is not there -------------------------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ def _solve(asked, run, score_params):
     if isinstance(run, ScaledRun):
         reason = f"StandardScaler and {name} on each training part, from sums of its {task.problem.X.shape[1]} features"
         route = Route(ONE_P_PER_FOLD, reason)
-    elif isinstance(splits, LeaveOneOut | LeavePOut) or run.parts.plan([len(train) for train, _ in splits]):
+    elif _one_P_serves(run, splits):
         holder = task.problem.describe_holder()
         what = f"{name} is regularised least squares; all held-out predictions follow from one P"
         route = Route(ONE_FIT, f"{what} ({holder})", holder)
@@ -154,6 +154,14 @@ def _solve(asked, run, score_params):
         reason = "few large folds: solving each training part alone is less work than P of all rows"
         route = Route(ONE_P_PER_FOLD, reason)
     return Plan(route, run, splits, score_params)
+
+
+def _one_P_serves(run, splits):
+    """Whether held-out predictions are to follow from P of all rows; an error where that is too large."""
+    if isinstance(splits, LeaveOneOut | LeavePOut):
+        run.parts.require_memory(run.task.problem.n - getattr(splits, "p", 1))
+        return True
+    return run.parts.plan([len(train) for train, _ in splits])
 
 
 def _refit(asked, obstacle):

@@ -36,9 +36,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from foldless.linalg import product
+from foldless.linalg import outer_square, product
 from foldless.linalg.memory import require_memory
 from foldless.precision.base import Explicit
+
+ARRAYS_OF_J = 8  # n x n each: J is four of them, K, P and two products are there while it is made
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class FunctionNorm:
     squares_kernel: ClassVar[bool] = False  # whether S is K K'; if not, P can be held through features of the kernel
     keeps_basis: ClassVar[bool] = False  # whether rows that are held out still carry the model
     sites_per_row: ClassVar[int] = 1  # those that leave with a held-out row
+    arrays: ClassVar[int] = 1  # n x n, held at the same time where rows are held out
 
     def gram(self, problem, rows, K=None):
         """A new S without weights; K = gram(rows, rows) where known."""
@@ -95,14 +98,20 @@ class CoefficientNorm:
         return self.basis == "all"
 
     @property
+    def arrays(self):
+        return 2 if self.keeps_basis else ARRAYS_OF_J
+
+    @property
     def sites_per_row(self):
         """Those that leave with a held-out row: its own, and that of its basis function."""
         return 1 if self.keeps_basis else 2
 
     def gram(self, problem, rows, K=None):
         if self.keeps_basis or K is None:
-            K = problem.gram(rows, problem.basis_rows(rows))
-        return np.ascontiguousarray(product(K, K.T))
+            columns = problem.basis_rows(rows)
+            require_memory((len(rows), len(columns)), problem.dtype, "the kernel matrix K, and K K',", 2)
+            K = problem.gram(rows, columns)
+        return outer_square(K)
 
     def mean_diagonal(self, problem):
         """Mean of the diagonal of S without weights, from about 100 rows."""
@@ -122,7 +131,7 @@ class CoefficientNorm:
 
     def joint(self, problem, rows, P):
         """J of rows and basis functions, the matrix from which rows are forgotten."""
-        require_memory((2 * len(rows), 2 * len(rows)), problem.dtype, "P of rows and basis functions")
+        require_memory((len(rows), len(rows)), problem.dtype, "P of rows and basis functions", ARRAYS_OF_J)
         K, P = self.functions(problem, rows), P.explicit()
         PK = P.apply(K)
         KPK = product(K, PK, transpose_a=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from foldless.kernels.base import dot
+from foldless.kernels.base import dot, gram_of_all
 from foldless.linalg.memory import require_memory
 
 
@@ -91,7 +91,7 @@ class KernelRows(Frozen):
             values = self.features(rows, dense=False)
             return dot(values, values if rows is columns else self.features(columns, dense=False))
         if rows is columns:
-            return np.ascontiguousarray(self.kernel.gram(self.data(rows)))
+            return gram_of_all(self.kernel, self.data(rows))
         return self.kernel.gram(self.data(rows), self.data(columns))
 
     def gram_of_new(self, rows, new):

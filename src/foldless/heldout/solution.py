@@ -28,6 +28,7 @@ from foldless.heldout.model import Model
 from foldless.heldout.moments import ALL_COLUMNS, finished, own_moments, takes_nearly_all
 from foldless.heldout.part import Part
 from foldless.linalg import product
+from foldless.linalg.memory import require_memory
 from foldless.precision.choose import holder
 
 
@@ -205,7 +206,16 @@ class TrainingParts:
         factor, _ = self._costs(len(self.problem.active))
         shared = factor * (3 if self.nested else 2)  # its inverse, and P itself where nested
         self._whole_pays = shared + sum(map(min, costs)) < sum(alone for alone, _ in costs)
+        if self._whole_pays and not self._at_hand:
+            self.require_memory(min(sizes))
         return self._whole_pays
+
+    def require_memory(self, k):
+        """Complain before P of all rows is made, if it and what is held beside it for parts of k rows will not fit."""
+        problem, n = self.problem, len(self.problem.active)
+        if problem.n_features(n) is None:
+            arrays = problem.penalty.arrays + self.nested + (n - k) / n
+            require_memory((n, n), problem.dtype, "P, the matrix from which rows are left out,", arrays)
 
     def _costs(self, k):
         """Flops of a training part of k rows, by a solution of its own and by leaving the others out of P."""

@@ -18,10 +18,14 @@ from typing import Any, ClassVar, Self, get_type_hints
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from foldless.linalg import outer_square, product
 from foldless.linalg.types import Matrix
+
+MANY_ROWS = 8192  # from which on a Gram matrix is evaluated
+BLOCK = 1024  # rows at a time
 
 
 @dataclass(frozen=True)
@@ -252,6 +256,20 @@ def dot(X, Z):
     if sp.issparse(X) or sp.issparse(Z):
         return np.ascontiguousarray(safe_sparse_dot(X, Z.T, dense_output=True))
     return outer_square(X) if X is Z else product(Z, X.T).T
+
+
+def gram_of_all(kernel, X):
+    """The Gram matrix of X with itself, C-ordered; of many rows in blocks, so that nothing else of its size is held."""
+    n = X.shape[0]
+    if n <= MANY_ROWS:
+        return np.ascontiguousarray(kernel.gram(X))
+    K = np.empty((n, n), X.dtype)
+    for rows in gen_batches(n, BLOCK):
+        K[rows, rows] = kernel.gram(X[rows])
+        if rows.start:
+            K[rows, : rows.start] = kernel.gram(X[rows], X[: rows.start])
+            K[: rows.start, rows] = K[rows, : rows.start].T
+    return K
 
 
 def scale(X, factors):

@@ -1,6 +1,7 @@
 """Memory: how much is free, and a clear error before an allocation that cannot succeed."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 
@@ -10,22 +11,62 @@ GIB = 2.0**30
 def available_memory():
     """Bytes that can be allocated now, or None where the system does not tell."""
     try:
-        with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return min([_free_on_machine(), *_free_in_groups()])
     except (OSError, ValueError, AttributeError):
         return None
 
 
-def require_memory(shape, dtype, what):
-    """Raise MemoryError before an allocation that cannot succeed, with the amount and a way out."""
-    needed, free = float(np.prod(shape, dtype=float)) * np.dtype(dtype).itemsize, available_memory()
-    if free is not None and needed > free:
-        size = " x ".join(map(str, shape))
-        raise MemoryError(
-            f"{what} ({size}, {np.dtype(dtype).name}) needs {needed / GIB:.1f} GiB and {free / GIB:.1f} GiB are"
-            " available. Use fewer rows, float32 input (half the memory), or kernel='linear' on explicit features"
-            " (for instance sklearn.kernel_approximation.Nystroem), whose memory grows with their number instead."
+def _free_on_machine():
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        found = dict(line.split(":") for line in meminfo.read_text().splitlines())
+        if "MemAvailable" in found:
+            return int(found["MemAvailable"].split()[0]) * 1024
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _free_in_groups(root="/sys/fs/cgroup", own="/proc/self/cgroup"):
+    """What is left in each control group of this process that has a limit: containers and cluster jobs have one."""
+    if not Path(own).exists():
+        return
+    paths = [line.split(":", 2)[2] for line in Path(own).read_text().splitlines() if line.startswith("0::")]
+    folder = Path(root) / paths[0].lstrip("/") if paths else Path(root)
+    for group in [folder, *folder.parents]:
+        limit = group / "memory.max"
+        if limit.exists() and limit.read_text().strip() != "max":
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            used = int((group / "memory.current").read_text()) - int(stat["inactive_file"])  # that can be dropped
+            yield max(0, int(limit.read_text()) - used)
+
+
+def require_memory(shape, dtype, what, arrays=1.0):
+    """Raise MemoryError before allocations that cannot succeed, with the amount and what would fit.
+
+    ``arrays`` of this shape will be held at the same time.
+    """
+    dtype, free = np.dtype(dtype), available_memory()
+    needed = arrays * float(np.prod(shape, dtype=float)) * dtype.itemsize
+    if free is None or needed <= free:
+        return
+    size = f"{arrays:.2g} arrays of " * (arrays > 1) + " x ".join(map(str, shape))
+    raise MemoryError(
+        f"{what} ({size}, {dtype.name}) needs {needed / GIB:.1f} GiB and {free / GIB:.1f} GiB are available."
+        f" {_ways_out(shape, dtype, needed, free)}"
+    )
+
+
+def _ways_out(shape, dtype, needed, free):
+    """What would fit, in words."""
+    *_, n, columns = shape
+    share = free / needed
+    fewer = int(n * (np.sqrt(share) if n == columns else share))
+    ways = [f"fewer rows (about {fewer} fit)"]
+    if dtype == np.float64:
+        ways.append(f"float32 input ({needed / 2 / GIB:.1f} GiB{', still too much' if share < 0.5 else ''})")
+    features = int(free / (4 * n * dtype.itemsize))
+    if n == columns and features:
+        ways.append(
+            f"kernel='linear' on explicit features, up to {features} of them"
+            " (for instance sklearn.kernel_approximation.Nystroem)"
         )
+    return f"Use {', or '.join(ways)}."

@@ -5,16 +5,20 @@ underscore works inside the memory of its first argument: a fit holds one n x n 
 inverse of its factor. Large matrices go through SciPy's BLAS only: the wheels of NumPy and SciPy carry separate
 copies of OpenBLAS, whose thread pools disturb each other when calls alternate.
 
+Matrices of more than ``LARGE`` rows go panel by panel (``linalg.panels``): one call for all of them may crash.
+
 Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more, eigenvectors about 9 n^3.
 """
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy import linalg
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 from threadpoolctl import threadpool_limits
+
+from foldless.linalg import panels
 
 # fmt: off
 __all__ = [  # noqa: RUF022
@@ -34,6 +38,7 @@ __all__ = [  # noqa: RUF022
 solve, inverse, norm, thin_qr, eigh = np.linalg.solve, np.linalg.inv, np.linalg.norm, np.linalg.qr, np.linalg.eigh
 
 FEW_ROWS = 2000  # up to which one thread is as quick as two
+LARGE = 8192  # rows from which on triangles and squares are computed in panels
 FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
 
 
@@ -43,8 +48,12 @@ class NotPositiveDefiniteError(LinAlgError):
 
 def cholesky_(M):
     """Lower factor L of the symmetric M = L L', in the memory of M (C-ordered in, Fortran-ordered out)."""
-    (potrf,) = get_lapack_funcs(("potrf",), (M,))
-    L, info = potrf(M.T, lower=1, overwrite_a=1, clean=1)  # M is symmetric: its transpose is a Fortran view
+    M = M.T  # M is symmetric: its transpose is a Fortran view
+    if len(M) > LARGE:
+        L, info = panels.cholesky_(M)
+    else:
+        (potrf,) = get_lapack_funcs(("potrf",), (M,))
+        L, info = potrf(M, lower=1, overwrite_a=1, clean=1)
     if info != 0:
         raise NotPositiveDefiniteError(f"leading minor {info} is not positive")
     return L
@@ -52,6 +61,8 @@ def cholesky_(M):
 
 def invert_lower_(L):
     """L^-1 in the memory of L."""
+    if len(L) > LARGE:
+        return panels.invert_lower_(L)
     (trtri,) = get_lapack_funcs(("trtri",), (L,))
     Linv, info = trtri(L, lower=1, overwrite_c=1)
     if info != 0:
@@ -93,6 +104,8 @@ def right_solve(B, L):
 
 def lower_square(L):
     """L' L for a lower triangle L, C-ordered, n^3/3 flops."""
+    if len(L) > LARGE:
+        return _mirrored(panels.lower_square(L)).T
     (lauum,) = get_lapack_funcs(("lauum",), (L,))
     return _mirrored(lauum(L, lower=1)[0]).T
 
@@ -101,6 +114,8 @@ def outer_square(V):
     """V V', C-ordered, half the flops of a product."""
     if 0 in V.shape:
         return V @ V.T
+    if len(V) > LARGE:
+        return _mirrored(panels.add_square_(np.zeros((len(V), len(V)), V.dtype, order="F"), V)).T
     (syrk,) = get_blas_funcs(("syrk",), (V,))
     a, trans = (V, 0) if V.flags.f_contiguous else (V.T, 1)
     return _mirrored(syrk(1.0, a, trans=trans, lower=1)).T
@@ -140,6 +155,8 @@ def add_signed_(T, V, signs):
         mine = V if (signs == sign).all() else V[:, signs == sign]
         if mine.shape[1] == 1:
             T = syr(sign, mine[:, 0], a=T, lower=1, overwrite_a=1)
+        elif len(T) > LARGE:
+            T = panels.add_square_(T, mine, sign)
         elif mine.shape[1]:
             T = syrk(sign, np.asfortranarray(mine), beta=1.0, c=T, lower=1, overwrite_c=1)
     return T
@@ -175,12 +192,19 @@ def eigh_(S):
     """(eigenvalues in ascending order, eigenvectors) of a symmetric S, which is overwritten."""
     if len(S) == 1:  # refused by SciPy before 1.13
         return S[0].copy(), np.ones_like(S)
-    return linalg.eigh(S, driver="evd", overwrite_a=True, check_finite=False)
+    with _safely(len(S)):
+        return linalg.eigh(S, driver="evd", overwrite_a=True, check_finite=False)
 
 
 def eigenvalues(S):
     """Eigenvalues of a symmetric S in ascending order; leading axes are a batch of small matrices."""
-    return linalg.eigvalsh(S) if S.ndim == 2 else np.linalg.eigvalsh(S)
+    with _safely(S.shape[-1]):
+        return linalg.eigvalsh(S) if S.ndim == 2 else np.linalg.eigvalsh(S)
+
+
+def _safely(n_rows):
+    """One thread for the decompositions of large matrices, whose inner products cannot be had in panels."""
+    return threadpool_limits(1, user_api="blas") if n_rows > LARGE else nullcontext()
 
 
 def svd(Phi, *, overwrite=False):

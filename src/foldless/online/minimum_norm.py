@@ -51,7 +51,7 @@ class MinimumNorm:
 
     def __init__(self, K, alpha):
         n = len(K)
-        require_memory((3, n, n), np.float64, "the QR factorisation")
+        require_memory((n, n), np.float64, "the QR factorisation", 3)
         columns = np.empty((n + 1, n), order="F")
         columns[0], columns[1:] = 1.0, K
         columns[1:].flat[:: n + 1] += alpha

@@ -20,6 +20,7 @@ import numpy as np
 
 from foldless.heldout.solution import Solution
 from foldless.linalg import NotPositiveDefiniteError, norm
+from foldless.linalg.memory import require_memory
 from foldless.precision.base import SingularBlockError
 from foldless.precision.choose import precision, update_pays
 from foldless.precision.growing import Growing
@@ -105,6 +106,7 @@ def growing(whole):
         return whole.joint
     problem, rows, joint = whole.problem, whole.rows, whole.joint
     n, own = len(rows), whole.own_precision
+    require_memory((joint.n, joint.n), problem.dtype, "P in the form that is updated", 3)
     if own.through_features:
         own = joint = precision(problem, rows, features=False)
     units = problem.penalty.units(n, own) if problem.penalty.squares_kernel else None

@@ -54,6 +54,8 @@ class Spectrum(OfEveryAlpha):
 
     @classmethod
     def path(cls, problem, rows, K=None):
+        # S becomes its eigenvectors, and LAPACK wants twice as much beside it
+        require_memory((len(rows), len(rows)), problem.dtype, "the eigendecomposition of the kernel matrix", 3)
         try:
             return cls(problem.whitened_gram(rows, K), problem.whitened_columns(rows))
         except IndefiniteError:
