@@ -1,7 +1,7 @@
 """Leave-one-out of as many rows as memory holds, in panel Cholesky factorisations, with its peak memory.
 
-The kernel matrix, its factor and the inverse of the factor follow each other in one n x n array. On processors where a
-threaded factorisation in one call crashes, this is the way that works; the yardstick is the same panels without the rest.
+The kernel matrix, its factor and the inverse of the factor follow each other in one n x n array. The yardstick is the
+factorisation by the same panels: on some processors a threaded factorisation in one call crashes at these sizes.
 
     python benchmarks/large.py [--rows 20000] [--fast] [--json FILE]
 """

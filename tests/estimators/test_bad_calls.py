@@ -8,8 +8,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, LeaveOneOut
 
 import foldless.linalg.memory as memory
-from foldless import LSSVR, KernelFisherDiscriminant
-from foldless.model_selection import cross_val_predict, leave_pair_out_auc
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.model_selection import FoldlessSearchCV, cross_val_predict, leave_pair_out_auc
 from support.bad_input import ALL, CLASSIFIERS, N, data, every_classifier, every_kind, with_value
 
 OVERFLOWING = pytest.mark.filterwarnings("ignore:(overflow|invalid value):RuntimeWarning")
@@ -34,7 +34,8 @@ def test_memory_that_will_not_suffice_is_told_before_it_is_asked_for(monkeypatch
     fewer = int(n * np.sqrt(16 * 2**30 / needed))
     assert f"fewer rows (about {fewer} fit)" in message
     assert (f"float32 input ({needed / 2**31:.1f} GiB, still too much)" in message) == (dtype == np.float64)
-    assert "kernel='linear' on explicit features, up to" in message and "Nystroem" in message
+    assert "kernel='linear' on explicit features, up to" in message
+    assert "Nystroem" in message
 
 
 @every_kind
@@ -77,6 +78,15 @@ def test_folds_that_fit_beside_the_matrix_are_counted_with_it(monkeypatch, kind)
     cross_val_predict(kind(gamma=1.0), X, y, cv=LeaveOneOut())
     with pytest.raises(MemoryError, match=r"1.1 arrays of .* float32 input"):
         cross_val_predict(kind(gamma=1.0), X, y, cv=KFold(10))
+
+
+def test_searches_count_the_eigenvectors_and_derivatives_they_hold(monkeypatch):
+    X, y = data(LSSVC)
+    monkeypatch.setattr(memory, "available_memory", lambda: int(2.5 * N * N * 8))
+    with pytest.raises(MemoryError, match=rf"eigendecomposition .*3 arrays of {N} x {N}"):
+        FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}).fit(X, y)
+    with pytest.raises(MemoryError, match=rf"derivatives .*5 arrays of {N} x {N}"):
+        FoldlessSearchCV(LSSVC(), method="gradient").fit(X, y)
 
 
 # -- what is not there -------------------------------------------------------------------------------------------------

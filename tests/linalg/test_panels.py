@@ -45,7 +45,8 @@ def test_the_cholesky_factor_is_that_of_lapack_and_lies_in_the_same_memory(n, dt
     (potrf,) = get_lapack_funcs(("potrf",), (M,))
     expected = potrf(M, lower=1, clean=1)[0]
     L = linalg.cholesky_(M)
-    assert np.shares_memory(L, M) and L.flags.f_contiguous
+    assert np.shares_memory(L, M)
+    assert L.flags.f_contiguous
     assert_as_close_as_rounding(L, expected)
 
 
@@ -72,7 +73,8 @@ def test_the_inverse_factor_is_that_of_lapack_and_lies_in_the_same_memory(n, dty
 def test_squares_are_products_and_exactly_symmetric(n, dtype):
     L, V = lower(n, dtype), np.random.default_rng(0).standard_normal((n, 3)).astype(dtype)
     for found, expected in ((linalg.lower_square(L), L.T @ L), (linalg.outer_square(V), V @ V.T)):
-        assert found.flags.c_contiguous and (found == found.T).all()
+        assert found.flags.c_contiguous
+        assert (found == found.T).all()
         assert_as_close_as_rounding(found, expected)
 
 

@@ -30,8 +30,10 @@ from foldless.heldout.moments import takes_nearly_all
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution
 from foldless.linalg import add_outer_, product, solve
+from foldless.linalg.memory import require_memory
 
 COLUMNS = 256  # columns that P is applied to at a time
+ARRAYS = 5  # n x n: K, its factor, P, and two products
 
 
 def residuals(model, folds):
@@ -65,6 +67,8 @@ def value_and_gradient(problem, rows, Y, folds, loss):
         return value, {"alpha": held.by_alpha(slopes)}
     problem = problem.replace(shift=None) if tuned else problem  # pullback takes K as the kernel gives it
     functions = problem.basis_rows(rows)  # these rows, unless basis functions of other rows stay
+    n = len(functions)
+    require_memory((n, n), problem.dtype, "the derivatives by the kernel", ARRAYS * problem.penalty.sites_per_row**2)
     K = problem.gram(functions, functions)
     P = problem.precision(rows, K if len(functions) == len(rows) else None)
     held = _held_out(Solution(problem, rows, Y, P), folds)

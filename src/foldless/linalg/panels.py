@@ -1,8 +1,8 @@
 """Triangles of large matrices, in place, panel by panel.
 
 Threaded OpenBLAS crashes on some processors (Skylake-X kernels) when one call factorises or squares a matrix of about
-15,000 rows (OpenMathLib/OpenBLAS 352, 1413, 2562). Here a call of LAPACK sees ``WIDTH`` rows at most, and nearly all the
-work is matrix products. J is a panel, j are the rows before it, k those after it:
+15,000 rows (OpenMathLib/OpenBLAS 352, 1413, 2562). Here a call of LAPACK sees ``WIDTH`` rows at most, and nearly all
+the work is matrix products. J is a panel, j are the rows before it, k those after it:
 
     cholesky_        C = M_:J - L_:j L_Jj',   L_JJ L_JJ' = C_JJ,   L_kJ = C_kJ L_JJ'^-1     from the first panel on
     invert_lower_    (L^-1)_kJ = -(L^-1)_kk L_kJ (L_JJ)^-1                                  from the last panel on
