@@ -127,7 +127,7 @@ def test_certificate_names_parameters_resolved_from_forgotten_rows(kind):
     assert model.unlearning_certificate().inherited == ("gamma",)
     assert "gamma" not in str(model.unlearning_certificate())  # nothing forgotten yet
     text = str(model.forget([0]).unlearning_certificate())
-    assert "resolved once, with forgotten rows: gamma; give numbers to leave no trace of them" in text
+    assert "resolved once, with forgotten rows: gamma; fit anew to leave no trace of them" in text
     for numeric in (kind(gamma=0.1), kind("linear"), kind("cosine")):
         certificate = numeric.fit(X, LABELS[3]).forget([0]).unlearning_certificate()
         assert certificate.inherited == ()

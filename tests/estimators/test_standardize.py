@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import foldless.model_selection as fl
-from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, SlidingWindow
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -75,8 +75,26 @@ def test_updates_keep_what_was_resolved_first(kind):
     gamma = kind().fit(scaler.transform(X[first]), y[first]).kernel_.gamma
     plain = kind(gamma=gamma).fit(scaler.transform(X)[5:], y[5:])
     assert_allclose(outputs(model, NEW), outputs(plain, scaler.transform(NEW)), rtol=1e-8, atol=1e-9)
-    assert model.unlearning_certificate().holds
+    certificate = model.unlearning_certificate()
+    assert certificate.holds
+    assert certificate.inherited == ("gamma", "standardize")
     assert_array_equal(outputs(copy.deepcopy(model), NEW), outputs(model, NEW))
+
+
+@every_kind
+def test_a_window_keeps_the_scales_of_its_first_rows(kind):
+    y, first = KINDS[kind], slice(0, 25)
+    window = SlidingWindow(kind(gamma=0.1, standardize=True), max_samples=30).fit(X[first], y[first])
+    for i in range(25, N):
+        window.partial_fit(X[i : i + 1], y[i : i + 1])
+    scaled = scaler_of(data=X[first]).transform
+    plain = kind(gamma=0.1).fit(scaled(X)[-30:], y[-30:])
+    assert_allclose(outputs(window, NEW), outputs(plain, scaled(NEW)), rtol=1e-8, atol=1e-9)
+
+
+def test_scales_of_few_rows_warn_in_partial_fit():
+    with pytest.warns(UserWarning, match=r"standardize=True is resolved from the 5 rows.*Scale X before"):
+        LSSVC(gamma=0.1, standardize=True).partial_fit(X[:5], LABELS[:5])
 
 
 def test_search_nested_and_permutations_equal_those_of_scaled_features():
@@ -94,6 +112,45 @@ def test_search_nested_and_permutations_equal_those_of_scaled_features():
         for flag, data in ((True, X), (False, scaled))
     ]
     assert_allclose(tests[0].permutation_scores, tests[1].permutation_scores, rtol=1e-9)
+
+
+@pytest.mark.parametrize("how", [{}, {"method": "gradient", "max_iter": 5, "feature_scaling": True}])
+@every_kind
+def test_searches_without_a_grid_look_at_scaled_features(kind, how):
+    scaler, y = scaler_of(), KINDS[kind]
+    ours = FoldlessSearchCV(kind(standardize=True), **how).fit(X, y)
+    plain = FoldlessSearchCV(kind(), **how).fit(scaler.transform(X), y)
+    assert ours.best_score_ == pytest.approx(plain.best_score_, rel=1e-6)
+    assert_allclose(outputs(ours, NEW), outputs(plain, scaler.transform(NEW)), rtol=1e-4, atol=1e-4)
+
+
+def test_a_grid_can_ask_whether_to_standardise():
+    grid = {"alpha": [0.1, 1.0], "gamma": [0.1]}
+    both = FoldlessSearchCV(LSSVC(), {**grid, "standardize": [False, True]}).fit(X, LABELS).cv_results_
+    for flag, data in ((False, X), (True, scaler_of().transform(X))):
+        own = [params["standardize"] is flag for params in both["params"]]
+        alone = FoldlessSearchCV(LSSVC(), grid).fit(data, LABELS).cv_results_
+        assert_allclose(both["mean_test_score"][own], alone["mean_test_score"], rtol=1e-9)
+
+
+def test_members_of_a_family_are_standardised_by_themselves():
+    family = [X, NEW, X[:, :2]]
+    scaled = [scaler_of(data=each).transform(each) for each in family]
+    ours, plain = (
+        fl.permutation_test_score(LSSVC(standardize=flag), data, LABELS, cv=KFold(5), n_permutations=9)
+        for flag, data in ((True, family), (False, scaled))
+    )
+    assert_allclose(ours.permutation_scores, plain.permutation_scores, rtol=1e-9)
+    assert_allclose(ours.pvalue_fwe, plain.pvalue_fwe)
+
+
+def test_patterns_are_those_of_scaled_features():
+    ours, plain = (
+        fl.permutation_test_pattern(LSSVC("linear", standardize=flag), data, LABELS, n_permutations=9)
+        for flag, data in ((True, X), (False, scaler_of().transform(X)))
+    )
+    assert_allclose(ours.patterns, plain.patterns, rtol=1e-8)
+    assert_allclose(ours.pvalue_fwe, plain.pvalue_fwe)
 
 
 def test_fitted_estimators_of_training_parts_keep_the_scales_of_all_rows():

@@ -46,12 +46,17 @@ class KernelExpansion(BaseEstimator):
     def _warn_of_few_rows(self, stacklevel):
         """A parameter of the kernel that is taken from the first few rows of a stream stays with the model."""
         n = self.X_fit_.shape[0]
-        for name, value in given_kernel(self).unresolved.items() if n < FEW_ROWS else ():
+        for name, value in self._taken_from_rows().items() if n < FEW_ROWS else ():
+            remedy = "Scale X before" if name == "standardize" else "Give a number"
             warnings.warn(
                 f"{name}={value!r} is resolved from the {n} rows of the first partial_fit and stays: {self.kernel_!r}."
-                " Give a number, or start with fit or partial_fit on more rows.",
+                f" {remedy}, or start with fit or partial_fit on more rows.",
                 stacklevel=stacklevel,
             )
+
+    def _taken_from_rows(self):
+        """{name: value} of the parameters that become numbers by the rows of the first fit, for good."""
+        return given_kernel(self).unresolved
 
     def _expand(self, X, beta):
         """k(x)' beta of validated new rows, some rows at a time."""
@@ -161,6 +166,9 @@ class KernelMachine(KernelExpansion):
         if is_precomputed(self.kernel):
             raise ValueError("standardize=True needs features; kernel='precomputed' has none. Standardise them before.")
         return StandardScaler(with_mean=not sp.issparse(X)).fit(X, sample_weight=weights)
+
+    def _taken_from_rows(self):
+        return super()._taken_from_rows() | ({"standardize": True} if self.standardize else {})
 
     def _seen(self, X):
         """Validated rows as the kernel sees them."""

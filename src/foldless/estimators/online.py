@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import as_stored, is_plain_target
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
-from foldless.kernels.registry import check_symmetric, given_kernel
+from foldless.kernels.registry import check_symmetric
 from foldless.online import certificate, influence, updates
 from foldless.online.certificate import Certificate
 
@@ -200,7 +200,7 @@ class OnlineMachine(KernelMachine):
         task = self._fitted_task
         new = updates.solve_anew(task.problem, task.Y)
         again = copy(self)._accept(task, new, task.rule(new, probabilities=False))
-        about = {"n_forgotten": self._n_forgotten, "inherited": tuple(given_kernel(self).unresolved)}
+        about = {"n_forgotten": self._n_forgotten, "inherited": tuple(self._taken_from_rows())}
         return certificate.compare(whole, new, self._stored(), again._stored(), **about)
 
     def _stored(self):

@@ -38,6 +38,7 @@ def permutation_test_pattern(
     Parameters
     ----------
     estimator : LSSVC, LSSVR, KernelFisherDiscriminant with kernel="linear", Ridge, RidgeClassifier
+        With ``standardize=True`` weights and patterns are those of the standardised features.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     n_permutations : int, default=1000

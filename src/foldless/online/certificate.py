@@ -34,8 +34,8 @@ class Certificate:
     difference : float, largest difference of the coefficients to those of a new fit, by their size
     loo_difference : float, the same of the leave-one-out fits; nan where a row cannot be left out
     limit : float, max(1e-8, 1e3 eps cond(M)): differences that rounding explains (1e-3 in place of 1e-8 for float32)
-    inherited : tuple of str, parameters that were resolved from data when the model was first fitted (gamma="scale")
-        and may depend on rows forgotten since; give numbers to have none
+    inherited : tuple of str, parameters that were resolved from data when the model was first fitted (gamma="scale",
+        standardize=True) and may depend on rows forgotten since; give numbers, and scaled X, to have none
     """
 
     n_samples: int
@@ -63,7 +63,7 @@ class Certificate:
         ]
         if self.inherited and self.n_forgotten:
             names = ", ".join(self.inherited)
-            lines.append(f"  resolved once, with forgotten rows: {names}; give numbers to leave no trace of them")
+            lines.append(f"  resolved once, with forgotten rows: {names}; fit anew to leave no trace of them")
         return "\n".join(lines)
 
 
