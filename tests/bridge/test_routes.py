@@ -106,6 +106,13 @@ def test_two_large_folds_are_solved_one_by_one_and_the_path_says_so():
     assert "solving each training part alone" in str(path)
 
 
+def test_a_path_that_names_P_says_what_it_is():
+    words = "P is the matrix of a fit that held-out predictions follow from"
+    assert words in str(fl.explain(LSSVC(), X, LABELS, cv=skl.LeaveOneOut()))
+    assert words in str(fl.explain(make_pipeline(StandardScaler(), LSSVC()), X, LABELS))
+    assert words not in str(fl.explain(LogisticRegression(), X, LABELS))
+
+
 def test_gamma_scale_and_balanced_weights_are_resolved_once_on_all_rows():
     estimator = LSSVC(class_weight="balanced")
     y = np.minimum(CODES, 1)

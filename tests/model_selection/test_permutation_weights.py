@@ -53,7 +53,7 @@ def test_sample_weights_that_follow_the_labels_equal_refits(estimator, y):
     oracle = {"weight": lambda order: WEIGHT[order]}
     options = {"params": {"sample_weight": WEIGHT}, "weights": "permuted", "kind": "one P per fold"}
     result = check_scores(estimator, X, y, oracle=oracle, **options)
-    assert "every permutation has its own P" in result.path.reason
+    assert "every permutation has a factorisation of its own" in result.path.reason
     callable_too = {"scoring": plain_score, "m": 2}
     check_scores(estimator, X, y, oracle=oracle, **options, **callable_too)
 

@@ -302,9 +302,9 @@ def test_growth_without_memory_changes_nothing(monkeypatch):
     sites.learn(np.arange(14, 14 + len(sites.holder._held.free)))  # the room is used up
     with monkeypatch.context() as patched:
         patched.setattr(memory, "available_memory", lambda: 1000)
-        with pytest.raises(MemoryError, match="the matrix P with room to grow"):
+        with pytest.raises(MemoryError, match="P, the matrix of the fit, with room to grow"):
             sites.border(np.array([100]))
-        with pytest.raises(MemoryError, match="the matrix P"):
+        with pytest.raises(MemoryError, match="P, the matrix of the fit,"):
             sites.holder.explicit()
     sites.check()
     sites.learn(np.array([100]))

@@ -191,7 +191,7 @@ def _closed_form(spec, data, steps):
             raise NoClosedForm(f"the training part of split {number} repeats rows")
     built = seen.task(last)
     if weights_move(last, data.sample_weight, spec.weights):
-        raise NoSharedP("weights follow the labels, so that every permutation has its own P")
+        raise NoSharedP("weights follow the labels, so that every permutation has a factorisation of its own")
     spec.scoring.check(spec.estimator, built.task, spec.first)
     by_columns = not spec.metadata.score and spec.scoring.judges_decisions(built.task)
     if steps.first is not None:

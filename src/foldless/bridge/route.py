@@ -5,6 +5,7 @@ one P per fold   one solve on each training part: behind fitted steps of a pipel
 refit            the estimator is fitted on each training part
 """
 
+import re
 import sys
 import warnings
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import ClassVar
 ONE_FIT = "one fit"
 ONE_P_PER_FOLD = "one P per fold"
 REFIT = "refit"
+WHAT_P_IS = "P is the matrix of a fit that held-out predictions follow from"
 
 
 class RefitWarning(UserWarning):
@@ -32,7 +34,8 @@ class Route:
     holder: str = ""
 
     def __str__(self):
-        return f"{self.kind}: {self.reason}"
+        text = f"{self.kind}: {self.reason}"
+        return f"{text} ({WHAT_P_IS})" if re.search(r"\bP\b", text) else text
 
 
 class NoClosedForm(Exception):

@@ -131,7 +131,8 @@ class CoefficientNorm:
 
     def joint(self, problem, rows, P):
         """J of rows and basis functions, the matrix from which rows are forgotten."""
-        require_memory((len(rows), len(rows)), problem.dtype, "P of rows and basis functions", ARRAYS_OF_J)
+        what = "P, the matrix of the fit, of rows and basis functions"
+        require_memory((len(rows), len(rows)), problem.dtype, what, ARRAYS_OF_J)
         K, P = self.functions(problem, rows), P.explicit()
         PK = P.apply(K)
         KPK = product(K, PK, transpose_a=True)

@@ -142,7 +142,7 @@ class Precision(ABC):
 
     def explicit(self):
         """The same P as an n x n array."""
-        require_memory((self.n, self.n), self.G.dtype, "the matrix P")
+        require_memory((self.n, self.n), self.G.dtype, "P, the matrix of the fit,")
         return Explicit(self.columns(np.arange(self.n)), self.G, self.alpha)
 
     def prepare_blocks(self):

@@ -69,7 +69,7 @@ class Factored(Precision):
 
     def explicit(self):
         """The same P as an n x n array: L'^-1 L^-1, n^3/3 flops more."""
-        require_memory((self.n, self.n), self.G.dtype, "the matrix P")
+        require_memory((self.n, self.n), self.G.dtype, "P, the matrix of the fit,")
         P = linalg.lower_square(self._Linv)
         if len(self.G):
             P = linalg.add_outer_(P, self._MQ, np.ascontiguousarray(self.G.T), -1.0)

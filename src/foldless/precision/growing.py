@@ -59,7 +59,7 @@ class Growing(Precision):
         self.alpha, self.definite, self.units = alpha, definite, units
         self.version, self.n = square.version, len(slots)
         self.entry, self.refines = square.entry, square.refines
-        self.choice = f"growing: explicit P of {self.n} rows, updated as rows come and go"
+        self.choice = f"growing: P, the matrix of the fit, of {self.n} rows, updated as rows come and go"
 
     @classmethod
     def of(cls, P: Explicit, Omega, M, Q, *, entry, refines, units=None):
@@ -187,7 +187,7 @@ class Growing(Precision):
         return self._shown(self.square.entries_of_H(slots[:, :, None], slots[:, None, :]), i, j)
 
     def explicit(self):
-        require_memory((self.n, self.n), self._held.H.dtype, "the matrix P")
+        require_memory((self.n, self.n), self._held.H.dtype, "P, the matrix of the fit,")
         return Explicit(self.block(np.arange(self.n)), self.G, self.alpha, definite=self.definite)
 
     def prepare_blocks(self):

@@ -87,7 +87,7 @@ class Spectrum(OfEveryAlpha):
 
     def explicit(self):
         """The same P as an n x n array, n^3 flops."""
-        require_memory((self.n, self.n), self.s.dtype, "the matrix P")
+        require_memory((self.n, self.n), self.s.dtype, "P, the matrix of the fit,")
         P = outer_square(self.U * np.sqrt(self.inverted))
         return Explicit(P, upper_solve(self.R, self.Qo.T - product(self.QS, P)), self.alpha)
 

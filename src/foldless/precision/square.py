@@ -19,7 +19,7 @@ def room(size):
 
 
 def _blank(size, dtype):
-    require_memory((size, size + 1), dtype, "the matrix P with room to grow")
+    require_memory((size, size + 1), dtype, "P, the matrix of the fit, with room to grow")
     return np.zeros((size, size + 1), dtype, order="F")
 
 
