@@ -52,7 +52,13 @@ def test_examples_in_docstrings_are_true(name):
     assert result.failed == 0
 
 
-PAGES_WITH_EXAMPLES = ["README.md", *(f"docs/{name}.md" for name in ("calibration", "online", "permutation", "tuning"))]
+PAGES_WITH_EXAMPLES = [
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("calibration", "choosing", "from-svc", "online", "permutation", "scaling", "tuning")
+    ),
+]
 
 
 @pytest.mark.parametrize("page", PAGES_WITH_EXAMPLES)
