@@ -107,7 +107,7 @@ def test_two_large_folds_are_solved_one_by_one_and_the_path_says_so():
 
 
 def test_a_path_that_names_P_says_what_it_is():
-    words = "P is the matrix of a fit that held-out predictions follow from"
+    words = "P is the matrix that a fit makes of X alone"
     assert words in str(fl.explain(LSSVC(), X, LABELS, cv=skl.LeaveOneOut()))
     assert words in str(fl.explain(make_pipeline(StandardScaler(), LSSVC()), X, LABELS))
     assert words not in str(fl.explain(LogisticRegression(), X, LABELS))

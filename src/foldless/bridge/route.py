@@ -15,7 +15,7 @@ from typing import ClassVar
 ONE_FIT = "one fit"
 ONE_P_PER_FOLD = "one P per fold"
 REFIT = "refit"
-WHAT_P_IS = "P is the matrix of a fit that held-out predictions follow from"
+WHAT_P_IS = "P is the matrix that a fit makes of X alone"
 
 
 class RefitWarning(UserWarning):
