@@ -106,7 +106,7 @@ def growing(whole):
         return whole.joint
     problem, rows, joint = whole.problem, whole.rows, whole.joint
     n, own = len(rows), whole.own_precision
-    require_memory((joint.n, joint.n), problem.dtype, "P in the form that is updated", 3)
+    require_memory((joint.n, joint.n), problem.dtype, "P, the matrix of the fit, as it is updated,", 3)
     if own.through_features:
         own = joint = precision(problem, rows, features=False)
     units = problem.penalty.units(n, own) if problem.penalty.squares_kernel else None
