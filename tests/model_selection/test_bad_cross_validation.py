@@ -4,14 +4,20 @@ import re
 
 import numpy as np
 import pytest
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from foldless import LSSVC, LSSVR
-from foldless.model_selection import cross_val_predict, cross_val_score, cross_validate, leave_pair_out_auc
+from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV
+from foldless.model_selection import (
+    RefitWarning,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    leave_pair_out_auc,
+)
 from support.bad_input import N, data, every_classifier, every_kind, with_value
 
 
@@ -107,3 +113,29 @@ def test_cross_validation_leaves_the_estimator_as_it_was(kind, function):
     function(fitted, X, y)
     assert not hasattr(fresh, "X_fit_")
     np.testing.assert_array_equal(fitted.predict(X), before)
+
+
+WITHOUT_PROBABILITIES = {
+    "LSSVC": LSSVC(),
+    "RidgeClassifier": RidgeClassifier(),
+    "AdaptiveKDA": AdaptiveKDA(),
+    "Pipeline": make_pipeline(StandardScaler(), LSSVC()),
+    "FoldlessSearchCV": FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}),
+}
+
+
+@pytest.mark.parametrize(
+    "scoring", ["neg_log_loss", ["accuracy", "neg_brier_score"], {"mine": "roc_auc_ovr"}], ids=repr
+)
+@pytest.mark.parametrize("name", WITHOUT_PROBABILITIES)
+def test_scores_of_probabilities_are_refused_without_calibration_not_made_nan(name, scoring):
+    asked = scoring if isinstance(scoring, str) else [*(scoring.values() if isinstance(scoring, dict) else scoring)][-1]
+    message = f"scoring='{asked}' needs probabilities, and {name} gives none here; set calibration='sigmoid'"
+    with pytest.raises(ValueError, match=message):
+        cross_validate(WITHOUT_PROBABILITIES[name], *data(LSSVC), scoring=scoring)
+
+
+def test_a_search_among_calibrations_is_scored_by_its_probabilities():
+    search = FoldlessSearchCV(LSSVC(), {"calibration": ["sigmoid"]})
+    with pytest.warns(RefitWarning):
+        assert np.isfinite(cross_val_score(search, *data(LSSVC), scoring="neg_log_loss")).all()

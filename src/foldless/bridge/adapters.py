@@ -6,6 +6,7 @@ parameter takes the estimator outside the closed form; the message ends up in ``
 refit.
 """
 
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_X_y
 
 from foldless.bridge.pipelines import check_steps, split_steps
 from foldless.bridge.route import NoClosedForm, NoSharedP
+from foldless.bridge.scorers import named_scorers, wants_probabilities
 from foldless.estimators.access import EstimatorTask, task_of
 from foldless.estimators.adaptive import AdaptiveKDA
 from foldless.estimators.checks import check_confounds, check_square, check_weights
@@ -186,6 +188,28 @@ def check_fit_params(unknown):
     """Refuse parameters of ``fit`` that have no place in the closed form."""
     if unknown:
         raise NoClosedForm(f"fit parameters {sorted(unknown)} have no closed form")
+
+
+def grid_names(search, name):
+    """Whether candidates of a search differ in a parameter."""
+    grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
+    return any(name in each for each in grids)
+
+
+def check_probabilities(scoring, estimator):
+    """Refuse scores of probabilities where a model that foldless knows gives none; scikit-learn makes them nan."""
+    last = split_steps(estimator).last
+    known = type(last) in TASKS or type(last) in NO_CLOSED_FORM
+    if isinstance(last, Search):
+        known = not grid_names(last, "calibration")
+    if not known or hasattr(estimator, "predict_proba"):
+        return
+    for given, scorer in named_scorers(scoring).values():
+        if wants_probabilities(scorer):
+            raise ValueError(
+                f"scoring={given!r} needs probabilities, and {type(estimator).__name__} gives none here;"
+                " set calibration='sigmoid' of foldless' classifiers, or take a score of decisions."
+            )
 
 
 def freeze_class_weights(estimator, y):

@@ -11,12 +11,11 @@ from itertools import combinations
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import get_scorer
 from sklearn.model_selection import LeaveOneOut, LeavePOut
 from sklearn.utils import _safe_indexing
 
 from foldless.bridge.route import ONE_FIT
-from foldless.bridge.scorers import known_outputs
+from foldless.bridge.scorers import known_outputs, named_scorers
 from foldless.bridge.standin import ScaledRun
 from foldless.permutation.metrics import METRICS
 
@@ -87,12 +86,7 @@ def _scorers(scoring, estimator):
     """{name: (name of a metric, scorer)} of scores that judge predictions or decisions; else None."""
     if scoring is None:
         scoring = "accuracy" if is_classifier(estimator) else "r2"
-    single = isinstance(scoring, str) or callable(scoring)
-    given = {"score": scoring} if single else scoring if isinstance(scoring, dict) else {each: each for each in scoring}
-    try:
-        found = {name: (each, get_scorer(each)) for name, each in given.items()}
-    except (ValueError, TypeError):
-        return None
+    found = named_scorers(scoring)
     responses = (getattr(scorer, "_response_method", None) for _, scorer in found.values())
     return found if all(each in RESPONSES for each in responses) else None
 

@@ -7,7 +7,7 @@ refit                       everything else
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -86,6 +86,7 @@ class PermutationSpec:
 def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, **options):
     """(:class:`PermutationSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
     cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
+    adapters.check_probabilities(scoring, estimator)
     score = Scoring.of(scoring, estimator)
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
     n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
@@ -118,8 +119,7 @@ def has_class_weights(last):
     """Whether an estimator, or a candidate of a search, weighs classes."""
     if not isinstance(last, Search):
         return getattr(last, "class_weight", None) is not None
-    grids = [last.param_grid] if isinstance(last.param_grid, Mapping) else last.param_grid or []
-    return has_class_weights(last.estimator) or any("class_weight" in each for each in grids)
+    return has_class_weights(last.estimator) or adapters.grid_names(last, "class_weight")
 
 
 def weights_move(last, weight, weights):
@@ -192,7 +192,7 @@ def _closed_form(spec, data, steps):
     built = seen.task(last)
     if weights_move(last, data.sample_weight, spec.weights):
         raise NoSharedP("weights follow the labels, so that every permutation has a factorisation of its own")
-    spec.scoring.check(spec.estimator, built.task, spec.first)
+    spec.scoring.check(built.task, spec.first)
     by_columns = not spec.metadata.score and spec.scoring.judges_decisions(built.task)
     if steps.first is not None:
         if not by_columns:
@@ -312,7 +312,7 @@ def _batched_grid(spec, data, steps):
     nested.check(spec.first)
     listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight)
     for setting in tried:
-        spec.scoring.check(spec.estimator, setting.task, spec.first)
+        spec.scoring.check(setting.task, spec.first)
     if spec.search.criterion.whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
         raise NoClosedForm(repeated)
     inner = [nested.inner_splits(train) for train, _ in spec.first]

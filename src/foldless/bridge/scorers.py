@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.metrics import check_scoring, get_scorer_names
+from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metaestimators import available_if
 
@@ -69,6 +69,17 @@ def check_single(scoring, remedy):
 def wants_probabilities(scorer):
     """Whether a scorer judges probabilities."""
     return getattr(scorer, "_response_method", "") == "predict_proba"
+
+
+def named_scorers(scoring):
+    """{name: (what was given, its scorer)} of one score or several; empty where scikit-learn does not know one."""
+    single = isinstance(scoring, str) or callable(scoring)
+    try:
+        given = {"score": scoring} if single else scoring
+        given = given if isinstance(given, dict) else {each: each for each in given}
+        return {name: (each, get_scorer(each)) for name, each in given.items()}
+    except (ValueError, TypeError):
+        return {}
 
 
 def is_function(scorer):
@@ -140,7 +151,7 @@ class Scoring:
         """Whether larger is better."""
         return self.metric is None or self.metric.greater
 
-    def check(self, estimator, task, splits):
+    def check(self, task, splits):
         """Refuse scores that are not defined for this task or for so few held-out rows."""
         metric = self.metric
         if metric is not None:
@@ -152,11 +163,6 @@ class Scoring:
                     f"scoring={self.name!r} needs at least {metric.rows} held-out rows and cv leaves out {smallest};"
                     " use k-fold splits, or a score of single rows such as accuracy or neg_mean_squared_error."
                 )
-        if wants_probabilities(self.scorer) and task.calibration is None:
-            raise ValueError(
-                f"scoring={self.given!r} needs probabilities, and {type(estimator).__name__} gives none here;"
-                " set calibration='sigmoid' of foldless' classifiers, or take a score of decisions."
-            )
 
     def _has_metric(self, task):
         """Whether the metric is one of such a task; scikit-learn says otherwise what it thinks of the score."""

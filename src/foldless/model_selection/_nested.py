@@ -14,7 +14,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
-from foldless.bridge.adapters import Search
+from foldless.bridge.adapters import Search, check_probabilities
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import Route
@@ -136,8 +136,7 @@ def nested_cross_validate(
     X, y, groups = indexable(front.X, y, groups)
     spec = search_spec(search)
     scorer = check_scoring(search, scoring=scoring)
-    if wants_probabilities(scorer) and not hasattr(search, "predict_proba"):
-        raise ValueError(f"scoring={scoring!r} needs probabilities; set calibration='sigmoid' of the estimator.")
+    check_probabilities(scoring, search)
     targets, sample_weight = checked_rows(search.estimator, y, (params or {}).get("sample_weight"))
     data = NestedData(search, X, targets, groups, sample_weight, wants_probabilities(scorer), taken.first)
     splits = check_cv(cv, targets, classifier=is_classifier(search.estimator)).split(X, targets, groups)

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
 from foldless.bridge import direct
+from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.planner import METHODS, CrossValidation, plan
 from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, reads_estimators, scoring_of_rows
@@ -95,6 +96,7 @@ def cross_validate(
     >>> result.path.kind
     'one fit'
     """
+    check_probabilities(scoring, estimator)
     X, y = indexable(X, y)
     front = front_of(estimator, X, params, steps)
     given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
