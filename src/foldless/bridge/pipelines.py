@@ -24,6 +24,15 @@ LABEL_BLIND_MODULES = (
     "aeon.transformations",
     "sktime.transformations",
 )
+# The same of packages whose other transformers learn from y.
+LABEL_BLIND_CLASSES = {"mne": ("FilterEstimator", "PSDEstimator", "Scaler", "TemporalFilter", "Vectorizer")}
+
+
+class FirstSteps(Pipeline):
+    """Transformers without the model behind them; the last may keep nothing by which it could be seen to be fitted."""
+
+    def __sklearn_is_fitted__(self):
+        return True
 
 
 class Steps(NamedTuple):
@@ -55,7 +64,7 @@ def split_steps(estimator):
         return Steps(None, "", estimator)
     *first, (name, last) = estimator.steps
     first = [(each, step) for each, step in first if step is not None and step != "passthrough"]
-    return Steps(Pipeline(first) if first else None, name, last)
+    return Steps(FirstSteps(first) if first else None, name, last)
 
 
 def with_last(pipeline, fitted):
@@ -69,11 +78,12 @@ def check_steps(first):
     """Refuse steps that may learn from y: they differ between labelings, and between training parts by more than X."""
     for name, step in first.steps:
         if not never_sees_y(step):
-            raise NoClosedForm(f"step {name!r} ({type(step).__name__}) may learn from y")
+            kind = type(step).__name__
+            raise NoClosedForm(f"step {name!r} ({kind}) may learn from y (it has no label_blind = True)")
 
 
 def never_sees_y(step):
-    """Whether a transformer is known to learn from X alone."""
+    """Whether a transformer is known to learn from X alone: of a known kind, or by its attribute ``label_blind``."""
     if step is None or isinstance(step, str):  # "passthrough", "drop"
         return True
     if isinstance(step, Pipeline):
@@ -82,7 +92,13 @@ def never_sees_y(step):
         return all(never_sees_y(inner) for _, inner in step.transformer_list)
     if isinstance(step, ColumnTransformer):
         return all(never_sees_y(inner) for _, inner, _ in step.transformers)
-    known = isinstance(step, VarianceThreshold) or type(step).__module__.startswith(LABEL_BLIND_MODULES)
+    kind = type(step)
+    declared = getattr(step, "label_blind", None)
+    if declared is not None:
+        return bool(declared)
+    if kind.__name__ in LABEL_BLIND_CLASSES.get(kind.__module__.partition(".")[0], ()):
+        return True
+    known = isinstance(step, VarianceThreshold) or kind.__module__.startswith(LABEL_BLIND_MODULES)
     return known and not get_tags(step).target_tags.required
 
 

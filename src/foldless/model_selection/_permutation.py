@@ -1,6 +1,6 @@
 """Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import Search
+from foldless.bridge.families import family_members
 from foldless.bridge.permutation import PermutationData, check_numbers, choose_strategy, specify_test, warn_of_weak_null
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.progress import Progress
@@ -33,7 +34,7 @@ EVERY_LABELING = "for every permutation"
 
 def permutation_test_score(
     estimator: BaseEstimator,
-    X: MatrixLike | Sequence[MatrixLike],
+    X: MatrixLike | Iterable[MatrixLike],
     y: ArrayLike,
     *,
     groups: ArrayLike | None = None,
@@ -53,6 +54,7 @@ def permutation_test_score(
     memory_limit: int = 2**29,
     null: NullScheme | None = None,
     steps: StepsLike = "each",
+    family: bool | None = None,
 ) -> PermutationTestResult:
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
@@ -67,9 +69,9 @@ def permutation_test_score(
         with a grid: every permutation chooses its own setting in every training part, without refits. Everything else
         is refitted for every permutation, with a ``RefitWarning``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), array of shape (n_samples, n_features, n_times) or
-        list of matrices
-        Three axes (as ``Epochs.get_data()`` of MNE gives them) or a list are a family of tests: one for each time, or
-        each matrix, with the same permutations, and p-values corrected for their number.
+        iterable of matrices
+        Three axes (as ``Epochs.get_data()`` of MNE gives them) or several matrices are a family of tests: one for each
+        time, or each matrix, with the same permutations, and p-values corrected for their number. See ``family``.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     groups : array-like of shape (n_samples,), default=None
         For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``strata`` is given.
@@ -110,6 +112,11 @@ def permutation_test_score(
         ``orders[j, i]``. In place of ``strata``, for labels that are not exchangeable one by one: those of a time
         series may be shifted in a circle, say. Splits that were made from the labels go with them.
     steps : {"each", "once"}, default="each"; as in :func:`cross_validate`
+    family : bool, default=None
+        Whether X with three axes is a family, a test for each time (True), or goes to the estimator whole, as one test
+        (False). None: whole for pipelines that begin with a step of three axes (of mne, pyriemann, aeon or sktime, or
+        with scikit-learn's tag ``three_d_array``), a family for foldless' and scikit-learn's estimators, and an error
+        where nothing tells.
 
     Returns
     -------
@@ -128,7 +135,8 @@ def permutation_test_score(
     0.973 0.33 0.0005
     """
     check_groups(groups)
-    members, is_family = _family_members(X)
+    by_time = generalise and getattr(X, "ndim", 0) == 3
+    members, is_family = family_members(X, estimator, True if by_time and family is None else family)
     _check_options(is_family, generalise, resplit, strata, null)
     if confounds_in_score and confounds is None:
         raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
@@ -163,25 +171,6 @@ def _check_options(is_family, generalise, resplit, strata, null):
         raise ValueError(f"null={null!r} must have a method orders(n_samples, n_permutations, random_state).")
     if null is not None and strata is not None:
         raise ValueError("strata and null both say which labels are exchangeable; give one of them.")
-
-
-def _family_members(X):
-    """The members of a family of tests; of one test, X alone, and whether there is a family."""
-    if hasattr(X, "get_data") and not hasattr(X, "shape"):
-        raise ValueError(f"X is {type(X).__name__}; give its array, X.get_data(), of shape (epochs, channels, times).")
-    if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
-        rows = {np.shape(each)[0] for each in X}
-        if len(rows) > 1:
-            raise ValueError(f"X: the matrices of a family have {sorted(rows)} rows; all must have the same.")
-        return list(X), True
-    if np.ndim(X) == 3:
-        X = np.asarray(X)
-        if not X.shape[2]:
-            raise ValueError(f"X of shape {X.shape} holds no member: its third axis is empty.")
-        return [np.ascontiguousarray(X[:, :, time]) for time in range(X.shape[2])], True
-    if np.ndim(X) > 3:
-        raise ValueError(f"X has {np.ndim(X)} axes; two (one test) or three (samples, features, times) are possible.")
-    return [X], False
 
 
 def _validated(spec, data, splits):

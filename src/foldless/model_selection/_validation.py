@@ -75,8 +75,9 @@ def cross_validate(
         Keep the confounds' part in the held-out predictions: confounds are then features without penalty.
     steps : {"each", "once"}, default="each"
         The first steps of a pipeline: fitted on each training part, as scikit-learn does, or once on all rows, labels
-        unseen (scalers, imputers, PCA and others that never look at y). Then one fit serves all training parts, and
-        scorers that are functions are handed the last step and its rows.
+        unseen (scalers, imputers, PCA and others that never look at y; a transformer of your own says so by an
+        attribute ``label_blind = True`` of its class). Then one fit serves all training parts, and scorers that are
+        functions are handed the last step and its rows.
 
     Returns
     -------

@@ -1,0 +1,81 @@
+"""Families of tests: whether X is one test or many, and the features of each.
+
+Three axes are (samples, features, times). Estimators of matrices are tested at each time. A pipeline that begins with a
+step of three axes takes the whole of X, and must not be fed slices: some such steps (mne's Vectorizer) take slices
+without complaint, and what is tested then is another thing than what ``cross_validate`` scores.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+# Modules whose transformers take (samples, channels, times), whatever their tags say.
+THREE_AXES_MODULES = ("aeon.", "mne.decoding.", "pyriemann.", "sktime.")
+MATRIX_MODULES = ("foldless.", "sklearn.")
+
+
+def axes_taken(estimator):
+    """How many axes of X an estimator takes, 2 or 3; None where nothing tells."""
+    if isinstance(estimator, Pipeline):
+        steps = [step for _, step in estimator.steps if step is not None and step != "passthrough"]
+        return axes_taken(steps[0]) if steps else None
+    if isinstance(estimator, FeatureUnion):
+        found = {axes_taken(step) for _, step in estimator.transformer_list if not isinstance(step, str)}
+        return 3 if 3 in found else 2 if found == {2} else None
+    if hasattr(getattr(estimator, "estimator", None), "fit"):  # searches and the like
+        return axes_taken(estimator.estimator)
+    module = type(estimator).__module__
+    if module.startswith(THREE_AXES_MODULES) and hasattr(estimator, "transform"):
+        return 3
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return None
+    tags = estimator.__sklearn_tags__()
+    if tags.input_tags.three_d_array:
+        return 3
+    return 2 if module.startswith(MATRIX_MODULES) and not tags.no_validation else None
+
+
+def family_members(X, estimator, family=None):
+    """([features of each test], whether they are a family) of X; with ``family=None`` the estimator decides."""
+    if not (family is None or isinstance(family, bool)):
+        raise ValueError(f"family={family!r} must be True, False or None.")
+    X = list(X) if isinstance(X, Iterator) else X
+    if hasattr(X, "get_data") and not hasattr(X, "shape"):
+        raise ValueError(f"X is {type(X).__name__}; give its array, X.get_data(), of shape (epochs, channels, times).")
+    if family is False:
+        return [X], False
+    if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
+        rows = {np.shape(each)[0] for each in X}
+        if len(rows) > 1:
+            raise ValueError(f"X: the matrices of a family have {sorted(rows)} rows; all must have the same.")
+        return list(X), True
+    if np.ndim(X) > 3:
+        raise ValueError(f"X has {np.ndim(X)} axes; two (one test) or three (samples, features, times) are possible.")
+    if np.ndim(X) == 3:
+        return _at_each_time(np.asarray(X), estimator, family)
+    if family:
+        raise ValueError(
+            f"family=True needs X with three axes, or a list of feature matrices; X has {np.ndim(X)} axes."
+        )
+    return [X], False
+
+
+def _at_each_time(X, estimator, family):
+    """The members of X with three axes, or X whole."""
+    axes, name = axes_taken(estimator), type(estimator).__name__
+    if axes == 3 and family:
+        raise ValueError(
+            f"family=True tests {name} at each time, on matrices; its first step takes X with three axes. Use"
+            " family=False, or steps of matrices."
+        )
+    if axes == 3:
+        return [X], False
+    if axes is None and family is None:
+        raise ValueError(
+            f"X has three axes, and {name} may take them whole or one time after the other. Use family=False for one"
+            " test of all, as cross_validate has it, or family=True for a test of each time."
+        )
+    if not X.shape[2]:
+        raise ValueError(f"X of shape {X.shape} holds no member: its third axis is empty.")
+    return [np.ascontiguousarray(X[:, :, time]) for time in range(X.shape[2])], True
