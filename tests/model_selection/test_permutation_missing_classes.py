@@ -116,6 +116,20 @@ def test_with_three_of_four_classes_left_a_discriminant_is_the_refit():
     check_missing_classes(KFDA(gamma=0.1, priors=[0.1, 0.2, 0.3, 0.4]), y)
 
 
+@pytest.mark.parametrize("weight", [None, FEW_WEIGHT], ids=["", "weights"])
+@pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"penalty": "coef"}], ids=str)
+@pytest.mark.parametrize("threshold", ["pm1", "fisher"])
+def test_with_two_of_three_classes_left_a_discriminant_is_the_refit(threshold, options, weight):
+    """Two classes have a threshold, more classes have centroids."""
+    estimator = KFDA(gamma=0.1, threshold=threshold, **options)
+    check_missing_classes(estimator, RARE, weight=weight, m=60)
+
+
+def test_two_of_three_classes_have_no_cut_of_their_own():
+    with pytest.raises(ValueError, match="threshold='loo': a labeling leaves two of 3 classes in a training part"):
+        check_missing_classes(KFDA(threshold="loo"), RARE)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -81,9 +81,24 @@ class Discriminant(Readout):
         """A function from fits (b, c, t) to decisions (b, k, t), k = 1 for two classes, else c."""
         if self.n_classes == 2:
             return super().for_indicators(moments)
-        slopes, offsets = self.affine(moments)
+        slopes, offsets = self._as_pairs(*self.affine(moments), moments.mass)
         slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
         return lambda fits: slopes @ fits + offsets
+
+    def _as_pairs(self, slopes, offsets, mass):
+        """The same, where two classes are left with the threshold of two classes: a refit sees no others."""
+        here = mass > 0
+        pair = here.sum(-1) == 2
+        if self.threshold == "centroid" or self.priors is not None or not pair.any():
+            return slopes, offsets
+        if self.threshold == "loo":
+            raise ValueError(
+                f"threshold='loo': a labeling leaves two of {self.n_classes} classes in a training part, and their cut"
+                " would have to be chosen anew. Use a stratified splitter, fewer folds, or threshold='centroid'."
+            )
+        share = _safe_inverse(mass) if self.threshold == "fisher" else here.astype(mass.dtype)
+        own = share[..., None] * np.eye(self.n_classes, dtype=mass.dtype)
+        return np.where(pair[:, None, None], own, slopes), np.where(pair[:, None] & here, 0.0, offsets)
 
     def affine(self, moments):
         """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.
