@@ -98,7 +98,7 @@ def test_weights_and_patterns_equal_refits(case):
     fit = {name: value for name, value in (("sample_weight", w), ("confounds", confounds)) if value is not None}
     weights = np.array([coefficients(estimator, data, y[order], **fit) for order in labelings(N, m, seed=5)])
     dense = data.toarray() if sp.issparse(data) else data
-    covariance = np.cov(dense.T, aweights=w, ddof=0)
+    covariance = np.cov(dense.T, aweights=w, ddof=1)
     along = weights @ covariance
     assert_close(result.weights, weights[0])
     assert_close(result.patterns, along[0] / np.einsum("kd,kd->k", weights[0], along[0])[:, None])
@@ -261,3 +261,13 @@ def test_patterns_need_labels_that_change():
         result = permutation_test_pattern(LSSVC("linear"), X, THREE, strata=THREE, n_permutations=3)
     for name in ("pvalue", "pvalue_fwe", "weights_pvalue"):  # what is equal up to rounding is equal
         np.testing.assert_array_equal(getattr(result, name), np.ones((3, D)))
+
+
+@pytest.mark.parametrize("y", [BINARY, THREE], ids=["2 classes", "3 classes"])
+def test_patterns_times_the_variance_of_decisions_are_those_of_mne(y):
+    """``LinearModel.patterns_`` of mne: the covariance of the features times the weights."""
+    result = permutation_test_pattern(LSSVC("linear"), X, y, n_permutations=2)
+    coef = np.atleast_2d(LSSVC("linear").fit(X, y).coef_)
+    theirs = np.cov(X.T).dot(coef.T).T
+    factors = (X @ result.weights.T).var(0, ddof=1)
+    assert_close(result.patterns * factors[:, None], theirs)

@@ -32,6 +32,8 @@ class PatternTestResult:
     ----------
     weights : ndarray of shape (n_decisions, n_features), of fits of targets +-1, one against all: ``coef_`` of LSSVC
     patterns : ndarray of shape (n_decisions, n_features), Cov(x, s) / Var(s) of these fits s
+        mne's ``LinearModel.patterns_`` (of labels, or of one value) is Cov(x, s) alone: times the sample variance
+        of s = X @ w, divided by n - 1.
     pvalue, weights_pvalue : ndarray of shape (n_decisions, n_features)
         Two-sided, for each feature by itself: of Cov(x, s), the pattern up to the scale of s, and of the weights.
     pvalue_fwe, weights_pvalue_fwe : ndarray of shape (n_decisions, n_features)
