@@ -52,10 +52,10 @@ def averaging_matrix(members, n):
 
 @ALL_KERNELS
 @FORMS
-@pytest.mark.parametrize("method", ["average", "subsample"])
-def test_gram_matrices_are_those_of_the_explicit_averaging_matrix(kernel, form, method):
+@pytest.mark.parametrize("few_of", [{"size": 8}, {"method": "subsample", "keep": 8}], ids=["average", "subsample"])
+def test_gram_matrices_are_those_of_the_explicit_averaging_matrix(kernel, form, few_of):
     (X, y), new = data(), data(11, seed=1)[0]
-    few = reduce_instances(form(X), y, method=method, size=8, kernel=kernel, gamma=GAMMA, random_state=3)
+    few = reduce_instances(form(X), y, **few_of, kernel=kernel, gamma=GAMMA, random_state=3)
     M, function = averaging_matrix(few.members, len(X)), KERNELS[kernel]
     assert_close(few.K, M @ function(X, X) @ M.T, rtol=1e-12)
     np.testing.assert_array_equal(few.K, few.K.T)
@@ -156,7 +156,7 @@ def test_groups_are_not_mixed_and_splitters_by_group_keep_rows_apart():
 @pytest.mark.parametrize("size", [3, 10, 30, 47, 0.1, 0.5, 1.0])
 def test_a_subsample_keeps_the_proportions_and_every_class(size):
     X, y = data()
-    few = reduce_instances(X, y, method="subsample", size=size, groups=np.arange(47), kernel="linear", random_state=2)
+    few = reduce_instances(X, y, method="subsample", keep=size, groups=np.arange(47), kernel="linear", random_state=2)
     rows = np.concatenate(few.members)
     keep = round(size * 47) if isinstance(size, float) else size
     assert len(set(rows)) == len(rows) == keep
@@ -171,9 +171,9 @@ def test_a_subsample_keeps_the_proportions_and_every_class(size):
 def test_values_of_a_regression_can_be_subsampled():
     X, _ = data()
     y = X.sum(1) + 0.5
-    few = reduce_instances(X, y, method="subsample", size=10, kernel="linear", random_state=0)
+    few = reduce_instances(X, y, method="subsample", keep=10, kernel="linear", random_state=0)
     np.testing.assert_array_equal(few.y, y[np.concatenate(few.members)])
-    both = reduce_instances(X, np.column_stack([y, -y]), method="subsample", size=10, kernel="linear", random_state=0)
+    both = reduce_instances(X, np.column_stack([y, -y]), method="subsample", keep=10, kernel="linear", random_state=0)
     np.testing.assert_array_equal(both.y, np.column_stack([few.y, -few.y]))
 
 
@@ -181,6 +181,14 @@ def test_default_reduction_leaves_a_fifth_of_the_rows():
     X, y = data(100)
     assert len(reduce_instances(X, y, random_state=0).y) == 20
     assert len(reduce_instances(X, y, method="subsample", random_state=0).y) == 20
+
+
+def test_the_size_of_a_subsample_is_called_keep():
+    X, y = data()
+    expected = reduce_instances(X, y, method="subsample", keep=12, random_state=0)
+    with pytest.warns(FutureWarning, match="give keep="):
+        few = reduce_instances(X, y, method="subsample", size=12, random_state=0)
+    np.testing.assert_array_equal(few.K, expected.K)
 
 
 @pytest.mark.parametrize("method", ["average", "subsample"])
@@ -241,12 +249,13 @@ def test_a_discriminant_of_averages_predicts_new_rows_and_new_averages_as_the_re
         ({"size": 0}, "size=0 must be an integer >= 1"),
         ({"size": 2.5}, "size=2.5 must be an integer >= 1"),
         ({"size": True}, "size=True must be an integer >= 1"),
-        ({"method": "subsample", "size": 48}, "size=48 must be the number of rows to keep, 1 to 47"),
-        ({"method": "subsample", "size": 1.5}, "size=1.5 must be the number of rows"),
-        ({"method": "subsample", "size": 0.0}, "size=0.0 must be the number of rows"),
-        ({"method": "subsample", "size": True}, "size=True must be the number of rows"),
-        ({"method": "subsample", "size": 2}, "size=2 keeps 2 rows and y has 3 classes"),
-        ({"method": "subsample", "size": 0.05}, "size=0.05 keeps 2 rows and y has 3 classes"),
+        ({"keep": 5}, "keep=5 is for method='subsample'; size= is the number of rows in an average"),
+        ({"method": "subsample", "keep": 48}, "keep=48 must be the number of rows to keep, 1 to 47"),
+        ({"method": "subsample", "keep": 1.5}, "keep=1.5 must be the number of rows"),
+        ({"method": "subsample", "keep": 0.0}, "keep=0.0 must be the number of rows"),
+        ({"method": "subsample", "keep": True}, "keep=True must be the number of rows"),
+        ({"method": "subsample", "keep": 2}, "keep=2 keeps 2 rows and y has 3 classes"),
+        ({"method": "subsample", "keep": 0.05}, "keep=0.05 keeps 2 rows and y has 3 classes"),
         ({"y": np.linspace(0, 1, 47)}, "y holds continuous targets and only rows of one class can be averaged"),
         ({"y": np.eye(47)[:, :2]}, "y holds multilabel-indicator targets"),
         ({"y": np.zeros(46)}, "inconsistent numbers of samples"),

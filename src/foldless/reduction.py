@@ -12,6 +12,7 @@ once; with a linear kernel the rows themselves are averaged. Cost: n^2/2 kernel 
 kernel), memory r^2 for r instances and the budget.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -90,7 +91,8 @@ def reduce_instances(
     y: ArrayLike,
     *,
     method: Literal["average", "subsample"] = "average",
-    size: float | None = None,
+    size: int | None = None,
+    keep: float | None = None,
     kernel: KernelLike = "rbf",
     gamma: GammaLike = "scale",
     degree: int = 3,
@@ -118,10 +120,12 @@ def reduce_instances(
     method : {"average", "subsample"}, default="average"
         Average random sets of rows of the same class, or keep some of the rows, in the same proportions of classes and
         at least one of each.
-    size : int or float, default=None
-        For averages the number of rows in one, 5 by default; the rows of each class that are left over are spread, so
-        that the instances of a class differ by at most one row. For a subsample the number of rows that are kept, or
-        their fraction in (0, 1]; 0.2 by default.
+    size : int, default=None
+        Rows in an average, 5 by default; the rows of each class that are left over are spread, so that the instances of
+        a class differ by at most one row.
+    keep : int or float, default=None
+        Rows that a subsample keeps, or their fraction in (0, 1]; 0.2 by default. (``size`` still means this with
+        ``method="subsample"``, with a FutureWarning.)
     kernel, gamma, degree, coef0, eta : as in the estimators
     groups : array-like of shape (n_samples,), default=None
         Rows that belong together. Rows of different groups are never averaged, so that splitting by the returned
@@ -159,9 +163,14 @@ def reduce_instances(
     if together is not None:
         check_consistent_length(rows, together)
     if method == "average":
+        if keep is not None:
+            raise ValueError(f"keep={keep!r} is for method='subsample'; size= is the number of rows in an average.")
         members = partition(targets, size=5 if size is None else size, groups=together, random_state=random_state)
     elif method == "subsample":
-        members = _subsample(targets, 0.2 if size is None else size, random_state)
+        if size is not None:
+            warnings.warn("size= is for method='average'; give keep=, the rows to keep.", FutureWarning, stacklevel=2)
+            keep = size if keep is None else keep
+        members = _subsample(targets, 0.2 if keep is None else keep, random_state)
     else:
         raise ValueError(f"method={method!r} is unknown; use 'average' or 'subsample'.")
     require_memory((len(members), len(members)), rows.dtype, GRAM)
@@ -224,26 +233,26 @@ def partition(
     return sorted(members, key=lambda rows: rows[0])
 
 
-def _subsample(y, size, random_state):
-    """One row for each of ``size`` instances: every class in proportion, and at least once."""
+def _subsample(y, keep, random_state):
+    """One row for each instance to ``keep``: every class in proportion, and at least once."""
     n = len(y)
-    whole = isinstance(size, int | np.integer) and not isinstance(size, bool) and 1 <= size <= n
-    share = isinstance(size, float | np.floating) and 0 < size <= 1
+    whole = isinstance(keep, int | np.integer) and not isinstance(keep, bool) and 1 <= keep <= n
+    share = isinstance(keep, float | np.floating) and 0 < keep <= 1
     if not (whole or share):
         raise ValueError(
-            f"size={size!r} must be the number of rows to keep, 1 to {n}, or their fraction, a float in (0, 1]."
+            f"keep={keep!r} must be the number of rows to keep, 1 to {n}, or their fraction, a float in (0, 1]."
         )
     codes = _classes(y)
     strata = np.zeros(n, int) if codes is None else codes
     counts = np.bincount(strata)
-    keep = max(1, round(size * n)) if share else size
-    if keep < len(counts):
-        raise ValueError(f"size={size!r} keeps {keep} rows and y has {len(counts)} classes; keep one of each or more.")
+    kept = max(1, round(keep * n)) if share else keep
+    if kept < len(counts):
+        raise ValueError(f"keep={keep!r} keeps {kept} rows and y has {len(counts)} classes; keep one of each or more.")
     order = check_random_state(random_state).permutation(n)
     turn = np.empty(n)  # the j-th row of a class of m comes at j / m: any beginning of the queue is in proportion
     for code, count in enumerate(counts):
         turn[strata[order] == code] = np.arange(count) / count
-    return [np.array([row]) for row in np.sort(order[np.argsort(turn, kind="stable")[:keep]])]
+    return [np.array([row]) for row in np.sort(order[np.argsort(turn, kind="stable")[:kept]])]
 
 
 def _classes(y):
