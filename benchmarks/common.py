@@ -114,13 +114,13 @@ def peak_arrays(function, n):
 
 
 def at_most(limit, value):
-    """A measured value beside its target, if it has one."""
-    return {"value": value} if limit is None else {"value": value, "target": f"<= {limit}", "met": bool(value <= limit)}
+    """A measured value beside its limit, if it has one."""
+    return {"value": value} if limit is None else {"value": value, "limit": f"<= {limit}", "kept": bool(value <= limit)}
 
 
 def at_least(limit, value):
     """The same, for gains."""
-    return {"value": value} if limit is None else {"value": value, "target": f">= {limit}", "met": bool(value >= limit)}
+    return {"value": value} if limit is None else {"value": value, "limit": f">= {limit}", "kept": bool(value >= limit)}
 
 
 def summary(entry):
@@ -129,8 +129,8 @@ def summary(entry):
     return {
         **{key: entry.get(key) for key in ("name", "n", "threads", "seconds", "yardstick_seconds")},
         "measured": judged.get("value"),
-        "target": judged.get("target"),
-        "met": judged.get("met"),
+        "limit": judged.get("limit"),
+        "kept": judged.get("kept"),
         "peak arrays": entry.get("peak_arrays", {}).get("value"),
     }
 

@@ -1,7 +1,7 @@
 """What cross-validation costs, in units of one factorisation, and against refits and peers.
 
-Every entry holds its seconds, the yardstick's seconds from the same run, their ratio, the target and whether it is
-met, for one and for two threads. Random data, float64.
+Every entry holds its seconds, the yardstick's seconds from the same run, their ratio, its limit and whether it is
+kept, for one and for two threads. Random data, float64.
 
     python benchmarks/core.py [--fast] [--json FILE]
 """

@@ -3,7 +3,7 @@
     python benchmarks/online.py [--fast] [--json FILE]
 
 Every entry holds its seconds (the mean of many updates in a row, validation of the input and all), the yardstick's
-seconds from the same run, their ratio, the target and whether it is met, for one and for two threads. A refit is the
+seconds from the same run, their ratio, its limit and whether it is kept, for one and for two threads. A refit is the
 kernel matrix and one Cholesky factorisation, nothing else, but for the entries with predictions or other settings,
 where it is ``fit`` of the estimator. Random data, RBF kernel, alpha = 1 unless told otherwise, float64.
 """
@@ -20,7 +20,7 @@ from foldless import LSSVC, AdaptiveKDA
 from foldless.kernels import RBF
 
 GAMMA, FEATURES = 0.05, 20
-WINDOW = {"learn": 2.2, "forget": 3.3}  # seconds of the sliding-window kernel code to beat, 200 steps, two cores
+WINDOW = {"learn": 2.2, "forget": 3.3}  # seconds of 200 steps of another implementation, on two other cores
 
 
 def sample(n):

@@ -1,6 +1,6 @@
 """What permutation tests cost: beside one matrix product, refits, the simulations of Treder (2019), and MNE.
 
-Every entry holds its seconds, the yardstick's seconds, their ratio, the target and whether it is met. Random data.
+Every entry holds its seconds, the yardstick's seconds, their ratio, its limit and whether it is kept. Random data.
 
     main     n = 1000, 100 features, 5 classes, 10 folds, 1000 permutations, for one and for two threads
     curves   the simulations of Treder (2019, section 2.5), on one thread; --figure PATH draws them (needs matplotlib)
@@ -196,7 +196,7 @@ def against_rlscore(n, repeats):
     try:
         from rlscore.learner import RLS
     except ImportError:
-        return {"yardstick": "RLScore: not installed; figures measured elsewhere are not used"}
+        return {"yardstick": "RLScore: not installed, and no numbers of other machines are taken in its place"}
     X, y, options = sample(n, 1000 if repeats else 20)
     Y = np.column_stack([2 * indicator(codes) - 1 for codes in labelings(y, options["n_permutations"])])
 

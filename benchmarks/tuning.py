@@ -1,6 +1,6 @@
 """What tuning costs: gradients, grids, nested cross-validation and ridge heads, each beside a yardstick.
 
-Random data. Every entry holds its seconds, the yardstick's seconds, their ratio, the target and whether it is met.
+Random data. Every entry holds its seconds, the yardstick's seconds, their ratio, its limit and whether it is kept.
 
     python benchmarks/tuning.py [--fast] [--only NAME ...] [--json FILE]
 """

@@ -108,7 +108,7 @@ def peers(X, y):
     try:
         from river import evaluate, metrics, tree
     except ImportError:
-        sys.exit('--river needs river: pip install "foldless[river]"')
+        sys.exit('--river needs river: pip install "river>=0.26"')
     from foldless.river import RiverClassifier
 
     rows = [({"x": a, "y": b}, label) for (a, b), label in zip(X.tolist(), y.tolist(), strict=True)]

@@ -136,3 +136,12 @@ def test_tests_that_the_pages_name_exist():
     named = {name for page in pages for name in re.findall(r"(?<!\")\b(test_\w+)", page.read_text())}
     assert named
     assert not [name for name in named if not any(each.startswith(name) for each in known)]
+
+
+def test_install_hints_name_packages_that_can_be_installed():
+    """foldless itself is installed from its own folder, ``pip install .``; no registry has it."""
+    folders = ("src", "docs", "examples", "benchmarks")
+    files = [path for folder in folders for kind in ("py", "md") for path in (ROOT / folder).rglob(f"*.{kind}")]
+    hints = [hint for path in [*files, ROOT / "README.md"] for hint in re.findall("pip install .*", path.read_text())]
+    assert hints
+    assert not [hint for hint in hints if "foldless" in hint.split("#")[0]]
