@@ -229,6 +229,7 @@ def test_calibration_with_too_few_rows_in_a_training_part(kind):
     ],
     ids=str,
 )
+@pytest.mark.filterwarnings("ignore:kernel=.boolean. is for")
 def test_features_too_large_for_the_kernel_are_to_be_rescaled(kind, parameters, size):
     X, y = data(kind)
     with pytest.raises(ValueError, match=r"[Rr]escale X"):

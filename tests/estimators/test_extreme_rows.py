@@ -32,6 +32,7 @@ from support.tolerances import assert_near
 @every_penalty
 @pytest.mark.parametrize("basis", ["train", "all"])
 @pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e6])
+@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
 def test_of_two_rows_each_is_predicted_by_the_other(kernel, penalty, basis, alpha):
     X = np.random.default_rng(53).normal(size=(2, 3))
     parameters = {"kernel": kernel, "gamma": GAMMA, "alpha": alpha, "penalty": penalty, "basis": basis}

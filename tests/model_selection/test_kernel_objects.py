@@ -44,6 +44,7 @@ def renamed(params):
 
 @every_kind
 @every_pair
+@pytest.mark.filterwarnings("ignore:kernel=.boolean. is for")
 def test_objects_equal_names(kind, pair):
     kernel, options = PAIRS[pair]
     y = ESTIMATORS[kind]
@@ -115,6 +116,7 @@ def test_default_grids_are_the_same():
 
 
 @pytest.mark.parametrize("pair", ["poly", "boolean", "linear"])
+@pytest.mark.filterwarnings("ignore:kernel=.boolean. is for")
 def test_default_grids_of_other_kernels_are_the_same(pair):
     kernel, options = PAIRS[pair]
     mine, named = FoldlessSearchCV(LSSVC(kernel)).fit(X, LABELS), FoldlessSearchCV(LSSVC(**options)).fit(X, LABELS)

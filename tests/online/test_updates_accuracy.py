@@ -81,6 +81,7 @@ def test_any_sequence_of_updates_equals_a_new_fit(seed):
 
 @pytest.mark.parametrize("basis", ["train", "all"])
 @pytest.mark.parametrize("alpha", 10.0 ** np.arange(-12, 13, 3))
+@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
 def test_updates_with_coefficient_penalty_equal_new_fit_at_any_alpha(alpha, basis):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)

@@ -13,6 +13,8 @@ from foldless.permutation.labelings import Labelings, Solver, truth_of
 from foldless.readout.discriminant import Discriminant
 from support.refits import held_out_rows, leave_one_out, refit, weak_discriminant
 
+pytestmark = pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+
 # -- fits that are tiny, or next to constant -------------------------------------------------------------------------
 
 

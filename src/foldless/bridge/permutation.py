@@ -30,7 +30,7 @@ from foldless.bridge.routing import Metadata, route_metadata
 from foldless.bridge.scorers import Scoring, is_function, reads_estimators, scoring_of_rows
 from foldless.bridge.splits import depends_on_labels, splits_of_labeling
 from foldless.bridge.standin import Run, StandIn
-from foldless.estimators.checks import check_option
+from foldless.estimators.checks import check_option, warn_of_scale
 from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
 from foldless.permutation.nulls import Exchangeable, draw_null, keep_balance
@@ -190,6 +190,7 @@ def _closed_form(spec, data, steps):
         if len(np.unique(train)) < len(train):
             raise NoClosedForm(f"the training part of split {number} repeats rows")
     built = seen.task(last)
+    warn_of_scale(built.task.problem)
     if weights_move(last, data.sample_weight, spec.weights):
         raise NoSharedP("weights follow the labels, so that every permutation has a factorisation of its own")
     spec.scoring.check(built.task, spec.first)

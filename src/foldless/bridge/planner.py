@@ -21,7 +21,7 @@ from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoShare
 from foldless.bridge.routing import route_metadata
 from foldless.bridge.splits import check_leave_out, check_splits, is_leave_one_out, row_numbers
 from foldless.bridge.standin import Run, ScaledRun
-from foldless.estimators.checks import check_confounds
+from foldless.estimators.checks import check_confounds, warn_of_scale
 from foldless.heldout.scaled import ScaledParts
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
@@ -142,6 +142,8 @@ def _solve(asked, run, score_params):
         check_splits(task, splits)
         if is_leave_one_out(splits, task.problem.n):
             splits = LeaveOneOut() if asked.function != "cross_validate" else splits
+    if not isinstance(run, ScaledRun):
+        warn_of_scale(task.problem)
     name = type(run.estimator).__name__
     if isinstance(run, ScaledRun):
         reason = f"StandardScaler and {name} on each training part, from sums of its {task.problem.X.shape[1]} features"

@@ -6,11 +6,10 @@ refit            the estimator is fitted on each training part
 """
 
 import re
-import sys
-import warnings
 from dataclasses import dataclass
-from types import FrameType
 from typing import ClassVar
+
+from foldless.estimators.checks import warn_caller
 
 ONE_FIT = "one fit"
 ONE_P_PER_FOLD = "one P per fold"
@@ -53,16 +52,6 @@ class NoSharedP(NoClosedForm):
     """No P serves all training parts, or all labelings; each has one of its own."""
 
     kind: ClassVar[str] = ONE_P_PER_FOLD
-
-
-def warn_caller(message, category=UserWarning):
-    """Warn at the line that called foldless, however many of its functions lie between."""
-    level = 1
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "foldless":
-        level += 1
-        frame = frame.f_back
-    warnings.warn(message, category, stacklevel=level)
 
 
 def warn_of_refits(estimator, route, when):

@@ -18,7 +18,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from foldless.estimators.checks import FLOATS, check_confounds, check_gram, check_options, check_weights, is_number
+from foldless.estimators.checks import (
+    FLOATS,
+    check_confounds,
+    check_gram,
+    check_options,
+    check_weights,
+    is_number,
+    warn_of_scale,
+)
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids
 from foldless.heldout.problem import Problem
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
@@ -132,7 +140,9 @@ class KernelMachine(KernelExpansion):
             task = task.with_confounds(check_confounds(confounds, task.problem.n, task.problem.dtype))
         self._keep_for_updates(weights, joined_ids((), ids, task.problem.n))
         parts = task.training_parts()
-        return self._accept(task, parts.whole, task.rule(parts.whole), parts)
+        self._accept(task, parts.whole, task.rule(parts.whole), parts)
+        warn_of_scale(task.problem)
+        return self
 
     def _keep_for_updates(self, weights, ids):
         """What updates continue from, besides the task: the caller's weights and ids, the parameters as they are."""

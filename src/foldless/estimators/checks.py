@@ -1,7 +1,10 @@
 """Arguments of the estimators: what is wrong with them, and what to give instead."""
 
+import sys
+import warnings
 from dataclasses import fields
 from numbers import Real
+from types import FrameType
 from typing import Literal, get_args, get_origin
 
 import numpy as np
@@ -9,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
+from foldless.heldout.caution import caution
 from foldless.kernels.registry import check_symmetric
 
 FLOATS = [np.float64, np.float32]  # precisions of X that are kept
@@ -100,3 +104,20 @@ def is_plain_target(y, n):
     if type(y) is not np.ndarray or y.shape != (n,):
         return False
     return y.dtype.kind in "iubU" or (y.dtype.kind == "f" and bool(np.isfinite(y).all()))
+
+
+def warn_caller(message, category=UserWarning):
+    """Warn at the line that called foldless, however many of its functions lie between."""
+    level = 1
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "foldless":
+        level += 1
+        frame = frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def warn_of_scale(problem):
+    """Warn of data, kernel or alpha from which a model can hardly learn."""
+    found = caution(problem)
+    if found is not None:
+        warn_caller(found)

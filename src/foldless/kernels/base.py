@@ -144,6 +144,10 @@ class Kernel:
         """
         return {}
 
+    def caution(self, X: Matrix) -> str | None:
+        """What the rows X have that the kernel is not made for, in words; None where all is well."""
+        return None
+
     # -- parameters ----------------------------------------------------------------------------------------------------
 
     @classmethod

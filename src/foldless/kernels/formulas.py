@@ -92,6 +92,16 @@ class Boolean(Kernel):
     def diag(self, X: Matrix) -> np.ndarray:
         return np.exp(float(np.log1p(self.eta)) * row_norms(X, squared=True))
 
+    def caution(self, X: Matrix) -> str | None:
+        values = X.data if sp.issparse(X) else X
+        others = values[(values != 0) & (values != 1)]
+        if not len(others):
+            return None
+        return (
+            f"kernel='boolean' is for features that are 0 or 1, and X holds {others[0]:g}. Binarise X"
+            " (sklearn.preprocessing.Binarizer, OneHotEncoder or KBinsDiscretizer), or take another kernel."
+        )
+
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """dK/deta = x.z (1 + eta)^(x.z - 1)."""
         R *= K

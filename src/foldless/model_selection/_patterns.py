@@ -11,6 +11,7 @@ from foldless.bridge.permutation import PermutationData, check_numbers, warn_of_
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.bridge.steps import StepsLike, front_of
+from foldless.estimators.checks import warn_of_scale
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import Params
 from foldless.permutation.labelings import Solver
@@ -89,6 +90,7 @@ def permutation_test_pattern(
     except NoClosedForm as obstacle:
         hint = " Use steps='once'." if isinstance(obstacle, NoSharedP) else ""
         raise ValueError(f"patterns need a linear least-squares model: {obstacle}.{hint}") from None
+    warn_of_scale(built.task.problem)
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")

@@ -1,5 +1,6 @@
 """Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
@@ -19,6 +20,7 @@ from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.routing import check_groups
 from foldless.bridge.scorers import check_single
 from foldless.bridge.steps import StepsLike, front_of
+from foldless.heldout.caution import NothingLearntWarning
 from foldless.linalg import threads_for
 from foldless.linalg.memory import require_memory
 from foldless.linalg.types import MatrixLike, RandomStateLike
@@ -234,7 +236,10 @@ def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False)
 def _scores(null, strategy, *test):
     """(scores, choices) of labelings by a strategy, or by the one that is chosen for a ``test``."""
     with threads_for(null.orders.shape[1]):
-        strategy = choose_strategy(*test) if strategy is None else strategy
+        if strategy is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", NothingLearntWarning)  # said of the first member
+                strategy = choose_strategy(*test)
         done = [strategy.scores(null.select(part)) for part in gen_batches(len(null.orders), strategy.n_together)]
     return np.concatenate([values for values, _ in done]), done[0][1]
 

@@ -1,5 +1,6 @@
 """FoldlessSearchCV: hyper-parameters by closed-form held-out criteria, behind the interface of GridSearchCV."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -15,6 +16,7 @@ from foldless.bridge.candidates import heldout_scores, settings, starting_points
 from foldless.bridge.splits import draw_splits
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.rows import all_or_nothing
+from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._search_runs import continuous_search, grid_search
 from foldless.model_selection._search_spec import checked_rows, search_spec, warn_of_unused_groups
@@ -229,7 +231,9 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
 
     def _refit(self, X, y, sample_weight):
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.best_estimator_ = self._best_setting().fit(X, y, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
+            self.best_estimator_ = self._best_setting().fit(X, y, **options)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))

@@ -81,7 +81,8 @@ class Discriminant(Readout):
         """A function from fits (b, c, t) to decisions (b, k, t), k = 1 for two classes, else c."""
         if self.n_classes == 2:
             return super().for_indicators(moments)
-        slopes, offsets = self._as_pairs(*self.affine(moments), moments.mass)
+        slopes, offsets = self.affine(moments)
+        slopes, offsets = self._as_pairs(slopes, offsets, moments.mass)
         slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
         return lambda fits: slopes @ fits + offsets
 
