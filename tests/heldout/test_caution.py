@@ -99,6 +99,7 @@ def test_few_rows_that_differ_are_found_among_many_that_are_equal():
     rows = np.zeros((400, 2))
     rows[137] = 1.0
     assert not warnings_of(LSSVR("linear").fit, rows, np.arange(400))
+    assert warnings_of(LSSVR("linear").fit, 1e-6 * rows, np.arange(400))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])

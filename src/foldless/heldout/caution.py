@@ -7,7 +7,7 @@ classes in a training part decides (X in volts again, with a linear kernel and a
 
 import numpy as np
 
-FEW, MORE = 20, 500  # rows that are looked at first, and before anything is said
+FIRST, BEFORE_SAID = (4, 20), (500, 500)  # rows and columns of K that are looked at
 HUGE = 1e8  # alpha by the mean squared distance of the rows from their mean, in feature space
 
 
@@ -27,23 +27,24 @@ def caution(problem):
     rows, found = problem.active, None
     if len(rows) < 2:
         return None
-    for most in (FEW, MORE):
-        some = rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).astype(int)]
-        found = _of_rows(problem, some)
+    for few, some in (FIRST, BEFORE_SAID):
+        columns = rows[np.linspace(0, len(rows) - 1, min(some, len(rows))).astype(int)]
+        found = _of_block(problem, columns, -(-len(columns) // few))
         if found is None:
             break
     return found
 
 
-def _of_rows(problem, rows):
+def _of_block(problem, rows, step):
+    """The same of the kernel between every ``step``-th of the rows and all of them."""
     with np.errstate(over="ignore", invalid="ignore"):  # said elsewhere, with a way out
-        K = problem.gram(rows, rows, check=False)
+        K = problem.gram(rows[::step], rows, check=False)
         largest, spread = np.abs(K).max(), np.ptp(K)
-        size = _size(problem, rows, K)
+        size = _size(problem, rows, K, step)
     is_constant = spread <= 8 * np.finfo(K.dtype).eps * largest
-    if not np.isfinite(largest) or not (is_constant or problem.alpha >= HUGE * size > 0):
+    if not np.isfinite(largest) or not (is_constant or problem.alpha >= HUGE * abs(size)):
         return None
-    equal = problem.equal.value
+    equal = problem.equal.value if step == 1 else None  # more rows are yet to be looked at otherwise
     if equal is not None and len(np.unique(equal[rows])) == 1:
         return None
     if is_constant:
@@ -58,10 +59,10 @@ def _of_rows(problem, rows):
     )
 
 
-def _size(problem, rows, K):
-    """Mean weighted diagonal of S, centred where there is an intercept."""
+def _size(problem, rows, K, step):
+    """Mean weighted diagonal of S, centred where there is an intercept; below 0 only where S is indefinite."""
     weight = float(np.square(problem.root_w[rows]).mean())
     if problem.penalty.squares_kernel:
         K = K - K.mean(0) if problem.intercept else K
         return weight * float(np.square(K).sum(1).mean()) * len(problem.active) / len(rows)
-    return weight * float(K.diagonal().mean() - (K.mean() if problem.intercept else 0.0))
+    return weight * float(K[:, ::step].diagonal().mean() - (K.mean() if problem.intercept else 0.0))
