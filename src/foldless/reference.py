@@ -7,8 +7,8 @@ Nothing here is clever and nothing here imports the rest of the package. A model
 
 with ``numpy.linalg.solve``; a held-out prediction is a fit on the training rows and an evaluation at the test rows.
 Kernel Fisher discriminants are refitted as the generalised eigenproblem S_b w = lambda (S_w + alpha I) w in an
-explicit feature space, which shares no step with the optimal-scoring shortcut; with confounds, of the scatters of what
-they leave unexplained.
+explicit feature space, which shares no step with the optimal-scoring shortcut; with confounds, of features from which
+these were regressed.
 """
 
 from typing import Literal, TypeAlias
@@ -58,22 +58,32 @@ def heldout_fits(
 ) -> Array:
     """Fits at ``test`` of the model fitted on ``train``: delete, refit, evaluate.
 
-    The part of the last ``n_confounds`` columns of Q is left out of them.
+    The last ``n_confounds`` columns of Q are confounds: what they explain by themselves of ``train``, about their mean
+    there, is left out of the fits.
     """
     n = len(K)
     w = np.ones(n) if w is None else w
     Q = np.ones((n, 1)) if Q is None else Q
-    shown = Q[test].copy()
-    shown[:, Q.shape[1] - n_confounds :] = 0.0
     train = np.asarray(train)[w[train] > 0]
+    others, C = np.split(Q, [Q.shape[1] - n_confounds], axis=1)
+    part = _regressed(others, C, Y, train, test, w)
     if penalty == "coef" and basis == "all":
         # the basis functions of all rows of positive weight stay; only the rows of the regression go
         functions = np.flatnonzero(w > 0)
         design = K[np.ix_(train, functions)]
         A, B = fit(design @ design.T, Y[train], alpha, w=w[train], Q=Q[train])
-        return K[np.ix_(test, functions)] @ (design.T @ A) + shown @ B
+        return K[np.ix_(test, functions)] @ (design.T @ A) + Q[test] @ B - part
     beta, B = fit(K[np.ix_(train, train)], Y[train], alpha, w=w[train], Q=Q[train], penalty=penalty)
-    return K[np.ix_(test, train)] @ beta + shown @ B
+    return K[np.ix_(test, train)] @ beta + Q[test] @ B - part
+
+
+def _regressed(others, C, Y, train, test, w):
+    """What C explains of Y at ``test`` beyond the other columns, by weighted least squares on ``train``."""
+    root = np.sqrt(w[train])[:, None]
+    mean = others @ np.linalg.lstsq(root * others[train], root * C[train], rcond=None)[0]
+    both = np.hstack([others, C - mean])
+    B = np.linalg.lstsq(root * both[train], root * Y[train], rcond=None)[0][others.shape[1] :]
+    return (C - mean)[test] @ B
 
 
 def discriminant(
@@ -91,33 +101,25 @@ def discriminant(
     """Kernel Fisher discriminant of ``train`` at ``test``: scores z, centroids, decisions (n_test, c).
 
     The generalised eigenproblem of between- and within-class scatter in an explicit feature space of K. Confounds Q_c
-    (n, k) are regressed out of features and classes before the scatters are taken; z and the centroids are those of the
-    features as they are.
+    (n, k) are regressed out of the features first, with the coefficients of ``train``.
     """
     n = len(K)
     w = np.ones(n) if w is None else w
     s, V = np.linalg.eigh(K)
     X = V * np.sqrt(np.maximum(s, 0.0))
+    if Q_c is not None:
+        X = X - _regressed(np.ones((n, int(centred))), Q_c, X, train, np.arange(n), w)
     c = codes.max() + 1
     Xt, yt, wt = X[train], codes[train], w[train]
     nu = wt.sum()
     mean = wt @ Xt / nu if centred else np.zeros(X.shape[1])
     centroids = np.array([wt[yt == k] @ Xt[yt == k] / wt[yt == k].sum() for k in range(c)])
-    if Q_c is None:
-        Sw, Sb = np.zeros((n, n)), np.zeros((n, n))
-        for k in range(c):
-            mine = yt == k
-            D = Xt[mine] - centroids[k]
-            Sw += (D * wt[mine, None]).T @ D
-            Sb += wt[mine].sum() * np.outer(centroids[k] - mean, centroids[k] - mean)
-    else:
-        Q = np.column_stack([np.ones((len(train), int(centred))), Q_c[train]])
-        W = np.diag(wt)
-        residual = W - W @ Q @ np.linalg.solve(Q.T @ W @ Q, Q.T @ W)
-        Y = np.eye(c)[yt]
-        between = Xt.T @ residual @ Y
-        Sb = between @ np.linalg.pinv(Y.T @ residual @ Y, rcond=1e-12, hermitian=True) @ between.T
-        Sw = Xt.T @ residual @ Xt - Sb
+    Sw, Sb = np.zeros((n, n)), np.zeros((n, n))
+    for k in range(c):
+        mine = yt == k
+        D = Xt[mine] - centroids[k]
+        Sw += (D * wt[mine, None]).T @ D
+        Sb += wt[mine].sum() * np.outer(centroids[k] - mean, centroids[k] - mean)
     # whiten by (S_w + alpha I)^-1/2, then an ordinary eigenproblem
     e, U = np.linalg.eigh(Sw + alpha * np.eye(n))
     root = U / np.sqrt(e) @ U.T

@@ -227,5 +227,5 @@ def build_task(estimator, X, y, sample_weight=None, confounds=None, *, in_score=
     if confounds is None:
         return built
     problem = built.task.problem
-    C = check_confounds(confounds, problem.n, problem.dtype)
+    C = check_confounds(confounds, problem.n)
     return built._replace(task=built.task.with_confounds(C, in_score=in_score))

@@ -57,11 +57,11 @@ def with_params(estimator, params):
     return clone(estimator).set_params(**clone(params, safe=False))
 
 
-def closed_form_task(estimator, X, y, sample_weight):
+def closed_form_task(estimator, X, y, sample_weight, confounds=None):
     """(task, classes, flat) of an estimator, or a ValueError that says why it has none."""
     estimator = freeze_class_weights(estimator, y)
     try:
-        built = build_task(estimator, X, y, sample_weight)
+        built = build_task(estimator, X, y, sample_weight, confounds)
     except NoClosedForm as obstacle:
         message = f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting."
         raise ValueError(message) from None
@@ -80,10 +80,10 @@ def kernel_prefix(estimator):
 # -- grids -------------------------------------------------------------------------------------------------------------
 
 
-def candidates(estimator, param_grid, X, y, sample_weight):
+def candidates(estimator, param_grid, *data):
     """The list of parameter dictionaries; without a grid, one made from the data (labels are not looked at)."""
     if param_grid is None:
-        task, _, _ = closed_form_task(estimator, X, y, sample_weight)
+        task, _, _ = closed_form_task(estimator, *data)
         prefix = kernel_prefix(estimator)
         grid = default_grid(task.problem)
         param_grid = {name if name == "alpha" else prefix + name: values for name, values in grid.items()}
@@ -93,9 +93,12 @@ def candidates(estimator, param_grid, X, y, sample_weight):
     return listed
 
 
-def settings(estimator, param_grid, X, y, sample_weight):
-    """(candidates, their settings): groups by all parameters but alpha, in the order of their first appearance."""
-    listed = candidates(estimator, param_grid, X, y, sample_weight)
+def settings(estimator, param_grid, *data):
+    """(candidates, their settings): groups by all parameters but alpha, in the order of their first appearance.
+
+    ``data`` are X, y, sample_weight and confounds, the last two of which may be None.
+    """
+    listed = candidates(estimator, param_grid, *data)
     groups: dict = {}
     for place, params in enumerate(listed):
         rest = {name: value for name, value in params.items() if name != "alpha"}
@@ -108,7 +111,7 @@ def settings(estimator, param_grid, X, y, sample_weight):
     result = []
     for rest, alphas, places in groups.values():
         single = with_params(estimator, {**rest, "alpha": min(alphas)})
-        task, classes, flat = closed_form_task(single, X, y, sample_weight)
+        task, classes, flat = closed_form_task(single, *data)
         result.append(Setting(task, classes, flat, alphas, places))
     return listed, result
 
@@ -127,14 +130,14 @@ def _content(value):
 # -- starting points ---------------------------------------------------------------------------------------------------
 
 
-def starting_points(spec, estimator, param_grid, X, y, sample_weight):
+def starting_points(spec, estimator, param_grid, *data):
     """The starting points of a continuous search: every candidate, and further ones around it, for every slope."""
     rng = check_random_state(spec.random_state)
     slopes = spec.slopes if spec.criterion.hard else [None]
     starts = []
-    for params in candidates(estimator, param_grid or {}, X, y, sample_weight):
+    for params in candidates(estimator, param_grid or {}, *data):
         single = with_params(estimator, params)
-        task, classes, _ = closed_form_task(single, X, y, sample_weight)
+        task, classes, _ = closed_form_task(single, *data)
         several, prefix = task.n_classes > 2, kernel_prefix(single)
         space = _space(spec, single, task.problem, task.n_classes if several and spec.share == "kernel" else 1)
         bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith(("alpha", prefix))}
@@ -180,15 +183,15 @@ def _check_bounded_names(bounds, starts):
 # -- held-out decisions --------------------------------------------------------------------------------------
 
 
-def heldout_scores(estimator, X, y, sample_weight, splits):
+def heldout_scores(estimator, X, y, sample_weight, splits, confounds=None):
     """(row numbers, held-out decisions) of one setting: of a known estimator, or of one classifier for each class."""
     if isinstance(estimator, OneAgainstAllClassifier):
         columns = [
-            heldout_scores(each, X, np.asarray(y) == label, sample_weight, splits)
+            heldout_scores(each, X, np.asarray(y) == label, sample_weight, splits, confounds)
             for label, each in estimator.estimators
         ]
         return columns[0][0], np.column_stack([scores for _, scores in columns])
-    task, _, _ = closed_form_task(estimator, X, y, sample_weight)
+    task, _, _ = closed_form_task(estimator, X, y, sample_weight, confounds)
     selection = Selection.of(task, CRITERIA["press"], splits=splits)
     model = Solution(task.problem, selection.rows, task.Y[selection.rows])
     return selection.tested_rows, selection.scores(model)[selection.tested]

@@ -21,6 +21,7 @@ class NestedData:
     y: Any
     groups: Any = None
     sample_weight: Any = None
+    confounds: Any = None
     probabilities: bool = False  # whether the scores want them
     steps: Any = None  # transformers in front of the search, fitted on every training part
 

@@ -27,10 +27,10 @@ from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
 from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, warn_caller
 from foldless.bridge.routing import Metadata, route_metadata
-from foldless.bridge.scorers import Scoring, is_function, reads_estimators, scoring_of_rows
-from foldless.bridge.splits import depends_on_labels, splits_of_labeling
+from foldless.bridge.scorers import Scoring, check_scorers_of_confounds, is_function, scoring_of_rows
+from foldless.bridge.splits import check_confounds_determined, depends_on_labels, splits_of_labeling
 from foldless.bridge.standin import Run, StandIn
-from foldless.estimators.checks import check_option, warn_of_scale
+from foldless.estimators.checks import check_confounds, check_option, warn_of_scale
 from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
 from foldless.permutation.nulls import Exchangeable, draw_null, keep_balance
@@ -96,6 +96,9 @@ def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, param
     labelings = draw_null(scheme, n, m, random_state, first=first, draw=draw if resplit else own)
     if any(name.endswith("confounds") for name in metadata.fit):
         raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
+    if data.confounds is not None:
+        check_scorers_of_confounds(scoring)
+        data = replace(data, confounds=check_confounds(data.confounds, n))
     weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
     if weight is not None:
         weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
@@ -191,6 +194,7 @@ def _closed_form(spec, data, steps):
             raise NoClosedForm(f"the training part of split {number} repeats rows")
     built = seen.task(last)
     warn_of_scale(built.task.problem)
+    check_confounds_determined(built.task.problem, spec.first)
     if weights_move(last, data.sample_weight, spec.weights):
         raise NoSharedP("weights follow the labels, so that every permutation has a factorisation of its own")
     spec.scoring.check(built.task, spec.first)
@@ -248,8 +252,6 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     parts = task.training_parts(whole=solver.solve(task.Y))
     data = data.labelled(order)
     run = Run(spec.estimator, last, built._replace(task=task), data.X, data.y, data.sample_weight, parts)
-    if data.confounds is not None and reads_estimators(scoring):
-        run.check_materialises(data.confounds_in_score)
     scoring = scoring_of_rows(scoring, data.X)
     options = {"cv": splits, "scoring": scoring, "params": spec.metadata.score, "error_score": "raise"}
     return skl.cross_validate(StandIn(run), run.rows, data.y, **options)["test_score"]
@@ -300,8 +302,8 @@ def _batched_grid(spec, data, steps):
             f"params: fit parameters {sorted(unknown)} have no closed form; only sample_weight is passed to the fits of"
             " a search."
         )
-    if data.confounds is not None:
-        raise ValueError("confounds are not known to a search; test the estimator with its parameters set.")
+    if data.confounds_in_score:
+        raise ValueError("confounds_in_score=True: a search leaves out what confounds explain; test an estimator.")
     search, repeated = steps.last, "the search is repeated for every permutation (nested_cross_validate)"
     if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
         raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
@@ -309,9 +311,10 @@ def _batched_grid(spec, data, steps):
     grid = search.method == "grid" and search.share == "all"
     if not grid or moving or steps.first is not None or spec.metadata.score:
         raise NoClosedForm(repeated)
-    nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight)
+    nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, data.confounds)
     nested.check(spec.first)
-    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight)
+    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight, data.confounds)
+    check_confounds_determined(tried[0].task.problem, spec.first)
     for setting in tried:
         spec.scoring.check(setting.task, spec.first)
     if spec.search.criterion.whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):

@@ -15,11 +15,19 @@ from sklearn.model_selection import LeaveOneOut, LeavePOut, check_cv
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, closed_form_estimator
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search, build_task, closed_form_estimator
+from foldless.bridge.confounded import WithConfounds, columns_alone
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route
 from foldless.bridge.routing import route_metadata
-from foldless.bridge.splits import check_leave_out, check_splits, is_leave_one_out, row_numbers
+from foldless.bridge.scorers import check_scorers_of_confounds
+from foldless.bridge.splits import (
+    check_confounds_determined,
+    check_leave_out,
+    check_splits,
+    is_leave_one_out,
+    row_numbers,
+)
 from foldless.bridge.standin import Run, ScaledRun
 from foldless.estimators.checks import check_confounds, warn_of_scale
 from foldless.heldout.scaled import ScaledParts
@@ -70,11 +78,12 @@ def plan(asked):
     asked = replace(asked, cv=cv, params=asked.params or {})
     metadata = route_metadata(asked.function, asked.estimator, cv, asked.params, asked.groups, scoring=asked.scoring)
     fit_params = split_steps(asked.estimator).fit_params_of_last(metadata.fit)
-    if asked.confounds is not None and "confounds" in fit_params:
-        raise ValueError("confounds are given twice: as confounds= and in params.")
+    asked = _with_confounds(asked, fit_params)
+    if asked.confounds is not None and metadata.score:  # predictions know them already
+        own = {name: value for name, value in metadata.score.items() if value is not asked.confounds}
+        metadata = metadata._replace(score=own or None)
     try:
         run = _closed_form(asked, metadata, fit_params)
-        asked = replace(asked, confounds=fit_params.get("confounds", asked.confounds))
         if not isinstance(cv, LeaveOneOut | LeavePOut):
             asked = _with_splits(asked, metadata)  # a refit must not draw others
         return _solve(asked, run, metadata.score)
@@ -83,7 +92,19 @@ def plan(asked):
         obstacle: NoClosedForm = NoSharedP(f"{error}; steps='once' would take one fit for all {parts} parts")
     except NoClosedForm as error:
         obstacle = error
-    return _refit(asked, obstacle)
+    return _refit(asked, obstacle, metadata)
+
+
+def _with_confounds(asked, fit_params):
+    """The same call with confounds as ``confounds``, also where they came as a parameter of ``fit``."""
+    if "confounds" in fit_params and isinstance(split_steps(asked.estimator).last, (*FOLDLESS_ESTIMATORS, Search)):
+        if asked.confounds is not None:
+            raise ValueError("confounds are given twice: as confounds= and in params.")
+        params = {name: value for name, value in asked.params.items() if value is not fit_params["confounds"]}
+        asked = replace(asked, confounds=fit_params["confounds"], params=params)
+    if asked.confounds is not None:
+        check_scorers_of_confounds(asked.scoring)
+    return asked
 
 
 def _closed_form(asked, metadata, fit_params):
@@ -97,8 +118,7 @@ def _closed_form(asked, metadata, fit_params):
         return scaled
     estimator = closed_form_estimator(asked.estimator, metadata.fit)
     weight = fit_params.get("sample_weight")  # nothing but this and confounds has come so far
-    confounds = fit_params.get("confounds", asked.confounds)
-    built = build_task(estimator, asked.X, asked.y, weight, confounds, in_score=asked.confounds_in_score)
+    built = build_task(estimator, asked.X, asked.y, weight, asked.confounds, in_score=asked.confounds_in_score)
     parts = built.task.training_parts(probabilities=asked.method.endswith("proba") or asked.scoring is not None)
     return Run(asked.estimator, estimator, built, asked.X, asked.y, weight, parts)
 
@@ -140,6 +160,7 @@ def _solve(asked, run, score_params):
         check_leave_out(task, getattr(splits, "p", 1))
     else:
         check_splits(task, splits)
+        check_confounds_determined(task.problem, splits)
         if is_leave_one_out(splits, task.problem.n):
             splits = LeaveOneOut() if asked.function != "cross_validate" else splits
     if not isinstance(run, ScaledRun):
@@ -166,18 +187,24 @@ def _one_P_serves(run, splits):
     return run.parts.plan([len(train) for train, _ in splits])
 
 
-def _refit(asked, obstacle):
+def _refit(asked, obstacle, metadata):
     """The plan of a call that scikit-learn's own loop answers."""
-    params = asked.params
+    estimator, X = asked.estimator, asked.X
     if asked.confounds is not None:
-        params = params | _confound_params(asked, obstacle)
-    return Plan(obstacle.route, loop={"cv": asked.cv, "groups": asked.groups, "params": params or None})
+        _check_refit_with_confounds(asked, obstacle)
+        if not isinstance(asked.cv, list):
+            asked = _with_splits(asked, metadata)
+        C = check_confounds(asked.confounds, _num_samples(X))
+        check_confounds_determined(columns_alone(estimator, C), asked.cv)
+        estimator, X = WithConfounds(estimator, X, C), np.arange(len(C))[:, None]
+    loop = {"estimator": estimator, "X": X, "cv": asked.cv, "groups": asked.groups, "params": asked.params or None}
+    return Plan(obstacle.route, loop=loop)
 
 
-def _confound_params(asked, obstacle):
-    """Confounds as a parameter of ``fit``, for scikit-learn's own loop; an error where fit takes none."""
-    name, steps = type(asked.estimator).__name__, split_steps(asked.estimator)
-    if not isinstance(steps.last, FOLDLESS_ESTIMATORS):
+def _check_refit_with_confounds(asked, obstacle):
+    """Refuse confounds where ``fit`` takes none, or its predictions cannot be those that are asked for."""
+    name, last = type(asked.estimator).__name__, split_steps(asked.estimator).last
+    if not isinstance(getattr(last, "estimator", last), FOLDLESS_ESTIMATORS):
         raise ValueError(
             f"confounds: {name} would be refitted on every training part ({obstacle}), and its"
             f" fit takes none. Use {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)},"
@@ -188,4 +215,3 @@ def _confound_params(asked, obstacle):
             f"confounds_in_score=True: {name} would be refitted on every training part"
             f" ({obstacle}), and its predictions there leave the confounds' part out. Set confounds_in_score=False."
         )
-    return {steps.fit_param("confounds"): check_confounds(asked.confounds, _num_samples(asked.X), np.float64)}

@@ -10,6 +10,7 @@ from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metaestimators import available_if
 
+from foldless.estimators.access import rows_of
 from foldless.permutation.metrics import METRICS, Metric
 from foldless.readout.codings import chosen_labels
 
@@ -89,7 +90,8 @@ def is_function(scorer):
 
 def _score_rows(scorer, X, standin, rows, y, **score_params):
     """A user's ``scorer(estimator, X, y)``, called with the fitted estimator of the split and the rows themselves."""
-    return scorer(standin.materialise(), standin.run.rows_of(X, rows[:, 0], standin.train_), y, **score_params)
+    rows = rows_of(standin.run.estimator, X, rows[:, 0], standin.train_)
+    return scorer(standin.materialise(), rows, y, **score_params)
 
 
 def scoring_of_rows(scoring, X):
@@ -99,9 +101,13 @@ def scoring_of_rows(scoring, X):
     return partial(_score_rows, scoring, X) if is_function(scoring) else scoring
 
 
-def reads_estimators(scoring):
-    """Whether any scorer is handed the fitted estimators of the splits."""
-    return any(map(is_function, scoring.values() if isinstance(scoring, dict) else [scoring]))
+def check_scorers_of_confounds(scoring):
+    """Refuse scorers that are handed fitted estimators: asked for X alone, these take confounds at their mean."""
+    if any(map(is_function, scoring.values() if isinstance(scoring, dict) else [scoring])):
+        raise ValueError(
+            "confounds: a scorer that is a function asks fitted estimators for predictions of X alone, which take the"
+            " confounds at their mean. Use a scorer by name, or make_scorer of a function of labels and predictions."
+        )
 
 
 # -- scores of many labelings ------------------------------------------------------------------------------------------

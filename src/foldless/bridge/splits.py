@@ -5,6 +5,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 
 from foldless.bridge.route import NoClosedForm
+from foldless.precision.base import SingularBlockError
 
 
 def draw_splits(cv, estimator, X, y, groups):
@@ -68,6 +69,15 @@ def check_splits(task, splits):
                 raise NoClosedForm(f"the training part of split {number} lacks a class")
         if np.count_nonzero(active[train]) < 2:
             raise NoClosedForm(f"the training part of split {number} has fewer than two rows of positive weight")
+
+
+def check_confounds_determined(problem, splits):
+    """Refuse splits with a training part in which confounds depend on each other, before any of them is solved."""
+    for number, (train, _) in enumerate(splits if problem.more_columns else ()):
+        try:
+            problem.span(np.intersect1d(train, problem.active))
+        except SingularBlockError as error:
+            raise ValueError(f"cv: the training part of split {number}: {error}") from None
 
 
 def is_leave_one_out(splits, n):

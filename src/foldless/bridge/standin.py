@@ -18,8 +18,7 @@ from sklearn.utils.metaestimators import available_if
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.pipelines import with_last
-from foldless.estimators.access import EstimatorTask, fitted_on_part
-from foldless.kernels.registry import is_precomputed
+from foldless.estimators.access import EstimatorTask, fitted_on_part, rows_of
 from foldless.readout.codings import chosen_labels
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
@@ -89,11 +88,9 @@ class Run:
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
         if in_score or not isinstance(self.estimator, FOLDLESS_ESTIMATORS):
             raise ValueError(
-                "confounds: return_estimator=True and scorers that are functions need fitted estimators that leave the"
-                f" confounds' part out by themselves; {type(self.estimator).__name__} with"
-                f" confounds_in_score={in_score} does not. Use one of"
-                f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} with"
-                " confounds_in_score=False, or a scorer by name."
+                "confounds: return_estimator=True needs fitted estimators that regress the confounds out by themselves;"
+                f" {type(self.estimator).__name__} with confounds_in_score={in_score} does not. Use one of"
+                f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} with confounds_in_score=False."
             )
 
     def materialise(self, train, model):
@@ -102,16 +99,9 @@ class Run:
             fitted = fitted_on_part(self.estimator, self.task, model, train, self.X, self.y, self.sample_weight)
         else:
             weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
-            rows = self.rows_of(self.X, train, train)
+            rows = rows_of(self.estimator, self.X, train, train)
             fitted = clone(self.estimator).fit(rows, _safe_indexing(self.y, train), sample_weight=weight)
         return fitted if self.outer is self.estimator else with_last(self.outer, fitted)
-
-    def rows_of(self, X, rows, train):
-        """These rows of X as the estimator of ``train`` takes them: of a precomputed kernel the columns of train."""
-        if not is_precomputed(getattr(self.estimator, "kernel", None)):
-            return _safe_indexing(X, rows)
-        K = X if hasattr(X, "shape") else np.asarray(X)
-        return _safe_indexing(_safe_indexing(K, rows), train, axis=1)
 
 
 class ScaledRun(Run):

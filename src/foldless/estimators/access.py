@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
 from foldless.heldout.model import Model
 from foldless.kernels.registry import is_precomputed
@@ -28,9 +29,9 @@ def task_of(estimator, X, y, sample_weight=None):
     return EstimatorTask(task, getattr(probe, "classes_", None), getattr(probe, "_flat", True))
 
 
-def fits_of(estimator, X):
+def fits_of(estimator, X, confounds=None):
     """Fits (n, m) of a fitted estimator at X before they are read out: of values, or of targets +-1 one against all."""
-    return estimator._rule.readout.plus_minus_fits(estimator._fits(X))
+    return estimator._rule.readout.plus_minus_fits(estimator._fits(X, confounds))
 
 
 def cut_of(estimator):
@@ -63,3 +64,11 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
         fitted._set_columns(len(rows), rows)
     fitted._keep_for_updates(None if sample_weight is None and rows is train else weights[rows], None)
     return fitted._accept(task, model, rule)
+
+
+def rows_of(estimator, X, rows, train):
+    """These rows of X as an estimator fitted on ``train`` takes them: of a precomputed kernel the columns of train."""
+    if not is_precomputed(getattr(estimator, "kernel", None)):
+        return _safe_indexing(X, rows)
+    K = X if hasattr(X, "shape") else np.asarray(X)
+    return _safe_indexing(_safe_indexing(K, rows), train, axis=1)

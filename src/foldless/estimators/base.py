@@ -1,8 +1,8 @@
 """What the estimators share: the expansion k(x)' beta over training rows; fit, prediction and leave-one-out of a task.
 
 Numerics live below: ``fit`` validates, builds a ``Task``, solves it once and stores the expansion f(x) = k(x)' beta +
-b, and the coefficients B of confounds c, whose part c' B is added only where a caller gives them. The factor of P stays
-with the fitted estimator for the leave-one-out methods; it is left out of pickles and made again on demand.
+b, and the mean and the coefficients B of confounds c: (c - mean)' B is added where a caller gives them. The factor of P
+stays with the fitted estimator for the leave-one-out methods; it is left out of pickles and made again on demand.
 """
 
 import warnings
@@ -120,10 +120,9 @@ class KernelMachine(KernelExpansion):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the squared errors; rows of weight 0 do not count.
         confounds : array-like of shape (n_samples, n_confounds) or (n_samples,), default=None
-            Columns fitted beside the intercept, without penalty, and left out of all scores: what they explain of y,
-            the features do not. They are taken as given; centre them, so that a cut at 0 keeps its meaning (a constant
-            added to a column moves the scores by minus that constant times its coefficient). Categories enter as
-            indicators of all levels but one.
+            Columns such as age or site that the features may carry and that shall not help to predict y. Scores are
+            those of features from which the confounds were regressed, with the coefficients of the training rows. A
+            constant added to a column changes nothing. Categories enter as indicators of all levels but one.
         ids : array-like of shape (n_samples,), default=None
             Different hashable values by which ``forget`` can name the rows.
         """
@@ -137,7 +136,7 @@ class KernelMachine(KernelExpansion):
         weights = None if weights is None else weights.copy()
         task = self._make_task(X, y.copy(), weights, classes)
         if confounds is not None:
-            task = task.with_confounds(check_confounds(confounds, task.problem.n, task.problem.dtype))
+            task = task.with_confounds(check_confounds(confounds, task.problem.n))
         self._keep_for_updates(weights, joined_ids((), ids, task.problem.n))
         parts = task.training_parts()
         self._accept(task, parts.whole, task.rule(parts.whole), parts)
@@ -211,22 +210,25 @@ class KernelMachine(KernelExpansion):
         self._dual = np.zeros((problem.n, beta.shape[1]), beta.dtype)
         self._dual[basis] = beta
         self._weights, B = model.in_features()
-        self._offset = B[: problem.intercept].sum(0)  # one row with an intercept, none without
-        self._confound_B = B[problem.confounds]
+        mean = problem.mean_columns()
+        self._offset = mean @ B  # confounds at their mean
+        self._confound_B = B[problem.n_shown :]
+        self._confound_mean = problem.origin + mean[problem.n_shown :]
         self._set_attributes()
         return self
 
     # -- prediction ------------------------------------------------------------------------------------------------
 
     def _fits(self, X, confounds=None):
-        """Regression fits at new X, shape (n, m); the confounds' part is in them where confounds are given."""
+        """Regression fits at new X, shape (n, m); confounds that are not given are at their mean."""
         check_is_fitted(self)
         if not self._is_plain(X):
             X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
         X = self._seen(X)
         offset = self._offset
-        if confounds is not None or len(self._confound_B):
-            offset = offset + self._new_confounds(confounds, X) @ self._confound_B
+        if confounds is not None:
+            centred = self._new_confounds(confounds, X) - self._confound_mean
+            offset = offset + centred.astype(X.dtype) @ self._confound_B
         if self._weights is not None:
             return self.kernel_.features(X) @ self._weights + offset
         return self._expand(X, self._dual) + offset
@@ -244,13 +246,11 @@ class KernelMachine(KernelExpansion):
         )
 
     def _new_confounds(self, confounds, X):
-        """Confounds of validated new rows; zeros, which leave their part out, where none are given."""
+        """Confounds of validated new rows."""
         k = len(self._confound_B)
-        if confounds is None:
-            return np.zeros((X.shape[0], k), X.dtype)
         if not k:
             raise ValueError(f"confounds: this {type(self).__name__} was fitted without; give them to fit as well.")
-        C = check_confounds(confounds, X.shape[0], X.dtype)
+        C = check_confounds(confounds, X.shape[0])
         if C.shape[1] != k:
             raise ValueError(f"confounds has {C.shape[1]} columns; the model was fitted with {k}.")
         return C
@@ -289,7 +289,7 @@ class KernelMachine(KernelExpansion):
 
     @property
     def confound_coef_(self) -> np.ndarray:
-        """Coefficients of the confounds, as ``coef_`` those of the features; only after ``fit(confounds=...)``."""
+        """Coefficients of the confounds about their mean, as ``coef_`` those of the features; only with confounds."""
         check_is_fitted(self)
         if not len(self._confound_B):
             raise AttributeError("confound_coef_ exists only after fit(X, y, confounds=...).")

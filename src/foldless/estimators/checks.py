@@ -9,7 +9,7 @@ from typing import Literal, get_args, get_origin
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from foldless.heldout.caution import caution
@@ -61,11 +61,17 @@ def check_weights(sample_weight, X):
     return weights
 
 
-def check_confounds(confounds, n, dtype):
-    """Confounds of n rows as a finite array (n, k) of this type; one dimension is one column."""
+def check_confounds(confounds, n):
+    """Confounds of n rows as a finite array (n, k) of doubles; one dimension is one column."""
     try:
-        with np.errstate(over="ignore"):
-            C = check_array(confounds, dtype=dtype, ensure_2d=False, input_name="confounds")
+        C = check_array(confounds, dtype=None, ensure_2d=False, input_name="confounds")
+        others = (
+            [each for each in C.ravel().tolist() if not isinstance(each, Real)] if C.dtype.kind not in "fiub" else []
+        )
+        if others:  # "1.5" is a label as "low" is, and a date counts in days or in years
+            raise ValueError(f"{others[0]!r} is no number.")
+        C = C.astype(float)
+        assert_all_finite(C, input_name="confounds")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"confounds: {error} They must be finite numbers, one row for each of X; code categories by indicators of"

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -195,7 +196,8 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
     def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class.
 
-        ``confounds``, (n_samples, n_confounds), add their part back; without them it is left out.
+        ``confounds`` (n_samples, n_confounds) are regressed out of the features; without them they count as being at
+        their mean of the training rows.
         """
         fits = self._fits(X, confounds)  # tells first where nothing was fitted
         return self._rule.decision(fits)
@@ -203,6 +205,10 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
         return chosen_labels(self.decision_function(X, confounds), self.classes_)
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
+        """Accuracy of ``predict``."""
+        return accuracy_score(y, self.predict(X, confounds), sample_weight=sample_weight)
 
     @needs_calibration
     def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:

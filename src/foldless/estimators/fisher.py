@@ -54,8 +54,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     explained_variance_ratio_ : ndarray of shape (n_components,), share of the between-class scatter on each axis
     coef_, intercept_ : linear kernel only; X @ coef_.T + intercept_ is the decision function, with more than two
         classes up to a constant for each row
-    confound_coef_ : what each confound adds to the decision function where confounds are given, as ``coef_`` for
-        features; any kernel, only after ``fit`` with confounds
+    confound_coef_ : what each confound adds to the decision function, by its distance from the mean, where confounds
+        are given; any kernel, only after ``fit`` with confounds
     classes_, X_fit_, kernel_, holder_, ids_, drift_, loo_score_, n_features_in_, feature_names_in_ : as in LSSVC
 
     Examples

@@ -156,9 +156,14 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Predicted values, (n_samples,) or (n_samples, n_outputs).
 
-        ``confounds``, (n_samples, n_confounds), add their part back; without them it is left out.
+        ``confounds`` (n_samples, n_confounds) are regressed out of the features; without them they count as being at
+        their mean of the training rows.
         """
         return self._shaped(self._fits(X, confounds))
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
+        """R2 of ``predict``, averaged over outputs."""
+        return r2_score(y, self.predict(X, confounds), sample_weight=sample_weight)
 
     def loo_predict(self) -> np.ndarray:
         """Predicted values of every training row by the model fitted without it: exact, no refits."""
@@ -176,15 +181,15 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models,
         which are known in closed form at any x. For exchangeable data the interval holds a new value with probability
         of at least 2 coverage - 1, and about ``coverage`` (between 0 and 1) in practice. Too few rows for the coverage
-        give infinite ends. ``confounds``, (n_samples, n_confounds), add their part back; without them the interval is
-        one of the value without that part.
+        give infinite ends. With confounds the interval is one of y without what these explain by themselves;
+        ``confounds`` are those of the new rows, or at their mean, as in ``predict``.
         """
         check_is_fitted(self)
         if not is_number(coverage) or not 0 < coverage < 1:
             raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
         X = self._seen(validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False))
-        C = self._new_confounds(confounds, X)  # zeros leave their part out of every model
         whole = self._loo().whole
+        Q = None if confounds is None else whole.problem.columns(self._new_confounds(confounds, X))
         residual = np.abs(whole.loo().E[:, 0] / whole.root)
         n = len(residual)
         rank = int(np.ceil(coverage * (n + 1) - 1e-9))
@@ -192,9 +197,8 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         ends[..., 0] = -np.inf
         if rank > n:  # too few rows for this coverage
             return self._shaped(ends)
-        Q = np.hstack([np.ones((X.shape[0], whole.problem.intercept), X.dtype), C])
         for rows in gen_batches(X.shape[0], max(1, 2**22 // n)):
-            F = whole.loo_at(X[rows], Q[rows])
+            F = whole.loo_at(X[rows], None if Q is None else Q[rows])
             ends[rows, :, 0] = np.partition(F - residual, n - rank, axis=1)[:, n - rank]
             ends[rows, :, 1] = np.partition(F + residual, rank - 1, axis=1)[:, rank - 1]
         return self._shaped(ends)

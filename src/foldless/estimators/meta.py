@@ -12,22 +12,24 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _estimator_has, check_is_fitted
 
 from foldless.estimators.checks import check_options
 from foldless.estimators.classifier import LabelledDecisions, join_labels
-from foldless.estimators.rows import Ids, PerRow, all_or_nothing, check_unchanged
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, check_unchanged, given
 from foldless.linalg.types import MatrixLike
 from foldless.online.certificate import Certificate
+from foldless.readout.codings import chosen_labels
 
 
 def _with_classes(options, y, known):
     """Arguments of ``partial_fit``, with all classes named where new ones show up: once named, classes stay."""
     classes = options.pop("classes", None)
-    given = [np.ravel(np.asarray(each)) for each in (y, classes) if each is not None]
-    labels = reduce(join_labels, given)
+    known_labels = [np.ravel(np.asarray(each)) for each in (y, classes) if each is not None]
+    labels = reduce(join_labels, known_labels)
     known = labels[:0] if known is None else known
     return options if np.isin(labels, known).all() else {**options, "classes": np.unique(join_labels(known, labels))}
 
@@ -213,14 +215,14 @@ class OneAgainstAllClassifier(LabelledDecisions, BaseEstimator):
     def __init__(self, estimators: list[tuple[Any, BaseEstimator]]) -> None:
         self.estimators = estimators
 
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None) -> Self:
-        """Fit every class against the others; ``sample_weight`` goes to each classifier."""
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> Self:
+        """Fit every class against the others; weights and confounds go to each classifier."""
         labels = np.asarray(y)
         classes = np.unique(labels)
         named = [label for label, _ in self.estimators]
         if named != classes.tolist():
             raise ValueError(f"estimators names the classes {named}; y holds {classes.tolist()}.")
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        options = given(sample_weight=sample_weight, confounds=confounds)
         self.estimators_ = [clone(each).fit(X, labels == label, **options) for label, each in self.estimators]
         self.classes_ = classes
         self._y = labels.copy()
@@ -229,16 +231,25 @@ class OneAgainstAllClassifier(LabelledDecisions, BaseEstimator):
                 setattr(self, name, getattr(self.estimators_[0], name))
         return self
 
-    def decision_function(self, X: MatrixLike) -> np.ndarray:
+    def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Decision of every binary classifier, (n_samples, n_classes)."""
         check_is_fitted(self)
-        return np.column_stack([each.decision_function(X) for each in self.estimators_])
+        return np.column_stack([each.decision_function(X, **given(confounds=confounds)) for each in self.estimators_])
+
+    def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
+        """Labels (n_samples,) by the largest column of ``decision_function``."""
+        return chosen_labels(self.decision_function(X, confounds), self.classes_)
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
+        """Accuracy of ``predict``."""
+        return accuracy_score(y, self.predict(X, confounds), sample_weight=sample_weight)
 
     @available_if(_all_have("predict_proba"))
-    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Probabilities of the binary problems, divided by their sum."""
         check_is_fitted(self)
-        raw = np.column_stack([each.predict_proba(X)[:, 1] for each in self.estimators_])
+        each_class = [each.predict_proba(X, **given(confounds=confounds)) for each in self.estimators_]
+        raw = np.column_stack([each[:, 1] for each in each_class])
         total = raw.sum(1, keepdims=True)
         return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / len(self.classes_))
 

@@ -46,7 +46,8 @@ class OnlineMachine(KernelMachine):
             k = len(self._confound_B)
             if confounds is None and k:
                 raise ValueError(f"confounds: the model was fitted with {k}; give those of the new rows as well.")
-            Q = np.hstack([np.ones((X.shape[0], problem.intercept), X.dtype), self._new_confounds(confounds, X)])
+            C = np.empty((X.shape[0], 0)) if confounds is None else self._new_confounds(confounds, X)
+            Q = problem.columns(C)
             ids = joined_ids(self.ids_, ids, X.shape[0])
             new = self._task_with_more(self._fitted_task, y, weights, classes, problem.extended(X, Q))
             whole = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
@@ -126,7 +127,8 @@ class OnlineMachine(KernelMachine):
             raise ValueError(f"forget would leave {len(kept)} rows, all of weight 0; make a new estimator instead.")
         with all_or_nothing(self):
             weights = None if self._base_weights is None else self._base_weights[kept]
-            new = self._task_with_fewer(self._fitted_task, kept, weights, problem.subset(kept, shift=None))
+            rest = problem.subset(kept, shift=None).recentred()
+            new = self._task_with_fewer(self._fitted_task, kept, weights, rest)
             whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
             if whole is None:
                 whole = updates.solve_anew(new.problem, new.Y)
@@ -183,7 +185,8 @@ class OnlineMachine(KernelMachine):
     def forgetting_effects(self) -> np.ndarray:
         """What forgetting each row would change in the leave-one-out residuals of the others, (n_samples,).
 
-        The absolute change of their sum of squares, in O(n^2) for all rows together; 0 for rows of weight 0.
+        The absolute change of their sum of squares, in O(n^2) for all rows together; 0 for rows of weight 0. With
+        confounds, residuals of fits that what these explain is part of.
         """
         whole = self._loo().whole
         effects = np.zeros(whole.problem.n, whole.Y.dtype)
@@ -206,5 +209,5 @@ class OnlineMachine(KernelMachine):
     def _stored(self):
         arrays = {"dual": self._dual, "offset": np.atleast_1d(self._offset), "confounds": self._confound_B}
         arrays |= {"cut": np.atleast_1d(self._rule.cut), "weights": self._weights}
-        arrays |= dict(zip("NUR", self._rule.moments or (), strict=False))
+        arrays |= dict(zip("NUC", self._rule.moments or (), strict=False))
         return {name: array for name, array in arrays.items() if array is not None}

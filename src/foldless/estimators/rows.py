@@ -18,6 +18,11 @@ PerRow: TypeAlias = ArrayLike | None  # something for each row: weights, confoun
 Ids: TypeAlias = Iterable | None
 
 
+def given(**arguments):
+    """Those of the arguments that are not None, for estimators that may not know the others."""
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
 @contextmanager
 def all_or_nothing(estimator):
     """A call that fails leaves the estimator as it was."""

@@ -2,7 +2,6 @@
 
     residuals         E_te = D^-1 A_te,   D = P_te,te           held-out fits  Y_te - E_te
     class matrices    N - Y_te' Y_te,   U - alpha ( Y_te' A_te + (A_te - D Y_te)' E_te ),
-                      R - Z_te' (I - Qo_te Qo_te')^-1 Z_te    for an orthonormal basis Qo of Q, Z = Y - Qo Qo' Y
 
 Both are differences and lose digits in two cases, which are looked for and computed without them:
 
@@ -60,8 +59,7 @@ class Batch:
         model, t = self.model, self.Y.shape[1]
         F = (self.Y - self.E[:, :t]) / model.root[self.members]
         if model.problem.n_confounds:
-            confounds = model.problem.confounds
-            F -= model.problem.Q[model.rows[self.members], confounds] @ self._unpenalised(confounds)
+            F -= self._columns() @ self._confound_fit.D
         lost, alike = few_digits(F[:, 0], model.target_scale), t > 1
         for row in range(1, t):  # sets are many and small
             lost |= few_digits(F[:, row], model.target_scale)
@@ -86,12 +84,13 @@ class Batch:
 
     @cached_property
     def residuals(self):
-        """What held-out fits, confounds included, leave of the targets, (k, t, m) in their units."""
-        model, rows = self.model, self.model.rows[self.members]
-        E = self.E[:, : self.Y.shape[1]] / model.root[self.members]
+        """What held-out fits leave of the targets, (k, t, m) in their units."""
+        model, root = self.model, self.model.root[self.members]
+        E = self.E[:, : self.Y.shape[1]] / root
+        if model.problem.n_confounds:
+            E += self._columns() @ self._confound_fit.D
         for number, other in self._solved.items():
-            C = model.problem.Q[rows[number], model.problem.confounds] @ other.confound_B
-            E[number] = self.Y[number] / model.root[self.members[number]] - other.evaluated(rows[number]) - C
+            E[number] = self.Y[number] / root[number] - other.evaluated(model.rows[self.members[number]])
         return E
 
     @cached_property
@@ -106,13 +105,10 @@ class Batch:
 
         No target of theirs is subtracted.
         """
-        model, t = self.model, self.Y.shape[1]
-        F, terms = (np.empty((len(sets), t, len(columns)), self.Y.dtype) for _ in range(2))
+        F, terms = (np.empty((len(sets), self.Y.shape[1], len(columns)), self.Y.dtype) for _ in range(2))
         for batch, T, A, size in self._coefficients(sets, columns):
             F[batch], terms[batch] = T @ A, np.abs(T) @ size
-        shown = slice(model.problem.Q.shape[1] - model.problem.n_confounds)
-        B = self._unpenalised(shown, sets)[:, :, columns]
-        return F + model.problem.Q[model.rows[self.members[sets]], shown] @ B, terms
+        return F + self._columns(sets) @ self.shown_B(sets)[:, :, columns], terms
 
     def _coefficients(self, sets, columns=slice(None)):
         """Some sets at a time: a slice of them, T (k, t, sites) of their rows, A without each, and its terms in size.
@@ -147,13 +143,23 @@ class Batch:
             V -= found.mass[:, :, None] * (V.sum(1) / found.mass.sum(1)[:, None])[:, None, :]
         return found.with_sums(weak, V, size)
 
-    def _unpenalised(self, columns, sets=slice(None)):
-        """Coefficients of these columns of Q without each set, (k, q, m)."""
-        G = self.model.G(columns)[:, self.model.own_sites(self.members[sets])]
-        return self.model.B[columns] - G.transpose(1, 0, 2) @ self.E[sets]
+    def _columns(self, sets=slice(None)):
+        """Q of the rows of the sets, (k, t, q)."""
+        return self.model.problem.Q[self.model.rows[self.members[sets]]]
+
+    @cached_property
+    def _confound_fit(self):
+        """What confounds explain by themselves in the training part of each set."""
+        return self.model.confound_sums.without(self.members)
+
+    def shown_B(self, sets=slice(None)):
+        """Coefficients of the columns of Q in the scores without each set, (k, q, m)."""
+        G = self.model.G(slice(None))[:, self.model.own_sites(self.members[sets])]
+        B = self.model.B - G.transpose(1, 0, 2) @ self.E[sets]
+        return B - self._confound_fit.D[sets] if self.model.problem.n_confounds else B
 
     def moments(self):
-        """N and U, with confounds R and V, each (k, m, m), of the training part of every set."""
+        """N and U, with confounds C, each (k, m, m), of the training part of every set."""
         model = self.model
         whole = model.moments()
         N, present = remaining_masses(whole.N, model.Y, self.Y)
@@ -161,12 +167,9 @@ class Batch:
         taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
         found = Moments(N, whole.U - model.problem.alpha * taken)
         gone = nearly_gone(found, whole, present)
-        if whole.R is not None:
-            Qo, Z = model.span[self.members], model.unexplained[self.members]
-            kept = np.eye(t, dtype=Z.dtype) - Qo @ Qo.transpose(0, 2, 1)
-            C = model.Y.T @ model.C - Yt @ model.C[self.members]
-            R = whole.R - Z.transpose(0, 2, 1) @ solve(kept, Z)
-            found = found.with_confounds(R, C @ self._unpenalised(model.problem.confounds))
+        if whole.C is not None:
+            g, theta, _ = self._confound_fit
+            found = found._replace(C=g.transpose(0, 2, 1) @ theta)
         found = self._with_sums(found)
         for number in {*np.flatnonzero(gone), *self._solved}:
             other = self._solved.get(number) or model.solve_without(self.members[number])

@@ -1,6 +1,7 @@
 """Gradients in reverse: from the derivative by held-out residuals, through P, to alpha and the kernel.
 
-A held-out residual is E_te = P_te,te^-1 A_te with A = P Y, and P is a block of the inverse of a matrix Z that holds the
+A held-out residual is E_te = P_te,te^-1 A_te with A = P Y (and, of a score, the part that confounds explain by
+themselves, which depends on no hyper-parameter), and P is a block of the inverse of a matrix Z that holds the
 hyper-parameters plainly, so dP = -P dZ P. For a loss L with g = dL/dE and z_te = P_te,te^-1 g_te, collected over all
 held-out sets,
 
@@ -48,9 +49,12 @@ def residuals(model, folds):
 
 def _fold_residuals(model, te, part=None):
     """Residuals of one set, by its part or by a solution of its own where nearly nothing of a target is left."""
+    rows = model.rows[te]
     if takes_nearly_all(model, te):
-        return model.Y[te] / model.root[te] - model.solve_without(te).fits(model.rows[te])
-    return (part or Part(model, te)).E[: len(te)] / model.root[te]
+        return model.Y[te] / model.root[te] - model.solve_without(te).fits(rows)
+    part = part or Part(model, te)
+    E = part.E[: len(te)] / model.root[te]
+    return E + model.problem.Q[rows] @ part.confound_fit.D if model.problem.n_confounds else E
 
 
 def value_and_gradient(problem, rows, Y, folds, loss):

@@ -1,7 +1,7 @@
 """A fitted training part: its fits anywhere, its expansion, its class matrices.
 
 Everything here is whitened by the weights (``heldout.problem``); fits are given back in the units of the targets.
-With confounds among the columns Q, fits leave their part q' B out.
+With confounds among the columns Q, fits leave out what these explain by themselves (``heldout.confounds``).
 """
 
 from functools import cached_property
@@ -9,13 +9,14 @@ from functools import cached_property
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless.heldout.confounds import ConfoundSums
 from foldless.heldout.moments import adds_up, few_digits
 from foldless.heldout.rows import Frozen
-from foldless.linalg import eigenvalues
 from foldless.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
-OF_TARGETS = {"Y", "A", "B", "E", "joint_A", "site_A", "taken", "weights", "target_scale", "unexplained"}
+OF_TARGETS = {"Y", "A", "B", "E", "joint_A", "site_A", "taken", "weights", "target_scale"}
+OF_ALL = {"own_moments", "confound_sums", "confound_fit"}  # made again where targets are selected
 
 
 class Model(Frozen):
@@ -37,7 +38,7 @@ class Model(Frozen):
 
     def select_targets(self, columns):
         """The same fit for some of the targets."""
-        known = {name: value for name, value in vars(self).items() if name != "own_moments"}
+        known = {name: value for name, value in vars(self).items() if name not in OF_ALL}
         mine = {name: known[name][..., columns] for name in OF_TARGETS & known.keys() if known[name] is not None}
         return self.of(**known | mine)
 
@@ -56,7 +57,7 @@ class Model(Frozen):
                 F[here] = fitted(place[rows[here]])
                 known |= here
         if problem.n_confounds:
-            F[known] -= problem.Q[rows[known], problem.confounds] @ self.confound_B
+            F[known] -= problem.Q[rows[known]] @ self.confound_fit.D
         if not known.all():
             F[~known] = self.evaluated(rows[~known])
         self._restore_digits(F, rows)
@@ -71,7 +72,7 @@ class Model(Frozen):
 
         What is left there below eps |Y| depends on Y: labels would be read off the rounding.
         """
-        lost = few_digits(F - self.problem.scored_part(rows, self.B), self.target_scale)
+        lost = few_digits(F - self.problem.unpenalised_part(rows, self.shown_B), self.target_scale)
         if lost.any():
             columns, places = np.flatnonzero(lost.any(0)), np.flatnonzero(lost.any(1))
             here, model = np.ix_(places, columns), self.select_targets(columns)
@@ -86,7 +87,7 @@ class Model(Frozen):
 
     def evaluated(self, rows):
         """Fits at these rows of X from the coefficients of the model, without the confounds' part."""
-        shown = self.problem.scored_part(rows, self.B)
+        shown = self.problem.unpenalised_part(rows, self.shown_B)
         if self.weights is not None:
             return self.problem.features(rows) @ self.weights + shown
         basis, beta = self.expansion()
@@ -117,8 +118,8 @@ class Model(Frozen):
         return self.problem.basis_rows(self.rows), beta
 
     def in_features(self):
-        """(weights, B) of f(x) = phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
-        problem, weights, B = self.problem, self.weights, self.B
+        """(weights, B) of the score phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
+        problem, weights, B = self.problem, self.weights, self.shown_B
         if not problem.has_features:
             return None, B
         if weights is None:
@@ -143,30 +144,19 @@ class Model(Frozen):
     def _check_sets(self, members):
         """Without any one of these sets (k, t) of positions, the unpenalised columns must still be determined."""
         self._check_rest(members.shape[1])
-        if self.problem.more_columns:
-            Qo = self.span[members]
-            kept = eigenvalues(np.eye(members.shape[1], dtype=Qo.dtype) - Qo @ Qo.transpose(0, 2, 1))[:, 0]
-            if kept.min() <= 16 * Qo.shape[2] * np.finfo(Qo.dtype).eps:
-                worst = members[kept.argmin()]
-                self.problem.span(np.delete(self.rows, worst))  # says which column
-                raise SingularBlockError.of(worst, len(self.rows))
-
-    @property
-    def C(self):
-        """The whitened confounds of the training rows."""
-        return self.root * self.problem.Q[self.rows, self.problem.confounds]
-
-    @property
-    def confound_B(self):
-        """Their coefficients."""
-        return self.B[self.problem.confounds]
+        self.problem.check_sets(self.rows, members)
 
     @cached_property
-    def span(self):
-        """Orthonormal basis of all unpenalised columns of the training rows, whitened."""
-        return self.problem.span(self.rows)
+    def confound_sums(self):
+        """What the confounds of the training rows explain is had from these, and without any set of them."""
+        return ConfoundSums(self.problem, self.rows, self.Y)
 
     @cached_property
-    def unexplained(self):
-        """What the unpenalised columns alone leave of Y."""
-        return self.Y - self.span @ (self.span.T @ self.Y)
+    def confound_fit(self):
+        """What confounds explain by themselves in the training part, q(x)' D at any x."""
+        return self.confound_sums.whole()
+
+    @property
+    def shown_B(self):
+        """Coefficients (q, m) of the unpenalised columns in the scores."""
+        return self.B - self.confound_fit.D if self.problem.n_confounds else self.B

@@ -4,11 +4,11 @@ For targets Y (n x m), weights W, fits F of the training part and A its coeffici
 
     N = Y' W Y                                             masses of the classes
     U = alpha Y' A = N - Y' W F                            what the fits leave unexplained, without cancellation
-    R = N - Y' W Q (Q' W Q)^-1 Q' W Y                      what the unpenalised columns leave unexplained
-    V = Y' W F - Y' W Q_c B_c                              class sums of the fits without the confounds' part
+    C                                                      what confounds explain by themselves (``heldout.confounds``)
+    U + C = N - Y' W (F - part)                            what the scores leave unexplained
+    V = N - U - C                                          class sums of the scores
 
-R and V are needed only where Q holds confounds whose part is left out of the scores. With an intercept alone R is N
-without its constant, which the readout knows, and V is N - U. Without a held-out set te,
+C is there only where Q holds confounds whose part the scores leave out. Without a held-out set te,
 
     U <- U - alpha ( Y_te' A_te + (A_te - P_te,te Y_te)' E_te )
 
@@ -54,14 +54,14 @@ def takes_nearly_all(model, members):
 
 
 class Moments(NamedTuple):
-    """N, U and, where confounds are left out of the scores, R and V; each (..., m, m), leading axes are a batch.
+    """N, U and, where the scores leave confounds out, C; each (..., m, m), leading axes are a batch.
 
-    V alone is given where N - U has few digits.
+    V is given where N - U has few digits.
     """
 
     N: np.ndarray
     U: np.ndarray
-    R: np.ndarray | None = None
+    C: np.ndarray | None = None
     V: np.ndarray | None = None
 
     @property
@@ -70,9 +70,14 @@ class Moments(NamedTuple):
         return np.diagonal(self.N, axis1=-2, axis2=-1)
 
     @property
+    def rest(self):
+        """What the scores leave unexplained, U + C, (..., m, m)."""
+        return self.U if self.C is None else self.U + self.C
+
+    @property
     def sums(self):
-        """Class sums Y' W F of the fits that count, (..., m, m)."""
-        return self.N - self.U if self.V is None else self.V
+        """Class sums of the scores, (..., m, m)."""
+        return self.N - self.rest if self.V is None else self.V
 
     def weak(self, intercept):
         """Whether all axes of several classes are weak: the sum of a2, a difference in U, has few digits, (...,)."""
@@ -89,16 +94,12 @@ class Moments(NamedTuple):
         fine = ((size <= limit) | (limit == 0)).all((-1, -2))
         return self._replace(V=np.where((weak & fine)[..., None, None], V, self.sums))
 
-    def with_confounds(self, R, part):
-        """R, and V without the confounds' part Y' W Q_c B_c of the class sums."""
-        return self._replace(R=R, V=self.N - self.U - part)
-
     def where(self, chosen, other):
         """These matrices, and those of ``other`` where ``chosen`` (...,); both as V, if either has it."""
         chosen = np.asarray(chosen)[..., None, None]
         V = None if self.V is None and other.V is None else np.where(chosen, other.sums, self.sums)
-        R = None if self.R is None else np.where(chosen, other.R, self.R)
-        return Moments(np.where(chosen, other.N, self.N), np.where(chosen, other.U, self.U), R, V)
+        C = None if self.C is None else np.where(chosen, other.C, self.C)
+        return Moments(np.where(chosen, other.N, self.N), np.where(chosen, other.U, self.U), C, V)
 
 
 class Targets:
@@ -126,10 +127,6 @@ class Targets:
         inner = self.products(whole.Y, whole.A) - self.products(Y, A[: len(Y)])
         return part.problem.alpha * (inner - self.products(A - part.block.times(Y), part.E))
 
-    def confound_part(self, model):
-        """Y' W Q_c B_c of a training part."""
-        return self.products(model.Y, model.C) @ model.confound_B
-
     def whole(self, solution):
         """N and U of the solution from which sets are held out."""
         return solution.own_moments
@@ -150,11 +147,11 @@ def own_moments(model, targets=ALL_COLUMNS):
 
 
 def finished(model, targets, found):
-    """The class matrices with R and V where these are needed: with confounds, or where all axes are weak."""
+    """The class matrices with C and V where these are needed: with confounds, and where all axes are weak."""
     problem = model.problem
     if problem.n_confounds:
-        R = targets.products(model.unexplained, model.unexplained)
-        return found.with_confounds(R, targets.confound_part(model))
+        g, theta, _ = model.confound_fit
+        return found._replace(C=targets.products(g, theta))
     weak = found.weak(problem.intercept)
     if problem.more_columns or not weak.any():
         return found

@@ -33,7 +33,7 @@ class Part(Model):
         fields = {"problem": whole.problem, "rows": whole.rows[kept], "kept": kept, "removed": removed}
         fields |= {"whole": whole, "sites": sites, "block": whole.precision.held_out(sites), "choice": choice}
         if whole.problem.more_columns:
-            fields["span"] = whole.problem.span(fields["rows"])  # complains where these do not determine them
+            whole.problem.span(fields["rows"])  # complains where these do not determine them
         try:
             vars(self).update(fields, E=fields["block"].residual(whole.site_A, whole.Y))
         except SingularBlockError:  # it counts sites
@@ -91,6 +91,10 @@ class Part(Model):
     @cached_property
     def B(self):
         return self.whole.B - product(self.whole.precision.G[:, self.sites], self.E)
+
+    @cached_property
+    def confound_fit(self):
+        return self.whole.confound_sums.without(self.removed)
 
     @cached_property
     def weights(self):

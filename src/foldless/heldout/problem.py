@@ -7,8 +7,8 @@ decided by ``precision.choose``.
 
 Weights enter by whitening: W^1/2 S W^1/2, W^1/2 Q, W^1/2 Y. Rows of weight 0 stay outside.
 
-Q holds an intercept (a column of ones) and confounds. Scores leave the part of the last ``n_confounds`` columns out:
-what they explain, f is not asked to.
+Q holds an intercept (a column of ones) and confounds. Scores leave out what the last ``n_confounds`` columns explain by
+themselves (``heldout.confounds``).
 """
 
 from functools import cached_property
@@ -20,11 +20,11 @@ from sklearn.utils.extmath import row_norms
 
 from foldless.heldout.penalty import CoefficientNorm, FunctionNorm
 from foldless.heldout.rows import KernelRows, Lazy, equal_rows
-from foldless.linalg import norm, orthonormal, thin_qr, upper_solve
+from foldless.linalg import eigenvalues, norm, orthonormal, thin_qr, upper_solve
 from foldless.precision import choose
 from foldless.precision.base import SingularBlockError
 
-OWN = {"kernel", "X", "alpha", "Q", "penalty", "n_confounds", "root_w", "functions", "shift"}  # others follow
+OWN = {"kernel", "X", "alpha", "Q", "penalty", "n_confounds", "origin", "root_w", "functions", "shift"}  # others follow
 
 
 class Problem(KernelRows):
@@ -40,15 +40,17 @@ class Problem(KernelRows):
     penalty : "rkhs" or "coef", or an object of ``heldout.penalty``
     basis : "train" (a row left out takes its basis function along) or "all" (it stays); for penalty="coef"
     n_confounds : number of trailing columns of Q whose part the scores leave out
+    origin : what was subtracted from each of the confounds that are in Q, near their mean, for the rounding's sake
 
     The other fields follow from these, unless they are kept from another problem: the number of intercepts (0 or 1),
-    whether Q holds ``more_columns``, ``confounds``, which of them the scores leave out, square roots ``root_w`` of the
-    weights, the ``active`` rows of positive weight, rows whose basis ``functions`` there are, the mean of the features
-    that is taken out of them (``shift``), features (``table``) and ``equal`` rows of X.
+    whether Q holds ``more_columns``, the number ``n_shown`` of those before the confounds, square roots ``root_w`` of
+    the weights, the ``active`` rows of positive weight, rows whose basis ``functions`` there are, the mean of the
+    features that is taken out of them (``shift``), features (``table``) and ``equal`` rows of X and Q.
     """
 
     def __init__(self, kernel, X, alpha, Q, sample_weight=None, penalty="rkhs", basis="train", n_confounds=0):
         fields = {"kernel": kernel, "X": X, "alpha": alpha, "Q": Q, "n_confounds": n_confounds}
+        fields["origin"] = np.zeros(n_confounds)
         named = {"rkhs": FunctionNorm(), "coef": CoefficientNorm(basis)}
         fields["penalty"] = named[penalty] if isinstance(penalty, str) else penalty
         fields["intercept"] = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
@@ -71,8 +73,8 @@ class Problem(KernelRows):
         if not changed.isdisjoint(("X", "Q", "n_confounds")):
             q = self.Q.shape[1]
             known["more_columns"] = q > self.intercept  # a constant is always determined, other columns may not be
-            known["confounds"] = slice(q - self.n_confounds, None)
-            more = self.Q[:, self.intercept : q - self.n_confounds]
+            known["n_shown"] = q - self.n_confounds
+            more = self.Q[:, self.intercept :]
             known["equal"] = Lazy(equal_rows, self.X, more) if more.shape[1] else Lazy(equal_rows, self.X)
         if isinstance(self.shift, str):
             dense = self.has_features and not sp.issparse(self.table.value)
@@ -124,7 +126,31 @@ class Problem(KernelRows):
 
     def with_confounds(self, C, *, in_score=False):
         """The same problem with the columns C (n, k) beside those of Q; ``in_score`` keeps their part in the scores."""
-        return self.replace(Q=np.hstack([self.Q, C]), n_confounds=0 if in_score else C.shape[1])
+        w = np.square(self.root_w[self.active], dtype=float)
+        origin = np.average(C[self.active], 0, w) if self.intercept else np.zeros(C.shape[1])
+        Q = np.hstack([self.Q, (C - origin).astype(self.dtype)])
+        other = self.replace(Q=Q, origin=origin, n_confounds=0 if in_score else C.shape[1])
+        other.span(other.active)  # complains where they are dependent
+        return other
+
+    def recentred(self):
+        """The same problem with the confounds about the mean of the rows that it has, as if it had never had others."""
+        k = len(self.origin)
+        if not (k and self.intercept):
+            return self
+        Q, more = self.Q.copy(), self.mean_columns()[-k:]
+        Q[:, -k:] -= more
+        return self.replace(Q=Q, origin=self.origin + more)
+
+    def columns(self, C):
+        """Q of new rows with confounds C (n, k)."""
+        return np.hstack([np.ones((len(C), self.intercept)), C - self.origin]).astype(self.dtype)
+
+    def mean_columns(self):
+        """Weighted mean of the rows of Q, (q,): a row whose confounds are at their mean. Without an intercept, 0."""
+        if not self.intercept:
+            return np.zeros(self.Q.shape[1], self.dtype)
+        return np.average(self.Q[self.active], 0, np.square(self.root_w[self.active]))
 
     # -- rows and columns ------------------------------------------------------------------------------------------
 
@@ -137,19 +163,17 @@ class Problem(KernelRows):
         """Whether rows of positive weight differ from weight 1."""
         return not (self.root_w[self.active] == 1).all()
 
-    def scored_part(self, rows, B):
-        """The part of the unpenalised columns in the scores of these rows, q' B without that of confounds."""
-        shown = self.Q.shape[1] - self.n_confounds
-        if shown == self.intercept:  # the same for all rows
-            return B[:shown].sum(0)
-        return self.Q[rows, :shown] @ B[:shown]
+    def unpenalised_part(self, rows, B):
+        """q' B of these rows."""
+        return self.Q[rows] @ B if self.more_columns else B.sum(0)  # the same for all rows
 
     def span(self, rows):
         """Orthonormal basis of the whitened columns of Q on ``rows``, which must determine all of them."""
         Q = self.whitened_columns(rows)
         Qo, R = thin_qr(Q)
-        tolerance = 8 * np.sqrt(len(rows)) * np.finfo(Q.dtype).eps
-        lost = np.flatnonzero(np.abs(R.diagonal()) <= tolerance * norm(Q, axis=0)[: len(R)])
+        rounding = np.finfo(Q.dtype).eps * norm(Q, axis=0)
+        rounding[Q.shape[1] - len(self.origin) :] += np.finfo(float).eps * np.abs(self.origin) * norm(self.root(rows))
+        lost = np.flatnonzero(np.abs(R.diagonal()) <= 8 * np.sqrt(len(rows)) * rounding[: len(R)])
         if len(lost) or len(rows) < Q.shape[1]:
             column = min([*lost, len(R)]) - self.intercept
             raise SingularBlockError(
@@ -158,6 +182,22 @@ class Problem(KernelRows):
                 " the levels of a factor: all but one), or use splits whose training parts hold rows of every level."
             )
         return Qo
+
+    def check_sets(self, rows, members):
+        """Refuse sets (k, t) of positions in ``rows`` without one of which the columns of Q are not determined."""
+        if not self.more_columns:
+            return
+        Qo = self.span(rows)[members]
+        kept = eigenvalues(np.eye(members.shape[1], dtype=Qo.dtype) - Qo @ Qo.transpose(0, 2, 1))[:, 0]
+        if kept.min() > 16 * Qo.shape[2] * np.finfo(Qo.dtype).eps:
+            return
+        worst = members[kept.argmin()]
+        try:
+            self.span(np.delete(rows, worst))
+        except SingularBlockError as error:  # says which column
+            names = ", ".join(map(str, rows[worst].tolist()))
+            raise SingularBlockError(f"without row{'s' * (len(worst) > 1)} {names}: {error}") from None
+        raise SingularBlockError.of(worst, len(rows))
 
     def beyond_unpenalised(self, rows, Y):
         """What least squares by the unpenalised columns leaves of the whitened Y of ``rows``, and its coefficients.

@@ -9,8 +9,8 @@ is the case of one row):
     class matrices    N = Y_tr' Y_tr,  U = alpha ( Y_tr' A_tr - (A_te - P_te,te Y_te)' E_te ) = alpha Y_tr' A_(tr)
     at a new x        f(x) - c(x)_te' E_te,   c(x) = P s(x) + G' q(x)
 
-With confounds among the columns Q, fits leave their part q' B out, with B of the training part, and the class matrices
-R and V (``heldout.moments``) are those of the training part as well.
+With confounds among the columns Q, fits leave out what these explain of the training part by themselves
+(``heldout.confounds``).
 
 All exact. Leave-one-out needs the diagonal of P, a fold of t rows n t^2 + t^3/3. Each row owns one site of P, or two of
 J (``heldout.penalty``); the formulas do not change. Everything here is whitened by the weights (``heldout.problem``).
@@ -24,6 +24,7 @@ from functools import cached_property
 import numpy as np
 
 from foldless.heldout.batch import Batch
+from foldless.heldout.confounds import ConfoundSums
 from foldless.heldout.model import Model
 from foldless.heldout.moments import ALL_COLUMNS, finished, own_moments, takes_nearly_all
 from foldless.heldout.part import Part
@@ -133,9 +134,12 @@ class Solution(Model):
         E = self.precision.loo_residual(self.A, self.Y)[:, None, :]
         return Batch(self, members, self.Y[:, None, :], self.A[:, None, :], D, E)
 
-    def loo_at(self, X, Q):
-        """Fits of all n leave-one-out models at new rows X with unpenalised columns Q, shape (n_new, n, m)."""
-        P, problem, n = self.precision, self.problem, len(self.rows)
+    def loo_at(self, X, Q=None):
+        """Fits of all n leave-one-out models at new rows X with unpenalised columns Q, shape (n_new, n, m).
+
+        Without Q, each model takes the confounds at the mean of its own training rows.
+        """
+        P, problem, n, loo = self.precision, self.problem, len(self.rows), self.loo()
         if self.weights is not None:
             Phi = problem.features_new(X)
             f, c = Phi @ self.weights, P.feature_weights(slice(None)).T @ Phi.T
@@ -143,11 +147,20 @@ class Solution(Model):
             K = problem.gram_new(X, problem.basis_rows(self.rows))
             T = problem.penalty.functionals(problem, self.rows, K)
             f, c = T @ self.site_A, P.apply(T.T)
-        c = (c + P.G.T @ Q.T).T  # at every site
-        F, E = (f + Q @ self.B)[:, None, :], self.loo().E
-        for site in range(E.shape[1]):
-            F = F - c[:, site * n : (site + 1) * n, None] * E[:, site]
+        B = loo.shown_B()  # (n, q, m)
+        F = f[:, None, :] + (
+            np.einsum("nq,nqm->nm", self._loo_means(), B) if Q is None else np.einsum("xq,nqm->xnm", Q, B)
+        )
+        for site in range(loo.E.shape[1]):
+            F = F - c.T[:, site * n : (site + 1) * n, None] * loo.E[:, site]
         return F
+
+    def _loo_means(self):
+        """Weighted means (n, q) of the unpenalised columns without each row; 0 without an intercept."""
+        Q, w = self.problem.Q[self.rows], np.square(self.root)
+        if not self.problem.intercept:
+            return np.zeros_like(Q)
+        return ((w * Q).sum(0) - w * Q) / (w.sum() - w)
 
 
 def loo_path(problem, rows, Y, alphas, path=None):
@@ -162,16 +175,19 @@ def loo_path(problem, rows, Y, alphas, path=None):
     if not path.serves_every_alpha:
         solutions = (Solution(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha)) for alpha in alphas)
         return np.stack([each.loo().residuals[:, 0] for each in solutions])
-    root = problem.root(rows)
+    root, part = problem.root(rows), 0.0
+    problem.check_sets(rows, alone := np.arange(len(rows))[:, None])
+    if problem.n_confounds:
+        part = np.einsum("nq,nqm->nm", problem.Q[rows], ConfoundSums(problem, rows, root * Y).without(alone).D)
     Y = np.ascontiguousarray(problem.beyond_unpenalised(rows, root * Y)[0])
     if problem.penalty.sites_per_row == 1:
-        return path.loo_path(Y, alphas) / root
+        return path.loo_path(Y, alphas) / root + part
     U, H = path.U, product(problem.penalty.functions(problem, rows), path.U, transpose_a=True)
     A, KA = (path.path_apply(Y, alphas, left) for left in (U, H))
     a, b, c = (path.path_diagonal(alphas, left, right) for left, right in ((U, U), (U, H), (H, H)))
     c -= 1.0
     # The first component of the solution of [a b; b c] E = [A; KA], row by row.
-    return (c[:, :, None] * A - b[:, :, None] * KA) / (a * c - b * b)[:, :, None] / root
+    return (c[:, :, None] * A - b[:, :, None] * KA) / (a * c - b * b)[:, :, None] / root + part
 
 
 class TrainingParts:

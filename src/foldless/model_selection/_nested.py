@@ -15,15 +15,16 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
 from foldless.bridge.adapters import Search, check_probabilities
+from foldless.bridge.confounded import columns_alone
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import Route
 from foldless.bridge.scorers import check_single, wants_probabilities
-from foldless.bridge.splits import row_numbers
+from foldless.bridge.splits import check_confounds_determined, row_numbers
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_runs import nested_grid, nested_loop
-from foldless.model_selection._search_spec import checked_rows, search_spec
+from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 
@@ -85,6 +86,7 @@ def nested_cross_validate(
     params: Params = None,
     n_jobs: int | None = None,
     verbose: int = 0,
+    confounds: ArrayLike | None = None,
     steps: StepsLike = "each",
 ) -> NestedResult:
     """Exact nested cross-validation: the search repeated on every outer training part, judged on the rows it never saw.
@@ -111,6 +113,8 @@ def nested_cross_validate(
         Kernel settings, or outer splits, worked on at a time; None: that of ``search``.
     verbose : int, default=0
         1 prints progress to standard error.
+    confounds : array-like of shape (n_samples, n_confounds), default=None
+        As in :func:`cross_validate`; regressed out anew in every outer and inner training part.
     steps : {"each", "once"}, default="each"
         As in :func:`cross_validate`: "once" fits the first steps of a pipeline on all rows, labels unseen.
 
@@ -138,10 +142,15 @@ def nested_cross_validate(
     scorer = check_scoring(search, scoring=scoring)
     check_probabilities(scoring, search)
     targets, sample_weight = checked_rows(search.estimator, y, (params or {}).get("sample_weight"))
-    data = NestedData(search, X, targets, groups, sample_weight, wants_probabilities(scorer), taken.first)
+    if confounds is not None:
+        confounds = check_search_with_confounds(search, confounds, len(targets))
+    given = (groups, sample_weight, confounds)
+    data = NestedData(search, X, targets, *given, wants_probabilities(scorer), taken.first)
     splits = check_cv(cv, targets, classifier=is_classifier(search.estimator)).split(X, targets, groups)
     outer = row_numbers(splits, len(targets))
     data.check(outer)
+    if confounds is not None:
+        check_confounds_determined(columns_alone(search, confounds), outer)
     grid = search.method == "grid" and search.share == "all" and taken.first is None
     run = nested_grid if grid else nested_loop
     results, route = run(data, spec, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)

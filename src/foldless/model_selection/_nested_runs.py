@@ -27,7 +27,7 @@ from foldless.tuning.grid import choose_candidates, heldout_of_candidate, losses
 def nested_grid(data, spec, outer, n_jobs, verbose):
     """(results of the outer splits, route) of a grid search."""
     search = data.search
-    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight)
+    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight, data.confounds)
     inner = [data.inner_splits(train) for train, _ in outer]
     shared = [sharing_pays(each.task.problem, len(each.alphas), outer, inner) for each in tried]
     each_setting = zip(tried, shared, strict=True)
@@ -109,23 +109,24 @@ def _one_split(data, spec, train, test):
     search = clone(data.search).set_params(refit=True)
     X, y = _safe_split(search, data.X, data.y, train)
     X_test, _ = _safe_split(search, data.X, data.y, test, train)
-    given = (data.sample_weight, None if search.cv is None else data.groups)
-    weight, groups = (None if each is None else _safe_indexing(each, train) for each in given)
-    search.fit(X, y, sample_weight=weight, groups=groups)
+    given = (data.sample_weight, None if search.cv is None else data.groups, data.confounds)
+    weight, groups, confounds = (None if each is None else _safe_indexing(each, train) for each in given)
+    search.fit(X, y, sample_weight=weight, groups=groups, confounds=confounds)
     best = search.best_estimator_
     splits = draw_splits(search.cv, search.estimator, X, y, groups)
-    rows, scores = heldout_scores(clone(best), X, y, weight, splits)
+    rows, scores = heldout_scores(clone(best), X, y, weight, splits, confounds)
     task, classes, flat = closed_form_task(search.estimator, data.X, data.y, data.sample_weight)
-    decision = search.predict(X_test).reshape(len(test), -1) if classes is None else search.decision_function(X_test)
+    new = (X_test,) if confounds is None else (X_test, _safe_indexing(data.confounds, test))
+    decision = search.predict(*new).reshape(len(test), -1) if classes is None else search.decision_function(*new)
     spec = replace(spec, criterion=spec.criterion.with_slope(search.slope_))
-    fits = _criterion_fits(best, X_test)
+    fits = _criterion_fits(best, *new)
     return OuterSplitResult(
         params=search.best_params_,
         inner_loss=-search.best_score_,
         outer_loss=outer_loss(spec, task, test, fits, decision, data.sample_weight),
         inner_rows=train[rows],
         inside=known_outputs(classes, flat, scores - _cut(best)),
-        outside=known_outputs(classes, flat, decision, search.predict_proba(X_test) if data.probabilities else None),
+        outside=known_outputs(classes, flat, decision, search.predict_proba(*new) if data.probabilities else None),
     )
 
 
@@ -136,11 +137,11 @@ def _cut(estimator):
     return cut_of(estimator) if isinstance(estimator, FOLDLESS_ESTIMATORS) else 0.0
 
 
-def _criterion_fits(estimator, X):
+def _criterion_fits(estimator, *new):
     """Fits (n, m) of the criterion's targets by a fitted estimator."""
     if isinstance(estimator, OneAgainstAllClassifier):
-        return np.column_stack([_criterion_fits(each, X) for each in estimator.estimators_])
+        return np.column_stack([_criterion_fits(each, *new) for each in estimator.estimators_])
     if isinstance(estimator, FOLDLESS_ESTIMATORS):
-        return fits_of(estimator, X)
-    output = estimator.decision_function(X) if is_classifier(estimator) else estimator.predict(X)
+        return fits_of(estimator, *new)
+    output = estimator.decision_function(*new) if is_classifier(estimator) else estimator.predict(*new)
     return output.reshape(len(output), -1)

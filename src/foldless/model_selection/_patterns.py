@@ -50,7 +50,7 @@ def permutation_test_pattern(
         None: class weights follow the labels, with a factorisation for each permutation; "fixed": they stay with the
         rows, and p-values may be too small.
     confounds : array-like of shape (n_samples, n_confounds), default=None
-        Columns that are fitted without penalty; decisions leave their part out.
+        As in :func:`cross_validate`: regressed out of the features. Patterns are those of the features without them.
     memory_limit : int, default=2**29; bytes for the columns that are worked on at a time
     verbose : int, default=0; 1 prints progress to standard error
     steps : {"each", "once"}, default="each"

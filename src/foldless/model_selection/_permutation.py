@@ -101,9 +101,9 @@ def permutation_test_score(
         stay with the rows; "permuted": both follow the labels. Weights that follow need a factorisation for each
         permutation. Weights that were made from the labels and stay favour the true ones: p-values may be too small.
     confounds : array-like of shape (n_samples, n_confounds), default=None
-        Columns that are fitted without penalty; they stay with the rows. Centre them: scores leave their part out, and
-        a column with a mean takes a constant along, which moves the decisions.
-    confounds_in_score : bool, default=False; whether scores keep what the confounds explain
+        As in :func:`cross_validate`: regressed out of the features in every training part. They stay with the rows.
+    confounds_in_score : bool, default=False
+        Whether scores keep what the confounds explain; not for searches.
     generalise : bool, default=False
         For a family of equally many features: test each model at the features of every member (time-by-time
         generalisation).
@@ -187,6 +187,7 @@ def _validated(spec, data, splits):
 def _searched(spec, data, splits):
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
     options = {"groups": spec.groups, "scoring": spec.scoring.scorer, "params": params, "n_jobs": 1}
+    options["confounds"] = data.confounds
     return nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options).test_score
 
 

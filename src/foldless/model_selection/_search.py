@@ -13,13 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
 from foldless.bridge.candidates import heldout_scores, settings, starting_points, with_params
-from foldless.bridge.splits import draw_splits
+from foldless.bridge.confounded import columns_alone
+from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.estimators.rows import all_or_nothing
+from foldless.estimators.rows import PerRow, all_or_nothing, given
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._search_runs import continuous_search, grid_search
-from foldless.model_selection._search_spec import checked_rows, search_spec, warn_of_unused_groups
+from foldless.model_selection._search_spec import (
+    check_search_with_confounds,
+    checked_rows,
+    search_spec,
+    warn_of_unused_groups,
+)
 from foldless.model_selection._types import CVLike
 from foldless.readout.calibration import DeferredSigmoid
 from foldless.tuning.criteria import Criterion
@@ -168,7 +174,12 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
     # -- fitting -------------------------------------------------------------------------------------------------------
 
     def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: PerRow = None,
+        groups: PerRow = None,
+        confounds: PerRow = None,
     ) -> Self:
         """Search, and fit the best setting.
 
@@ -180,6 +191,9 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             Weights of the fit; of the criterion only with ``criterion_weight="sample_weight"``.
         groups : array-like of shape (n_samples,), default=None
             For splitters that need them.
+        confounds : array-like of shape (n_samples, n_confounds), default=None
+            As in ``fit`` of the estimator. The criterion judges the scores: targets minus held-out fits of features
+            from which the confounds were regressed.
 
         Returns
         -------
@@ -195,7 +209,10 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             for name in [name for name in vars(self) if name.endswith("_") or name == "_sigmoid"]:
                 delattr(self, name)
             splits = draw_splits(self.cv, self.estimator, X, y, groups)
-            data = (X, y, sample_weight)
+            if confounds is not None:
+                confounds = check_search_with_confounds(self, confounds, len(np.asarray(y)))
+                check_confounds_determined(columns_alone(self, confounds), splits or ())
+            data = (X, y, sample_weight, confounds)
             if spec.method == "grid":
                 listed, tried = settings(self.estimator, self.param_grid, *data)
                 outcome = grid_search(spec, listed, tried, splits, sample_weight)
@@ -205,7 +222,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             self._store(spec, outcome)
             if self.refit:
                 self._refit(*data)
-                self._prepare_probabilities(*data, splits, outcome.heldout)
+                self._prepare_probabilities(X, y, sample_weight, splits, outcome.heldout)
         return self
 
     def _best_setting(self):
@@ -229,8 +246,8 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             scales = outcome.feature_scales
             self.feature_scales_ = scales if len(scales) > 1 else scales[0]
 
-    def _refit(self, X, y, sample_weight):
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+    def _refit(self, X, y, sample_weight, confounds):
+        options = given(sample_weight=sample_weight, confounds=confounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
             self.best_estimator_ = self._best_setting().fit(X, y, **options)
@@ -259,42 +276,42 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             raise AttributeError("refit=False leaves no fitted estimator; fit one with best_params_.")
         return self.best_estimator_
 
-    def predict(self, X: MatrixLike) -> np.ndarray:
+    def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``predict`` of the best estimator."""
-        return self._best.predict(X)
+        return self._best.predict(X, **given(confounds=confounds))
 
     @available_if(_best_has("decision_function"))
-    def decision_function(self, X: MatrixLike) -> np.ndarray:
+    def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``decision_function`` of the best estimator."""
-        return self._best.decision_function(X)
+        return self._best.decision_function(X, **given(confounds=confounds))
 
     @available_if(_gives_probabilities)
-    def predict_proba(self, X: MatrixLike) -> np.ndarray:
+    def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid fitted to held-out decisions."""
         best = self._best
         if not hasattr(self, "_sigmoid"):
-            return best.predict_proba(X)
+            return best.predict_proba(X, **given(confounds=confounds))
         return self._sigmoid.fitted.proba(best.decision_function(X))
 
     @available_if(_gives_probabilities)
-    def predict_log_proba(self, X: MatrixLike) -> np.ndarray:
+    def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X, confounds))
 
     @available_if(_best_has("transform"))
-    def transform(self, X: MatrixLike) -> np.ndarray:
+    def transform(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``transform`` of the best estimator."""
-        return self._best.transform(X)
+        return self._best.transform(X, **given(confounds=confounds))
 
     @available_if(_best_has("transform"))
     def fit_transform(self, X: MatrixLike, y: ArrayLike, **fit_params: Any) -> np.ndarray:
         """``fit``, then ``transform``."""
-        return self.fit(X, y, **fit_params).transform(X)
+        return self.fit(X, y, **fit_params).transform(X, fit_params.get("confounds"))
 
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
         """Accuracy or R2 of the best estimator."""
-        return self._best.score(X, y, sample_weight=sample_weight)
+        return self._best.score(X, y, sample_weight=sample_weight, **given(confounds=confounds))
 
     @property
     def alpha_(self) -> Any:

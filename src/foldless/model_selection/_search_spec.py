@@ -10,8 +10,9 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.candidates import check_known
-from foldless.estimators.checks import check_option, numbers
+from foldless.estimators.checks import check_confounds, check_option, numbers
 from foldless.tuning import criteria
 from foldless.tuning.descent import PRIORS
 from foldless.tuning.selection import SearchSpec
@@ -147,6 +148,17 @@ def warn_of_unused_groups(cv, groups, stacklevel):
             UserWarning,
             stacklevel=stacklevel + 1,
         )
+
+
+def check_search_with_confounds(search, confounds, n):
+    """Confounds of n rows as an array; refused where the estimator that is fitted in the end takes none."""
+    if search.refit and not isinstance(search.estimator, FOLDLESS_ESTIMATORS):
+        raise ValueError(
+            f"confounds: fit of {type(search.estimator).__name__} takes none. Use"
+            f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} (with kernel='linear' for ridge models), or"
+            " refit=False to search only."
+        )
+    return check_confounds(confounds, n)
 
 
 def checked_rows(estimator, y, sample_weight):

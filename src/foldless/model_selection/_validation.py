@@ -12,7 +12,7 @@ from foldless.bridge import direct
 from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.planner import METHODS, CrossValidation, plan
 from foldless.bridge.route import Route, warn_of_refits
-from foldless.bridge.scorers import check_single, reads_estimators, scoring_of_rows
+from foldless.bridge.scorers import check_single, scoring_of_rows
 from foldless.bridge.standin import Decoded, StandIn
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.linalg.types import MatrixLike
@@ -67,12 +67,12 @@ def cross_validate(
     Parameters
     ----------
     confounds : array-like of shape (n_samples, n_confounds), default=None
-        Columns fitted beside the intercept, without penalty, on every training part; scores leave their part out, with
-        the coefficients of the training part (what that does and what not: ``docs/exactness.md``). Centre them, so that
-        a cut at 0 keeps its meaning. Behind fitted steps of a pipeline they go to ``fit`` of its last step, one of
-        foldless' estimators.
+        Columns such as age or site. They are regressed out of the (kernel) features, with coefficients of each training
+        part, and fitted beside the intercept without penalty, which is the same model (``docs/exactness.md``).
+        Constants added to them change nothing. Behind fitted steps of a pipeline they go to its last step, one of
+        foldless' estimators or a search of one.
     confounds_in_score : bool, default=False
-        Keep the confounds' part in the held-out predictions: confounds are then features without penalty.
+        Keep what the confounds explain in the held-out predictions: they are then features without penalty.
     steps : {"each", "once"}, default="each"
         The first steps of a pipeline: fitted on each training part, as scikit-learn does, or once on all rows, labels
         unseen (scalers, imputers, PCA and others that never look at y; a transformer of your own says so by an
@@ -108,10 +108,10 @@ def cross_validate(
     if chosen.run is None:
         warn_of_refits(estimator, route, EVERY_PART)
         options |= {"scoring": scoring, "n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
-        result = skl.cross_validate(front.estimator, front.X, y, **chosen.loop, **options)
-        fitted = result.get("estimator", [])
+        result = skl.cross_validate(y=y, **chosen.loop, **options)
+        fitted = [each.estimator if confounds is not None else each for each in result.get("estimator", [])]
     else:
-        if confounds is not None and (return_estimator or reads_estimators(scoring)):
+        if confounds is not None and return_estimator:
             chosen.run.check_materialises(confounds_in_score)
         plain = not (return_train_score or return_estimator or return_indices or verbose or chosen.score_params)
         result = direct.validate(chosen, scoring) if plain else None
@@ -213,11 +213,11 @@ def cross_val_predict(
     options = {"verbose": verbose, "method": method}
     if chosen.run is None:
         warn_of_refits(estimator, chosen.route, EVERY_PART)
-        estimator = front.estimator
+        loop = chosen.loop
         if method in METHODS[1:] and np.ndim(y) == 1:
-            estimator = Decoded(estimator, np.unique(y))
+            loop = loop | {"estimator": Decoded(loop["estimator"], np.unique(y))}
         options |= {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
-        return skl.cross_val_predict(estimator, front.X, y, **chosen.loop, **options)
+        return skl.cross_val_predict(y=y, **loop, **options)
     if isinstance(chosen.splits, skl.LeaveOneOut):
         return chosen.run.loo(method)
     found = direct.predict(chosen, method)

@@ -73,7 +73,9 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
     ``stored`` are the arrays a model predicts with, by name, ``stored_new`` those it would have after the new fit.
     """
     problem, Y = whole.problem, whole.Y
-    fits = whole.evaluated(whole.rows) + problem.Q[whole.rows, problem.confounds] @ whole.confound_B
+    fits = whole.evaluated(whole.rows)
+    if problem.n_confounds:
+        fits += problem.Q[whole.rows] @ whole.confound_fit.D
     residual = np.abs(Y - problem.alpha * whole.A - whole.root * fits).max(initial=0.0)
     smallest, largest = eigenvalue_range(problem, whole.rows)
     try:
@@ -116,9 +118,9 @@ def _sizes(new, largest, stored):
     if "weights" in stored:
         sizes["weights"] = dual * np.sqrt(problem.n * problem.mean_diagonal)
     if problem.n_confounds:
-        C = np.abs(problem.Q[new.rows, problem.confounds]).max(0)
+        C = np.abs(problem.Q[new.rows, problem.n_shown :]).max(0)
         sizes["confounds"] = (size / np.maximum(C, np.finfo(C.dtype).tiny))[:, None]
-    return sizes | {name: np.abs(stored["N"]).max() for name in "NURV" if name in stored}
+    return sizes | {name: np.abs(stored["N"]).max() for name in "NUC" if name in stored}
 
 
 def _relative(a, b, least):

@@ -19,7 +19,7 @@ A solution that was updated is used up: its P has become that of the new one.
 import numpy as np
 
 from foldless.heldout.solution import Solution
-from foldless.linalg import NotPositiveDefiniteError, norm
+from foldless.linalg import NotPositiveDefiniteError, norm, solve
 from foldless.linalg.memory import require_memory
 from foldless.precision.base import SingularBlockError
 from foldless.precision.choose import precision, update_pays
@@ -94,10 +94,14 @@ def forget(whole, problem, Y, removed):
         removal = joint.removal(np.arange(joint.n).reshape(-1, n)[:, removed].ravel())  # all sites of these rows
     except SingularBlockError:  # lost in rounding: a new factorisation solves it, or tells why not
         return solve_anew(problem, Y)
-    if not unchanged:
-        return _solution(problem, Y, white, removal.forget())
     A, B = removal.solution(joint.inward(whole.joint_A), whole.B)
-    return _solution(problem, Y, white, removal.forget(), A, B)
+    joint = removal.forget()
+    if len(problem.origin):  # confounds are counted from the mean of the rows that are left
+        T = np.eye(len(B), dtype=B.dtype)
+        T[0, -len(problem.origin) :] = whole.problem.origin - problem.origin
+        joint.square.change_columns(T)
+        B = solve(T, B)
+    return _solution(problem, Y, white, joint, A, B) if unchanged else _solution(problem, Y, white, joint)
 
 
 def growing(whole):

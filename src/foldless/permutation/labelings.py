@@ -184,14 +184,6 @@ class Labelings(Targets):
         A = part.whole.site_A[part.sites]
         return self.whole(part.whole).U - part.problem.alpha * self.products(part.E, A)
 
-    def confound_part(self, model):
-        """Y' W Q_c B_c (b, c, c) of a training part."""
-        B = self._full @ self.split(model.confound_B)  # (b, c, q)
-        sums = self._full @ self.split(model.C.T @ model.Y)
-        if self.n_implied:
-            sums[:, 0] += (model.C.T @ model.root)[:, 0]
-        return sums @ B.transpose(0, 2, 1)
-
     @cached_property
     def _whole(self):
         return own_moments(self.solution, self)
@@ -215,9 +207,7 @@ def elsewhere(model, rows):
     """A function from other features X of the rows ``rows`` to fits (t, m): what generalisation asks for."""
     problem = model.problem
     weights, B = model.in_features()
-    Q = problem.Q[rows].copy()
-    Q[:, problem.confounds] = 0.0
-    offset = Q @ B
+    offset = problem.Q[rows] @ B
     if weights is not None:
         return lambda X: problem.kernel.features(X) @ weights + offset
     basis, beta = model.expansion()

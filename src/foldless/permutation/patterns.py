@@ -6,6 +6,8 @@ each decision by itself):
 
     a = Cov(x, s) / Var(s) = Cov(x) w / (w' Cov(x) w)
 
+With confounds x are the features from which these were regressed, as the decision sees them.
+
 Permuted labels give permuted weights from the same P, so the null costs one more product. What is tested is Cov(x, s),
 the pattern before the division: under permuted labels Var(s) shrinks, and dividing by it would inflate the null.
 
@@ -19,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from foldless.heldout.confounds import ConfoundSums
 from foldless.permutation.labelings import Labelings, labelings_that_fit, truth_of
 from foldless.permutation.nulls import ROUNDING
 from foldless.readout.codings import against_all
@@ -103,5 +106,7 @@ def weights_and_covariances(solver, task, orders):
         W = against_all(W, axis=1)
     weight = np.square(problem.root_w[solver.rows])[:, None]
     X = problem.features(solver.rows)
+    if problem.n_confounds:
+        X = X - problem.Q[solver.rows] @ ConfoundSums(problem, solver.rows, np.sqrt(weight) * X).whole().D
     X = X - (weight * X).sum(0) / weight.sum()  # about the weighted means
     return np.stack([W, (W @ X.T * weight[:, 0]) @ X / weight.sum()])

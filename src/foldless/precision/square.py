@@ -6,7 +6,7 @@ grows and shrinks by copies that are rare enough to cost O(n) per sample. Produc
 
 import numpy as np
 
-from foldless.linalg import NotPositiveDefiniteError, cholesky_, eigh_, lower_solve, symmetric_times
+from foldless.linalg import NotPositiveDefiniteError, cholesky_, eigh_, inverse, lower_solve, symmetric_times
 from foldless.linalg.memory import require_memory
 
 EVERY = 8  # how often an update is tested where none is refined
@@ -73,6 +73,15 @@ class Square:
         self.Z[: slot + 1, slot] = 0.0
         self.peak[slot] = self.error[slot] = 0.0
         self.free.append(slot)
+
+    def change_columns(self, T):
+        """The matrices with Q T in the place of the unpenalised columns Q, for an invertible T (q, q)."""
+        q, back, lower = self.q, inverse(T), np.tril_indices(self.q)
+        corner = np.tril(self.H[:q, :q])
+        corner = back @ (corner + np.tril(corner, -1).T) @ back.T
+        self.H[:q, :q][lower] = corner[lower]
+        self.H[q:, :q] = self.H[q:, :q] @ back.T
+        self.Z[:q, q:] = T.T @ self.Z[:q, q:]
 
     def times_H(self, X):
         return symmetric_times(self.H, X, lower=True)

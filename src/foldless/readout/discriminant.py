@@ -10,9 +10,8 @@ diagonal of class masses and U = N - Y' W F. Kernel Fisher discriminants are opt
 The scores z equal those of the eigenproblem (S_b, S_w + alpha I) in feature space, scaled to W' (S_w + alpha I) W = I.
 (The paper prints D as the square root instead of its inverse and leaves the masses N out.) 1 - a2 is an eigenvalue,
 never a difference; where all axes are weak and V is given, a2 is one. Without an intercept the scatter is taken about
-the origin and no constant is removed. With confounds the scatters are those of what the confounds leave unexplained: R
-of ``heldout.moments`` takes the place of N in the eigenproblem, and the centroids are means of the scores without the
-confounds' part.
+the origin and no constant is removed. With confounds F are the scores, and the discriminant is that of features from
+which the confounds were regressed: U + C of ``heldout.moments`` takes the place of U.
 
 Up to -nu/2 |z|^2, which all classes share, decisions are affine in the fits (``affine``); that is enough for labels.
 
@@ -127,36 +126,33 @@ class Discriminant(Readout):
         root = np.sqrt(np.maximum(moments.mass, 0))
         scale = _safe_inverse(root)
         floor = 8 * self.n_classes * np.finfo(scale.dtype).eps
-        a2, rest, vectors = self._optimal_scores(moments, root, scale, floor)
+        a2, rest, vectors = self._optimal_scores(moments, root, scale)
         D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
         Theta = scale[..., :, None] * vectors
         largest = np.take_along_axis(Theta, np.abs(Theta).argmax(-2)[..., None, :], -2)
         Theta = np.where(largest < 0, -Theta, Theta)  # axes are then reproducible
         scalings = Theta * D[..., None, :]
         if moments.V is None:
-            centroids = scalings - scale[..., :, None] ** 2 * (moments.U @ scalings)
+            centroids = scalings - scale[..., :, None] ** 2 * (moments.rest @ scalings)
         else:
             centroids = scale[..., :, None] ** 2 * (moments.V @ scalings)
         k = self.n_components or rest.shape[-1]
         return scalings[..., :k], centroids[..., :k], a2[..., :k]
 
-    def _optimal_scores(self, moments, root, scale, floor):
+    def _optimal_scores(self, moments, root, scale):
         """a2 (k,), 1 - a2 (k,) and the scores N^1/2 theta (c, k) of all axes, best first.
 
         ``root`` is N^1/2, ``scale`` its inverse, 0 for classes without mass.
         """
-        T = _scaled(moments.U, scale)
+        T = _scaled(moments.rest, scale)
         identity = np.eye(self.n_classes, dtype=T.dtype)
         # A class without mass has no score: eigenvalue 1 - a2 = 1 puts it among the axes that carry nothing.
         T = T + (root == 0)[..., None].astype(T.dtype) * identity
         basis = _complement(root) if self.centred else np.broadcast_to(identity, T.shape)
-        lost = np.zeros((), T.dtype)
-        if moments.R is not None:
-            basis, lost = _whitened(basis, _scaled(moments.R, scale), floor)
-        rest, vectors = eigh(_within(T, basis) + lost)
+        rest, vectors = eigh(_within(T, basis))
         rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
         a2 = 1.0 - rest
-        if moments.R is None and moments.V is not None:
+        if moments.V is not None:
             # Where all axes are weak a2 is an eigenvalue of V, not a difference.
             values, own = eigh(_within(_scaled(moments.V, scale), basis))
             weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
@@ -187,11 +183,3 @@ def _complement(root):
     v[..., 0] += 1.0  # u >= 0, so nothing cancels here
     H = np.eye(u.shape[-1], dtype=u.dtype) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
     return H[..., :, 1:]
-
-
-def _whitened(basis, R, floor):
-    """A basis in which R is the identity, and a diagonal of ones for directions that have no R, which come out as 0."""
-    e, Z = eigh(np.swapaxes(basis, -1, -2) @ R @ basis)
-    lost = e <= floor
-    basis = basis @ (Z * np.where(lost, 0.0, 1.0 / np.sqrt(np.where(lost, 1.0, e)))[..., None, :])
-    return basis, lost[..., None].astype(R.dtype) * np.eye(e.shape[-1], dtype=R.dtype)

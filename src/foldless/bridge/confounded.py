@@ -1,0 +1,78 @@
+"""Refits with confounds: scikit-learn's loop hands them to ``fit``, and predictions need them as well.
+
+As for a stand-in, scikit-learn's functions are handed row numbers in the place of X. An estimator of row numbers knows
+the rows and the confounds that belong to them.
+"""
+
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import clone as cloned
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from foldless.bridge.pipelines import split_steps
+from foldless.estimators.access import rows_of
+from foldless.heldout.problem import Problem
+from foldless.kernels import Linear
+
+METHODS = ("decision_function", "predict_proba", "predict_log_proba")
+
+
+def columns_alone(estimator, confounds):
+    """The problem of the confounds (n, k) alone, beside the intercept of an estimator: are they determined?"""
+    n, last = len(confounds), split_steps(estimator).last
+    own = getattr(last, "estimator", last)  # of a search
+    return Problem(Linear(), np.zeros((n, 1)), 1.0, np.ones((n, int(own.fit_intercept)))).with_confounds(confounds)
+
+
+class WithConfounds(BaseEstimator):
+    """An estimator of row numbers, fitted to these rows of X and their confounds, and asked with them."""
+
+    def __init__(self, estimator, X, confounds):
+        self.estimator, self.X, self.confounds = estimator, X, confounds
+
+    def __sklearn_clone__(self):
+        return WithConfounds(cloned(self.estimator), self.X, self.confounds)
+
+    def __sklearn_tags__(self):
+        tags = get_tags(self.estimator)
+        tags.input_tags.pairwise = False
+        return tags
+
+    def get_metadata_routing(self):
+        """That of the estimator: parameters of ``fit`` are passed through."""
+        return get_routing_for_object(self.estimator)
+
+    def fit(self, rows, y, **fit_params):
+        """Fit the estimator on the rows themselves."""
+        self.train_ = rows[:, 0]
+        steps = split_steps(self.estimator)
+        fit_params[steps.fit_param("confounds")] = self.confounds[self.train_]
+        self.estimator.fit(rows_of(steps.last, self.X, self.train_, self.train_), y, **fit_params)
+        return self
+
+    @property
+    def classes_(self):
+        """Those of the estimator."""
+        return self.estimator.classes_
+
+    def _ask(self, method, rows):
+        steps, numbers = split_steps(self.estimator), rows[:, 0]
+        X = rows_of(steps.last, self.X, numbers, self.train_)
+        X = X if steps.first is None else steps.first.transform(X)
+        return getattr(steps.last, method)(X, confounds=self.confounds[numbers])
+
+    def predict(self, rows):
+        """Predictions of these rows."""
+        return self._ask("predict", rows)
+
+    def score(self, rows, y, sample_weight=None):
+        """Accuracy or R2, as the estimators' own ``score``."""
+        score = accuracy_score if is_classifier(self.estimator) else r2_score
+        return score(y, self.predict(rows), sample_weight=sample_weight)
+
+    def __getattr__(self, name):
+        if name in METHODS and hasattr(self.estimator, name):
+            return lambda rows: self._ask(name, rows)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
