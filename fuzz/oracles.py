@@ -184,14 +184,11 @@ class Refit:
             return np.full(len(rows), np.inf)
         return np.maximum(1.0, np.abs(weights).sum(1))
 
-    def at(self, rows, with_confounds=True, more=1.0):
+    def at(self, rows, more=1.0):
         """Fits at rows of the problem; ``more`` magnifies the tolerance."""
         p = self.problem
         rows = np.asarray(rows)
         Q = p.Q(rows)
-        if not with_confounds:
-            Q = Q.copy()
-            Q[:, int(p.intercept) :] = 0
         k = p.K[np.ix_(rows, self.functions)]
         values = k @ self.beta + Q @ self.B + self.middle
         Y = np.asarray(p.Y, LD)

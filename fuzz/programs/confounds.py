@@ -1,54 +1,31 @@
-"""Confounds: columns without penalty, in the scores or left out of them.
+"""Confounds: columns without penalty, whose part stays in the scores or is left out of them.
 
-Scores without their part are either the fit minus c' B of the joint fit, or the fit minus (c - mean)' B_ols, the
-regression on the confounds alone in the training part. Which of the two the library means is asked once, of a plain
-problem; every program is then held to it.
+The part is (c - mean)' B, with mean and B, the regression on the confounds alone, of the training part.
 """
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 
 from fuzz import data as sets
 from fuzz import models
-from fuzz.judge import Script, Skip
+from fuzz.judge import Skip
 from fuzz.oracles import LD, Fits, Refit, solve, stack
 from fuzz.programs.fitting import check_size, compare
 from fuzz.programs.validation import draw_splits, judge_scores, metrics_of, placed
 
 
-def without_part(problem, train, test, definition):
-    """Scores at ``test`` without the confounds' part, by one of the definitions."""
+def without_part(problem, train, test, at_mean=False):
+    """Scores at ``test`` without the confounds' part; ``at_mean`` with the confounds of the test rows at their mean."""
     refit = Refit(problem, train)
-    if definition == "joint":
-        return refit.at(test, with_confounds=False)
     fits = refit.at(test)
     rows = refit.train
     w = np.asarray(problem.w, LD)[rows][:, None]
     C, Q = np.asarray(problem.C, LD), problem.Q(rows)
     B = solve(Q.T @ (w * Q), Q.T @ (w * problem.Y[rows]))[int(problem.intercept) :]
     middle = (w * C[rows]).sum(0) / w.sum() if problem.intercept else 0
+    B = refit.B[int(problem.intercept) :] if at_mean else B
     return Fits(fits.values - (C[test] - middle) @ B, fits.tolerance, fits.fine)
-
-
-@cache
-def definition():
-    """The definition that the library follows on a plain problem."""
-    rng, s = np.random.default_rng(0), Script()
-    d = sets.draw(rng, False, least=20, most=20, plain=True)
-    d.y = d.y.reshape(d.n, -1)[:, 0]
-    C = rng.normal(size=(d.n, 1)) + d.dense[:, :1].astype(float)
-    for name, value in (("X", d.X), ("y", d.y), ("C", C)):
-        s.let(name, value)
-    found = s.run("cross_val_predict(LSSVR('linear', alpha=1.0), X, y, cv=KFold(4), confounds=C)")
-    problem = models.Model("LSSVR", {"kernel": "linear"}, 1.0).problem(d, C=C)
-    splits = [(np.setdiff1d(np.arange(20), part), part) for part in np.arange(20).reshape(4, 5)]
-    gaps = {}
-    for name in ("joint", "regressed"):
-        parts = stack([without_part(problem, *split, name) for split in splits])
-        gaps[name] = float(np.abs(parts.values[:, 0] - found).max())
-    return min(gaps, key=gaps.get)
 
 
 def confounds(rng, s, judge):
@@ -85,7 +62,7 @@ def confounds(rng, s, judge):
     read = reader(model, d)
     parts = []
     for train, test in splits:
-        fits = Refit(problem, train).at(test) if inside else without_part(problem, train, test, definition())
+        fits = Refit(problem, train).at(test) if inside else without_part(problem, train, test)
         parts.append(read(fits))
     params += f", confounds=C, confounds_in_score={inside}"
     judge.label = f"{model.label}, {'in' if inside else 'not in'} the score"
@@ -98,7 +75,7 @@ def confounds(rng, s, judge):
         compare(judge, "cross_val_predict", s.run(f"{call})"), fits, d.y.ndim == 1)
     metric = sets.pick(rng, *metrics_of(rng, d, splits))
     judge_scores(judge, s, metric, model, d, parts, splits, groups, params, False)
-    if model.name in models.FOLDLESS_ESTIMATORS and definition() == "joint":
+    if model.name in models.FOLDLESS_ESTIMATORS:
         fitted(s, judge, model, d, problem, read)
 
 
@@ -117,11 +94,11 @@ def fitted(s, judge, model, d, problem, read):
     weights = ", sample_weight=w" if d.weights is not None else ""
     s.run(f"{model.text}.fit(X, y{weights}, confounds=C)", "model")
     method = "decision_function" if model.classifies else "predict"
-    whole = Refit(problem, rows)
     flat = not model.classifies and d.y.ndim == 1
-    compare(judge, method, s.run(f"model.{method}(X)"), read(whole.at(rows, with_confounds=False)), flat)
-    compare(judge, f"{method}, with confounds", s.run(f"model.{method}(X, confounds=C)"), read(whole.at(rows)), flat)
-    loo = stack([read(without_part(problem, np.delete(rows, i), rows[i : i + 1], "joint")) for i in rows])
+    compare(judge, method, s.run(f"model.{method}(X)"), read(without_part(problem, rows, rows, at_mean=True)), flat)
+    scores = read(without_part(problem, rows, rows))
+    compare(judge, f"{method}, with confounds", s.run(f"model.{method}(X, confounds=C)"), scores, flat)
+    loo = stack([read(without_part(problem, np.delete(rows, i), rows[i : i + 1])) for i in rows])
     method = "loo_decision_function" if model.classifies else "loo_predict"
     compare(judge, method, s.run(f"model.{method}()"), loo, flat)
 

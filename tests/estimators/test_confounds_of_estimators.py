@@ -14,9 +14,9 @@ from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels
 from support.confounds import (
     BINARY,
     C_NEW,
-    ESTIMATORS,
     LABELS,
     NEW,
+    SEVERAL,
     VALUES,
     WEIGHT,
     C,
@@ -26,19 +26,68 @@ from support.confounds import (
     method_of,
     refit_with_confounds,
 )
+from support.refits import refit
 from support.tolerances import assert_close
 
 
-@pytest.mark.parametrize("threshold", ["pm1", "fisher"])
-def test_confounds_in_the_score_are_those_given_to_predict(threshold):
-    """Two-class cuts at 0 do not depend on what is left out: the part of the training part's B is simply added."""
-    for estimator in (KernelFisherDiscriminant(gamma=0.1, threshold=threshold), LSSVC(gamma=0.1)):
-        cv = skl.StratifiedKFold(4)
-        options = {"cv": cv, "method": "decision_function", "confounds": C, "confounds_in_score": True}
-        ours = fl.cross_val_predict(estimator, X, BINARY, **options)
-        for tr, te in cv.split(X, BINARY):
-            model = refit_with_confounds(estimator, BINARY, tr)
-            assert_close(ours[te], model.decision_function(X[te], confounds=C[te]))
+def regressed(X, C, train, weight=None):
+    """X without what the confounds explain of it, with coefficients of the rows ``train``."""
+    line = LinearRegression().fit(C[train], X[train], sample_weight=None if weight is None else weight[train])
+    return X - C @ line.coef_.T
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [
+        pytest.param(LSSVC("linear"), BINARY, id="LSSVC, 2 classes"),
+        pytest.param(LSSVC("linear", alpha=0.1), LABELS, id="LSSVC, 3 classes"),
+        pytest.param(LSSVR("linear"), SEVERAL, id="LSSVR"),
+        pytest.param(KernelFisherDiscriminant("linear", priors=[0.2, 0.3, 0.5]), LABELS, id="KFDA, 3 classes"),
+        pytest.param(KernelFisherDiscriminant("linear", alpha=1e-8), LABELS, id="KFDA, hardly a penalty"),
+        *[
+            pytest.param(KernelFisherDiscriminant("linear", threshold=t), BINARY, id=f"KFDA {t}, 2 classes")
+            for t in ("fisher", "pm1", "centroid", "loo")
+        ],
+    ],
+)
+def test_scores_are_those_of_features_without_the_confounds(estimator, y, weight):
+    """Confounds regressed out of X with the coefficients of the training part, and no word of them after that.
+
+    Nested leave-one-out (the cut of "loo") regresses within its own training parts.
+    """
+    cv, method = skl.KFold(4), method_of(estimator)
+    params = None if weight is None else {"sample_weight": weight}
+    ours = fl.cross_val_predict(estimator, X, y, cv=cv, method=method, confounds=C, params=params)
+    for train, test in cv.split(X):
+        rest = regressed(X, C, train, weight)
+        model = refit(estimator, rest, y, train, sample_weight=weight)
+        expected = getattr(model, method)(rest[test])
+        if getattr(estimator, "threshold", None) == "loo":  # its own cut is another one: compare before it
+            expected = expected + model._rule.cut - refit_with_confounds(estimator, y, train, weight=weight)._rule.cut
+        assert_close(ours[test], expected)
+
+
+@every_estimator
+def test_a_constant_added_to_a_confound_changes_nothing(estimator, y):
+    """Also where the constant is far larger than what varies. Without an intercept there is no mean to be about."""
+    if not estimator.fit_intercept:
+        pytest.skip("no intercept")
+    method = method_of(estimator)
+    for step, rtol in ((50.0, 1e-10), (1e6, 1e-6)):
+        one, two = (clone(estimator).fit(X, y, confounds=q) for q in (C, C + step))
+        assert_close(getattr(two, method)(NEW), getattr(one, method)(NEW), rtol=rtol)
+        assert_close(getattr(two, method)(NEW, C_NEW + step), getattr(one, method)(NEW, C_NEW), rtol=rtol)
+        assert_close(two.confound_coef_, one.confound_coef_, rtol=rtol)
+        options = {"method": method, "cv": skl.KFold(4)}
+        one, two = (fl.cross_val_predict(estimator, X, y, confounds=q, **options) for q in (C, C + step))
+        assert_close(two, one, rtol=rtol)
+
+
+def test_years_of_birth_are_as_good_as_ages_in_single_precision():
+    born = 2000 + np.round(5 * C[:, 0])
+    one, two = (LSSVC(gamma=0.1).fit(X.astype("float32"), BINARY, confounds=q) for q in (born, born - 2000))
+    assert_close(one.decision_function(NEW.astype("float32")), two.decision_function(NEW.astype("float32")), rtol=1e-5)
 
 
 def test_confounds_kept_in_the_score_are_features_without_penalty():
@@ -56,11 +105,15 @@ def test_confounds_kept_in_the_score_are_features_without_penalty():
 
 
 @every_estimator
-def test_predict_with_confounds_adds_their_fitted_part(estimator, y):
+def test_predict_without_confounds_takes_them_at_their_mean(estimator, y):
     model = refit_with_confounds(estimator, y, np.arange(N))
     method = getattr(model, method_of(estimator))
     without, with_them = method(NEW), method(NEW, confounds=C_NEW)
-    added = C_NEW @ model.confound_coef_.T
+    mean = C.mean(0) if estimator.fit_intercept else np.zeros(2)
+    if estimator.get_params().get("class_weight"):  # means count weights
+        mean = np.average(C, 0, np.where(BINARY == "no", 2.0, 0.5))
+    assert_close(method(NEW, confounds=np.tile(mean, (len(NEW), 1))), without)
+    added = (C_NEW - mean) @ model.confound_coef_.T
     if y is LABELS and isinstance(estimator, KernelFisherDiscriminant):  # up to a constant a row, as with coef_
         without, with_them, added = (each - each[:, :1] for each in (without, with_them, added))
     assert_close(with_them - without, added.reshape(without.shape), scale=np.abs(with_them).max())
@@ -70,7 +123,7 @@ def test_predict_with_confounds_adds_their_fitted_part(estimator, y):
         assert_close(linear, without)
     if hasattr(model, "transform"):
         z = model.transform(NEW, confounds=C_NEW) - model.transform(NEW)
-        assert_close(z, C_NEW @ (model._confound_B @ model._scalings))
+        assert_close(z, (C_NEW - mean) @ (model._confound_B @ model._scalings))
         assert model.fit_transform(X, y, confounds=C).shape == (N, z.shape[1])
 
 
@@ -85,14 +138,13 @@ def test_labels_and_probabilities_with_confounds():
 
 
 def test_linear_model_with_confounds_equals_ridge_of_residuals():
-    """Frisch, Waugh and Lovell: residuals of y on residuals of X, and B from what the features leave."""
-    rest = [v - LinearRegression().fit(C, v).predict(C) for v in (X, VALUES)]
-    ridge = Ridge(alpha=0.7, fit_intercept=False).fit(*rest)
+    """Frisch, Waugh and Lovell: y, or its residuals, on residuals of X, whose regression gives the confounds' share."""
+    line = LinearRegression().fit(C, X)
     model = LSSVR("linear", alpha=0.7).fit(X, VALUES, confounds=C)
-    assert_close(model.coef_, ridge.coef_)
-    unexplained = LinearRegression().fit(C, VALUES - X @ model.coef_)
-    assert_close(model.confound_coef_, unexplained.coef_)
-    assert_close(model.intercept_, unexplained.intercept_)
+    for y in (VALUES, VALUES - LinearRegression().fit(C, VALUES).predict(C)):
+        assert_close(model.coef_, Ridge(alpha=0.7).fit(X - line.predict(C), y).coef_)
+    assert_close(model.confound_coef_, -line.coef_.T @ model.coef_)
+    assert_close(model.intercept_, VALUES.mean() - X.mean(0) @ model.coef_)
 
 
 def test_confounds_in_any_container_or_of_one_dimension():
@@ -140,7 +192,7 @@ def test_confounds_of_rows_of_weight_zero_do_not_count(kind):
     assert_close(model.decision_function(NEW), without.decision_function(NEW))
     assert_close(model.loo_decision_function()[kept], without.loo_decision_function())
     idle = np.flatnonzero(weight == 0)
-    assert_close(model.loo_decision_function()[idle], without.decision_function(X[idle]))
+    assert_close(model.loo_decision_function()[idle], without.decision_function(X[idle], confounds=C[idle]))
 
 
 def test_a_refit_without_confounds_forgets_them():
@@ -148,25 +200,6 @@ def test_a_refit_without_confounds_forgets_them():
     assert not hasattr(model, "confound_coef_")
     assert_close(model.decision_function(NEW), LSSVC(gamma=0.1).fit(X, BINARY).decision_function(NEW))
     assert not hasattr(clone(LSSVC(gamma=0.1).fit(X, BINARY, confounds=C)), "_confound_B")
-
-
-@pytest.mark.parametrize(("estimator", "y"), [each for each in ESTIMATORS if each.values[0].fit_intercept])
-def test_a_constant_added_to_a_confound_moves_scores_by_its_coefficient(estimator, y):
-    """And not at all where centroids decide, which move along."""
-    step = np.array([5.0, 0.0])
-    one, two = (clone(estimator).fit(X, y, confounds=q) for q in (C, C + step))
-    method = method_of(estimator)
-    a, b = getattr(one, method)(NEW), getattr(two, method)(NEW)
-    if isinstance(estimator, KernelFisherDiscriminant) and (y is LABELS or estimator.threshold == "centroid"):
-        assert_close(b, a)
-        return
-    if not isinstance(estimator, LSSVR):  # the cut of threshold="loo" is chosen anew
-        a, b = a + one._rule.cut, b + two._rule.cut
-    shift = np.squeeze(one.confound_coef_ @ step)
-    assert np.abs(shift).max() > 1e-3
-    assert_close(b, a - shift)
-    if getattr(estimator, "threshold", None) != "loo":
-        assert_close(getattr(two, method)(NEW, C_NEW + step), getattr(one, method)(NEW, C_NEW))
 
 
 @every_estimator

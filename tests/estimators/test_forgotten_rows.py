@@ -60,7 +60,7 @@ def values_of_row(case, model, rows, at):
     if case.weights != "none":
         given |= {"weight": W[row], "root": root}
     if case.confounds:
-        given["confounds"] = C[row]
+        given["confounds"] = model._fitted_task.problem.Q[at, -C.shape[1] :]  # as they are stored
     return given
 
 
@@ -109,6 +109,23 @@ def test_forgotten_rows_leave_no_trace(case, asked):
         assert not traces_in_pickle(model, wanted)
         for other in (copy.deepcopy(model), copy.copy(model), pickle.loads(pickle.dumps(model))):
             assert not traces(other, wanted)
+
+
+@every_penalty
+def test_confounds_are_about_the_mean_of_the_rows_that_are_left(penalty):
+    """A mean remembers rows: that of the first fit goes with them, and P with it."""
+    confounds = C + 100.0
+    model = LSSVR(gamma=0.1, penalty=penalty).fit(X[:20], VALUES[:20], confounds=confounds[:20])
+    model.partial_fit(X[20:24], VALUES[20:24], confounds=confounds[20:24])
+    model.forget([0, 2, 5])
+    assert model._parts.whole.joint.grows
+    rest = np.delete(np.arange(24), [0, 2, 5])
+    for origin in (model._fitted_task.problem.origin, model._confound_mean):
+        np.testing.assert_allclose(origin, confounds[rest].mean(0), rtol=1e-14)
+    new = LSSVR(gamma=0.1, penalty=penalty).fit(X[rest], VALUES[rest], confounds=confounds[rest])
+    np.testing.assert_allclose(model.predict(X, confounds), new.predict(X, confounds), rtol=1e-9)
+    np.testing.assert_allclose(model.loo_predict(), new.loo_predict(), rtol=1e-9)
+    assert model.unlearning_certificate().holds
 
 
 def test_traces_are_found_while_rows_are_in_the_model():

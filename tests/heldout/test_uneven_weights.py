@@ -184,7 +184,7 @@ def test_search_with_light_rows_scores_as_refits(ratio):
 @pytest.mark.parametrize("n_confounds", [0, 2])
 @pytest.mark.parametrize(("penalty", "basis"), [("rkhs", "train"), ("coef", "train"), ("coef", "all")])
 def test_loo_residual_of_a_row_with_nearly_all_weight_equals_refit(penalty, basis, n_confounds):
-    """Those that smooth criteria and their gradients are made of; confounds count as explained."""
+    """Those that smooth criteria and their gradients are made of: what the scores leave of the targets."""
     rng, n = np.random.default_rng(0), 20
     X, Y, w = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), np.full(n, 1e-6)
     w[4] = 1e6
@@ -192,6 +192,7 @@ def test_loo_residual_of_a_row_with_nearly_all_weight_equals_refit(penalty, basi
     options = {"Q": Q, "penalty": penalty, "basis": basis}
     problem = Problem(kernel, X, alpha=1e6, sample_weight=w, n_confounds=n_confounds, **options)
     found = residuals(Solution(problem, np.arange(n), Y), None)
+    options["n_confounds"] = n_confounds
     assert_close(found[4], Y[4] - loo_fits(kernel.gram(X), Y, 1e6, at=[4], w=w, **options)[0])
 
 

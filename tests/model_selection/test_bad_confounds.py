@@ -14,10 +14,11 @@ from sklearn.svm import SVC
 import foldless.model_selection as fl
 import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.estimators import OneAgainstAllClassifier
 from foldless.heldout.part import Part
+from foldless.heldout.solution import Solution
+from foldless.permutation.labelings import Solver
 from foldless.readout.codings import indicator
-from support.confounds import BAD, BINARY, C_NEW, CODES, NEW, VALUES, C, N, X, every_strategy
+from support.confounds import BAD, BINARY, C_NEW, CODES, LABELS, NEW, VALUES, C, N, X, every_strategy
 from support.parts import TrainingParts
 
 
@@ -82,11 +83,11 @@ def test_training_part_without_rows_of_a_confound_level_is_refused(strategy, mon
 
 
 def test_estimators_without_confounds_refuse_them():
-    search = FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]})
-    with pytest.raises(TypeError, match="confounds"):
-        search.fit(X, BINARY, confounds=C)
-    with pytest.raises(TypeError, match="confounds"):
-        OneAgainstAllClassifier([("no", LSSVC()), ("yes", LSSVC())]).fit(X, BINARY, confounds=C)
+    search = FoldlessSearchCV(RidgeClassifier(), {"alpha": [0.1, 1.0]})
+    for ask in (search.fit, functools.partial(fl.nested_cross_validate, search)):
+        with pytest.raises(ValueError, match=r"confounds: fit of RidgeClassifier takes none\. Use LSSVC"):
+            ask(X, BINARY, confounds=C)
+    assert not hasattr(search, "best_params_")
     for estimator in (
         search,
         SVC(),
@@ -105,11 +106,72 @@ def test_confounds_in_score_is_refused_where_it_cannot_be_done():
         fl.cross_val_score(pipe, X, BINARY, confounds=C, confounds_in_score=True)
     with pytest.raises(ValueError, match="confounds_in_score=True: there are no confounds"):
         fl.cross_val_score(LSSVC(), X, BINARY, confounds_in_score=True)
-    for options in ({"return_estimator": True}, {"scoring": lambda estimator, X, y: estimator.score(X, y)}):
-        with pytest.raises(ValueError, match="LSSVC with confounds_in_score=True does not"):
-            fl.cross_validate(LSSVC(), X, BINARY, confounds=C, confounds_in_score=True, **options)
-        with pytest.raises(ValueError, match="Ridge with confounds_in_score=False does not"):
-            fl.cross_validate(Ridge(), X, VALUES, confounds=C, **options)
+    with pytest.raises(ValueError, match="LSSVC with confounds_in_score=True does not"):
+        fl.cross_validate(LSSVC(), X, BINARY, confounds=C, confounds_in_score=True, return_estimator=True)
+    with pytest.raises(ValueError, match="Ridge with confounds_in_score=False does not"):
+        fl.cross_validate(Ridge(), X, VALUES, confounds=C, return_estimator=True)
+    search = FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]})
+    with pytest.raises(ValueError, match="confounds_in_score=True: a search"):
+        fl.permutation_test_score(search, X, BINARY, n_permutations=2, confounds=C, confounds_in_score=True)
+
+
+LEVELS = indicator(np.arange(N) // 8, 4, float)[:, 1:]
+CALLS = {
+    "cross_val_score": lambda **options: fl.cross_val_score(LSSVC(gamma=0.1), X, BINARY, **options),
+    "pipeline": lambda **options: fl.cross_val_score(make_pipeline(StandardScaler(), LSSVC()), X, BINARY, **options),
+    "permutation": lambda **options: fl.permutation_test_score(LSSVC(gamma=0.1), X, BINARY, **options),
+    "permuted search": lambda **options: fl.permutation_test_score(
+        FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}), X, BINARY, **options
+    ),
+    "search": lambda cv, **options: FoldlessSearchCV(LSSVC(gamma=0.1), {"alpha": [1.0]}, cv=cv).fit(
+        X, BINARY, **options
+    ),
+    "nested": lambda **options: fl.nested_cross_validate(
+        FoldlessSearchCV(LSSVC(gamma=0.1), {"alpha": [1.0]}), X, BINARY, **options
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_training_part_that_does_not_determine_the_confounds_is_named_before_any_is_fitted(call, monkeypatch):
+    fitted = []
+    for kind in (Solution, Solver):
+        monkeypatch.setattr(kind, "__init__", lambda *arguments, **options: fitted.append(arguments))
+    sites = np.arange(N) // 8
+    splits = [(np.flatnonzero(sites != k), np.flatnonzero(sites == k)) for k in (0, 2)]
+    whole = np.arange(N)
+    splits = [(whole[whole % 4 > 0], whole[whole % 4 == 0]), *splits]
+    with pytest.raises(ValueError, match=r"training part of split 1: confounds: column 2 is a linear .*all but one"):
+        CALLS[call](cv=PredefinedSplits(splits), confounds=LEVELS)
+    with pytest.raises(ValueError, match=r"^confounds: column 3 is a linear combination of the intercept and"):
+        CALLS[call](cv=PredefinedSplits(splits), confounds=np.column_stack([LEVELS, LEVELS.sum(1)]))
+    with pytest.raises(ValueError, match=f"confounds: '{LABELS[0]}' is no number"):
+        CALLS[call](cv=PredefinedSplits(splits), confounds=LABELS)
+    assert not fitted
+
+
+class PredefinedSplits:
+    """A splitter that gives these splits."""
+
+    def __init__(self, splits):
+        self.splits = splits
+
+    def split(self, X, y=None, groups=None):
+        return iter(self.splits)
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return len(self.splits)
+
+
+def test_the_row_is_named_without_which_a_confound_is_not_determined():
+    alone = np.zeros(N)
+    alone[5] = 1.0
+    for ask in (
+        lambda: fl.cross_val_predict(LSSVC(gamma=0.1), X, BINARY, cv=skl.LeaveOneOut(), confounds=alone),
+        lambda: FoldlessSearchCV(LSSVC(gamma=0.1), {"alpha": [0.1, 1.0]}).fit(X, BINARY, confounds=alone),
+    ):
+        with pytest.raises(ValueError, match=r"without row 5: confounds: column 0"):
+            ask()
 
 
 def test_confounds_given_twice_are_refused():

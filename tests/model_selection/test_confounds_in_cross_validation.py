@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.feature_selection import SelectKBest
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -34,7 +35,7 @@ from support.confounds import (
     method_of,
     refit_with_confounds,
 )
-from support.refits import held_out, jackknife_plus, leave_one_out, share_of_pairs_in_order
+from support.refits import held_out, jackknife_plus, leave_one_out, scores_of_labelings, share_of_pairs_in_order
 from support.tolerances import assert_close
 
 GROUPS = np.arange(N) % 6
@@ -62,8 +63,8 @@ def test_folds_with_confounds_equal_refits(estimator, y, weight, strategy):
     result = fl.cross_validate(estimator, X, y, cv=cv, return_estimator=True, return_train_score=True, **options)
     for k, (tr, te) in enumerate(cv.split(X, y)):
         model = refit_with_confounds(estimator, y, tr, weight=weight)
-        assert_close(result["test_score"][k], model.score(X[te], y[te]))
-        assert_close(result["train_score"][k], model.score(X[tr], y[tr]))
+        assert_close(result["test_score"][k], model.score(X[te], y[te], confounds=C[te]))
+        assert_close(result["train_score"][k], model.score(X[tr], y[tr], confounds=C[tr]))
         given_back = result["estimator"][k]
         for inputs in ((NEW,), (NEW, C_NEW)):
             assert_close(getattr(given_back, method)(*inputs), getattr(model, method)(*inputs))
@@ -78,13 +79,11 @@ def test_returned_estimators_that_keep_the_basis_repeat_held_out_scores(kernel):
     decision = fl.cross_val_predict(estimator, X, LABELS, cv=cv, method="decision_function", confounds=C)
     fitted = fl.cross_validate(estimator, X, LABELS, cv=cv, return_estimator=True, confounds=C)["estimator"]
     for model, (tr, te) in zip(fitted, cv.split(X, LABELS), strict=True):
-        assert_close(model.decision_function(X[te]), decision[te])
+        assert_close(model.decision_function(X[te], confounds=C[te]), decision[te])
         K = kernels.resolve(kernel, X, gamma=0.1).gram(X)
-        options = {"Q": np.hstack([np.ones((N, 1)), C]), "penalty": "coef", "basis": "all"}
-        with_part, without = (
-            reference.heldout_fits(K, indicator(CODES, 3, float), tr, te, 1.0, n_confounds=k, **options) for k in (0, 2)
-        )
-        assert_close(C[te] @ model._confound_B, with_part - without)
+        options = {"Q": np.hstack([np.ones((N, 1)), C]), "penalty": "coef", "basis": "all", "n_confounds": 2}
+        fits = reference.heldout_fits(K, indicator(CODES, 3, float), tr, te, 1.0, **options)
+        assert_close(model.transform(X[te], confounds=C[te]), fits @ model._scalings)
 
 
 @pytest.mark.many_cases
@@ -123,8 +122,9 @@ def test_every_splitter_with_confounds_equals_refits(estimator, y, splitter):
     splits = [(tr, te) for tr, te in splits if y.dtype.kind == "f" or len(np.unique(y[tr])) == len(np.unique(y))]
     scoring = "neg_mean_squared_error" if y.dtype.kind == "f" else "accuracy"
     ours = fl.cross_val_score(estimator, X, y, cv=splits, scoring=scoring, confounds=C)
-    theirs = skl.cross_val_score(estimator, X, y, cv=splits, scoring=scoring, params={"confounds": C})
-    assert_close(ours, theirs)
+    options = {"scoring": scoring, "confounds": C}
+    each = [scores_of_labelings(estimator, X, y, [np.arange(N)], splits=[split], **options)[0] for split in splits]
+    assert_close(ours, np.array(each))
 
 
 @pytest.mark.many_cases
@@ -145,7 +145,10 @@ def test_probabilities_with_confounds_equal_refits(estimator, y, calibration, st
     for (_, te), expected in zip(cv.split(X, y), refits, strict=True):
         np.testing.assert_allclose(ours[te], expected, atol=1e-7)
     few = np.array([0, 7, 20])
-    expected = [refit_with_confounds(estimator, y, np.delete(np.arange(N), i)).predict_proba(X[[i]])[0] for i in few]
+    rest = [np.delete(np.arange(N), i) for i in few]
+    expected = np.concatenate(
+        held_out(estimator, X, y, zip(rest, few[:, None], strict=True), "predict_proba", confounds=C)
+    )
     ours = refit_with_confounds(estimator, y, np.arange(N)).loo_predict_proba()
     np.testing.assert_allclose(ours[few], expected, atol=1e-7)
 
@@ -199,11 +202,8 @@ def test_leave_pair_out_auc_with_confounds_equals_refits():
 # -- what confounds mean -----------------------------------------------------------------------------------------------
 
 
-def test_confounds_alone_cannot_decode():
-    """Features that are the confound and noise: at chance on average over data sets; far above it without the confound.
-
-    One data set may lie well off chance to either side: features carry the confound along whatever axis noise chose.
-    """
+def test_features_that_know_only_the_confound_decode_as_chance_does():
+    """Features that are the confound and noise: at chance, and no further from it than chance; far above without."""
     accuracy = {"without": [], "with": [], "kept": []}
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -215,8 +215,9 @@ def test_confounds_alone_cannot_decode():
         accuracy["with"].append(fl.cross_val_score(model, features, y, confounds=c).mean())
         options = {"confounds": c, "confounds_in_score": True}
         accuracy["kept"].append(fl.cross_val_score(model, features, y, **options).mean())
-    error = np.std(accuracy["with"]) / np.sqrt(40)
-    assert abs(np.mean(accuracy["with"]) - 0.5) < 3 * error < 0.1
+    chance = np.sqrt(0.25 / 150)
+    assert abs(np.mean(accuracy["with"]) - 0.5) < 3 * chance / np.sqrt(40)
+    assert np.std(accuracy["with"]) < 1.4 * chance
     assert np.min(accuracy["without"]) > 0.6
     assert np.mean(accuracy["kept"]) >= np.mean(accuracy["without"])
 
@@ -245,7 +246,7 @@ def test_confounds_behind_steps_of_a_pipeline_equal_refits(step):
     for tr, te in cv.split(X, BINARY):
         first = clone(step).fit(X[tr], BINARY[tr])
         model = LSSVC(gamma=0.1).fit(first.transform(X[tr]), BINARY[tr], confounds=C[tr])
-        assert_close(ours[te], model.decision_function(first.transform(X[te])))
+        assert_close(ours[te], model.decision_function(first.transform(X[te]), confounds=C[te]))
 
 
 def test_pipeline_of_one_step_with_confounds_takes_the_closed_form():
@@ -269,7 +270,7 @@ def test_confounds_as_a_parameter_of_fit_are_those_of_the_argument():
     assert fl.explain(LSSVC(gamma=0.1), X, BINARY, cv=10, params=params).kind == "one fit"
     np.testing.assert_array_equal(fl.cross_val_score(LSSVC(gamma=0.1), X, BINARY, params=params), expected)
     with sklearn.config_context(enable_metadata_routing=True):
-        estimator = LSSVC(gamma=0.1).set_fit_request(confounds=True)
+        estimator = LSSVC(gamma=0.1).set_fit_request(confounds=True).set_score_request(confounds=True)
         np.testing.assert_array_equal(fl.cross_val_score(estimator, X, BINARY, params=params), expected)
         np.testing.assert_allclose(skl.cross_val_score(estimator, X, BINARY, params=params), expected)
         pipe = make_pipeline(StandardScaler(), estimator)
@@ -284,7 +285,8 @@ def test_a_training_part_without_a_class_is_refitted_with_the_confounds():
     with pytest.warns(fl.RefitWarning, match="lacks a class"):
         ours = fl.cross_val_predict(LSSVC(gamma=0.1), X, y, cv=skl.KFold(4), confounds=C)
     for tr, te in skl.KFold(4).split(X):
-        np.testing.assert_array_equal(ours[te], refit_with_confounds(LSSVC(gamma=0.1), y, tr).predict(X[te]))
+        model = refit_with_confounds(LSSVC(gamma=0.1), y, tr)
+        np.testing.assert_array_equal(ours[te], model.predict(X[te], confounds=C[te]))
     with pytest.raises(ValueError, match="confounds: RidgeClassifier would be refitted"):
         fl.cross_val_predict(RidgeClassifier(), X, y, cv=skl.KFold(4), confounds=C)
 
@@ -293,17 +295,17 @@ def test_a_training_part_that_repeats_rows_is_refitted_with_the_confounds():
     splits = [(np.r_[:20, :5], np.arange(20, N)), (np.arange(12, N), np.arange(12))]
     with pytest.warns(fl.RefitWarning, match="repeats rows"):
         ours = fl.cross_val_score(LSSVR(gamma=0.1), X, VALUES, cv=splits, confounds=C)
-    expected = [refit_with_confounds(LSSVR(gamma=0.1), VALUES, tr).score(X[te], VALUES[te]) for tr, te in splits]
-    assert_close(ours, expected)
+    models = [refit_with_confounds(LSSVR(gamma=0.1), VALUES, tr) for tr, _ in splits]
+    each = zip(models, splits, strict=True)
+    assert_close(ours, [model.score(X[te], VALUES[te], confounds=C[te]) for model, (_, te) in each])
 
 
-def test_scorers_that_are_functions_get_estimators_with_confounds():
-    seen = []
-
-    def scorer(estimator, X, y):
-        seen.append(estimator.confound_coef_)
-        return estimator.score(X, y)
-
-    ours = fl.cross_val_score(LSSVC(gamma=0.1), X, BINARY, cv=4, scoring=scorer, confounds=C)
-    np.testing.assert_array_equal(ours, fl.cross_val_score(LSSVC(gamma=0.1), X, BINARY, cv=4, confounds=C))
-    assert len(seen) == 4
+def test_scorers_that_are_functions_are_refused_with_confounds():
+    """They would ask fitted estimators for X alone, and get predictions with the confounds at their mean."""
+    for estimator in (LSSVC(gamma=0.1), make_pipeline(StandardScaler(), LSSVC(gamma=0.1))):
+        for scoring in (lambda model, X, y: model.score(X, y), {"mine": lambda model, X, y: model.score(X, y)}):
+            with pytest.raises(ValueError, match="confounds: a scorer that is a function"):
+                fl.cross_validate(estimator, X, BINARY, scoring=scoring, confounds=C)
+    by_name = fl.cross_val_score(LSSVC(gamma=0.1), X, BINARY, cv=4, confounds=C)
+    made = fl.cross_val_score(LSSVC(gamma=0.1), X, BINARY, cv=4, scoring=make_scorer(accuracy_score), confounds=C)
+    np.testing.assert_array_equal(made, by_name)

@@ -5,13 +5,13 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.feature_selection import SelectKBest
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import StratifiedKFold
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from foldless import LSSVC, LSSVR
-from foldless.model_selection import RefitWarning, permutation_test_score
+from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.model_selection import RefitWarning, nested_cross_validate, permutation_test_score
 from support.permutation import (
     BINARY,
     CONFOUNDS,
@@ -30,23 +30,31 @@ from support.permutation import (
     orders_of,
     plain_score,
 )
-from support.refits import scores_of_labelings
+from support.refits import scores_of_labelings, signs
 from support.tolerances import assert_close
 
 
 class WithConfoundsInX(ClassifierMixin, BaseEstimator):
-    """An estimator whose X carries its confounds behind the features, to show them in predictions."""
+    """An estimator whose X carries its confounds behind the features, and what they explain stays in predictions."""
 
     def __init__(self, estimator):
         self.estimator = estimator
 
     def fit(self, X, y, sample_weight=None):
         self.model_ = clone(self.estimator).fit(X[:, :-2], y, sample_weight, confounds=X[:, -2:])
-        self.classes_ = getattr(self.model_, "classes_", None)
+        self.classes_ = self.model_.classes_
+        line = LinearRegression(fit_intercept=self.estimator.fit_intercept)
+        self.line_ = line.fit(X[:, -2:], signs(y), sample_weight)
+        centred = self.estimator.fit_intercept
+        self.mean_ = np.average(X[:, -2:], 0, sample_weight) if centred else np.zeros(2)
         return self
 
     def predict(self, X):
-        return self.model_.predict(X[:, :-2], confounds=X[:, -2:])
+        C = X[:, -2:]
+        decision = self.model_.decision_function(X[:, :-2], confounds=C).reshape(len(X), -1)
+        decision = decision + (C - self.mean_) @ self.line_.coef_.T
+        largest = decision.argmax(1) if decision.shape[1] > 1 else (decision[:, 0] > 0).astype(int)
+        return self.classes_[largest]
 
 
 X_AND_CONFOUNDS = np.hstack([X, CONFOUNDS])
@@ -120,14 +128,29 @@ def test_confounds_behind_steps_equal_refits():
             check_scores(make_pipeline(SelectKBest(k=3), last), X, LABELS, m=2, kind="refit", **options)
 
 
-def test_confounds_with_scorers_of_the_estimator_equal_refits():
-    oracle = {"confounds": CONFOUNDS}
-    for estimator in (LSSVC(gamma=0.1), KFDA(gamma=0.1)):
-        check_scores(estimator, X, LABELS, confounds=CONFOUNDS, scoring=plain_score, m=2, oracle=oracle)
-    for estimator, in_score in ((LSSVC(gamma=0.1), True), (RidgeClassifier(), False)):
-        options = {"confounds": CONFOUNDS, "confounds_in_score": in_score, "scoring": plain_score}
-        with pytest.raises(ValueError, match="confounds"):
-            permutation_test_score(estimator, X, LABELS, n_permutations=2, **options)
+def test_confounds_with_scorers_of_the_estimator_are_refused():
+    for estimator in (LSSVC(gamma=0.1), make_pipeline(StandardScaler(), KFDA(gamma=0.1))):
+        with pytest.raises(ValueError, match="confounds: a scorer that is a function"):
+            permutation_test_score(estimator, X, LABELS, n_permutations=2, confounds=CONFOUNDS, scoring=plain_score)
+
+
+@pytest.mark.parametrize("inner", [None, 3], ids=["leave-one-out", "3-fold"])
+@pytest.mark.parametrize("family", [False, True], ids=["", "family"])
+def test_searches_with_confounds_choose_and_score_as_nested_refits(inner, family):
+    """One labeling after the other, each by nested cross-validation, which is held to refits elsewhere."""
+    search = FoldlessSearchCV(
+        LSSVC(gamma=0.1), {"alpha": [1e-3, 0.3, 100.0]}, cv=None if inner is None else KFold(inner)
+    )
+    members = [X, X[:, ::-1] ** 2] if family else [X]
+    options = {"cv": FOLDS, "n_permutations": 3, "random_state": 7, "confounds": CONFOUNDS}
+    result = permutation_test_score(search, members if family else X, LABELS, **options)
+    assert result.path.kind == "one fit"
+    found = np.vstack([result.score, result.permutation_scores.reshape(3, -1)])
+    for row, order in zip(found, orders_of(N, m=3), strict=True):
+        each = [nested_cross_validate(search, one, LABELS[order], cv=FOLDS, confounds=CONFOUNDS) for one in members]
+        assert_close(row, [nested.test_score.mean() for nested in each])
+    plain = permutation_test_score(search, X, LABELS, **options | {"confounds": None})
+    assert not np.array_equal(plain.permutation_scores, found[1:, 0])
 
 
 def test_confounds_of_a_refit_are_refused():

@@ -39,8 +39,8 @@ def test_feature_that_cancels_noise_has_a_weight_and_no_pattern():
 
 def test_an_effect_beside_the_confound_is_found_within_its_strata():
     rng = np.random.default_rng(1)
-    z = np.arange(60) % 2
-    y = np.where(rng.uniform(size=60) < 0.7, z, 1 - z)
-    data = rng.normal(size=(60, 3)) + z[:, None] + 1.5 * y[:, None] * [0, 0, 1]
+    z = np.arange(120) % 2
+    y = np.where(rng.uniform(size=120) < 0.7, z, 1 - z)
+    data = rng.normal(size=(120, 3)) + z[:, None] + 1.5 * y[:, None] * [0, 0, 1]
     options = {"cv": skl.KFold(5, shuffle=True, random_state=0), "n_permutations": 199}
     assert permutation_test_score(LSSVC("linear"), data, y, strata=z, confounds=z - 0.5, **options).pvalue == 1 / 200

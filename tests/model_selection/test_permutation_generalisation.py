@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import PCA
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -117,14 +117,17 @@ def test_generalisation_with_confounds_equals_refits(kernel, in_score):
     )
     gram = linear_kernel if kernel == "linear" else lambda a, b: rbf_kernel(a, b, gamma=0.1)
     Q = np.column_stack([np.ones(N), CONFOUNDS])
-    shown = Q * [1, in_score, in_score]
     for order, table in zip(labelings(N, 3), [result.score, *result.permutation_scores], strict=True):
         expected = np.zeros((3, 3))
         for train, test in CV.split(X):
             for s, seen in enumerate(MEMBERS):
-                beta, B = reference.fit(gram(seen[train], seen[train]), VALUES[order][train, None], 0.7, Q=Q[train])
+                targets = VALUES[order][:, None]
+                beta, B = reference.fit(gram(seen[train], seen[train]), targets[train], 0.7, Q=Q[train])
+                if not in_score:
+                    alone = LinearRegression().fit(CONFOUNDS[train], targets[train])
+                    B = B - np.vstack([-alone.coef_ @ CONFOUNDS[train].mean(0), alone.coef_.T])
                 for t, other in enumerate(MEMBERS):
-                    fits = (gram(other[test], seen[train]) @ beta + shown[test] @ B)[:, 0]
+                    fits = (gram(other[test], seen[train]) @ beta + Q[test] @ B)[:, 0]
                     expected[s, t] -= np.square(VALUES[order][test] - fits).mean() / 3
         assert_close(table, expected)
 

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -98,6 +98,8 @@ def test_weights_and_patterns_equal_refits(case):
     fit = {name: value for name, value in (("sample_weight", w), ("confounds", confounds)) if value is not None}
     weights = np.array([coefficients(estimator, data, y[order], **fit) for order in labelings(N, m, seed=5)])
     dense = data.toarray() if sp.issparse(data) else data
+    if confounds is not None:  # patterns are those of what confounds leave of the features
+        dense = dense - LinearRegression().fit(confounds, dense, sample_weight=w).predict(confounds)
     covariance = np.cov(dense.T, aweights=w, ddof=1)
     along = weights @ covariance
     assert_close(result.weights, weights[0])

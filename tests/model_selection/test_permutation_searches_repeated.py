@@ -94,11 +94,6 @@ def test_without_splits_five_folds_are_taken_by_class():
     np.testing.assert_array_equal(ours.permutation_scores, other.permutation_scores)
 
 
-def test_confounds_of_a_search_are_refused():
-    with pytest.raises(ValueError, match="confounds are not known to a search"):
-        permutation_test_score(FoldlessSearchCV(LSSVC(), GRID), X, THREE, confounds=X[:, 0])
-
-
 @pytest.mark.parametrize(
     ("cv", "message"),
     [

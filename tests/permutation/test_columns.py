@@ -50,9 +50,9 @@ def decisions(fitted, train, test):
     return fitted.reader(model)(model.fits(test))
 
 
-def as_columns(model, X):
+def as_columns(model, X, **confounds):
     """Decisions or predictions of a fitted estimator, (k, t)."""
-    D = model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+    D = model.decision_function(X, **confounds) if hasattr(model, "decision_function") else model.predict(X)
     return D.reshape(len(D), -1).T
 
 
@@ -185,7 +185,8 @@ def test_decisions_at_other_features_equal_refits(kind, confounds):
         refit = clone(THREE_CLASS_ESTIMATORS[kind]).fit(
             X[train], LABELS[order][train], sample_weight=WEIGHT[train], **extra
         )
-        assert_close(own, as_columns(refit, others[test]))
+        shown = {} if confounds is None else {"confounds": confounds[test]}
+        assert_close(own, as_columns(refit, others[test], **shown))
 
 
 @few_examples

@@ -111,6 +111,30 @@ def test_labels_that_follow_a_confound_are_permuted_within_it():
     assert_too_small(neither)
 
 
+def test_p_values_of_features_that_know_only_the_confound():
+    """Two sites: labels lean on the site, features know it and nothing else.
+
+    Within sites p-values are uniform. Free permutations lose the tie of labels and site, which costs nothing where
+    scores do not see the site.
+    """
+
+    def problem(rng, number):
+        site = np.arange(120) % 2
+        y = (rng.uniform(size=120) < np.where(site, 0.75, 0.25)).astype(int)
+        data = rng.normal(size=(120, 10)) + 2 * site[:, None]
+        options = {"cv": skl.KFold(5, shuffle=True, random_state=number), "confounds": site}
+        free = null_options(LSSVC("linear"), data, y, number, **options)
+        within = null_options(LSSVC("linear"), data, y, number, strata=site, **options)
+        return free.pvalue, uniform_p_value(within, rng), free.score
+
+    free, within, score = repeated(300, problem).T
+    assert_uniform(within)
+    assert np.mean(free <= 0.05) <= 0.07
+    chance = np.sqrt(0.25 / 120)
+    assert abs(score.mean() - 0.5) < 0.3 * chance
+    assert score.std() < 1.3 * chance
+
+
 def test_p_values_of_patterns_are_uniform():
     def problem(rng, number):
         data, y = random_labels(rng, shape=(4,))

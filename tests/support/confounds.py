@@ -1,6 +1,7 @@
 """Data with confounds."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -62,7 +63,13 @@ BAD = [
     pytest.param(np.where(C > 1, np.nan, C), "confounds contains NaN", id="NaN"),
     pytest.param(np.where(C > 1, np.inf, C), "confounds contains infinity", id="infinity"),
     pytest.param(C[:, :, None], "confounds: Found array with dim 3", id="three dimensions"),
-    pytest.param(LABELS, "confounds: .*OneHotEncoder", id="strings"),
+    pytest.param(LABELS, "confounds: '...' is no number.*OneHotEncoder", id="strings"),
+    pytest.param(C.astype(str), "confounds: '.*' is no number", id="numbers as strings"),
+    pytest.param(
+        pd.DataFrame({"age": C[:, 0], "site": LABELS}), "confounds: '...' is no number", id="a column of strings"
+    ),
+    pytest.param(np.arange(N).astype("datetime64[D]"), "confounds: .* is no number", id="dates"),
+    pytest.param(C + 1j, "confounds: ", id="complex"),
     pytest.param(sp.csr_array(C), "confounds: Sparse data", id="sparse"),
     pytest.param(3.0, "confounds: ", id="a number"),
     pytest.param(np.ones(N), "confounds: column 0 is a linear combination of the intercept", id="constant"),

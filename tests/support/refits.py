@@ -7,9 +7,10 @@ bordered system of ``foldless.reference``, solved anew for every training part; 
 import numpy as np
 from sklearn import model_selection as skl
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import balanced_accuracy_score, check_scoring, make_scorer
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
 
 from foldless import KernelFisherDiscriminant, reference
 
@@ -35,10 +36,41 @@ def refit(estimator, X, y, train, **given):
     return clone(estimator).fit(rows_for(estimator, X, train, train), _safe_indexing(y, train), **own)
 
 
+class Confounded:
+    """A fitted estimator or pipeline, asked with the confounds of the rows."""
+
+    def __init__(self, model, confounds):
+        self._model, self._confounds = model, confounds
+
+    def __getattr__(self, name):
+        if name not in ("predict", "decision_function", "predict_proba", "score"):
+            return getattr(self._model, name)
+        *first, last = self._model if hasattr(self._model, "steps") else [self._model]
+
+        def ask(X, *y):
+            for step in first:
+                X = step.transform(X)
+            return getattr(last, name)(X, *y, confounds=self._confounds)
+
+        ask.__name__ = name  # scikit-learn's scorers look at it
+        return ask
+
+    def __sklearn_tags__(self):
+        return get_tags(self._model)
+
+
+def at_rows(model, rows, given):
+    """A refit as it is asked at these rows: with their confounds where it was fitted with some."""
+    confounds = [values for name, values in given.items() if name.endswith("confounds") and values is not None]
+    return Confounded(model, confounds[0][rows]) if confounds else model
+
+
 def held_out(estimator, X, y, splits, method, **given):
     """What a method of the refits returns at the rows of every test part, part by part."""
     return [
-        getattr(refit(estimator, X, y, train, **given), method)(rows_for(estimator, X, test, train))
+        getattr(at_rows(refit(estimator, X, y, train, **given), test, given), method)(
+            rows_for(estimator, X, test, train)
+        )
         for train, test in splits
     ]
 
@@ -63,7 +95,7 @@ def share_of_pairs_in_order(estimator, X, y, method="decision_function", digits=
         for j in range(len(y)):
             if y[i] > y[j]:
                 model = refit(estimator, X, y, np.setdiff1d(np.arange(len(y)), [i, j]), **given)
-                upper, lower = (getattr(model, method)(X[[row]]).item() for row in (i, j))
+                upper, lower = (getattr(at_rows(model, [row], given), method)(X[[row]]).item() for row in (i, j))
                 if digits is not None:
                     upper, lower = round(upper, digits), round(lower, digits)
                 wins.append(np.sign(upper - lower) / 2 + 0.5)
@@ -71,13 +103,19 @@ def share_of_pairs_in_order(estimator, X, y, method="decision_function", digits=
 
 
 def jackknife_plus(estimator, X, y, new, coverages, new_given=None, **given):
-    """Prediction intervals at ``new`` for every coverage, from refits without one row; residuals include confounds."""
+    """Prediction intervals at ``new`` for every coverage, from refits without one row.
+
+    Residuals are those of y without what confounds explain by themselves.
+    """
     fits, residuals = [], []
     for train, test in leave_one_out(len(y)):
         model = refit(estimator, X, y, train, **given)
         fits.append(model.predict(new, **(new_given or {})))
-        own = {"confounds": given["confounds"][test]} if "confounds" in given else {}
-        residuals.append(np.abs(y[test] - model.predict(X[test], **own))[0])
+        target = y[test]
+        if "confounds" in given:
+            line = LinearRegression().fit(given["confounds"][train], y[train])
+            target = target - (given["confounds"][test] - given["confounds"][train].mean(0)) @ line.coef_
+        residuals.append(np.abs(target - at_rows(model, test, given).predict(X[test]))[0])
     F, R, n = np.array(fits), np.array(residuals)[:, None], len(y)
     for coverage in coverages:
         rank = int(np.ceil(coverage * (n + 1)))
@@ -134,7 +172,7 @@ def scores_of_labelings(estimator, X, y, orders, *, splits, scoring=None, weight
         labels, scores = _safe_indexing(y, order), []
         own = given if weight is None else {**given, name: weight(order)}
         for train, test in splits:
-            model = refit(estimator, X, labels, train, **own)
+            model = at_rows(refit(estimator, X, labels, train, **own), test, own)
             scores.append(scorer(model, rows_for(estimator, X, test, train), _safe_indexing(labels, test)))
         means.append(np.mean(scores))
     return np.array(means)
@@ -145,7 +183,7 @@ def scores_of_members(estimator, members, y, splits, scoring=None, **given):
     table = np.zeros((len(members), len(members)))
     for train, test in splits:
         for s, seen in enumerate(members):
-            model = refit(estimator, seen, y, train, **given)
+            model = at_rows(refit(estimator, seen, y, train, **given), test, given)
             for t, other in enumerate(members):
                 table[s, t] += scorer_of(scoring, model)(model, other[test], y[test]) / len(splits)
     return table
