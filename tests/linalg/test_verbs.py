@@ -13,7 +13,7 @@ from foldless import linalg
 from support.tolerances import assert_close
 
 BACKENDS = ["foldless.linalg.numpy"]
-NO_VERBS = {"LinAlgError", "NotPositiveDefiniteError", "threads_for"}  # looked at below, without shapes
+NO_VERBS = {"LinAlgError", "NotPositiveDefiniteError"}  # looked at below, without shapes
 SHAPES = [(1, 1), (2, 1), (5, 3), (40, 12)]  # n rows, m columns
 RTOL = {"float64": 1e-11, "float32": 2e-4}
 
@@ -205,7 +205,7 @@ def test_every_verb_is_in_the_table(backend):
 
 @every_backend
 @pytest.mark.parametrize("dtype", RTOL)
-def test_errors_and_threads(dtype, backend):
+def test_errors(dtype, backend):
     verbs = importlib.import_module(backend)
     assert issubclass(verbs.NotPositiveDefiniteError, verbs.LinAlgError)
     with pytest.raises(verbs.NotPositiveDefiniteError, match="minor 2"):
@@ -215,5 +215,3 @@ def test_errors_and_threads(dtype, backend):
     for verb in (lambda A: verbs.solve(A, A), verbs.inverse, verbs.lu_factor):
         with pytest.raises(verbs.LinAlgError):
             verb(np.zeros((2, 2), dtype))
-    with verbs.threads_for(10):
-        pass

@@ -5,6 +5,8 @@ import time
 
 from joblib import Parallel
 
+from foldless.linalg.threads import jobs_as_here
+
 
 class Progress:
     """Counts steps; on a terminal the line is rewritten, elsewhere a line is added every few seconds."""
@@ -43,7 +45,7 @@ def run_with_progress(jobs, n_jobs, progress):
     Processes, not threads: SciPy's linear algebra does not let go of the interpreter.
     """
     results = []
-    for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+    for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs_as_here(jobs)):
         results.append(result)
         progress.step()
     return results

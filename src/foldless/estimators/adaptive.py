@@ -14,6 +14,7 @@ from foldless.estimators.classifier import LabelledDecisions, check_two_classes,
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
 from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.linalg import norm
+from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
 from foldless.readout.codings import against_all, indicator
@@ -65,11 +66,13 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     targets: Literal["pm1", "fisher"] = "pm1"
 
+    @threads_by_size
     def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Ids = None) -> Self:
         """Fit the model to these rows alone; arguments as in ``LSSVC.fit``."""
         with all_or_nothing(self):
             return self._learn_first(X, y, ids, None)
 
+    @threads_by_size
     def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Learn more rows; the model then equals one fitted to all of its rows. The first call may be this one.
 
@@ -79,7 +82,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         with all_or_nothing(self):
             if not self.__sklearn_is_fitted__():
                 self._learn_first(X, y, ids, classes)
-                self._warn_of_few_rows(stacklevel=3)
+                self._warn_of_few_rows(stacklevel=4)
                 return self
             self._check_can_update("partial_fit")
             X, y = self._validated(X, y, reset=False)
@@ -91,6 +94,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
                 factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
             return self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
 
+    @threads_by_size
     def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows, as ``LSSVC.forget`` does; the model then equals one that never saw them."""
         check_is_fitted(self)
@@ -166,12 +170,14 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
             self._qr = MinimumNorm(self.kernel_.gram(self.X_fit_), self._alpha)
         return self._qr
 
+    @threads_by_size
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class."""
         check_is_fitted(self)
         rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return _flat(self._expand(rows, self.dual_coef_) + self.intercept_)
 
+    @threads_by_size
     def loo_decision_function(self, method: Literal["closed", "downdate"] = "closed") -> np.ndarray:
         """Decision value of every training row by the model fitted without it: exact, no refits.
 

@@ -30,6 +30,7 @@ from foldless.estimators.checks import (
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids
 from foldless.heldout.problem import Problem
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
+from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 
 FEW_ROWS = 20  # rows from which a width for the kernel can hardly be told
@@ -107,6 +108,7 @@ class KernelMachine(KernelExpansion):
 
     # -- fitting ---------------------------------------------------------------------------------------------------
 
+    @threads_by_size
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None, ids: Ids = None
     ) -> Self:
@@ -219,6 +221,7 @@ class KernelMachine(KernelExpansion):
 
     # -- prediction ------------------------------------------------------------------------------------------------
 
+    @threads_by_size
     def _fits(self, X, confounds=None):
         """Regression fits at new X, shape (n, m); confounds that are not given are at their mean."""
         check_is_fitted(self)
@@ -264,6 +267,7 @@ class KernelMachine(KernelExpansion):
             self._parts = self._fitted_task.training_parts()
         return self._parts
 
+    @threads_by_size
     def _loo_decisions(self):
         """Fits or decisions of all training rows, each by the model without it."""
         parts = self._loo()

@@ -18,6 +18,7 @@ from sklearn.utils.validation import column_or_1d
 from foldless.estimators.checks import numbers
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow
+from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import chosen_labels
 from foldless.readout.task import Task
@@ -211,6 +212,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         return accuracy_score(y, self.predict(X, confounds), sample_weight=sample_weight)
 
     @needs_calibration
+    @threads_by_size
     def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Class probabilities (n_samples, n_classes), calibrated on exact leave-one-out scores of the training data."""
         fits = self._fits(X, confounds)
@@ -235,6 +237,7 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         return self._loo_decisions()
 
     @needs_calibration
+    @threads_by_size
     def loo_predict_proba(self) -> np.ndarray:
         """Class probabilities of every training row by the model fitted, and calibrated, without it."""
         parts = self._loo()

@@ -19,6 +19,7 @@ from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import as_stored, is_plain_target
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
 from foldless.kernels.registry import check_symmetric
+from foldless.linalg.threads import threads_by_size
 from foldless.online import certificate, influence, updates
 from foldless.online.certificate import Certificate
 
@@ -32,13 +33,14 @@ class OnlineMachine(KernelMachine):
 
     # -- learning --------------------------------------------------------------------------------------------------
 
+    @threads_by_size
     def _learn(self, X, y, *, classes=None, sample_weight=None, confounds=None, ids=None):
         """``partial_fit`` of every estimator; the first one is a fit."""
         with all_or_nothing(self):
             self._check_can_update()
             if not self.__sklearn_is_fitted__():
                 self._fit_anew(X, y, sample_weight, confounds, ids, classes=classes, least=1)
-                self._warn_of_few_rows(stacklevel=4)
+                self._warn_of_few_rows(stacklevel=5)
                 return self
             problem = self._fitted_task.problem
             X, y = self._checked_new_rows(X, y, problem)
@@ -103,6 +105,7 @@ class OnlineMachine(KernelMachine):
 
     # -- forgetting ------------------------------------------------------------------------------------------------
 
+    @threads_by_size
     def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows exactly: the model becomes the one fitted without them, with no trace of them in any attribute.
 
@@ -182,6 +185,7 @@ class OnlineMachine(KernelMachine):
         whole = None if self._parts is None else self._parts.whole
         return float(whole.own_precision.drift) if whole is not None else 0.0
 
+    @threads_by_size
     def forgetting_effects(self) -> np.ndarray:
         """What forgetting each row would change in the leave-one-out residuals of the others, (n_samples,).
 
@@ -193,6 +197,7 @@ class OnlineMachine(KernelMachine):
         effects[whole.rows] = influence.effects(whole)
         return effects
 
+    @threads_by_size
     def unlearning_certificate(self) -> Certificate:
         """Evidence that the model equals one fitted from scratch on the rows it has now.
 

@@ -10,15 +10,15 @@ Matrices of more than ``LARGE`` rows go panel by panel (``linalg.panels``): one 
 Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more, eigenvectors about 9 n^3.
 """
 
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 import numpy as np
 from numpy.linalg import LinAlgError
 from scipy import linalg
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
-from threadpoolctl import threadpool_limits
 
 from foldless.linalg import panels
+from foldless.linalg.threads import one_thread
 
 # fmt: off
 __all__ = [  # noqa: RUF022
@@ -31,13 +31,12 @@ __all__ = [  # noqa: RUF022
     "solve", "inverse", "lu_factor", "lu_solve", "least_squares_",
     # updated QR: A = Q R with a square orthogonal Q, Fortran-ordered; rows and columns come and go by rotations, O(n^2)
     # flops each, without loss of orthogonality
-    "qr_", "append_rows", "insert_columns_", "delete", "threads_for",
+    "qr_", "append_rows", "insert_columns_", "delete",
 ]
 # fmt: on
 
 solve, inverse, norm, thin_qr, eigh = np.linalg.solve, np.linalg.inv, np.linalg.norm, np.linalg.qr, np.linalg.eigh
 
-FEW_ROWS = 2000  # up to which one thread is as quick as two
 LARGE = 8192  # rows from which on triangles and squares are computed in panels
 FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
 
@@ -204,7 +203,7 @@ def eigenvalues(S):
 
 def _safely(n_rows):
     """One thread for the decompositions of large matrices, whose inner products cannot be had in panels."""
-    return threadpool_limits(1, user_api="blas") if n_rows > LARGE else nullcontext()
+    return one_thread if n_rows > LARGE else nullcontext()
 
 
 def svd(Phi, *, overwrite=False):
@@ -268,13 +267,3 @@ def delete(Q, R, start, count, which, *, overwrite=True):
 def least_squares_(A, Y, cutoff):
     """The shortest X with the least |A X - Y|; singular values below ``cutoff`` of the largest count as zero."""
     return linalg.lstsq(A, Y, cond=cutoff, overwrite_a=True)[0]
-
-
-@contextmanager
-def threads_for(n_rows):
-    """Inside the block the BLAS works with one thread if rows are few.
-
-    Products of few rows are many and short: threads that wait for each other make them slower, several times so.
-    """
-    with threadpool_limits(1 if n_rows <= FEW_ROWS else None, user_api="blas"):
-        yield

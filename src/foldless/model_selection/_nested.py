@@ -22,6 +22,7 @@ from foldless.bridge.route import Route
 from foldless.bridge.scorers import check_single, wants_probabilities
 from foldless.bridge.splits import check_confounds_determined, row_numbers
 from foldless.bridge.steps import StepsLike, front_of
+from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_runs import nested_grid, nested_loop
 from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec
@@ -75,6 +76,7 @@ class NestedResult:
         return f"{text}; {self.path}"
 
 
+@threads_by_size
 def nested_cross_validate(
     search: BaseEstimator,
     X: MatrixLike,

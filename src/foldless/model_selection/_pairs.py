@@ -14,6 +14,7 @@ from foldless.bridge.adapters import build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import NoClosedForm
 from foldless.bridge.steps import StepsLike, front_of
+from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import Params
 from foldless.readout.ranking import scored_pairs_won
@@ -21,6 +22,7 @@ from foldless.readout.ranking import scored_pairs_won
 PAIRS_AT_ONCE = 2**16
 
 
+@threads_by_size
 def leave_pair_out_auc(
     estimator: BaseEstimator,
     X: MatrixLike,

@@ -12,6 +12,7 @@ from foldless.bridge.progress import Progress
 from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.estimators.checks import warn_of_scale
+from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import Params
 from foldless.permutation.labelings import Solver
@@ -19,6 +20,7 @@ from foldless.permutation.nulls import Exchangeable, draw_null
 from foldless.permutation.patterns import PatternTestResult, pattern_result, patterns_that_fit, weights_and_covariances
 
 
+@threads_by_size
 def permutation_test_pattern(
     estimator: BaseEstimator,
     X: MatrixLike,

@@ -21,8 +21,8 @@ from foldless.bridge.routing import check_groups
 from foldless.bridge.scorers import check_single
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.heldout.caution import NothingLearntWarning
-from foldless.linalg import threads_for
 from foldless.linalg.memory import require_memory
+from foldless.linalg.threads import jobs_as_here, threads_by_size, threads_for
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._search_spec import search_spec
@@ -34,6 +34,7 @@ from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, NullScheme, Pe
 EVERY_LABELING = "for every permutation"
 
 
+@threads_by_size
 def permutation_test_score(
     estimator: BaseEstimator,
     X: MatrixLike | Iterable[MatrixLike],
@@ -249,7 +250,7 @@ def _collect(jobs, n_jobs, progress, step=1):
     """Scores of the jobs in order; an interrupt from the keyboard leaves those that are done, if any."""
     results = []
     try:
-        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs_as_here(jobs)):
             results.append(result)
             progress.step(steps=step)
     except KeyboardInterrupt:

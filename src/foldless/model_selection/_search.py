@@ -18,6 +18,7 @@ from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.rows import PerRow, all_or_nothing, given
 from foldless.heldout.caution import HugePenaltyWarning
+from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._search_runs import continuous_search, grid_search
 from foldless.model_selection._search_spec import (
@@ -173,6 +174,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
+    @threads_by_size
     def fit(
         self,
         X: MatrixLike,
@@ -203,7 +205,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
         X, y, groups = indexable(X, y, groups)
         spec = search_spec(self)
-        warn_of_unused_groups(self.cv, groups, stacklevel=2)
+        warn_of_unused_groups(self.cv, groups, stacklevel=3)
         y, sample_weight = checked_rows(self.estimator, y, sample_weight)
         with all_or_nothing(self):  # a fit that fails leaves an earlier one as it was
             for name in [name for name in vars(self) if name.endswith("_") or name == "_sigmoid"]:

@@ -15,6 +15,7 @@ from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, scoring_of_rows
 from foldless.bridge.standin import Decoded, StandIn
 from foldless.bridge.steps import StepsLike, front_of
+from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
@@ -37,6 +38,7 @@ class CrossValidationResult(dict):
         raise KeyError(key)
 
 
+@threads_by_size
 def cross_validate(
     estimator: BaseEstimator,
     X: MatrixLike,
@@ -169,6 +171,7 @@ def cross_val_score(
     return result["test_score"]
 
 
+@threads_by_size
 def cross_val_predict(
     estimator: BaseEstimator,
     X: MatrixLike,
