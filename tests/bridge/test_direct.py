@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import model_selection as skl
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import Ridge
 from sklearn.metrics import fbeta_score, make_scorer
 
@@ -102,16 +103,33 @@ def test_leave_two_out_equals_refits(loop, estimator, y):
     assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
+def test_areas_of_pairs_are_found_at_once_with_one_warning_of_pairs_of_one_class(loop):
+    options = {"cv": skl.LeavePOut(2), "scoring": "roc_auc"}
+    with pytest.warns(UndefinedMetricWarning, match="roc_auc is not defined") as caught:
+        ours = fl.cross_val_score(LSSVC(gamma=0.1), X[:14], BINARY[:14], **options)
+    assert len(caught) == 1
+    assert_allclose(ours, refits(THEIRS["cross_val_score"], LSSVC(gamma=0.1), X[:14], BINARY[:14], **options))
+    assert 0 < np.isnan(ours).sum() < len(ours)
+
+
+def test_nothing_as_large_as_P_is_made_of_few_features(loop, monkeypatch):
+    monkeypatch.setattr("foldless.precision.lowrank.LowRank.explicit", None)
+    monkeypatch.setattr("foldless.precision.lowrank.GATHERED", 1)  # one set at a time
+    for cv in (skl.KFold(2), skl.KFold(5), skl.LeavePOut(2)):
+        ours = fl.cross_val_score(Ridge(), X, VALUES, cv=cv, scoring="neg_mean_squared_error")
+        assert_allclose(ours, THEIRS["cross_val_score"](Ridge(), X, VALUES, cv=cv, scoring="neg_mean_squared_error"))
+
+
 @pytest.mark.many_cases
 @everyone
 @pytest.mark.parametrize("splitter", ["folds of one size", "folds of two sizes"])
-@pytest.mark.parametrize("small", [0, 1000], ids=["part by part", "in a batch"])
-def test_predictions_equal_refits(loop, monkeypatch, estimator, y, splitter, small):
+@pytest.mark.parametrize("large", [0, 64], ids=["part by part", "in a batch"])
+def test_predictions_equal_refits(loop, monkeypatch, estimator, y, splitter, large):
     if "Stratified" in repr(SPLITTERS[splitter]) and y.dtype.kind == "f":
         pytest.skip("stratified by labels, and these are values")
     if getattr(estimator, "threshold", None) == "loo" and len(np.unique(y)) == 2:
         pytest.skip("needs more than decisions")
-    monkeypatch.setattr("foldless.bridge.standin.SMALL", small)
+    monkeypatch.setattr("foldless.bridge.standin.LARGE_SET", large)
     method = "decision_function" if hasattr(estimator, "decision_function") else "predict"
     ours = refits(fl.cross_val_predict, estimator, X, y, cv=SPLITTERS[splitter], method=method)
     theirs = refits(THEIRS["cross_val_predict"], estimator, X, y, cv=SPLITTERS[splitter], method=method)

@@ -101,8 +101,9 @@ def test_a_training_part_with_repeated_rows_is_refitted():
     assert_close(ours, skl.cross_val_score(LSSVR(gamma=0.1), X, VALUES, cv=splits))
 
 
-def test_two_large_folds_are_solved_one_by_one_and_the_path_says_so():
-    path = compare_validate(LSSVR(gamma=0.1), X, VALUES, "one P per fold", cv=skl.KFold(2), scoring="r2")
+def test_two_large_folds_of_many_rows_are_solved_one_by_one_and_the_path_says_so():
+    rows, values = np.tile(X, (20, 1)), np.tile(VALUES, 20)
+    path = compare_validate(LSSVR(gamma=0.1), rows, values, "one P per fold", cv=skl.KFold(2), scoring="r2")
     assert "solving each training part alone" in str(path)
 
 
@@ -111,6 +112,13 @@ def test_a_path_that_names_P_says_what_it_is():
     assert words in str(fl.explain(LSSVC(), X, LABELS, cv=skl.LeaveOneOut()))
     assert words in str(fl.explain(make_pipeline(StandardScaler(), LSSVC()), X, LABELS))
     assert words not in str(fl.explain(LogisticRegression(), X, LABELS))
+
+
+@pytest.mark.parametrize("folds", [2, 3, 5])
+def test_large_folds_of_few_rows_follow_from_one_fit(folds):
+    for estimator, y in ((LSSVR(gamma=0.1), VALUES), (Ridge(), VALUES), (RidgeClassifier(), CODES)):
+        compare_validate(estimator, X, y, "one fit", cv=skl.KFold(folds, shuffle=True, random_state=1))
+        assert "few large folds" not in str(fl.explain(estimator, X, y, cv=folds))
 
 
 def test_gamma_scale_and_balanced_weights_are_resolved_once_on_all_rows():

@@ -11,10 +11,11 @@ from itertools import combinations
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import LeaveOneOut, LeavePOut
 from sklearn.utils import _safe_indexing
 
-from foldless.bridge.route import ONE_FIT
+from foldless.bridge.route import ONE_FIT, warn_caller
 from foldless.bridge.scorers import known_outputs, named_scorers
 from foldless.bridge.standin import ScaledRun
 from foldless.permutation.metrics import METRICS
@@ -100,6 +101,11 @@ def _scores(run, metric, scorer, sets, raw):
         D = raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
         truth = task.codes[sets] if labels else task.Y[sets].transpose(0, 2, 1)
         if known.classes in (None, task.n_classes):
-            return (known.as_theirs or known.function)(D, truth)
+            scores = known.function(D, truth)
+            if np.isnan(scores).any():
+                warn_caller(
+                    f"{metric} is not defined for test sets of one class and nan there.", UndefinedMetricWarning
+                )
+            return scores
     outputs = (known_outputs(run.classes, run.built.flat, each) for each in raw)
     return [scorer(each, rows[:, None], _safe_indexing(run.y, rows)) for each, rows in zip(outputs, sets, strict=True)]

@@ -23,6 +23,7 @@ from foldless.readout.codings import chosen_labels
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
 SMALL = 1000  # rows up to which P as an array costs next to nothing
+LARGE_SET = 64  # rows from which a held-out set is as quick by itself
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,13 @@ class Run:
     def decide(self, sets):
         """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
         task, n, t = self.task, self.task.problem.n, sets.shape[1]
-        if t > 1 and n > SMALL and len(sets) < n:
+        whole = self.parts.whole
+        blocks_at_hand = t == 1 or whole.precision.through_features
+        if len(sets) < n and (t > LARGE_SET or (n > SMALL and not blocks_at_hand)):
             parts = (self.parts.part(np.setdiff1d(np.arange(n), rows)) for rows in sets)  # one at a time
             each = zip(parts, sets, strict=True)
             return np.stack([task.rule(part, probabilities=False).decision(part.fits(rows)) for part, rows in each])
-        whole = self.parts.whole if t == 1 else self.parts.whole.explicit()
+        whole = whole if blocks_at_hand else whole.explicit()
         found = []
         for some in gen_batches(len(sets), max(1, MAX_ENTRIES // (t * t * task.Y.shape[1]))):
             batch = whole.batch(sets[some])

@@ -16,7 +16,7 @@ All exact. Leave-one-out needs the diagonal of P, a fold of t rows n t^2 + t^3/3
 J (``heldout.penalty``); the formulas do not change. Everything here is whitened by the weights (``heldout.problem``).
 
 A training part of k of n rows can also be solved alone (k^3/3), without the P of all rows (2/3 n^3 once for all parts):
-flops decide.
+flops decide, and the time that Python takes for each part.
 """
 
 from functools import cached_property
@@ -31,6 +31,8 @@ from foldless.heldout.part import Part
 from foldless.linalg import product
 from foldless.linalg.memory import require_memory
 from foldless.precision.choose import holder
+
+BY_ITSELF = 2e7  # flops in the time that a training part takes by itself, beside its algebra: about a millisecond
 
 
 class Solution(Model):
@@ -219,7 +221,8 @@ class TrainingParts:
     def plan(self, sizes):
         """Decide from the sizes of all training parts whether the full P is worth building."""
         costs = [self._costs(k) for k in sizes]
-        factor, _ = self._costs(len(self.problem.active))
+        n = len(self.problem.active)
+        factor = holder(self.problem, n).solve_cost(self.problem, n, nested=self.nested)
         shared = factor * (3 if self.nested else 2)  # its inverse, and P itself where nested
         self._whole_pays = shared + sum(map(min, costs)) < sum(alone for alone, _ in costs)
         if self._whole_pays and not self._at_hand:
@@ -237,6 +240,7 @@ class TrainingParts:
         """Flops of a training part of k rows, by a solution of its own and by leaving the others out of P."""
         n = len(self.problem.active)
         alone = holder(self.problem, k).solve_cost(self.problem, k, nested=self.nested)
+        alone += 0.0 if self.nested else BY_ITSELF  # nested parts are worked on one by one in any case
         return alone, holder(self.problem, n).leave_out_cost(self.problem, n, n - k, nested=self.nested)
 
     def leaves_out(self, k):

@@ -22,6 +22,7 @@ from foldless import linalg
 from foldless.precision.base import HeldOutBlock, OfEveryAlpha, SingularBlockError
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
+GATHERED = 2**22  # entries of Psi that are put together for many held-out sets
 DOUBLED = 2**25  # entries of a part of the features that is held in double precision
 TALL = 64  # features from which the Gram matrix is worth its precautions
 SQUARED = 1e-8  # alpha over the largest eigenvalue down to which it keeps 8 digits
@@ -185,6 +186,16 @@ class LowRank(OfEveryAlpha):
     def block(self, rows):
         V = self._Psi[rows]
         return (np.eye(len(rows), dtype=V.dtype) - V @ V.T) / self.alpha
+
+    def diagonal_blocks(self, rows):
+        k, t = rows.shape
+        if t == 1:
+            return super().diagonal_blocks(rows)
+        blocks, Psi = np.empty((k, t, t), self.U.dtype), self._Psi
+        for some in gen_batches(k, max(1, GATHERED // (t * max(1, Psi.shape[1])))):
+            V = Psi[rows[some]]
+            blocks[some] = (np.eye(t, dtype=V.dtype) - V @ V.transpose(0, 2, 1)) / self.alpha
+        return blocks
 
     def held_out(self, rows):
         return LowRankBlock(self, rows)
