@@ -46,6 +46,7 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.base
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/small.py
 	$(BIN)/python benchmarks/tuning.py
 	$(BIN)/python benchmarks/permutation.py
 	$(BIN)/python benchmarks/online.py

@@ -13,7 +13,6 @@ import sys
 import time
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from foldless import KernelFisherDiscriminant
 from foldless.model_selection import permutation_test_pattern, permutation_test_score
@@ -171,5 +170,4 @@ def main():
 
 
 if __name__ == "__main__":
-    with threadpool_limits(1):  # the better setting for matrices of this size
-        main()
+    main()

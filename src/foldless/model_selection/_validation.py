@@ -64,7 +64,7 @@ def cross_validate(
     All parameters but those of confounds are scikit-learn's, and so are the numbers, to rounding; ``gamma="scale"``
     and ``class_weight="balanced"`` of foldless' estimators are resolved once on all rows (``docs/exactness.md``).
     ``n_jobs`` and ``pre_dispatch`` matter where the estimator is refitted; one fit uses the threads of the linear
-    algebra library.
+    algebra library if the data are large.
 
     Parameters
     ----------
@@ -145,9 +145,7 @@ def cross_val_score(
 ) -> np.ndarray:
     """Score of every split; :func:`sklearn.model_selection.cross_val_score` from one fit where that is exact.
 
-    The parameters are those of :func:`cross_validate`. For leave-one-out, ``loo_score_`` of the
-    fitted estimator or a metric of :func:`cross_val_predict` is quicker: scoring rows one by one takes longer than
-    predicting them.
+    The parameters are those of :func:`cross_validate`.
 
     Returns
     -------
