@@ -1,9 +1,9 @@
 """Held-out decisions and scores of all splits at once, without a loop of scikit-learn.
 
 A stand-in costs scikit-learn about a millisecond a split, more than a small fit. Where every training part is all but
-its test set, sets of equally many rows are one batch of small systems in P, and the common scores are array operations
-over the batch. What does not fit in here (other training parts, probabilities, fitted estimators, scores of training
-rows) goes through the stand-in.
+its test set, sets of equally many rows are one batch of small systems in P (large ones are taken one by one), and the
+common scores are array operations over the batch. What does not fit in here (other training parts, probabilities,
+fitted estimators, scores of training rows) goes through the stand-in.
 """
 
 import time
@@ -15,9 +15,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import LeaveOneOut, LeavePOut
 from sklearn.utils import _safe_indexing
 
-from foldless.bridge.route import ONE_FIT, warn_caller
+from foldless.bridge.route import warn_caller
 from foldless.bridge.scorers import known_outputs, named_scorers
-from foldless.bridge.standin import ScaledRun
 from foldless.permutation.metrics import METRICS
 
 RESPONSES = ("predict", "decision_function", ("decision_function", "predict_proba"))
@@ -42,9 +41,9 @@ def left_out_sets(cv, n):
 
 
 def _can_answer(plan):
-    """Whether held-out decisions, of rows that all count, are all that is needed, and had at once."""
-    task, at_once = plan.run.task, plan.route.kind == ONE_FIT or isinstance(plan.run, ScaledRun)
-    return at_once and not task.readout.cuts and len(task.problem.active) == task.problem.n
+    """Whether held-out decisions, of rows that all count, are all that is needed."""
+    task = plan.run.task
+    return not task.readout.cuts and len(task.problem.active) == task.problem.n
 
 
 def predict(plan, method):

@@ -74,18 +74,27 @@ class Run:
     def decide(self, sets):
         """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
         task, n, t = self.task, self.task.problem.n, sets.shape[1]
+        few = len(sets) < n
+        if few and (t > LARGE_SET or not self.parts.leaves_out(n - t)):
+            return self._decide_one_by_one(sets)
         whole = self.parts.whole
-        blocks_at_hand = t == 1 or whole.precision.through_features
-        if len(sets) < n and (t > LARGE_SET or (n > SMALL and not blocks_at_hand)):
-            parts = (self.parts.part(np.setdiff1d(np.arange(n), rows)) for rows in sets)  # one at a time
-            each = zip(parts, sets, strict=True)
-            return np.stack([task.rule(part, probabilities=False).decision(part.fits(rows)) for part, rows in each])
-        whole = whole if blocks_at_hand else whole.explicit()
+        if t > 1 and not whole.precision.through_features:
+            if few and n > SMALL:
+                return self._decide_one_by_one(sets)
+            whole = whole.explicit()
         found = []
         for some in gen_batches(len(sets), max(1, MAX_ENTRIES // (t * t * task.Y.shape[1]))):
             batch = whole.batch(sets[some])
             found.append(task.readout.scores(batch.fits, batch.moments() if task.readout.needs_moments else None))
         return np.concatenate(found)
+
+    def _decide_one_by_one(self, sets):
+        """The same with one training part at a time."""
+        found = []
+        for rows in sets:
+            part = self.parts.part(np.setdiff1d(np.arange(self.task.problem.n), rows))
+            found.append(self.task.rule(part, probabilities=False).decision(part.fits(rows)))
+        return np.stack(found)
 
     def check_materialises(self, in_score):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
