@@ -112,6 +112,15 @@ def test_areas_of_pairs_are_found_at_once_with_one_warning_of_pairs_of_one_class
     assert 0 < np.isnan(ours).sum() < len(ours)
 
 
+def test_values_are_compared_in_their_own_precision(loop):
+    y = 1e5 + 1e-4 * VALUES  # constant in float32
+    options = {"cv": skl.KFold(10), "scoring": ["neg_mean_squared_error", "r2"]}
+    ours = fl.cross_validate(Ridge(fit_intercept=False), X.astype(np.float32), y, **options)
+    theirs = THEIRS["cross_validate"](Ridge(fit_intercept=False), X.astype(np.float32), y, **options)
+    for name in ("test_neg_mean_squared_error", "test_r2"):
+        assert_allclose(ours[name], theirs[name], rtol=1e-3)
+
+
 def test_nothing_as_large_as_P_is_made_of_few_features(loop, monkeypatch):
     monkeypatch.setattr("foldless.precision.lowrank.LowRank.explicit", None)
     monkeypatch.setattr("foldless.precision.lowrank.GATHERED", 1)  # one set at a time

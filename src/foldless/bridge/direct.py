@@ -98,7 +98,8 @@ def _scores(run, metric, scorer, sets, raw):
     labels = task.codes is not None
     if known is not None and known.labels == labels and sets.shape[1] >= known.rows:
         D = raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
-        truth = task.codes[sets] if labels else task.Y[sets].transpose(0, 2, 1)
+        # Values in their own precision, which may be higher than that of X.
+        truth = task.codes[sets] if labels else np.reshape(run.y, task.Y.shape)[sets].transpose(0, 2, 1)
         if known.classes in (None, task.n_classes):
             scores = known.function(D, truth)
             if np.isnan(scores).any():

@@ -240,7 +240,8 @@ class TrainingParts:
         """Flops of a training part of k rows, by a solution of its own and by leaving the others out of P."""
         n = len(self.problem.active)
         alone = holder(self.problem, k).solve_cost(self.problem, k, nested=self.nested)
-        alone += 0.0 if self.nested else BY_ITSELF  # nested parts are worked on one by one in any case
+        if not (self.nested or self.problem.penalty.squares_kernel):
+            alone += BY_ITSELF  # but nested parts are worked on singly in any case, and J has fewer digits than they
         return alone, holder(self.problem, n).leave_out_cost(self.problem, n, n - k, nested=self.nested)
 
     def leaves_out(self, k):
