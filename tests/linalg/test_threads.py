@@ -112,6 +112,11 @@ def test_small_problems_have_one_thread_and_large_ones_all(call, monkeypatch):
     assert all(each == {2} for each in SEEN)
 
 
+def test_members_of_a_generator_are_looked_at_one_by_one():
+    permutation_test_score(LSSVC(Watched(0.3)), (each for each in (X, X)), Y, n_permutations=3)
+    assert SEEN[-1] == {1}
+
+
 def test_many_features_are_work_as_well():
     with threads_for(100, 100_000):
         assert now() == {1}

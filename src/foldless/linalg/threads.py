@@ -7,6 +7,7 @@ threads of Python.
 """
 
 import inspect
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache, wraps
@@ -75,12 +76,12 @@ def threads_by_size(function: Function) -> Function:
 
 
 def _shape(X: Any):
-    """(rows, columns) as far as they can be told without reading; of a family of matrices, those of the first."""
+    """(rows, columns) as far as they can be told without reading, else very many; of a family, those of the first."""
     if isinstance(X, list | tuple) and len(X) and len(getattr(X[0], "shape", ())) > 1:
         X = X[0]
     if hasattr(X, "shape"):
         return (*X.shape, 0, 0)[:2]
-    return (len(X) if hasattr(X, "__len__") else 0), 0
+    return (len(X) if hasattr(X, "__len__") else math.inf), 0
 
 
 def jobs_as_here(jobs):
