@@ -1,6 +1,7 @@
 """Odd data drawn by hypothesis: whatever the shape, closed form and refit agree."""
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn import model_selection as skl
@@ -65,6 +66,7 @@ def test_any_held_out_set_equals_a_refit(problem, kernel, penalty, intercept):
         assert_close(model.fits(np.arange(n)), expected, scale=np.abs(expected).max() + np.abs(Y).max(), rtol=rtol)
 
 
+@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.NothingLearntWarning")
 @given(problems(), st.integers(2, 4), st.sampled_from([LSSVC, KernelFisherDiscriminant]))
 @relaxed
 def test_leave_one_out_of_any_classes_equals_a_loop(problem, n_classes, kind):
