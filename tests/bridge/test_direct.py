@@ -112,6 +112,15 @@ def test_areas_of_pairs_are_found_at_once_with_one_warning_of_pairs_of_one_class
     assert 0 < np.isnan(ours).sum() < len(ours)
 
 
+@pytest.mark.parametrize(("scoring", "y"), [("r2", VALUES), ("roc_auc", BINARY)])
+def test_scores_that_a_single_row_does_not_have_are_nan_with_one_warning(loop, scoring, y):
+    model = Ridge() if y is VALUES else LSSVC()
+    with pytest.warns(UndefinedMetricWarning, match=f"{scoring} of a single row is not defined") as caught:
+        scores = fl.cross_val_score(model, X, y, cv=skl.LeaveOneOut(), scoring=scoring)
+    assert len(caught) == 1
+    assert np.isnan(scores).all()
+
+
 def test_values_are_compared_in_their_own_precision(loop):
     y = 1e5 + 1e-4 * VALUES  # constant in float32
     options = {"cv": skl.KFold(10), "scoring": ["neg_mean_squared_error", "r2"]}

@@ -246,3 +246,9 @@ def test_the_alpha_that_the_error_of_an_indefinite_kernel_recommends_works(shape
     Q = np.ones((N, int(fit_intercept)))
     expected = [heldout_fits(K, y[:, None], np.delete(np.arange(N), i), [i], alpha, Q=Q)[0, 0] for i in range(N)]
     np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+@every_kind
+def test_a_parameter_that_does_not_exist_is_refused_by_the_name_of_the_estimator(kind):
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\.__init__\(\) got an unexpected keyword argument 'C'"):
+        kind(C=1.0)

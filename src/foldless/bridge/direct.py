@@ -96,16 +96,20 @@ def _scores(run, metric, scorer, sets, raw):
     task = run.task
     known = METRICS.get(metric) if isinstance(metric, str) else None
     labels = task.codes is not None
-    if known is not None and known.labels == labels and sets.shape[1] >= known.rows:
+    if known is not None and known.labels == labels and known.classes in (None, task.n_classes):
+        if sets.shape[1] < known.rows:
+            warn_caller(
+                f"{metric} of a single row is not defined, and nan. Score all held-out predictions together, as"
+                " loo_score_ does, or take larger test sets.",
+                UndefinedMetricWarning,
+            )
+            return np.full(len(sets), np.nan)
         D = raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
         # Values in their own precision, which may be higher than that of X.
         truth = task.codes[sets] if labels else np.reshape(run.y, task.Y.shape)[sets].transpose(0, 2, 1)
-        if known.classes in (None, task.n_classes):
-            scores = known.function(D, truth)
-            if np.isnan(scores).any():
-                warn_caller(
-                    f"{metric} is not defined for test sets of one class and nan there.", UndefinedMetricWarning
-                )
-            return scores
+        scores = known.function(D, truth)
+        if np.isnan(scores).any():
+            warn_caller(f"{metric} is not defined for test sets of one class and nan there.", UndefinedMetricWarning)
+        return scores
     outputs = (known_outputs(run.classes, run.built.flat, each) for each in raw)
     return [scorer(each, rows[:, None], _safe_indexing(run.y, rows)) for each, rows in zip(outputs, sets, strict=True)]

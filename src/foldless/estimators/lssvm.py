@@ -1,5 +1,6 @@
 """Least-squares support vector machines: weighted, with or without intercept (Cawley 2006, eq. 1-4)."""
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from foldless.readout.codings import OneAgainstAll, Regression
 from foldless.readout.task import Task
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LSSVC(KernelClassifier):
     """Least-squares support vector classifier, one against all, with exact leave-one-out.
 
@@ -88,6 +90,7 @@ class LSSVC(KernelClassifier):
         return weights.T, offset
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     """Least-squares support vector regression (kernel ridge with an intercept), with exact leave-one-out.
 

@@ -54,15 +54,16 @@ class Certificate:
 
     def __str__(self):
         verdict = "equals" if self.holds else "DIFFERS from"
+        names = ", ".join(self.inherited) if self.n_forgotten else ""
+        given = f" with the same {names}" if names else ""
         lines = [
-            f"A model of {self.n_samples} rows, {self.n_forgotten} forgotten, {verdict} a new fit on its rows.",
+            f"A model of {self.n_samples} rows, {self.n_forgotten} forgotten, {verdict} a new fit on its rows{given}.",
             f"  largest residual of the equations       {self.residual:.1e} of the largest target",
             f"  largest difference of the coefficients  {self.difference:.1e} of their size",
             f"  of the leave-one-out fits               {self.loo_difference:.1e} of their size",
             f"  rounding explains up to                 {self.limit:.1e}",
         ]
-        if self.inherited and self.n_forgotten:
-            names = ", ".join(self.inherited)
+        if names:
             lines.append(f"  resolved once, with forgotten rows: {names}; fit anew to leave no trace of them")
         return "\n".join(lines)
 
