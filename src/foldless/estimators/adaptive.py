@@ -1,5 +1,7 @@
 """Adaptive kernel discriminant analysis: KDA/RMSE that learns and forgets rows (Kim, Drake & Park 2006)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Literal, Self
 

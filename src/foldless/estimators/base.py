@@ -5,6 +5,8 @@ b, and the mean and the coefficients B of confounds c: (c - mean)' B is added wh
 stays with the fitted estimator for the leave-one-out methods; it is left out of pickles and made again on demand.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -3,9 +3,10 @@
 import sys
 import warnings
 from dataclasses import fields
+from functools import cache
 from numbers import Real
 from types import FrameType
-from typing import Literal, get_args, get_origin
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,12 +27,19 @@ def check_option(name, value, allowed):
 
 def check_options(estimator):
     """Refuse values of parameters that their type does not allow, where it is a Literal or bool."""
-    for each in fields(estimator):
-        value = getattr(estimator, each.name, None)
-        if get_origin(each.type) is Literal:
-            check_option(each.name, value, get_args(each.type))
-        if each.type is bool and not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{each.name}={value!r} must be True or False.")
+    for name, kind in _types(estimator.__class__).items():
+        value = getattr(estimator, name, None)
+        if get_origin(kind) is Literal:
+            check_option(name, value, get_args(kind))
+        if kind is bool and not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name}={value!r} must be True or False.")
+
+
+@cache
+def _types(kind):
+    """Types of the parameters of an estimator, by name."""
+    known = get_type_hints(kind)
+    return {each.name: known[each.name] for each in fields(kind)}
 
 
 def is_number(value):

@@ -3,6 +3,8 @@
 Classes are those of the rows and those that ``partial_fit(classes=...)`` named, which stay without a row.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MethodType

@@ -1,5 +1,7 @@
 """Kernel Fisher discriminant analysis (Cawley & Talbot 2003; Treder 2019)."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

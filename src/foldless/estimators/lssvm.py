@@ -1,5 +1,7 @@
 """Least-squares support vector machines: weighted, with or without intercept (Cawley 2006, eq. 1-4)."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Self
 

@@ -4,6 +4,8 @@ The window learns what comes and forgets what is oldest or matters least, exactl
 may differ in more than their labels (Bo, Wang & Jiao 2006, section 4).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from numbers import Integral

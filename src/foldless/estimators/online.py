@@ -5,6 +5,8 @@ parameters resolved by the first ``fit``. Everything is checked and computed bef
 leaves the model as it was.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from copy import copy
 from functools import partial

@@ -5,6 +5,8 @@ default grid; labels have a say in the second only). Continuous searches and one
 searched anew on every training part by ``fit`` itself.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,6 +5,8 @@ mean over pairs is an almost unbiased estimate of the AUC, where pooling the sco
 pairs are 2 x 2 systems in P, O(n^2) after one explicit P.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator

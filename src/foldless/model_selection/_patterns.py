@@ -1,5 +1,7 @@
 """Permutation tests of weights and patterns of a linear model (the algebra: ``permutation.patterns``)."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 from numpy.typing import ArrayLike

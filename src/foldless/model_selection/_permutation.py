@@ -1,5 +1,7 @@
 """Permutation tests of a cross-validated score, by the thousand: labels are columns of one product."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace

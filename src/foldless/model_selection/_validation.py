@@ -1,5 +1,7 @@
 """scikit-learn's cross_val_predict, cross_val_score and cross_validate, from one fit where exactness allows."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 import numpy as np
