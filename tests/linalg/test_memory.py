@@ -25,6 +25,17 @@ def test_the_limits_of_all_control_groups_above_the_process_count(tmp_path):
     assert list(memory._free_in_groups(root, own)) == [800, 50]
 
 
+def test_limits_of_the_first_version_of_control_groups_count_too(tmp_path):
+    folder = tmp_path / "memory" / "jobs"
+    folder.mkdir(parents=True)
+    (folder / "memory.limit_in_bytes").write_text("1000\n")
+    (folder / "memory.usage_in_bytes").write_text("300\n")
+    (folder / "memory.stat").write_text("total_inactive_file 100\n")
+    own = tmp_path / "own"
+    own.write_text("5:cpu,cpuacct:/jobs\n4:memory:/jobs\n0::/\n")
+    assert list(memory._free_in_groups(tmp_path, own)) == [800]
+
+
 def test_machines_without_control_groups_have_no_such_limit(tmp_path):
     assert list(memory._free_in_groups(tmp_path, tmp_path / "nothing")) == []
 

@@ -228,7 +228,7 @@ def test_progress_of_patterns(capsys):
         (LSSVC(), {}, "patterns need kernel='linear'; this one is RBF"),
         (SVC(kernel="linear"), {}, "patterns need a linear least-squares model: SVC is not"),
         (FoldlessSearchCV(LSSVC("linear")), {}, "patterns need a linear least-squares model: a search"),
-        (make_pipeline(StandardScaler(), LSSVC("linear")), {}, "patterns need a linear least-squares model"),
+        (make_pipeline(StandardScaler(), LSSVC("linear")), {}, "patterns are those of one fit to all rows"),
         (RidgeClassifier(class_weight="balanced"), {}, "class_weight='balanced' is computed anew"),
         (LSSVC("linear"), {"weights": "permuted"}, "weights='permuted': patterns know sample weights that stay"),
         (LSSVC("linear"), {"weights": "nonsense"}, "weights='nonsense' is unknown"),

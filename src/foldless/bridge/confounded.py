@@ -10,20 +10,30 @@ from sklearn.base import clone as cloned
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metaestimators import available_if
 
+from foldless.bridge.adapters import Search
 from foldless.bridge.pipelines import split_steps
 from foldless.estimators.access import rows_of
+from foldless.estimators.meta import SlidingWindow
 from foldless.heldout.problem import Problem
 from foldless.kernels import Linear
 
-METHODS = ("decision_function", "predict_proba", "predict_log_proba")
+
+def own_estimator(estimator):
+    """The estimator that takes the confounds in the end: that of a search or a window, else the last step itself."""
+    last = split_steps(estimator).last
+    return last.estimator if isinstance(last, Search | SlidingWindow) else last
+
+
+def _has(name):
+    return lambda self: hasattr(self.estimator, name)
 
 
 def columns_alone(estimator, confounds):
     """The problem of the confounds (n, k) alone, beside the intercept of an estimator: are they determined?"""
-    n, last = len(confounds), split_steps(estimator).last
-    own = getattr(last, "estimator", last)  # of a search
-    return Problem(Linear(), np.zeros((n, 1)), 1.0, np.ones((n, int(own.fit_intercept)))).with_confounds(confounds)
+    ones = np.ones((len(confounds), int(own_estimator(estimator).fit_intercept)))
+    return Problem(Linear(), np.zeros((len(confounds), 1)), 1.0, ones).with_confounds(confounds)
 
 
 class WithConfounds(BaseEstimator):
@@ -49,7 +59,7 @@ class WithConfounds(BaseEstimator):
         self.train_ = rows[:, 0]
         steps = split_steps(self.estimator)
         fit_params[steps.fit_param("confounds")] = self.confounds[self.train_]
-        self.estimator.fit(rows_of(steps.last, self.X, self.train_, self.train_), y, **fit_params)
+        self.estimator.fit(rows_of(own_estimator(steps.last), self.X, self.train_, self.train_), y, **fit_params)
         return self
 
     @property
@@ -59,7 +69,7 @@ class WithConfounds(BaseEstimator):
 
     def _ask(self, method, rows):
         steps, numbers = split_steps(self.estimator), rows[:, 0]
-        X = rows_of(steps.last, self.X, numbers, self.train_)
+        X = rows_of(own_estimator(steps.last), self.X, numbers, self.train_)
         X = X if steps.first is None else steps.first.transform(X)
         return getattr(steps.last, method)(X, confounds=self.confounds[numbers])
 
@@ -72,7 +82,17 @@ class WithConfounds(BaseEstimator):
         score = accuracy_score if is_classifier(self.estimator) else r2_score
         return score(y, self.predict(rows), sample_weight=sample_weight)
 
-    def __getattr__(self, name):
-        if name in METHODS and hasattr(self.estimator, name):
-            return lambda rows: self._ask(name, rows)
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+    @available_if(_has("decision_function"))
+    def decision_function(self, rows):
+        """Decisions of these rows."""
+        return self._ask("decision_function", rows)
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, rows):
+        """Probabilities of these rows."""
+        return self._ask("predict_proba", rows)
+
+    @available_if(_has("predict_log_proba"))
+    def predict_log_proba(self, rows):
+        """Their logarithms."""
+        return self._ask("predict_log_proba", rows)

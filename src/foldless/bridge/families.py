@@ -38,12 +38,12 @@ def axes_taken(estimator):
 
 def family_members(X, estimator, family=None):
     """([features of each test], whether they are a family) of X; with ``family=None`` the estimator decides."""
-    if not (family is None or isinstance(family, bool)):
+    if not (family is None or isinstance(family, bool | np.bool_)):
         raise ValueError(f"family={family!r} must be True, False or None.")
     X = list(X) if isinstance(X, Iterator) else X
     if hasattr(X, "get_data") and not hasattr(X, "shape"):
         raise ValueError(f"X is {type(X).__name__}; give its array, X.get_data(), of shape (epochs, channels, times).")
-    if family is False:
+    if family is not None and not family:
         return [X], False
     if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
         rows = {np.shape(each)[0] for each in X}

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search, build_task, closed_form_estimator
-from foldless.bridge.confounded import WithConfounds, columns_alone
+from foldless.bridge.confounded import WithConfounds, columns_alone, own_estimator
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route
 from foldless.bridge.routing import route_metadata
@@ -203,15 +203,15 @@ def _refit(asked, obstacle, metadata):
 
 def _check_refit_with_confounds(asked, obstacle):
     """Refuse confounds where ``fit`` takes none, or its predictions cannot be those that are asked for."""
-    name, last = type(asked.estimator).__name__, split_steps(asked.estimator).last
-    if not isinstance(getattr(last, "estimator", last), FOLDLESS_ESTIMATORS):
+    own = own_estimator(asked.estimator)
+    if not isinstance(own, FOLDLESS_ESTIMATORS):
         raise ValueError(
-            f"confounds: {name} would be refitted on every training part ({obstacle}), and its"
+            f"confounds: {type(own).__name__} would be refitted on every training part ({obstacle}), and its"
             f" fit takes none. Use {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)},"
             " alone or as the last step of a pipeline."
         )
     if asked.confounds_in_score:
         raise ValueError(
-            f"confounds_in_score=True: {name} would be refitted on every training part"
+            f"confounds_in_score=True: {type(asked.estimator).__name__} would be refitted on every training part"
             f" ({obstacle}), and its predictions there leave the confounds' part out. Set confounds_in_score=False."
         )

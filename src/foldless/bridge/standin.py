@@ -90,11 +90,12 @@ class Run:
 
     def _decide_one_by_one(self, sets):
         """The same with one training part at a time."""
-        found = []
-        for rows in sets:
-            part = self.parts.part(np.setdiff1d(np.arange(self.task.problem.n), rows))
-            found.append(self.task.rule(part, probabilities=False).decision(part.fits(rows)))
-        return np.stack(found)
+        return np.stack([self._decide_set(rows) for rows in sets])
+
+    def _decide_set(self, rows):
+        """Decisions of one set; its training part is gone before the next is made."""
+        part = self.parts.part(np.setdiff1d(np.arange(self.task.problem.n), rows))
+        return self.task.rule(part, probabilities=False).decision(part.fits(rows))
 
     def check_materialises(self, in_score):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""

@@ -12,11 +12,25 @@ HUGE = 1e8  # alpha by the mean squared distance of the rows from their mean, in
 
 
 class NothingLearntWarning(UserWarning):
-    """A model can hardly learn from these rows, as they are, with this kernel and penalty."""
+    """A model can hardly learn from these rows, as they are, with this kernel and penalty.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from foldless.model_selection import NothingLearntWarning
+    >>> warnings.simplefilter("error", NothingLearntWarning)  # stop instead of warning
+    """
 
 
 class HugePenaltyWarning(NothingLearntWarning):
-    """The penalty leaves next to nothing of the model."""
+    """The penalty leaves next to nothing of the model.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from foldless.model_selection import HugePenaltyWarning
+    >>> warnings.simplefilter("ignore", HugePenaltyWarning)  # where that is meant
+    """
 
 
 def caution(problem):

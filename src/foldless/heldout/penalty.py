@@ -40,7 +40,7 @@ from foldless.linalg import outer_square, product
 from foldless.linalg.memory import require_memory
 from foldless.precision.base import Explicit
 
-ARRAYS_OF_J = 8  # n x n each: J is four of them, K, P and two products are there while it is made
+ARRAYS_OF_J = 9  # n x n each: J is four of them; K, twice, P and two products are there while it is made
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class CoefficientNorm:
 
     @property
     def arrays(self):
-        return 2 if self.keeps_basis else ARRAYS_OF_J
+        return 3 if self.keeps_basis else ARRAYS_OF_J
 
     @property
     def sites_per_row(self):
@@ -109,7 +109,7 @@ class CoefficientNorm:
     def gram(self, problem, rows, K=None):
         if self.keeps_basis or K is None:
             columns = problem.basis_rows(rows)
-            require_memory((len(rows), len(columns)), problem.dtype, "the kernel matrix K, and K K',", 2)
+            require_memory((len(rows), len(columns)), problem.dtype, "the kernel matrix with penalty='coef'", 3)
             K = problem.gram(rows, columns)
         return outer_square(K)
 

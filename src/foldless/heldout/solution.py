@@ -234,7 +234,7 @@ class TrainingParts:
         problem, n = self.problem, len(self.problem.active)
         if problem.n_features(n) is None:
             arrays = problem.penalty.arrays + self.nested + (n - k) / n
-            require_memory((n, n), problem.dtype, "P, the matrix from which rows are left out,", arrays)
+            require_memory((n, n), problem.dtype, "the matrix P of all rows, from which some are left out", arrays)
 
     def _costs(self, k):
         """Flops of a training part of k rows, by a solution of its own and by leaving the others out of P."""

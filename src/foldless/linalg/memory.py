@@ -6,6 +6,9 @@ from pathlib import Path
 import numpy as np
 
 GIB = 2.0**30
+# Files of control groups, by version: the limit, what is used, and the cached files among it that can be dropped.
+VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+VERSION_2 = ("memory.max", "memory.current", "inactive_file")
 
 
 def available_memory():
@@ -29,14 +32,18 @@ def _free_in_groups(root="/sys/fs/cgroup", own="/proc/self/cgroup"):
     """What is left in each control group of this process that has a limit: containers and cluster jobs have one."""
     if not Path(own).exists():
         return
-    paths = [line.split(":", 2)[2] for line in Path(own).read_text().splitlines() if line.startswith("0::")]
-    folder = Path(root) / paths[0].lstrip("/") if paths else Path(root)
-    for group in [folder, *folder.parents]:
-        limit = group / "memory.max"
-        if limit.exists() and limit.read_text().strip() != "max":
-            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-            used = int((group / "memory.current").read_text()) - int(stat["inactive_file"])  # that can be dropped
-            yield max(0, int(limit.read_text()) - used)
+    for line in Path(own).read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top, (limit, used, unused) = (Path(root) / "memory", VERSION_1) if controllers else (Path(root), VERSION_2)
+        folder = top / path.lstrip("/")
+        for group in [folder, *folder.parents]:
+            text = (group / limit).read_text().strip() if (group / limit).exists() else "max"
+            if text != "max":
+                stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+                needed = int((group / used).read_text()) - int(stat.get(unused, 0))
+                yield max(0, int(text) - needed)
 
 
 def require_memory(shape, dtype, what, arrays=1.0):
@@ -48,7 +55,7 @@ def require_memory(shape, dtype, what, arrays=1.0):
     needed = arrays * float(np.prod(shape, dtype=float)) * dtype.itemsize
     if free is None or needed <= free:
         return
-    size = f"{arrays:.2g} arrays of " * (arrays > 1) + " x ".join(map(str, shape))
+    size = f"{arrays:.2g} arrays of " * (round(arrays, 1) > 1) + " x ".join(map(str, shape))
     raise MemoryError(
         f"{what} ({size}, {dtype.name}) needs {needed / GIB:.1f} GiB and {free / GIB:.1f} GiB are available."
         f" {_ways_out(shape, dtype, needed, free)}"

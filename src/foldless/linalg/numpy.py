@@ -192,7 +192,8 @@ def eigh_(S):
     if len(S) == 1:  # refused by SciPy before 1.13
         return S[0].copy(), np.ones_like(S)
     with _safely(len(S)):
-        return linalg.eigh(S, driver="evd", overwrite_a=True, check_finite=False)
+        own = S.T if S.flags.c_contiguous else S  # LAPACK wants columns; S is symmetric, and no copy is made
+        return linalg.eigh(own, driver="evd", overwrite_a=True, check_finite=False)
 
 
 def eigenvalues(S):

@@ -6,6 +6,7 @@ The signatures and results are those of ``sklearn.model_selection``; change the 
 
 from foldless.bridge.route import RefitWarning
 from foldless.bridge.route import Route as Path
+from foldless.heldout.caution import HugePenaltyWarning, NothingLearntWarning
 from foldless.model_selection._nested import NestedResult, nested_cross_validate
 from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._patterns import permutation_test_pattern
@@ -17,7 +18,9 @@ from foldless.permutation.patterns import PatternTestResult
 
 __all__ = [
     "FoldlessSearchCV",
+    "HugePenaltyWarning",
     "NestedResult",
+    "NothingLearntWarning",
     "Path",
     "PatternTestResult",
     "PermutationTestResult",

@@ -92,8 +92,9 @@ def permutation_test_pattern(
         solved = closed_form_estimator(fixed, params)
         built = data.task(solved)
     except NoClosedForm as obstacle:
-        hint = " Use steps='once'." if isinstance(obstacle, NoSharedP) else ""
-        raise ValueError(f"patterns need a linear least-squares model: {obstacle}.{hint}") from None
+        if isinstance(obstacle, NoSharedP):
+            raise ValueError(f"patterns are those of one fit to all rows: {obstacle}. Use steps='once'.") from None
+        raise ValueError(f"patterns need a linear least-squares model: {obstacle}.") from None
     warn_of_scale(built.task.problem)
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:

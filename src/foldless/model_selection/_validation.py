@@ -12,6 +12,7 @@ from sklearn.utils import indexable
 
 from foldless.bridge import direct
 from foldless.bridge.adapters import check_probabilities
+from foldless.bridge.confounded import WithConfounds
 from foldless.bridge.planner import METHODS, CrossValidation, plan
 from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, scoring_of_rows
@@ -113,9 +114,9 @@ def cross_validate(
         warn_of_refits(estimator, route, EVERY_PART)
         options |= {"scoring": scoring, "n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
         result = skl.cross_validate(y=y, **chosen.loop, **options)
-        fitted = [each.estimator if confounds is not None else each for each in result.get("estimator", [])]
+        fitted = [each.estimator if isinstance(each, WithConfounds) else each for each in result.get("estimator", [])]
     else:
-        if confounds is not None and return_estimator:
+        if len(chosen.run.task.problem.origin) and return_estimator:
             chosen.run.check_materialises(confounds_in_score)
         plain = not (return_train_score or return_estimator or return_indices or verbose or chosen.score_params)
         result = direct.validate(chosen, scoring) if plain else None

@@ -19,6 +19,7 @@ import numpy as np
 from foldless.heldout.moments import Moments, Targets, own_moments
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution
+from foldless.linalg.memory import require_memory
 
 ARRAYS = 10  # arrays of the size of the columns alive at a time
 ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are no quicker
@@ -32,6 +33,9 @@ class Solver:
 
     def __init__(self, problem, precision=None, steps=None):
         self.problem, self.rows, self.steps = problem, problem.active, steps
+        if precision is None and problem.n_features(len(self.rows)) is None:
+            n = len(self.rows)
+            require_memory((n, n), problem.dtype, "the matrix P and its factor", problem.penalty.arrays + 1)
         P = problem.precision(self.rows) if precision is None else precision
         self.choice = P.choice
         self.precision = P.prepare_blocks()
