@@ -117,7 +117,8 @@ class CoefficientNorm:
         """Mean of the diagonal of S without weights, from about 100 rows."""
         rows = problem.active
         some = rows[:: max(1, len(rows) // 100)]
-        return float(np.square(problem.gram(some, problem.basis_rows(rows))).sum(1).mean())
+        with np.errstate(over="ignore"):
+            return float(np.square(problem.gram(some, problem.basis_rows(rows))).sum(1).mean())
 
     def functions(self, problem, rows):
         """Whitened W^1/2 K, whose columns are the basis functions."""
@@ -133,11 +134,8 @@ class CoefficientNorm:
         """J of rows and basis functions, the matrix from which rows are forgotten."""
         what = "P, the matrix of the fit, of rows and basis functions"
         require_memory((len(rows), len(rows)), problem.dtype, what, ARRAYS_OF_J)
-        K, P = self.functions(problem, rows), P.explicit()
-        PK = P.apply(K)
-        KPK = product(K, PK, transpose_a=True)
-        KPK.flat[:: len(rows) + 1] -= 1.0
-        return Explicit(np.block([[P.P, PK], [PK.T, KPK]]), np.hstack([P.G, P.G @ K]), P.alpha, definite=False)
+        KP, rest, GK = P.with_functions(self.functions(problem, rows))
+        return Explicit(np.block([[P.explicit().P, KP.T], [KP, rest]]), np.hstack([P.G, GK]), P.alpha, definite=False)
 
     def units(self, n, P):
         """Units of n rows, in which P is 1 at most, and of their basis functions; without rows to spare P is 0."""

@@ -88,7 +88,9 @@ class Problem(KernelRows):
             raise TypeError(f"a problem has no {sorted(changes.keys() - OWN)}")
         other = object.__new__(type(self))
         fields = {**vars(self), **changes}
-        fields.pop("mean_diagonal", None)
+        if changes.keys() - {"alpha"}:
+            for name in ("mean_diagonal", "mean_diagonal_of_S"):
+                fields.pop(name, None)
         if "kernel" in changes and self.shift is not None and "shift" not in changes:
             fields["shift"] = "mean"
         other._set(fields, changes.keys())
@@ -233,6 +235,11 @@ class Problem(KernelRows):
             return float(np.mean(row_norms(self.features(self.active), squared=True)))
         return float(np.mean(self.kernel.diag(self.data(self.active))))
 
+    @cached_property
+    def mean_diagonal_of_S(self):
+        """The same of S, without weights."""
+        return self.penalty.mean_diagonal(self)
+
     def n_features(self, n_rows):
         """Number of explicit features where P of so many rows is held through them, else None."""
         return self.kernel.n_features(self.X) if choose.holder(self, n_rows).through_features else None
@@ -264,6 +271,13 @@ class Problem(KernelRows):
         Phi = self.root(rows) * self.features(rows)
         self._check_size(row_norms(Phi, squared=True))
         return Phi
+
+    def whitened_functions(self, rows):
+        """W^1/2 K of ``rows`` and all basis functions, for a penalty that squares the kernel."""
+        with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out
+            functions = self.penalty.functions(self, rows)
+            self._check_size(row_norms(functions, squared=True))
+        return functions
 
     def whitened_gram(self, rows, K=None):
         """A new W^1/2 S W^1/2 of ``rows``; K = gram(rows, rows) where known."""

@@ -93,7 +93,10 @@ class Solution(Model):
         """A of rows and basis functions, [A; K' A], for the coefficient penalty, else A."""
         if not self.problem.penalty.squares_kernel:
             return self.A
-        return np.vstack([self.A, self.problem.penalty.expansion(self.problem, self.rows, self.A)])
+        beta = self.own_precision.function_weights(self.problem.beyond_unpenalised(self.rows, self.Y)[0])
+        if beta is None:
+            beta = self.problem.penalty.expansion(self.problem, self.rows, self.A)
+        return np.vstack([self.A, beta])
 
     @property
     def site_A(self):
@@ -124,7 +127,8 @@ class Solution(Model):
         self._check_sets(members)
         sites = self.own_sites(members)
         blocks = self.precision.diagonal_blocks(sites)
-        return Batch.solve(self, members, self.site_A[sites], blocks, lost=self.own_precision.lost(blocks))
+        holder = self.own_precision if self.problem.penalty.sites_per_row == 1 else self.precision
+        return Batch.solve(self, members, self.site_A[sites], blocks, lost=holder.lost(blocks))
 
     def loo(self):
         """Leave-one-out: n sets of one row."""

@@ -140,6 +140,17 @@ class Precision(ABC):
         """(Phi' P)[:, rows] where P is held through features Phi: what targets at these rows add to their weights."""
         return None
 
+    def with_functions(self, K):
+        """K' P, K' P K - I and G K for the basis functions K of which S is K K'."""
+        PK = self.explicit().apply(K)
+        rest = product(K, PK, transpose_a=True)
+        rest.flat[:: len(rest) + 1] -= 1.0
+        return PK.T, rest, self.G @ K
+
+    def function_weights(self, Y):
+        """K' P Y for the same where that has more digits than K' times P Y; else None."""
+        return None
+
     def explicit(self):
         """The same P as an n x n array."""
         require_memory((self.n, self.n), self.G.dtype, "P, the matrix of the fit,")

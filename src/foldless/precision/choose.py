@@ -14,10 +14,10 @@ import numpy as np
 from foldless.linalg import NotPositiveDefiniteError
 from foldless.precision.base import Path, Precision
 from foldless.precision.factored import Factored
-from foldless.precision.lowrank import LowRank
+from foldless.precision.lowrank import LowRank, OfFunctions
 from foldless.precision.spectral import Spectrum
 
-HOLDERS: list[type[Precision]] = [LowRank, Factored, Spectrum]
+HOLDERS: list[type[Precision]] = [LowRank, OfFunctions, Factored, Spectrum]
 EIGENDECOMPOSITION = 10.0  # n^3 flops at the speed of a matrix product
 SMALL_STEPS = 5e6  # flops in the time of the small steps of one split
 

@@ -60,14 +60,11 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
     return U, sigma**2, Vt, 0.0
 
 
-class LowRank(OfEveryAlpha):
-    """P at one alpha from features Phi; ``with_alpha`` gives another alpha for O(r).
+class OfColumns(OfEveryAlpha):
+    """P at one alpha from the columns Phi of S = Phi Phi'; ``with_alpha`` gives another alpha for O(r).
 
     ``graded`` says that rows differ in size by far, as those of very different weights do.
     """
-
-    through_features = True
-    planned = "low rank, {r} features"
 
     def __init__(self, Phi, Q, alpha, *, graded=False):
         self.n, q = Q.shape
@@ -84,35 +81,9 @@ class LowRank(OfEveryAlpha):
         self._outside = outside
 
     @classmethod
-    def suits(cls, problem, n):
-        """Whether there are fewer features than a third of the rows, or than rows at a tiny alpha."""
-        r = None if problem.penalty.squares_kernel else problem.kernel.n_features(problem.X)
-        if r is None or r >= n:
-            return False
-        sooner = 3 * r <= n  # about 6 n r^2 flops against 2/3 n^3
-        return sooner or problem.alpha < TINY[problem.dtype.itemsize] * problem.mean_diagonal
-
-    @classmethod
-    def from_problem(cls, problem, rows, K=None):
-        Phi, root = problem.whitened_features(rows), problem.root(rows)
-        P = cls(Phi, problem.whitened_columns(rows), problem.alpha, graded=bool(root.max() > GRADED * root.min()))
-        kind = "linear features" if problem.kernel.is_linear else "features"
-        P.choice = f"low rank: {Phi.shape[1]} {kind} for {len(Phi)} rows"
-        return P
-
-    @classmethod
-    def path(cls, problem, rows):
-        return problem.precision(rows)
-
-    @classmethod
-    def solve_cost(cls, problem, k, *, nested):
-        return 6.0 * k * problem.kernel.n_features(problem.X) ** 2
-
-    @classmethod
-    def leave_out_cost(cls, problem, n, t, *, nested):
-        r = problem.kernel.n_features(problem.X)
-        inside = 2.0 * n * t**2 + 2.0 * n * t * r if nested else 0.0
-        return t * min(t, r) * r + min(t, r) ** 3 / 3 + inside
+    def of(cls, problem, rows, Phi):
+        root = problem.root(rows)
+        return cls(Phi, problem.whitened_columns(rows), problem.alpha, graded=bool(root.max() > GRADED * root.min()))
 
     @cached_property
     def _Psi(self):
@@ -120,13 +91,13 @@ class LowRank(OfEveryAlpha):
 
     def with_alpha(self, alpha):
         if alpha < self._least:
-            return LowRank(self.Phi, self.Q, alpha, graded=self._graded)
+            return type(self)(self.Phi, self.Q, alpha, graded=self._graded)
         return super().with_alpha(alpha)
 
     def loo_path(self, Y, alphas):
         """Leave-one-out residuals for all alphas, shape (len(alphas), n, m); n r for each alpha and target."""
         if min(alphas) < self._least:
-            return LowRank(self.Phi, self.Q, min(alphas), graded=self._graded).loo_path(Y, alphas)
+            return type(self)(self.Phi, self.Q, min(alphas), graded=self._graded).loo_path(Y, alphas)
         k, m = len(alphas), Y.shape[1]
         alphas = np.asarray(alphas, self.s.dtype)
         weights = 1.0 / (self.s[:, None] + alphas)  # (r, k)
@@ -153,10 +124,10 @@ class LowRank(OfEveryAlpha):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        return linalg.upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
+        return linalg.upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.column_weights(slice(None)))
 
-    def feature_weights(self, rows):
-        """(Phi' P)[:, rows]: what targets at these rows add to the weights of the features.
+    def column_weights(self, rows):
+        """(Phi' P)[:, rows]: what targets at these rows add to the weights of the columns.
 
         V diag(sqrt s / (s + alpha)) U', not Phi' times P: P is of the size of 1 / alpha, and Phi' takes it back.
         """
@@ -218,14 +189,86 @@ class LowRank(OfEveryAlpha):
         rest[rows] = False
         Q, Y_rest = self.Q[rest], Y[rest]
         try:
-            alone = LowRank(self.Phi[rest], Q, self.alpha, graded=self._graded)
+            alone = OfColumns(self.Phi[rest], Q, self.alpha, graded=self._graded)
             B = linalg.upper_solve(alone.R, alone.Qo.T @ Y_rest)
             Y_rest = Y_rest - Q @ B  # P sees nothing of Q, and digits are spared
             B = B + alone.G @ Y_rest
         except linalg.LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
-        weights = alone.feature_weights(slice(None)) @ Y_rest
+        weights = alone.column_weights(slice(None)) @ Y_rest
         return Y[rows] - self.Phi[rows] @ weights - self.Q[rows] @ B
+
+
+class LowRank(OfColumns):
+    """P from explicit features, where they are fewer than rows."""
+
+    through_features = True
+    planned = "low rank, {r} features"
+
+    @classmethod
+    def suits(cls, problem, n):
+        """Whether there are fewer features than a third of the rows, or than rows at a tiny alpha."""
+        r = None if problem.penalty.squares_kernel else problem.kernel.n_features(problem.X)
+        if r is None or r >= n:
+            return False
+        sooner = 3 * r <= n  # about 6 n r^2 flops against 2/3 n^3
+        return sooner or problem.alpha < TINY[problem.dtype.itemsize] * problem.mean_diagonal
+
+    @classmethod
+    def from_problem(cls, problem, rows, K=None):
+        P = cls.of(problem, rows, problem.whitened_features(rows))
+        kind = "linear features" if problem.kernel.is_linear else "features"
+        P.choice = f"low rank: {P.Phi.shape[1]} {kind} for {P.n} rows"
+        return P
+
+    @classmethod
+    def path(cls, problem, rows):
+        return problem.precision(rows)
+
+    @classmethod
+    def solve_cost(cls, problem, k, *, nested):
+        return 6.0 * k * problem.kernel.n_features(problem.X) ** 2
+
+    @classmethod
+    def leave_out_cost(cls, problem, n, t, *, nested):
+        r = problem.kernel.n_features(problem.X)
+        inside = 2.0 * n * t**2 + 2.0 * n * t * r if nested else 0.0
+        return t * min(t, r) * r + min(t, r) ** 3 / 3 + inside
+
+    def feature_weights(self, rows):
+        return self.column_weights(rows)
+
+
+class OfFunctions(OfColumns):
+    """P from basis functions K, S = K K', where alpha is so small that S + alpha I would lose it in rounding."""
+
+    planned = "singular values of {n} basis functions"
+
+    @classmethod
+    def suits(cls, problem, n):
+        tiny = TINY[problem.dtype.itemsize]
+        return problem.penalty.squares_kernel and problem.alpha < tiny * problem.mean_diagonal_of_S
+
+    @classmethod
+    def from_problem(cls, problem, rows, K=None):
+        P = cls.of(problem, rows, problem.whitened_functions(rows))
+        P.choice = f"basis functions: singular values of {P.n} rows, alpha={problem.alpha:g} is lost in K K'"
+        return P
+
+    @property
+    def Omega(self):  # type: ignore[override]
+        """(Q' M^-1 Q)^-1 = R^-1 Qo' M G', since M G' = Q Omega."""
+        *_, GK = self.with_functions(self.Phi)
+        alpha_part = self.alpha * linalg.upper_solve(self.R, np.eye(len(self.R), dtype=GK.dtype)).T
+        return linalg.upper_solve(self.R, (self.Qo.T @ self.Phi) @ GK.T + alpha_part)
+
+    def with_functions(self, K):
+        rest = (self._Vt.T * (self.s * self.inverted)) @ self._Vt
+        rest.flat[:: len(rest) + 1] -= 1.0
+        return self.column_weights(slice(None)), rest, -linalg.upper_solve(self.R, (self.Qo.T @ K) @ rest)
+
+    def function_weights(self, Y):
+        return self.column_weights(slice(None)) @ Y
 
 
 class LowRankBlock(HeldOutBlock):
