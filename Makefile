@@ -24,7 +24,7 @@ $(VENV)/.lint: $(VENV)/.base
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 
-# Minutes: everything but tests/slow, and every seventh case of large tables. test-all adds what is left out.
+# Minutes: everything but tests/slow, and every eleventh case of large tables. test-all adds what is left out.
 PYTEST := $(ONE) $(BIN)/python -m pytest -n 2 --dist worksteal
 test: $(VENV)/.test
 	$(PYTEST) --ignore tests/slow --some-cases

@@ -16,20 +16,22 @@ def strategy(request, monkeypatch):
     return request.param
 
 
-EVERY = 7  # of tests with many cases; no number of options divides it, so that all options occur
+EVERY = 11  # of tests with many cases; no number of options divides it, so that all options occur
 
 
 def pytest_addoption(parser):
-    parser.addoption("--some-cases", action="store_true", help="every seventh case of tests marked many_cases")
+    parser.addoption("--some-cases", action="store_true", help="every eleventh case of tests marked many_cases")
+    parser.addoption("--few-cases", action="store_true", help="every eleventh case of all tests")
 
 
 def pytest_collection_modifyitems(config, items):
-    if not config.getoption("--some-cases"):
+    few = config.getoption("--few-cases")
+    if not (few or config.getoption("--some-cases")):
         return
     seen, chosen, others = Counter(), [], []
     for item in items:
         number = 0
-        if item.get_closest_marker("many_cases") is not None:
+        if few or item.get_closest_marker("many_cases") is not None:
             number = seen[item.path, item.originalname]
             seen[item.path, item.originalname] += 1
         (others if number % EVERY else chosen).append(item)

@@ -56,6 +56,7 @@ UPDATES = "_online|updates|growing"
 ALL = "^(?!.*threads).*foldless"  # threads are restored when the update is done
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize(
     ("kind", "options", "verb", "only"),
     [

@@ -63,6 +63,7 @@ def test_window_of_the_newest_equals_fit_on_the_last_rows(kind, step, kernel):
     assert window.estimator_.unlearning_certificate().holds
 
 
+@pytest.mark.many_cases
 @every_kind
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 def test_window_by_effect_forgets_the_row_of_least_effect(kind, penalty):

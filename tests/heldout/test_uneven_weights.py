@@ -87,6 +87,7 @@ def test_pairs_with_a_heavy_row_equal_refits(threshold):
     assert leave_pair_out_auc(estimator, X, y, params={"sample_weight": w}) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("name", ["three classes", "three classes, coefficients", "centroid", "fisher"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_permutation_scores_with_a_heavy_row_equal_refits(name, dtype):

@@ -250,6 +250,7 @@ def test_every_criterion_and_weighting_equals_refits(criterion, weight, inner, m
         assert_same(nested_cross_validate(search, X, y, cv=cv, params={"sample_weight": ZEROS}), verdicts, y, splits)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 @pytest.mark.parametrize(("estimator", "y"), [(LSSVC(), LABELS), (KFDA(), BINARY), (LSSVR(), VALUES)], ids=str)
 def test_leave_one_out_inside_leave_one_out(estimator, y, penalty, monkeypatch):

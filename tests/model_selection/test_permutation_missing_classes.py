@@ -116,6 +116,7 @@ def test_with_three_of_four_classes_left_a_discriminant_is_the_refit():
     check_missing_classes(KFDA(gamma=0.1, priors=[0.1, 0.2, 0.3, 0.4]), y)
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("weight", [None, FEW_WEIGHT], ids=["", "weights"])
 @pytest.mark.parametrize("options", [{}, {"fit_intercept": False}, {"penalty": "coef"}], ids=str)
 @pytest.mark.parametrize("threshold", ["pm1", "fisher"])

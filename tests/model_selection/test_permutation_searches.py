@@ -191,6 +191,7 @@ def negative_hinge(truth, decision):
     return -metrics.hinge_loss(truth, decision)
 
 
+@pytest.mark.many_cases
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
 @pytest.mark.parametrize("scoring", SCORES)
 def test_scores_of_all_kinds_of_a_search_equal_refits(scoring, choices):

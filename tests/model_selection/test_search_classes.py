@@ -32,6 +32,7 @@ from support.tolerances import assert_close
 # -- classes with parameters of their own ------------------------------------------------------------------------------
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("method", ["grid", "gradient", "simplex"])
 @pytest.mark.parametrize("estimator", [LSSVC(), KFDA(), LSSVC(penalty="coef"), RidgeClassifier()], ids=str)
 def test_share_none_equals_separate_binary_searches(method, estimator):

@@ -36,6 +36,7 @@ CURVE = MOONS[:, 0] ** 2 + MOONS[:, 1] + MORE.normal(size=60)
 STARTS = {"alpha": [0.01, 1.0], "gamma": [0.1, 1.0]}
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("criterion", [name for name, each in CRITERIA.items() if each.smooth])
 def test_the_gradient_search_is_at_least_as_good_as_a_fine_grid(criterion):
     options = {"criterion": criterion, "slope": 3.0}

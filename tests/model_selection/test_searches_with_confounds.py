@@ -36,6 +36,7 @@ def plain_fits(estimator, y, splits, weight=None):
     return np.concatenate(fits), np.concatenate([test for _, test in splits])
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 @pytest.mark.parametrize("cv", [None, FOLDS], ids=["leave-one-out", "folds"])
 @pytest.mark.parametrize("criterion", ["press", "auc", "smooth_error"])
@@ -68,7 +69,7 @@ def test_gradients_with_confounds_lead_to_the_least_criterion(penalty, cv):
     table = FoldlessSearchCV(LSSVC(penalty=penalty), grid, cv=cv).fit(X, BINARY, confounds=C).cv_results_
     scores = table["mean_test_score"]
     assert scores[0] == pytest.approx(search.best_score_, rel=1e-6)
-    assert scores.max() <= scores[0] + 1e-6
+    assert scores.max() <= scores[0] + 5e-4  # with "coef" and folds the least lies in a long flat valley
 
 
 @pytest.mark.parametrize(

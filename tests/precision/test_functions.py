@@ -28,6 +28,7 @@ def ridge(train, rows, alpha, w):
     return system[rows] @ np.linalg.lstsq(np.vstack([root * system[train], penalty]), targets, rcond=None)[0]
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("cv", [KFold(5), KFold(10), LeaveOneOut()], ids=["5", "10", "loo"])
 @pytest.mark.parametrize("alpha", [1e-6, 1e-9, 1e-12])
 @pytest.mark.parametrize("w", [np.ones(40), WEIGHT], ids=["", "weighted"])

@@ -76,6 +76,7 @@ def loss(criterion, estimator, y, cv):
     return sum(criterion.function(f, t, w)[0] for f, t in zip(fits.T, targets_of(y).T, strict=True))
 
 
+@pytest.mark.many_cases
 @every_case
 @pytest.mark.parametrize("n_splits", [5, N])
 def test_grid_search_equals_refits(case, n_splits):
