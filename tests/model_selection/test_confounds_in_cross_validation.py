@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
 
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, reference
@@ -275,7 +276,8 @@ def test_confounds_as_a_parameter_of_fit_are_those_of_the_argument():
         np.testing.assert_allclose(skl.cross_val_score(estimator, X, BINARY, params=params), expected)
         pipe = make_pipeline(StandardScaler(), estimator)
         ours = fl.cross_val_score(pipe, X, BINARY, confounds=C)
-        np.testing.assert_allclose(ours, skl.cross_val_score(pipe, X, BINARY, params=params))
+        if parse_version(sklearn.__version__) >= parse_version("1.9"):  # older pipelines do not hand them to score
+            np.testing.assert_allclose(ours, skl.cross_val_score(pipe, X, BINARY, params=params))
 
 
 def test_a_training_part_without_a_class_is_refitted_with_the_confounds():

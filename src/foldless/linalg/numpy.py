@@ -209,6 +209,9 @@ def _safely(n_rows):
 
 def svd(Phi, *, overwrite=False):
     """The thin decomposition Phi = U diag(sigma) V', as (U, sigma, V')."""
+    if 0 in Phi.shape:  # refused by old versions of SciPy
+        n, r = Phi.shape
+        return np.empty((n, 0), Phi.dtype), np.empty(0, Phi.dtype), np.empty((0, r), Phi.dtype)
     return linalg.svd(Phi, full_matrices=False, overwrite_a=overwrite, check_finite=False)
 
 
