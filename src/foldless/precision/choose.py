@@ -2,9 +2,10 @@
 
 ``HOLDERS`` are asked in order (``Precision.suits``); one that finds M without a Cholesky factor leaves it to the next.
 Explicit features where they are fewer than a third of the rows (or than rows, at a tiny alpha), the singular values of
-the basis functions where S is K K' and alpha is tiny, otherwise one Cholesky factor. Where rounding leaves M without one (tiny alpha, duplicated rows), the eigendecomposition, which sets the
-eigenvalues that rounding made negative to zero. For all alphas at once features or the eigendecomposition; eigenvectors
-are as accurate in the lightest row as in the heaviest, so that very uneven weights take a factor for every alpha.
+the basis functions where S is K K' and alpha is tiny, otherwise one Cholesky factor. Where rounding leaves M without
+one (tiny alpha, duplicated rows), the eigendecomposition, which sets the eigenvalues that rounding made negative to
+zero. For all alphas at once features or the eigendecomposition; eigenvectors are as accurate in the lightest row as in
+the heaviest, so that very uneven weights take a factor for every alpha.
 """
 
 from contextlib import suppress
