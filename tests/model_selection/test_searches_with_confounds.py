@@ -69,7 +69,8 @@ def test_gradients_with_confounds_lead_to_the_least_criterion(penalty, cv):
     table = FoldlessSearchCV(LSSVC(penalty=penalty), grid, cv=cv).fit(X, BINARY, confounds=C).cv_results_
     scores = table["mean_test_score"]
     assert scores[0] == pytest.approx(search.best_score_, rel=1e-6)
-    assert scores.max() <= scores[0] + 5e-4  # with "coef" and folds the least lies in a long flat valley
+    flat = penalty == "coef" and cv is not None  # the least lies in a long valley, at a tiny alpha
+    assert scores.max() <= scores[0] + (5e-4 if flat else 1e-6)
 
 
 @pytest.mark.parametrize(
