@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags, indexable
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
 from foldless.bridge.candidates import heldout_scores, settings, starting_points, with_params
@@ -22,6 +20,7 @@ from foldless.estimators.rows import PerRow, all_or_nothing, given
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
+from foldless.model_selection._search_best import BestEstimator
 from foldless.model_selection._search_runs import continuous_search, grid_search
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
@@ -34,23 +33,7 @@ from foldless.readout.calibration import DeferredSigmoid
 from foldless.tuning.criteria import Criterion
 
 
-def _best_has(method):
-    """Whether the chosen estimator (before ``fit`` the given one) has a method; its own error if not."""
-
-    def check(search):
-        getattr(search.best_estimator_ if hasattr(search, "best_estimator_") else search.estimator, method)
-        return True
-
-    return check
-
-
-def _gives_probabilities(search):
-    if not is_classifier(search.estimator):
-        raise AttributeError("predict_proba is for classifiers.")
-    return True if not isinstance(search.estimator, FOLDLESS_ESTIMATORS) else _best_has("predict_proba")(search)
-
-
-class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
+class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator):
     """Hyper-parameters by exact held-out criteria, at the price of one decomposition for each kernel.
 
     Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. A grid takes
@@ -270,70 +253,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, BaseEstimator):
         codes = np.searchsorted(self.classes_, np.asarray(y))[rows]
         weights = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
         self._sigmoid = DeferredSigmoid(scores, codes, len(self.classes_), weights)
-
-    # -- the chosen estimator ------------------------------------------------------------------------------------------
-
-    @property
-    def _best(self):
-        check_is_fitted(self)
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError("refit=False leaves no fitted estimator; fit one with best_params_.")
-        return self.best_estimator_
-
-    def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
-        """``predict`` of the best estimator."""
-        return self._best.predict(X, **given(confounds=confounds))
-
-    @available_if(_best_has("decision_function"))
-    def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
-        """``decision_function`` of the best estimator."""
-        return self._best.decision_function(X, **given(confounds=confounds))
-
-    @available_if(_gives_probabilities)
-    def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
-        """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid fitted to held-out decisions."""
-        best = self._best
-        if not hasattr(self, "_sigmoid"):
-            return best.predict_proba(X, **given(confounds=confounds))
-        return self._sigmoid.fitted.proba(best.decision_function(X))
-
-    @available_if(_gives_probabilities)
-    def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
-        """Logarithms of ``predict_proba``."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, confounds))
-
-    @available_if(_best_has("transform"))
-    def transform(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
-        """``transform`` of the best estimator."""
-        return self._best.transform(X, **given(confounds=confounds))
-
-    @available_if(_best_has("transform"))
-    def fit_transform(self, X: MatrixLike, y: ArrayLike, **fit_params: Any) -> np.ndarray:
-        """``fit``, then ``transform``."""
-        return self.fit(X, y, **fit_params).transform(X, fit_params.get("confounds"))
-
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
-        """Accuracy or R2 of the best estimator."""
-        return self._best.score(X, y, sample_weight=sample_weight, **given(confounds=confounds))
-
-    @property
-    def alpha_(self) -> Any:
-        """The chosen alpha, as RidgeClassifierCV calls it."""
-        check_is_fitted(self)
-        if isinstance(self.best_params_, dict):
-            return self.best_params_.get("alpha", self.estimator.alpha)
-        return np.array([each.get("alpha", self.estimator.alpha) for each in self.best_params_])
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """``coef_`` of the best estimator."""
-        return self._best.coef_
-
-    @property
-    def intercept_(self) -> Any:
-        """``intercept_`` of the best estimator."""
-        return self._best.intercept_
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "cv_results_")
