@@ -86,7 +86,7 @@ def test_scores_are_those_of_the_parameters_found(method, estimator, y, names):
     search = FoldlessSearchCV(estimator, method=method, max_iter=15).fit(MOONS, y)
     assert set(search.best_params_) == names
     assert -search.best_score_ == pytest.approx(criterion_by_refits(search, MOONS, y), rel=1e-6)
-    assert all(set(step) == names | {"start", "criterion", "objective"} for step in search.history_)
+    assert all(set(step) == names | {"start", "n_rows", "time", "criterion", "objective"} for step in search.history_)
     visited = [step["criterion"] for step in search.history_]
     assert -search.best_score_ == min(visited)
     assert -search.best_score_ < visited[0]  # it started at the estimator's own parameters, and moved

@@ -28,7 +28,7 @@ def no_slope(f, t, w):
     [
         ({"criterion": "accuracy"}, r"criterion='accuracy' is unknown; use one of .*'press'.* or a callable"),
         ({"criterion": None}, "criterion=None is unknown"),
-        ({"method": "bayes"}, r"method='bayes' is unknown; use one of 'grid', 'simplex', 'gradient'"),
+        ({"method": "bayes"}, r"method='bayes' is unknown; use one of 'auto', 'grid', 'simplex', 'gradient'"),
         ({"share": "some"}, r"share='some' is unknown; use one of 'all', 'kernel', 'none'"),
         ({"prior": "flat"}, r"prior='flat' is unknown; use one of .*None, 'bayes'"),
         ({"criterion_weight": "equal"}, r"criterion_weight='equal' is unknown; use one of None, 'balanced', 'sample_w"),

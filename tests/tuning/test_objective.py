@@ -154,9 +154,9 @@ def test_repeated_splits_weigh_no_more_against_the_prior():
 def test_scales_that_parted_freely_count_if_better_by_one_unit_a_scale(monkeypatch, gain, taken):
     space = Space(kernels.RBF(np.ones(D)), 1, np.arange(D))
     start = SimpleNamespace(task=None, slope=None, column=None, vector=None, prior="cauchy", space=space)
-    ends = [Point(0.0, 10.0, [1.0], space.kernel), Point(0.0, 0.0, [1.0], space.kernel)]
-    ends.append(Point(0.0, 10.0 - gain * space.n_scales, [2.0], space.kernel))
-    descents = iter([(end, []) for end in ends])
-    monkeypatch.setattr(descent, "_descend", lambda *args: next(descents))
+    objectives = [10.0, 0.0, 10.0 - gain * space.n_scales]
+    ends = [Point(0.0, each, [1.0], space.kernel, 1, 0.0) for each in objectives]
+    ways = iter([descent.Way(end, [], "converged") for end in ends])
+    monkeypatch.setattr(descent, "descend", lambda *args: next(ways))
     spec = SimpleNamespace(selection=lambda *args, **options: None, slopes=(10.0,))
     assert (descent.follow(start, spec, None, None).minimum is ends[2]) == taken

@@ -4,7 +4,7 @@ A grid search works on :class:`Setting` objects, a continuous one on the startin
 made here, where estimators are known.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -22,6 +22,7 @@ from foldless.kernels.registry import KERNELS, is_object
 from foldless.readout.task import Task
 from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.descent import Start
+from foldless.tuning.fidelity import FEW
 from foldless.tuning.selection import Selection
 from foldless.tuning.space import Space, default_grid, default_limits
 
@@ -178,6 +179,36 @@ def _check_bounded_names(bounds, starts):
         if name not in known:
             text = f"{', '.join(others)} and {last}" if others else last
             raise ValueError(f"bounds names {name!r}; the continuous parameters are {text}.")
+
+
+# -- by fidelity -------------------------------------------------------------------------------------------------------
+
+
+def has_grid(search):
+    """Whether a search is one of a grid, or may be: nothing asks for values between those of a grid."""
+    between = search.bounds is not None or search.feature_scaling or search.feature_groups is not None
+    return search.method == "grid" or (search.method == "auto" and not between)
+
+
+def by_grid(search, *data):
+    """Whether a search looks at the whole grid: as it was asked to, or since that is quick for such data."""
+    if search.method != "auto" or search.param_grid is not None or search.share != "all" or not has_grid(search):
+        return has_grid(search)
+    problem = closed_form_task(search.estimator, *data).task.problem
+    n = len(problem.active)
+    return n <= FEW or problem.n_features(n) is not None
+
+
+def beginning(spec, estimator, *data):
+    """(start, default grid) of a search by fidelity."""
+    first, *_ = starting_points(replace(spec, n_starts=1), estimator, None, *data)
+    prefix = first.prefix
+    limits = {name.removeprefix(prefix): pair for name, pair in spec.bounds.items()}
+    grid = default_grid(first.task.problem)
+    for name, (low, high) in limits.items():
+        inside = [value for value in grid.get(name, []) if low <= value <= high]
+        grid[name] = inside or [float(np.sqrt(low * high))]
+    return replace(first, limits=limits), grid
 
 
 # -- held-out decisions --------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from foldless.bridge import adapters, route
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search
-from foldless.bridge.candidates import settings
+from foldless.bridge.candidates import has_grid, settings
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
 from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, warn_caller
@@ -308,8 +308,7 @@ def _batched_grid(spec, data, steps):
     if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
         raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
     moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
-    grid = search.method == "grid" and search.share == "all"
-    if not grid or moving or steps.first is not None or spec.metadata.score:
+    if not has_grid(search) or search.share != "all" or moving or steps.first is not None or spec.metadata.score:
         raise NoClosedForm(repeated)
     nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, data.confounds)
     nested.check(spec.first)

@@ -1,4 +1,4 @@
-"""A line of progress on standard error: what is done, of how much at most, and how long it may still take."""
+"""A line of progress on standard error: what is done or being tried, and how long it may still take."""
 
 import sys
 import time
@@ -7,45 +7,81 @@ from joblib import Parallel
 
 from foldless.linalg.threads import jobs_as_here
 
+BY_ITSELF = 3.0  # seconds after which a line appears without being asked for
+
+
+def _in_notebook():
+    return type(sys.stderr).__module__.startswith("ipykernel")
+
 
 class Progress:
-    """Counts steps; on a terminal the line is rewritten, elsewhere a line is added every few seconds."""
+    """Counts steps, or tells what is being tried.
+
+    On a terminal and in a notebook the line is rewritten, elsewhere one is added every few seconds. ``verbose``: 0 is
+    silent, 1 talks, None talks on a terminal and in a notebook where it takes more than a few seconds.
+    """
 
     def __init__(self, total, what, verbose):
         self.total, self.what, self.verbose = total, what, verbose
         self.done, self._start = 0, time.monotonic()
-        self._last = self._start
+        self._last, self._shown = self._start, False
 
     def step(self, note="", steps=1):
         """One more is done, or several, but no more than there are."""
         self.done = min(self.done + steps, self.total)
-        self._show(note)
+        self._count(note)
 
     def skip(self, steps):
         """So many are not needed."""
         self.total -= steps
         if steps > 0:
-            self._show("")
+            self._count("")
 
-    def _show(self, note):
-        now, terminal, complete = time.monotonic(), sys.stderr.isatty(), self.done >= self.total
-        if not self.verbose or (now - self._last < (0.1 if terminal else 5.0) and not complete):
-            return
-        self._last = now
-        spent = now - self._start
+    def tell(self, note, ahead=None):
+        """What is being tried now; ``ahead`` are the seconds that are expected to go."""
+        left = "" if ahead is None else f", about {ahead:.0f} s to go"
+        self._show(f"{self.what}: {self._spent:.0f} s{left}; {note}", False)
+
+    def close(self):
+        """Nothing more will come: a line that came by itself goes by itself."""
+        if self._shown and self.total is None:
+            print("\r\x1b[K" if self.verbose is None else "", end="" if self.verbose is None else "\n", file=sys.stderr)
+
+    @property
+    def _spent(self):
+        return time.monotonic() - self._start
+
+    def _count(self, note):
+        complete = self.done >= self.total
+        spent = self._spent
         left = "" if complete else f", at most {spent / max(self.done, 1) * (self.total - self.done):.0f} s to go"
-        line = f"{self.what}: {self.done}/{self.total}, {spent:.0f} s{left} {note}".rstrip()
-        end = "\n" if complete or not terminal else ""
-        print(f"\r\x1b[K{line}" if terminal else line, end=end, file=sys.stderr, flush=True)
+        self._show(f"{self.what}: {self.done}/{self.total}, {spent:.0f} s{left} {note}".rstrip(), complete)
+
+    def _show(self, line, complete):
+        now, rewritten = time.monotonic(), sys.stderr.isatty() or _in_notebook()
+        asked = self.verbose or (self.verbose is None and rewritten and self._spent > BY_ITSELF)
+        if not asked or (now - self._last < (0.1 if rewritten else 5.0) and not complete):
+            return
+        self._last, self._shown = now, rewritten
+        end = "\n" if complete or not rewritten else ""
+        print(f"\r\x1b[K{line}" if rewritten else line, end=end, file=sys.stderr, flush=True)
 
 
-def run_with_progress(jobs, n_jobs, progress):
+def run_with_progress(jobs, n_jobs, progress, stop=None):
     """Results of joblib's ``jobs`` in order, each a step of ``progress``.
 
+    With ``stop`` only those that are there when it turns true, or when the user interrupts: at least one.
     Processes, not threads: SciPy's linear algebra does not let go of the interpreter.
     """
     results = []
-    for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs_as_here(jobs)):
-        results.append(result)
-        progress.step()
+    found = Parallel(n_jobs=n_jobs, return_as="generator")(jobs_as_here(jobs))
+    try:
+        for result in found:
+            results.append(result)
+            progress.step()
+            if stop is not None and stop():
+                break
+    except KeyboardInterrupt:
+        if stop is None or not results:
+            raise
     return results

@@ -17,6 +17,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
 from foldless.bridge.adapters import Search, check_probabilities
+from foldless.bridge.candidates import by_grid
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import split_steps
@@ -155,8 +156,8 @@ def nested_cross_validate(
     data.check(outer)
     if confounds is not None:
         check_confounds_determined(columns_alone(search, confounds), outer)
-    grid = search.method == "grid" and search.share == "all" and taken.first is None
-    run = nested_grid if grid else nested_loop
+    closed = search.share == "all" and taken.first is None and by_grid(search, X, targets, sample_weight, confounds)
+    run = nested_grid if closed else nested_loop
     results, route = run(data, spec, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
     scores = [result.scores(scorer, targets, test) for result, (_, test) in zip(results, outer, strict=True)]
     return NestedResult(

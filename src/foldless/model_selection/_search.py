@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags, indexable
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
-from foldless.bridge.candidates import heldout_scores, settings, starting_points, with_params
+from foldless.bridge.candidates import beginning, by_grid, heldout_scores, settings, starting_points, with_params
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.estimators import OneAgainstAllClassifier
@@ -21,6 +21,8 @@ from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._search_best import BestEstimator
+from foldless.model_selection._search_end import warn_of_end
+from foldless.model_selection._search_fidelity import fidelity_search
 from foldless.model_selection._search_runs import continuous_search, grid_search
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
@@ -34,18 +36,20 @@ from foldless.tuning.criteria import Criterion
 
 
 class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator):
-    """Hyper-parameters by exact held-out criteria, at the price of one decomposition for each kernel.
+    """Hyper-parameters by exact held-out criteria, at the price of a few fits.
 
-    Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. A grid takes
-    one decomposition for each kernel setting and all alphas along with it; the continuous searches follow the exact
-    gradient, whose cost does not grow with the number of parameters, so that every feature can have a scale of its own.
+    Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. Without a grid
+    of yours the search goes by parts: a whole grid on some hundred rows, a few settings on more of them, and two or
+    three on all rows. A grid takes one decomposition for each kernel setting and all alphas along with it; the
+    continuous searches follow the exact gradient, whose cost does not grow with the number of parameters, so that every
+    feature can have a scale of its own.
 
     Parameters
     ----------
     estimator : LSSVC, LSSVR, KernelFisherDiscriminant, Ridge, RidgeClassifier or KernelRidge
         The continuous searches start from its parameters: a fitted ``best_estimator_`` is a warm start.
     param_grid : dict or list of dicts, default=None
-        As in GridSearchCV; ``kernel`` and any other parameter allowed. None: a grid from the data for alpha and the
+        As in GridSearchCV; ``kernel`` and any other parameter allowed, and all of it is looked at. None: alpha and the
         kernel's own parameters. For the continuous searches every candidate is a starting point.
     cv : int, splitter or iterable, default=None
         What is left out together; None: each row alone. Use a group splitter for grouped rows: leave-one-out leaks
@@ -58,10 +62,15 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     criterion_weight : {None, "balanced", "sample_weight"}, default=None
         Weights of the rows in the criterion, apart from those of the fit: equal, both classes the same, or those given
         to ``fit``.
-    method : {"grid", "simplex", "gradient"}, default="grid"
-        Nelder-Mead and L-BFGS-B work on the logarithms of alpha and of the parameters of the kernel.
+    method : {"auto", "grid", "simplex", "gradient"}, default="auto"
+        "auto" looks at all of ``param_grid`` where there is one. Without it: at a grid from the data up to 500 rows, or
+        where a linear model has fewer features than rows; otherwise at that grid on some hundred rows, then down the
+        criterion there and on a quarter of the rows, and at the end at two or three settings on all rows. "grid" looks
+        at the whole grid on all rows. "simplex" (Nelder-Mead) and "gradient" (L-BFGS-B) work on the logarithms of alpha
+        and of the parameters of the kernel.
     feature_scaling : bool, default=False
-        One gamma for each feature, for "rbf", "poly" and "laplacian" by "gradient" (or, for very few, "simplex").
+        One gamma for each feature, for "rbf", "poly" and "laplacian" by "gradient" (or, for very few, "simplex");
+        "auto" first finds one gamma for all of them and starts from it.
     feature_groups : array-like of shape (n_features,), default=None
         Features with equal entries share one scale; implies ``feature_scaling``.
     share : {"all", "kernel", "none"}, default="all"
@@ -71,7 +80,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         "bayes" to 0 (Cawley & Talbot 2007), None leaves them free. "auto" is "cauchy" for "press", None otherwise
         (docs/benchmarks.md: better than no prior, not better than a single gamma).
     bounds : dict, default=None
-        {parameter: (low, high)} for the continuous searches; the rest from the data. Parameters of a kernel object are
+        {parameter: (low, high)} for the continuous searches and "auto"; the rest from the data. Parameters of a kernel object are
         named ``kernel__gamma`` here, in ``param_grid`` and in ``best_params_``.
     n_starts : int, default=1
         Starting points for each candidate, the first at its own parameters, the others around it.
@@ -79,14 +88,17 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         Iterations from each starting point.
     slope : float or sequence of floats, default=10.0
         Steepness of the smooth criteria; of several, the one with the least error (ber, auc) is kept.
-    random_state : int, RandomState instance or None, default=None
-        Draws the further starting points.
+    random_state : int, RandomState instance or None, default=0
+        Draws the parts of the rows and the further starting points; None draws others each time.
     n_jobs : int, default=None
         Processes over kernel settings or starting points; the linear algebra has threads of its own.
     refit : bool, default=True
         Whether to fit the best setting on all rows.
-    verbose : int, default=0
-        1 prints progress to standard error.
+    time_limit : float, default=None
+        Seconds after which the best so far is taken, with a warning; the fit of it comes on top. Ctrl-C does the same.
+    verbose : int, default=None
+        1 prints progress to standard error, 0 nothing. None: a line in a terminal or a notebook, where the search takes
+        more than a few seconds.
 
     Attributes
     ----------
@@ -96,8 +108,10 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
     best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
     cv_results_ : dict of arrays: "params", "param_...", "mean_test_score" (minus the criterion), "rank_test_score"
-    history_ : list of dicts, every setting looked at in order, with its "criterion" and, for continuous searches, the
-        number of its "start" and the "objective" that was minimised: the criterion, and the prior where there is one
+    history_ : list of dicts, every setting looked at in order, with its "criterion", the number of rows ("n_rows") it
+        was judged on and the "time" in seconds; for continuous searches also the number of its "start" and the
+        "objective" that was minimised: the criterion, and the prior where there is one
+    stopped_ : None, or what ended the search before its end: "time_limit" or "interrupted"
     n_iter_ : int, their number
     slope_ : float, the steepness in force
     feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with feature scaling only
@@ -124,7 +138,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         cv: CVLike = None,
         criterion: str | Callable | Criterion = "press",
         criterion_weight: Literal["balanced", "sample_weight"] | None = None,
-        method: Literal["grid", "simplex", "gradient"] = "grid",
+        method: Literal["auto", "grid", "simplex", "gradient"] = "auto",
         feature_scaling: bool = False,
         feature_groups: ArrayLike | None = None,
         share: Literal["all", "kernel", "none"] = "all",
@@ -133,10 +147,11 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         n_starts: int = 1,
         max_iter: int = 50,
         slope: float | Sequence[float] = 10.0,
-        random_state: RandomStateLike = None,
+        random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
         refit: bool = True,
-        verbose: int = 0,
+        time_limit: float | None = None,
+        verbose: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -155,6 +170,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.refit = refit
+        self.time_limit = time_limit
         self.verbose = verbose
 
     # -- fitting -------------------------------------------------------------------------------------------------------
@@ -200,13 +216,17 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
                 confounds = check_search_with_confounds(self, confounds, len(np.asarray(y)))
                 check_confounds_determined(columns_alone(self, confounds), splits or ())
             data = (X, y, sample_weight, confounds)
-            if spec.method == "grid":
+            if by_grid(self, *data):
                 listed, tried = settings(self.estimator, self.param_grid, *data)
                 outcome = grid_search(spec, listed, tried, splits, sample_weight)
+            elif spec.method == "auto":
+                start, grid = beginning(spec, self.estimator, *data)
+                outcome = fidelity_search(spec, start, grid, splits, sample_weight)
             else:
                 starts = starting_points(spec, self.estimator, self.param_grid, *data)
                 outcome = continuous_search(spec, starts, splits, sample_weight)
             self._store(spec, outcome)
+            self.stopped_ = warn_of_end(self, spec, outcome, len(np.asarray(y)), stacklevel=4)
             if self.refit:
                 self._refit(*data)
                 self._prepare_probabilities(X, y, sample_weight, splits, outcome.heldout)

@@ -29,6 +29,8 @@ class Outcome:
     slope: float | None = None  # of the chosen descent
     heldout: tuple | None = None  # row numbers and held-out fits (or decisions) of the chosen setting, where at hand
     feature_scales: np.ndarray | None = None  # one row for each of the chosen
+    stopped: bool = False  # before its end, by the time limit or the user
+    unfinished: bool = False  # a descent came to its last iteration
 
     def table(self):
         """``cv_results_`` in the shape of GridSearchCV's."""
@@ -88,8 +90,15 @@ def continuous_search(spec, starts, splits, sample_weight):
         slope=best[0].start.slope,
         feature_scales=scales,
         history=[
-            {"start": place, "criterion": loss, "objective": value, **each.start.named_together(alphas, kernel)}
+            {
+                "start": place,
+                "n_rows": n_rows,
+                "time": seconds,
+                "criterion": loss,
+                "objective": value,
+                **each.start.named_together(alphas, kernel),
+            }
             for place, each in enumerate(descents)
-            for loss, value, alphas, kernel in each.history
+            for loss, value, alphas, kernel, n_rows, seconds in each.history
         ],
     )

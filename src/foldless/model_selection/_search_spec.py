@@ -1,5 +1,6 @@
 """The parameters of a search, checked one rule at a time and handed on as a ``SearchSpec``."""
 
+import time
 import warnings
 from collections.abc import Mapping
 from numbers import Integral
@@ -17,7 +18,7 @@ from foldless.tuning import criteria
 from foldless.tuning.descent import PRIORS
 from foldless.tuning.selection import SearchSpec
 
-METHODS = ("grid", "simplex", "gradient")
+METHODS = ("auto", "grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")
 
 
@@ -40,6 +41,7 @@ def search_spec(search):
         prior=("cauchy" if squares else None) if search.prior == "auto" else search.prior,
         bounds=_bounds(search),
         feature_scaling=scaled,
+        deadline=_deadline(search.time_limit),
         **{name: getattr(search, name) for name in (*as_they_are, "n_jobs", "verbose")},
     )
 
@@ -91,13 +93,15 @@ def _check_method(search, criterion, slopes, scaled):
             f"criterion={search.criterion!r} has no derivative; with method='gradient' use one of {smooth}, or"
             " method='simplex'."
         )
-    if search.method != "grid":
+    if search.method in ("simplex", "gradient"):
         return
     if len(slopes) > 1:
         raise ValueError(
             f"slope={search.slope!r} lists several, for method='gradient' or 'simplex'; a grid can take the error"
             " itself: criterion='error', 'ber' or 'auc'."
         )
+    if search.method == "auto" and search.param_grid is None:
+        return
     if search.bounds is not None:
         raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
     if scaled:
@@ -126,6 +130,15 @@ def _check_apart(search):
                 f"{name} speaks of several classes and share={search.share!r} takes each class by itself; use"
                 " share='all', or sample_weight for weights of classes."
             )
+
+
+def _deadline(time_limit):
+    if time_limit is None:
+        return None
+    seconds = numbers([time_limit])
+    if seconds is None or seconds[0] <= 0:
+        raise ValueError(f"time_limit={time_limit!r} must be a number of seconds > 0, or None.")
+    return time.monotonic() + float(seconds[0])
 
 
 def _bounds(search):

@@ -19,6 +19,7 @@ to be minimised in the place of Q, and there are two priors p of the d scales th
              all features, its tails let features leave, and it does not see the units of X.
 """
 
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -52,12 +53,14 @@ PRIORS = {"bayes": bayes, "cauchy": cauchy}
 
 
 class Point(NamedTuple):
-    """One evaluation of an objective."""
+    """One setting, judged on some of the rows or on all."""
 
     loss: float  # the criterion, without the prior
     objective: float
     alphas: np.ndarray
     kernel: Any
+    n_rows: int
+    seconds: float  # that it took
 
 
 class Objective:
@@ -78,6 +81,7 @@ class Objective:
 
     def __call__(self, x, gradient=True):
         """The objective, and its gradient where that is asked for."""
+        begin = time.perf_counter()
         alphas, kernel = self.space.unpack(x)
         loss, slope = self._criterion(x, alphas, kernel, gradient)
         if self._unit is None:  # steps shall not depend on the units of the targets
@@ -91,7 +95,8 @@ class Objective:
             if slope is not None:
                 slope = half * slope / squares
                 slope[scales] += pull
-        self.history.append(Point(loss, value, alphas, kernel))
+        n_rows, seconds = len(self.selection.rows), time.perf_counter() - begin
+        self.history.append(Point(loss, value, alphas, kernel, n_rows, seconds))
         return value / self._unit if slope is None else (value / self._unit, slope / self._unit)
 
     def _criterion(self, x, alphas, kernel, gradient):
@@ -138,15 +143,24 @@ class Start:
         """Descents from here: under a prior also a free one, and one from its end."""
         return 1 if self.prior is None else 3
 
-    def named(self, alphas, kernel):
-        """A setting as parameters of the estimator, one dictionary for each alpha."""
-        tuned = {self.prefix + name: getattr(kernel, name) for name in self.space.names}
+    def named(self, alphas, kernel, names=None):
+        """A setting as parameters of the estimator, one dictionary for each alpha; ``names`` of the kernel's."""
+        names = self.space.names if names is None else names
+        tuned = {self.prefix + name: getattr(kernel, name) for name in names}
         return [{**self.params, "alpha": float(alpha), **tuned} for alpha in alphas]
 
     def named_together(self, alphas, kernel):
         """The same as one dictionary; classes that share all but alpha have a list of alphas."""
         first, *others = self.named(alphas, kernel)
         return {**first, "alpha": [first["alpha"], *(each["alpha"] for each in others)]} if others else first
+
+
+class Way(NamedTuple):
+    """The way down from one vector."""
+
+    minimum: Point
+    history: list
+    ended: str  # "converged", "max_iter", or "stopped" by the time limit or the user
 
 
 @dataclass(frozen=True)
@@ -157,33 +171,37 @@ class Descent:
     minimum: Point
     history: list
     rank: tuple  # (error where several slopes are compared, objective): the least is the best
+    ended: str  # as that of the way to the minimum
 
 
-def follow(start, spec, splits, sample_weight, progress=None):
-    """The descent from one starting point; ``progress`` counts iterations."""
-    selection = spec.selection(start.task, splits, sample_weight, slope=start.slope)
+def follow(start, spec, splits, sample_weight, progress=None, rows=None):
+    """The descent from one starting point, on all rows or some; ``progress`` counts iterations."""
+    selection = spec.selection(start.task, splits, sample_weight, slope=start.slope, rows=rows)
     selection = selection if start.column is None else selection.column(start.column)
-    minimum, history = _descend(start, spec, selection, start.vector, start.prior, progress)
-    if start.prior is not None:
+    way = descend(start, spec, selection, start.vector, start.prior, progress)
+    history = way.history
+    if start.prior is not None and way.ended != "stopped":
         # One gamma for all may be a minimum of its own. Come from where the scales part freely as well, and believe
         # that end where it is better by more than chance gives so many scales: one unit of log-likelihood for each.
-        free, free_history = _descend(start, spec, selection, start.vector, None, progress)
-        vector = start.space.pack(free.alphas, free.kernel)
-        parted, parted_history = _descend(start, spec, selection, vector, start.prior, progress)
-        history = [*history, *free_history, *parted_history]
-        if parted.objective < minimum.objective - start.space.n_scales:
-            minimum = parted
-    error = 0.0
+        free = descend(start, spec, selection, start.vector, None, progress)
+        vector = start.space.pack(free.minimum.alphas, free.minimum.kernel)
+        parted = descend(start, spec, selection, vector, start.prior, progress)
+        history = [*history, *free.history, *parted.history]
+        if parted.minimum.objective < way.minimum.objective - start.space.n_scales:
+            way = parted
+        elif parted.ended == "stopped":
+            way = way._replace(ended="stopped")
+    minimum, error = way.minimum, 0.0
     if len(spec.slopes) > 1 and selection.criterion.hard is not None:
         # Slopes differ in what they minimise; the error, ber or auc they all stand for does not.
         hard = replace(selection, criterion=criteria.resolve(selection.criterion.hard))
         parts = hard.parts(minimum.alphas, minimum.kernel)
         error = sum(part.judge(Solution(problem, part.rows, part.Y)).sum() for part, problem in parts)
-    return Descent(start, minimum, history, (error, minimum.objective))
+    return Descent(start, minimum, history, (error, minimum.objective), way.ended)
 
 
-def _descend(start, spec, selection, vector, prior, progress):
-    """(the least objective from one vector, all evaluations on the way)."""
+def descend(start, spec, selection, vector, prior=None, progress=None):
+    """The :class:`Way` from one vector to the least objective. Time is looked at after each iteration."""
     bounds = start.space.bounds(start.limits)
     low, high = np.transpose(bounds)
     vector = np.clip(vector, low, high)
@@ -195,6 +213,8 @@ def _descend(start, spec, selection, vector, prior, progress):
         n_iter += 1
         if progress is not None:
             progress.step(f"criterion {objective.best.loss:.4g}")
+        if spec.out_of_time:
+            raise StopIteration
 
     if spec.method == "gradient":
         own: dict = {"method": "L-BFGS-B", "jac": True}
@@ -204,10 +224,16 @@ def _descend(start, spec, selection, vector, prior, progress):
         corners = np.vstack([vector, vector + np.diag(np.where(vector + 2.0 > high, -2.0, 2.0))])
         own = {"method": "Nelder-Mead", "args": (False,)}
         options = {"maxiter": spec.max_iter, "initial_simplex": corners, "xatol": 1e-3, "fatol": 1e-6}
-    minimize(objective, vector, bounds=bounds, callback=callback, options=options, **own)
+    try:
+        minimize(objective, vector, bounds=bounds, callback=callback, options=options, **own)
+        ended = "stopped" if spec.out_of_time else "max_iter" if n_iter >= spec.max_iter else "converged"
+    except KeyboardInterrupt:
+        if not objective.history:
+            raise
+        ended = "stopped"
     if progress is not None:
         progress.skip(spec.max_iter - n_iter)
-    return objective.best, objective.history
+    return Way(objective.best, objective.history, ended)
 
 
 def choose_descents(descents):

@@ -5,6 +5,7 @@ A :class:`SearchSpec` holds the checked parameters of a search, so that its part
 and its weights. It then judges any model, or all alphas of a kernel along one decomposition (``path``).
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -212,7 +213,13 @@ class SearchSpec:
     max_iter: int = 50
     random_state: Any = None
     n_jobs: int | None = None
-    verbose: int = 0
+    verbose: int | None = None
+    deadline: float | None = None  # of time.monotonic(), after which the best so far is taken
+
+    @property
+    def out_of_time(self):
+        """Whether the time limit is over."""
+        return self.deadline is not None and time.monotonic() > self.deadline
 
     def selection(self, task, splits, sample_weight, *, slope=None, rows=None):
         """The criterion of the held-out fits of a task, or of some rows; ``slope`` in place of the first."""

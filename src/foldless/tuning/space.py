@@ -8,6 +8,8 @@ import numpy as np
 
 from foldless.precision.lowrank import TALL
 
+FLAT = 1e-3  # share of the criterion by which an end of a grid must be better than its neighbour to count
+
 
 @dataclass(frozen=True)
 class Space:
@@ -39,8 +41,13 @@ class Space:
 
     @cached_property
     def names(self):
-        """The parameters of the kernel that move. A constant of exactly 0 is a choice: it has no logarithm."""
-        return tuple(name for name in self.kernel.differentiable if np.any(getattr(self.kernel, name)))
+        """The parameters of the kernel that move. A constant of exactly 0 is a choice: it has no logarithm.
+
+        Values for each feature stay where these have no scales to tune.
+        """
+        values = {name: getattr(self.kernel, name) for name in self.kernel.differentiable}
+        moving = {name: each for name, each in values.items() if self.groups is not None or not np.ndim(each)}
+        return tuple(name for name, each in moving.items() if np.any(each))
 
     @cached_property
     def places(self):
@@ -113,3 +120,37 @@ def default_grid(problem):
         low, high, steps = -8.0 if r is None or r < TALL else -4.0, float(np.log10(n)), 25
     grid = {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist()}
     return {**grid, **kernel.default_grid(problem.X[problem.active])} if kernel.parameters() else grid
+
+
+def on_edge(grid, params, losses):
+    """Names of the parameters in which the best of a grid lies at an end that the criterion falls towards.
+
+    ``params`` lists the settings, {name: value} each, and ``losses`` what they cost. A criterion that is flat there
+    has no better value beyond.
+    """
+    best = int(np.nanargmin(losses))
+    where = {tuple(sorted(each.items())): loss for each, loss in zip(params, losses, strict=True)}
+    names = []
+    for name, values in grid.items():
+        place = values.index(params[best][name])
+        if len(values) > 2 and place in (0, len(values) - 1):
+            inner = {**params[best], name: values[1 if place == 0 else -2]}
+            before = where.get(tuple(sorted(inner.items())), np.nan)
+            names += [name] if losses[best] < (1 - FLAT) * before else []
+    return names
+
+
+def beyond(grid, best, names):
+    """Grids of values beyond those ends, around the best setting: {name: values} for each of the names."""
+    grids = []
+    for name in names:
+        values = grid[name]
+        up = best[name] == values[-1]
+        step = values[1] / values[0]
+        further = [best[name] * step ** (k if up else -k) for k in range(1, 4 if name != "alpha" else 9)]
+        near = {each: list(others) for each, others in grid.items()}
+        for each in set(grid) - {"alpha", name}:
+            place = grid[each].index(best[each])
+            near[each] = grid[each][max(place - 1, 0) : place + 2]
+        grids.append({**near, name: further})
+    return grids

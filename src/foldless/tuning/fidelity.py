@@ -1,0 +1,258 @@
+"""A search by fidelity: many settings on few rows, few settings on more of them, the last ones exactly on all.
+
+    some hundred rows     the whole grid, all alphas of a kernel along one decomposition; then down from the best
+    a quarter of all      the best kernels of that grid anew, then down from the best of these
+    all rows              the place x where that led; then x + d, moved on by the drift of the minimum from the small to
+                          the larger part, in steps of log n; then the minimum between them, from a model
+
+Down means L-BFGS-B by the exact gradient, or Nelder-Mead for criteria without one (``tuning.descent``). The model is
+a parabola along the drift: with k the rise of the criterion from x to x + d on the larger part, where x is its minimum,
+
+    L(x + t d) = L(x) + b t + k t^2,    b = L(x + d) - L(x) - k,    least at t = -b / 2k,
+
+so that two values on all rows show where to take the third. Each of them costs one Cholesky factor and its inverse.
+
+The parts lie within each other and hold the classes, and the test sets of cv, in the shares that these have among all
+rows. A part is nothing but row numbers: kernels, weights, confounds, splits and penalties are those of the whole.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import check_random_state
+
+from foldless.heldout.solution import Solution
+from foldless.linalg.threads import threads_for
+from foldless.tuning.descent import Point, Start, descend, follow
+from foldless.tuning.selection import SearchSpec, best_place
+from foldless.tuning.space import Space, default_limits
+
+FEW = 500  # rows up to which the whole grid on all of them is quick
+PER_CLASS = 25  # rows of the first part for each class, where that is more, but no more than
+MOST_AT_FIRST = 1000
+AT_ONCE = 1500  # rows up to which the second part is all of them
+MOST_IN_PART = 4000  # gradients hold five matrices of a part
+KEPT = 3  # kernels of the grid that are tried on the second part
+FARTHEST = 1.5  # of a drift, in logarithms
+ON_ALL_ROWS = 3  # evaluations at most, or iterations with scales of features
+REFIT = 0.4  # of the time of one: the fit in the end
+
+
+def place_within(labels):
+    """For every entry, how many equal ones stand before it."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(labels[order]) != 0]) if len(labels) else np.arange(0)
+    place = np.empty(len(labels), int)
+    place[order] = np.arange(len(labels)) - np.repeat(starts, np.diff(np.r_[starts, len(labels)]))
+    return place
+
+
+def order_of_rows(task, splits, random_state):
+    """The rows of positive weight in an order of which every beginning is a part that stands for the whole."""
+    rng = check_random_state(random_state)
+    rows = rng.permutation(task.problem.active)
+    codes = np.zeros(len(rows), int) if task.codes is None else task.codes[rows]
+    tested = np.zeros(task.problem.n, int)
+    if splits is not None and len(splits) <= len(rows) // 100:
+        for number, (_, test) in enumerate(splits):
+            tested[test] = number + 1
+    _, kinds, counts = np.unique(
+        np.column_stack([codes, tested[rows]]), axis=0, return_inverse=True, return_counts=True
+    )
+    key = (place_within(kinds) + rng.uniform(size=len(rows))) / counts[kinds]
+    order = np.argsort(key)
+    rare = place_within(codes[order]) < 3  # every class has some rows from the beginning
+    return rows[np.concatenate([order[rare], order[~rare]])]
+
+
+@dataclass
+class Fidelity:
+    """The search from one starting point, as a sequence of points; the last of them are those on all rows."""
+
+    start: Start
+    grid: dict  # {parameter: values}, of alpha and of the kernel
+    spec: SearchSpec
+    splits: list | None
+    sample_weight: np.ndarray | None
+    tell: Callable = lambda *_: None  # is told what is being tried, in words, and the seconds expected to go
+    ahead: float | None = None  # these, once they are known
+    on_all: float = 0.0  # of these, for one evaluation of all rows
+    chosen: Point | None = None  # where features have scales of their own
+
+    def __post_init__(self):
+        self.task = self.start.task
+        n, classes = len(self.task.problem.active), self.task.n_classes or 1
+        first = min(n, MOST_AT_FIRST, max(FEW, PER_CLASS * classes))
+        second = n if n <= AT_ONCE else min(MOST_IN_PART, max(MOST_AT_FIRST, n // 4))
+        order = order_of_rows(self.task, self.splits, self.spec.random_state)
+        self.parts = [self._selection(np.sort(order[:size])) for size in (first, second, n)]
+        criterion = self.spec.criterion
+        smooth = criterion.smooth and not (criterion.user or criterion.whole)
+        self.local = replace(self.spec, method="gradient" if smooth else "simplex", max_iter=15 if smooth else 30)
+
+    def _selection(self, rows):
+        return self.spec.selection(self.task, self.splits, self.sample_weight, rows=rows)
+
+    def best(self, points):
+        """The best of the points so far: of those on the most rows, the one with the least criterion."""
+        most = max(point.n_rows for point in points)
+        return self.chosen or _least([point for point in points if point.n_rows == most])
+
+    def named(self, point):
+        """A point as parameters of the estimator."""
+        moved = Space(point.kernel, groups=0 if self.spec.feature_scaling else None).names
+        names = [name for name in point.kernel.parameters() if name in self.grid or name in moved]
+        return self.start.named(point.alphas, point.kernel, names)[0]
+
+    def points(self):
+        """Every evaluation, one after the other."""
+        few, more, everything = self.parts
+        tried = yield from self._whole_grid(few)
+        kernels: dict = {}
+        for point in sorted(tried, key=lambda point: point.loss):
+            kernels.setdefault(id(point.kernel), point)
+        kept = list(kernels.values())[:KEPT]
+        small = yield from self._down(kept[0], few)
+        again = []
+        for place, point in enumerate([small, *kept]):
+            again.append(self._judge(more, point.alphas, point.kernel))
+            self._look_ahead(again[-1], len(kept) - place)
+            yield again[-1]
+        large = yield from self._down(_least(again), more)
+        best = large
+        if len(more.rows) < len(everything.rows):
+            found = yield from self._on_all_rows(small, large)
+            best = _least(found or [large])
+        if self.spec.feature_scaling:
+            yield from self._by_feature(best)
+
+    # -- the parts -----------------------------------------------------------------------------------------------------
+
+    def _threads(self, selection):
+        """Small parts have one thread, whatever all rows together have."""
+        return threads_for(len(selection.rows), self.task.problem.X.shape[1])
+
+    def _whole_grid(self, selection):
+        alphas, points = self.grid["alpha"], []
+        for setting in ParameterGrid({name: each for name, each in self.grid.items() if name != "alpha"}):
+            problem = self.task.problem
+            problem = problem.replace(kernel=replace(problem.kernel, **setting))
+            self._say(selection, alphas, problem.kernel)
+            begin = time.perf_counter()
+            with self._threads(selection):
+                losses, _ = selection.path(problem, alphas)
+            seconds = (time.perf_counter() - begin) / len(alphas)
+            for alpha, loss in zip(alphas, losses.sum(1).tolist(), strict=True):
+                points.append(Point(loss, loss, np.array([alpha]), problem.kernel, len(selection.rows), seconds))
+                yield points[-1]
+        return points
+
+    def _down(self, point, selection):
+        self._say(selection, point.alphas, point.kernel)
+        start = self._start(point)
+        with self._threads(selection):
+            way = descend(start, self.local, selection, start.vector)
+        yield from way.history
+        return _least([point, *way.history]) if point.n_rows == len(selection.rows) else _least(way.history)
+
+    def _start(self, point, **scaling):
+        problem = self.task.problem.replace(kernel=point.kernel)
+        space = Space.of(point.kernel, problem.X.shape[1], 1, **scaling) if scaling else Space(point.kernel)
+        limits = default_limits(problem) | self.start.limits
+        prior = self.spec.prior if space.n_scales > 1 else None
+        vector = space.pack(point.alphas, point.kernel)
+        return replace(self.start, space=space, limits=limits, vector=vector, prior=prior)
+
+    def _judge(self, selection, alphas, kernel):
+        self._say(selection, alphas, kernel)
+        begin = time.perf_counter()
+        with self._threads(selection):
+            problem = self.task.problem.replace(kernel=kernel, alpha=float(alphas[0]))
+            loss = float(selection.judge(Solution(problem, selection.rows, selection.Y)).sum())
+        return Point(loss, loss, alphas, kernel, len(selection.rows), time.perf_counter() - begin)
+
+    # -- all rows ------------------------------------------------------------------------------------------------------
+
+    def _on_all_rows(self, small, large):
+        """The last evaluations: where the second part led, where the drift leads, and between them."""
+        everything = self.parts[2]
+        start = self._start(large)
+        space = start.space
+        low, high = np.transpose(space.bounds(start.limits))
+        x = space.pack(large.alphas, large.kernel)
+        drift = np.zeros_like(x)
+        if _alike(small.kernel, large.kernel, space.names):
+            steps = np.log(len(everything.rows) / large.n_rows) / np.log(large.n_rows / small.n_rows)
+            drift = np.clip((x - space.pack(small.alphas, small.kernel)) * steps, -FARTHEST, FARTHEST)
+
+        def at(selection, t):
+            return self._judge(selection, *space.unpack(np.clip(x + t * drift, low, high)))
+
+        found: list = []
+        for t in self._along(at, found, large, np.abs(drift).max() < 0.05):
+            if not self._has_time():
+                break
+            found.append(at(everything, t))
+            self.on_all = found[-1].seconds
+            self.ahead = (ON_ALL_ROWS - len(found) + REFIT) * self.on_all
+            yield found[-1]
+        return found
+
+    def _along(self, at, found, large, still):
+        """The places along the drift to look at, each once the last one is known."""
+        yield 0.0
+        if still:
+            return
+        yield 1.0
+        first, second = (point.loss for point in found)
+        rise = (at(self.parts[1], 1.0).loss - large.loss) * first / large.loss
+        if rise > 0:
+            t = float(np.clip(0.5 - (second - first) / (2 * rise), -1.0, 3.0))
+            if min(abs(t), abs(t - 1.0)) > 0.2:
+                yield t
+
+    def _by_feature(self, best):
+        """One scale for each feature or group of them: down on the second part, then a few steps on all rows."""
+        _, more, everything = self.parts
+        start = self._start(best, feature_scaling=True, feature_groups=self.spec.feature_groups)
+        spec = replace(self.spec, method=self.local.method)
+        descent = follow(start, spec, self.splits, self.sample_weight, rows=more.rows)
+        yield from descent.history
+        self.chosen = descent.minimum
+        if len(more.rows) < len(everything.rows):
+            vector = start.space.pack(descent.minimum.alphas, descent.minimum.kernel)
+            way = descend(start, replace(spec, max_iter=ON_ALL_ROWS), everything, vector, start.prior)
+            yield from way.history
+            self.chosen = way.minimum
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def _say(self, selection, alphas, kernel):
+        self.tell(f"{len(selection.rows)} rows, alpha={float(alphas[0]):.3g}, {kernel!r}", self.ahead)
+
+    def _look_ahead(self, point, still):
+        """Expected time from one evaluation of the second part: the others there, the way down, and all rows."""
+        n = len(self.parts[2].rows)
+        self.on_all = point.seconds * (n / point.n_rows) ** 3
+        self.ahead = point.seconds * (still + 4.0 * self.local.max_iter)
+        if n > point.n_rows:
+            self.ahead += (ON_ALL_ROWS + REFIT) * self.on_all
+
+    def _has_time(self):
+        """Whether one more evaluation of all rows, and the fit after it, are expected to end before the deadline."""
+        deadline = self.spec.deadline
+        return deadline is None or time.monotonic() + (1 + REFIT) * self.on_all < deadline
+
+
+def _least(points):
+    place = best_place([point.objective for point in points], [float(point.alphas[0]) for point in points])
+    return points[place]
+
+
+def _alike(one: Any, other: Any, names):
+    """Whether two kernels differ in the values of these parameters alone."""
+    return type(one) is type(other) and replace(one, **{name: getattr(other, name) for name in names}) == other
