@@ -4,7 +4,7 @@ A grid search works on :class:`Setting` objects, a continuous one on the startin
 made here, where estimators are known.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -201,14 +201,19 @@ def by_grid(search, *data):
 
 def beginning(spec, estimator, *data):
     """(start, default grid) of a search by fidelity."""
-    first, *_ = starting_points(replace(spec, n_starts=1), estimator, None, *data)
-    prefix = first.prefix
+    task, classes, _ = closed_form_task(estimator, *data)
+    prefix = kernel_prefix(estimator)
+    if spec.feature_scaling:
+        _space(spec, estimator, task.problem, 1)  # says so where features have no scales
+    space = Space(task.problem.kernel)
     limits = {name.removeprefix(prefix): pair for name, pair in spec.bounds.items()}
-    grid = default_grid(first.task.problem)
+    start = Start(task, classes, space, np.empty(0), limits, None, None, None, {}, prefix)
+    _check_bounded_names(spec.bounds, [start])
+    grid = default_grid(task.problem)
     for name, (low, high) in limits.items():
         inside = [value for value in grid.get(name, []) if low <= value <= high]
         grid[name] = inside or [float(np.sqrt(low * high))]
-    return replace(first, limits=limits), grid
+    return start, grid
 
 
 # -- held-out decisions --------------------------------------------------------------------------------------

@@ -80,8 +80,8 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         "bayes" to 0 (Cawley & Talbot 2007), None leaves them free. "auto" is "cauchy" for "press", None otherwise
         (docs/benchmarks.md: better than no prior, not better than a single gamma).
     bounds : dict, default=None
-        {parameter: (low, high)} for the continuous searches and "auto"; the rest from the data. Parameters of a kernel object are
-        named ``kernel__gamma`` here, in ``param_grid`` and in ``best_params_``.
+        {parameter: (low, high)} for the continuous searches and "auto"; the rest from the data. Parameters of a kernel
+        object are named ``kernel__gamma`` here, in ``param_grid`` and in ``best_params_``.
     n_starts : int, default=1
         Starting points for each candidate, the first at its own parameters, the others around it.
     max_iter : int, default=50

@@ -1,0 +1,220 @@
+"""Searches on parts of the rows and then on all: every criterion is the exact one of its rows and splits."""
+
+import time
+
+import numpy as np
+import pytest
+from sklearn import model_selection as skl
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.exceptions import ConvergenceWarning
+
+from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless.bridge import candidates
+from foldless.model_selection import _search_end, nested_cross_validate
+from foldless.tuning import fidelity
+from foldless.tuning.selection import Selection
+
+N = 90
+X, Y = make_moons(N, noise=0.3, random_state=0)
+RNG = np.random.default_rng(0)
+THREE = np.array(["ant", "bee", "cat"])[Y + (X[:, 0] > 1.2)]
+VALUES = np.sin(2 * X[:, 0]) + 0.1 * RNG.normal(size=N)
+WEIGHT = RNG.uniform(0.2, 2.0, N) * (np.arange(N) % 9 > 0)
+GROUPS = np.arange(N) % 10
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Parts of 24 and 40 of 90 rows."""
+    sizes = {"FEW": 24, "PER_CLASS": 4, "MOST_AT_FIRST": 40, "AT_ONCE": 60}
+    for name, size in sizes.items():
+        monkeypatch.setattr(fidelity, name, size)
+    monkeypatch.setattr(candidates, "FEW", 24)
+
+
+def fixed(search, step):
+    """A search that looks at the parameters of one step of the history alone."""
+    names = set(step) - {"n_rows", "time", "criterion"}
+    return clone(search).set_params(param_grid={name: [step[name]] for name in names}, bounds=None)
+
+
+CASES = {
+    "three classes": (LSSVC(), THREE, {}),
+    "values": (LSSVR(kernel="laplacian"), VALUES, {}),
+    "discriminant": (KernelFisherDiscriminant(), THREE, {"criterion": "multiclass_error"}),
+    "penalty of coefficients": (LSSVC(penalty="coef"), Y, {"criterion": "hinge2"}),
+    "a polynomial": (LSSVC("poly", degree=2), Y, {"criterion": "smooth_error"}),
+    "errors in folds": (LSSVC(), THREE, {"criterion": "error", "cv": skl.KFold(4, shuffle=True, random_state=0)}),
+    "groups": (LSSVC(), Y, {"cv": skl.GroupKFold(5)}),
+    "balanced": (LSSVC(), THREE, {"criterion": "ber", "criterion_weight": "balanced"}),
+    "a function": (LSSVR(), VALUES, {"criterion": lambda f, t, w: float(w @ np.abs(f - t))}),
+    "only alpha": (LSSVC("cosine"), Y, {}),
+    "weights": (LSSVC(), Y, {"criterion_weight": "sample_weight"}),
+}
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize("case", CASES)
+def test_the_criterion_on_all_rows_is_that_of_a_search_of_this_setting_alone(case):
+    estimator, y, options = CASES[case]
+    given = {"groups": GROUPS} if case == "groups" else {"sample_weight": WEIGHT} if case == "weights" else {}
+    search = FoldlessSearchCV(estimator, **options).fit(X, y, **given)
+    sizes = [step["n_rows"] for step in search.history_]
+    n = N if case != "weights" else np.count_nonzero(WEIGHT)
+    assert sizes == sorted(sizes) and sorted(set(sizes)) == [24, 40, n]
+    last = [step for step in search.history_ if step["n_rows"] == n]
+    assert 1 <= len(last) <= fidelity.ON_ALL_ROWS
+    for step in last:
+        alone = fixed(search, step).fit(X, y, **given)
+        np.testing.assert_allclose(step["criterion"], alone.history_[0]["criterion"], rtol=1e-6)
+    assert search.history_[-1]["time"] > 0
+    best = min(last, key=lambda step: step["criterion"])
+    assert search.best_params_ == {name: best[name] for name in search.best_params_}
+
+
+@pytest.mark.many_cases
+@pytest.mark.parametrize("case", ["three classes", "penalty of coefficients", "groups"])
+def test_the_criterion_on_a_part_is_that_of_these_rows_alone(case):
+    estimator, y, options = CASES[case]
+    given = {"groups": GROUPS} if case == "groups" else {}
+    search = FoldlessSearchCV(estimator, **options).fit(X, y, **given)
+    gamma = search.history_[0]["gamma"]
+    task = candidates.closed_form_task(estimator, X, y, None).task
+    splits = None if case != "groups" else list(skl.GroupKFold(5).split(X, y, GROUPS))
+    rows = np.sort(fidelity.order_of_rows(task, splits, 0)[:24])
+    inside = np.full(N, -1)
+    inside[rows] = np.arange(24)
+    own = None
+    if splits is not None:
+        own = [(inside[np.intersect1d(train, rows)], inside[np.intersect1d(test, rows)]) for train, test in splits]
+    alone = fixed(search, {**search.history_[0], "gamma": gamma}).set_params(cv=own).fit(X[rows], y[rows])
+    np.testing.assert_allclose(search.history_[0]["criterion"], alone.history_[0]["criterion"], rtol=1e-8)
+
+
+@pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])
+def test_it_ends_near_the_best_of_the_whole_grid(y):
+    whole = FoldlessSearchCV(LSSVC(), method="grid").fit(X, y)
+    found = FoldlessSearchCV(LSSVC()).fit(X, y)
+    best = min(step["criterion"] for step in whole.history_)
+    assert found.history_[-1]["n_rows"] == N
+    assert min(step["criterion"] for step in found.history_ if step["n_rows"] == N) < 1.05 * best
+
+
+def test_the_random_state_draws_the_parts():
+    def ways(seed):
+        steps = FoldlessSearchCV(LSSVC(), random_state=seed).fit(X, Y).history_
+        return [{**step, "time": 0} for step in steps]
+
+    assert ways(1) == ways(1)
+    assert ways(1) != ways(2)
+
+
+def test_a_given_grid_and_few_rows_are_looked_at_as_a_whole():
+    grid = {"alpha": [0.1, 1.0], "gamma": [0.3, 1.0]}
+    assert len(FoldlessSearchCV(LSSVC(), grid).fit(X, Y).history_) == 4
+    few = FoldlessSearchCV(LSSVC()).fit(X[:24], Y[:24])
+    assert few.best_params_ == FoldlessSearchCV(LSSVC(), method="grid").fit(X[:24], Y[:24]).best_params_
+    linear = FoldlessSearchCV(LSSVC("linear")).fit(X, Y)
+    assert linear.best_params_ == FoldlessSearchCV(LSSVC("linear"), method="grid").fit(X, Y).best_params_
+
+
+def test_bounds_hold_on_every_part():
+    search = FoldlessSearchCV(LSSVC(), bounds={"alpha": (0.5, 0.7), "gamma": (0.01, 0.02)}).fit(X, Y)
+    for step in search.history_:
+        assert 0.5 <= step["alpha"] <= 0.7 + 1e-12
+        assert 0.01 - 1e-12 <= step["gamma"] <= 0.02 + 1e-12
+
+
+def test_widths_given_for_each_feature_stay_as_they_are():
+    search = FoldlessSearchCV(LSSVC(gamma=[0.5, 2.0])).fit(X, Y)
+    assert set(search.best_params_) == {"alpha"}
+    assert search.history_[-1]["n_rows"] == N
+
+
+def test_scales_of_features_start_from_one_gamma_for_all():
+    rows = np.column_stack([X, RNG.normal(size=(N, 2))])
+    search = FoldlessSearchCV(LSSVC(), feature_scaling=True, criterion="smooth_error", slope=2.0).fit(rows, Y)
+    kinds = [np.ndim(step["gamma"]) for step in search.history_]
+    assert kinds == sorted(kinds) and set(kinds) == {0, 1}
+    assert search.feature_scales_.shape == (4,)
+    assert search.feature_scales_[:2].min() > search.feature_scales_[2:].max()
+    np.testing.assert_array_equal(search.best_params_["gamma"], search.feature_scales_)
+
+
+# -- stopped before the end --------------------------------------------------------------------------------------------
+
+
+def test_the_time_limit_takes_the_best_so_far_and_says_so(monkeypatch):
+    judge = Selection.judge
+
+    def slow(self, model):
+        time.sleep(0.06 if len(self.rows) == N else 0.0)
+        return judge(self, model)
+
+    monkeypatch.setattr(Selection, "judge", slow)
+    with pytest.warns(ConvergenceWarning, match=r"stopped by time_limit=0.01 s after \d+ evaluations.*24 of 90 rows"):
+        search = FoldlessSearchCV(LSSVC(), time_limit=0.01).fit(X, Y)
+    assert search.stopped_ == "time_limit"
+    best = min(search.history_, key=lambda step: step["criterion"])
+    assert search.best_params_ == {"alpha": best["alpha"], "gamma": best["gamma"]}
+    assert search.predict(X).shape == (N,)
+
+
+@pytest.mark.parametrize("size", [24, 40, N])
+def test_an_interrupt_keeps_the_best_so_far(monkeypatch, size):
+    judge, path = Selection.judge, Selection.path
+
+    def interrupted(method):
+        def called(self, *args):
+            if len(self.rows) == size:
+                calls.append(1)
+                if len(calls) > 1:
+                    raise KeyboardInterrupt
+            return method(self, *args)
+
+        return called
+
+    calls: list = []
+    monkeypatch.setattr(Selection, "judge", interrupted(judge))
+    monkeypatch.setattr(Selection, "path", interrupted(path))
+    with pytest.warns(ConvergenceWarning, match="stopped by the user"):
+        search = FoldlessSearchCV(LSSVC()).fit(X, Y)
+    assert search.stopped_ == "interrupted"
+    assert search.history_[-1]["n_rows"] == size
+    assert search.predict(X).shape == (N,)
+
+
+def test_an_interrupt_before_anything_is_known_ends_the_fit(monkeypatch):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    search = FoldlessSearchCV(LSSVC()).fit(X, Y)
+    before = search.best_params_
+    monkeypatch.setattr(Selection, "path", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, THREE)
+    assert search.best_params_ == before
+    assert search.predict(X).dtype == Y.dtype
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, "long", np.nan])
+def test_time_limits_are_positive_numbers(limit):
+    with pytest.raises(ValueError, match="time_limit=.*seconds > 0"):
+        FoldlessSearchCV(LSSVC(), time_limit=limit).fit(X, Y)
+
+
+def test_a_long_search_says_how_long_and_what_is_quicker(monkeypatch):
+    monkeypatch.setattr(_search_end, "LONG", 0.0)
+    with pytest.warns(UserWarning, match=r"search of 90 rows .* about \d+ minutes.*time_limit="):
+        FoldlessSearchCV(LSSVC()).fit(X, Y)
+
+
+def test_nested_cross_validation_repeats_the_search_on_every_part():
+    search = FoldlessSearchCV(LSSVC())
+    splits = list(skl.KFold(3, shuffle=True, random_state=0).split(X))
+    result = nested_cross_validate(search, X, Y, cv=splits)
+    for (train, test), params, score in zip(splits, result.best_params, result.test_score, strict=True):
+        own = clone(search).fit(X[train], Y[train])
+        assert own.best_params_ == params
+        assert own.score(X[test], Y[test]) == score
