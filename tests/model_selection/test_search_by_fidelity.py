@@ -62,7 +62,8 @@ def test_the_criterion_on_all_rows_is_that_of_a_search_of_this_setting_alone(cas
     search = FoldlessSearchCV(estimator, **options).fit(X, y, **given)
     sizes = [step["n_rows"] for step in search.history_]
     n = N if case != "weights" else np.count_nonzero(WEIGHT)
-    assert sizes == sorted(sizes) and sorted(set(sizes)) == [24, 40, n]
+    assert sizes == sorted(sizes)
+    assert sorted(set(sizes)) == [24, 40, n]
     last = [step for step in search.history_ if step["n_rows"] == n]
     assert 1 <= len(last) <= fidelity.ON_ALL_ROWS
     for step in last:
@@ -136,7 +137,8 @@ def test_scales_of_features_start_from_one_gamma_for_all():
     rows = np.column_stack([X, RNG.normal(size=(N, 2))])
     search = FoldlessSearchCV(LSSVC(), feature_scaling=True, criterion="smooth_error", slope=2.0).fit(rows, Y)
     kinds = [np.ndim(step["gamma"]) for step in search.history_]
-    assert kinds == sorted(kinds) and set(kinds) == {0, 1}
+    assert kinds == sorted(kinds)
+    assert set(kinds) == {0, 1}
     assert search.feature_scales_.shape == (4,)
     assert search.feature_scales_[:2].min() > search.feature_scales_[2:].max()
     np.testing.assert_array_equal(search.best_params_["gamma"], search.feature_scales_)
@@ -200,7 +202,7 @@ def test_an_interrupt_before_anything_is_known_ends_the_fit(monkeypatch):
 
 @pytest.mark.parametrize("limit", [0, -1.0, "long", np.nan])
 def test_time_limits_are_positive_numbers(limit):
-    with pytest.raises(ValueError, match="time_limit=.*seconds > 0"):
+    with pytest.raises(ValueError, match=r"time_limit=.*seconds > 0"):
         FoldlessSearchCV(LSSVC(), time_limit=limit).fit(X, Y)
 
 
