@@ -6,8 +6,8 @@ chosen one's errors are counted on the test part (at most 2000 rows). Fits of al
 all criteria; ``check`` in the result says that the choices of the first partition are those of FoldlessSearchCV.
 
 ``--data DIR`` is a folder with the files that ``sets.py`` names; without it, sets that come with scikit-learn are used.
-Errors and differences (to ``press``: negative is better) are in per cent. The standard error of a mean over sets is that
-of its partitions, ``se_of_sets`` the one that takes the sets themselves as drawn.
+Errors and differences (to ``press``: negative is better) are in per cent. The standard error of a mean over sets is
+that of its partitions, ``se_of_sets`` the one that takes the sets themselves as drawn.
 
     python benchmarks/criterion.py --data DIR [--splits 20] [--fast]
 """
