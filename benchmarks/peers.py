@@ -14,7 +14,7 @@ are those of ``fit`` with all cores, after a first small fit that is not counted
 ``--plot FILE`` draws the errors by set, and the mean error against the time (matplotlib). Errors are in per cent; a win
 is the least mean error on a set, shared ones count for each.
 
-    python benchmarks/peers.py --data DIR [--splits 5] [--only NAME ...] [--plot FILE] [--fast]
+    python benchmarks/peers.py --data DIR [--splits 10] [--only NAME ...] [--plot FILE] [--fast]
 """
 
 import sys
@@ -118,7 +118,7 @@ def plot(path, names, tables, rows):
 def main():
     options = parser(__doc__)
     options.add_argument("--data", type=Path)
-    options.add_argument("--splits", type=int, default=5)
+    options.add_argument("--splits", type=int, default=10)
     options.add_argument("--only", nargs="+", metavar="NAME")
     options.add_argument("--plot", type=Path)
     options = options.parse_args()
