@@ -29,9 +29,9 @@ LARGE = ("eeg/eye_state", "large/kddcup99_attack", "large/kddcup99_service", "la
 
 
 def rows_of(folder, name):
-    """(X, y, realisations): rows that miss no value, and the published (train, test) row numbers where there are any.
+    """(X, y, realisations): rows that miss no value, and where there are any the published partitions.
 
-    Where there are only their sizes, the list holds none and the training size is kept in ``data["train"].shape``.
+    These are two tables of row numbers, (k, n_train) and (k, n_test); with k = 0 they still tell the sizes.
     """
     group, stem = name.split("/")
     if stem.startswith("kddcup99"):
