@@ -1,6 +1,10 @@
-"""Scorers: of predictions that are known already, of rows that a scorer wants to see, of many labelings at once."""
+"""Scorers: of predictions that are known already, of rows that a scorer wants to see, of many labelings at once.
 
-from dataclasses import dataclass
+A search has its scores from held-out decisions as well (:class:`HeldOutScores`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +14,7 @@ from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metaestimators import available_if
 
-from foldless.estimators.access import rows_of
+from foldless.estimators.access import EstimatorTask, rows_of
 from foldless.permutation.metrics import METRICS, Metric
 from foldless.readout.codings import chosen_labels
 
@@ -67,9 +71,10 @@ def check_single(scoring, remedy):
         raise ValueError(f"scoring={scoring!r} names several metrics; {remedy}")
 
 
-def wants_probabilities(scorer):
-    """Whether a scorer judges probabilities."""
-    return getattr(scorer, "_response_method", "") == "predict_proba"
+def wants_probabilities(scorer, *, at_hand=False):
+    """Whether a scorer judges probabilities and nothing else; ``at_hand``: or before anything else."""
+    response = getattr(scorer, "_response_method", "")
+    return (response if isinstance(response, str) or not at_hand else response[0]) == "predict_proba"
 
 
 def named_scorers(scoring):
@@ -113,14 +118,16 @@ def check_scorers_of_confounds(scoring):
 # -- scores of many labelings ------------------------------------------------------------------------------------------
 
 
-def _score_decisions(scorer, classes, flat, D, truth):
+def _score_decisions(scorer, classes, flat, D, truth, probabilities=None):
     """Scores (b,) of decisions (b, k, t) by a scorer of scikit-learn, one labeling after the other."""
     rows, scores = np.arange(D.shape[2])[:, None], []
-    for decision, true in zip(D, truth, strict=True):
+    for place, (decision, true) in enumerate(zip(D, truth, strict=True)):
         if classes is None:
             known, true = known_outputs(None, flat, decision.T), true[0] if flat else true.T
         else:
-            known, true = KnownLabels(classes, decision[0] if len(decision) == 1 else decision.T), classes[true]
+            proba = None if probabilities is None else probabilities[place]
+            decision, true = decision[0] if len(decision) == 1 else decision.T, classes[true]
+            known = KnownLabels(classes, decision, proba)
         scores.append(scorer(known, rows, true))
     return np.array(scores)
 
@@ -160,15 +167,17 @@ class Scoring:
     def check(self, task, splits):
         """Refuse scores that are not defined for this task or for so few held-out rows."""
         metric = self.metric
-        if metric is not None:
-            smallest = min(len(test) for _, test in splits)
-            if isinstance(self.asked, _BaseScorer) and metric.labels != (task.codes is not None):
-                raise ValueError(f"scoring={self.name!r} is for {'class labels' if metric.labels else 'values'}.")
-            if smallest < metric.rows:
-                raise ValueError(
-                    f"scoring={self.name!r} needs at least {metric.rows} held-out rows and cv leaves out {smallest};"
-                    " use k-fold splits, or a score of single rows such as accuracy or neg_mean_squared_error."
-                )
+        if metric is not None and isinstance(self.asked, _BaseScorer) and metric.labels != (task.codes is not None):
+            raise ValueError(f"scoring={self.name!r} is for {'class labels' if metric.labels else 'values'}.")
+        self.check_rows(min(len(test) for _, test in splits))
+
+    def check_rows(self, smallest):
+        """Refuse scores that are not defined for so few held-out rows."""
+        if self.metric is not None and smallest < self.metric.rows:
+            raise ValueError(
+                f"scoring={self.name!r} needs at least {self.metric.rows} held-out rows and cv leaves out {smallest};"
+                " use k-fold splits, or a score of single rows such as accuracy or neg_mean_squared_error."
+            )
 
     def _has_metric(self, task):
         """Whether the metric is one of such a task; scikit-learn says otherwise what it thinks of the score."""
@@ -189,8 +198,110 @@ class Scoring:
         plain = response == "predict" or (response == "decision_function" and absolute)
         return isinstance(self.scorer, _BaseScorer) and plain
 
-    def judge(self, built, *, as_theirs=False):
-        """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit."""
+    def judge(self, built, *, as_theirs=False, probabilities=None):
+        """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit.
+
+        Scorers that ask for probabilities are shown those of the decisions, (b, t, c).
+        """
         if self.metric is None or not self._has_metric(built.task):
-            return partial(_score_decisions, self.scorer, built.classes, built.flat)
+            return partial(_score_decisions, self.scorer, built.classes, built.flat, probabilities=probabilities)
         return (self.metric.as_theirs if as_theirs else None) or self.metric.function
+
+
+# -- scores of a search ------------------------------------------------------------------------------------------------
+
+
+def search_scores(estimator, scoring, refit, classes):
+    """The :class:`HeldOutScores` of ``scoring=`` and ``refit=`` of a search; None is the estimator's own score."""
+    several = isinstance(scoring, Mapping | list | tuple | set)
+    given = scoring if isinstance(scoring, Mapping) else {each: each for each in scoring} if several else {}
+    if several and not (given and len(given) == len(scoring) and all(isinstance(name, str) for name in given)):
+        raise ValueError(f"scoring={scoring!r} must be a score, a list of different names, or a dict {{name: score}}.")
+    scorings = {name: Scoring.of(each, estimator) for name, each in (given if several else {"score": scoring}).items()}
+    for each in scorings.values():
+        if scoring is not None and is_function(each.scorer):
+            raise ValueError(
+                f"scoring={each.given!r} is a function that is handed a fitted estimator, and this search fits none:"
+                " it has the held-out predictions of every candidate from one decomposition. Use a name, make_scorer of"
+                " a function of y and predictions, or scikit-learn's GridSearchCV."
+            )
+    deciding = None if scoring is None else refit if several else "score"
+    if several and refit is False:
+        deciding = None
+    elif several and refit not in scorings:
+        raise ValueError(
+            f"refit={refit!r}: with several scores it must name the one of {sorted(scorings)} that decides, or be False"
+            " to compare candidates only."
+        )
+    return HeldOutScores(scorings, classes, deciding, scoring is not None, several)
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Scores of the held-out decisions of any candidate, and which of them decides."""
+
+    scorings: dict  # {name: Scoring}
+    classes: np.ndarray | None
+    deciding: str | None  # None: the criterion does
+    asked: bool  # for by the user; else recorded where they follow without further models
+    several: bool  # whether more than one may be there
+    probabilities: bool = False  # whether a task's probabilities are wanted as well
+
+    @property
+    def decides(self):
+        """Whether one of them decides."""
+        return self.deciding is not None
+
+    @property
+    def scorer(self):
+        """scikit-learn's scorer, or {name: scorer} of several."""
+        scorers = {name: each.scorer for name, each in self.scorings.items()}
+        return scorers if self.several else scorers["score"]
+
+    def fitting(self, task, tests, *, alone):
+        """The scores of a task's decisions, refused where they do not follow; ``alone``: every row is left out alone."""
+        scorers = [each.scorer for each in self.scorings.values()]
+        calibrated = task.calibration is not None
+        wanted = any(wants_probabilities(each, at_hand=calibrated) for each in scorers)
+        rows = min(map(len, tests))
+        if not self.asked:
+            taken = not (alone and task.readout.cuts) and rows >= self.scorings["score"].metric.rows
+            return self if taken else None
+        if wanted and not calibrated:
+            raise ValueError(
+                "scoring needs probabilities, and the estimator gives none; set calibration='sigmoid' of foldless'"
+                " classifiers, or take a score of decisions."
+            )
+        if alone and (wanted or task.readout.cuts):
+            what = "calibrations" if wanted else "cuts, as of threshold='loo',"
+            raise ValueError(f"scoring would take {what} of a training part for each row with cv=None; use cv=5, say.")
+        for each in self.scorings.values():
+            each.check_rows(rows)
+        return replace(self, probabilities=wanted)
+
+    def __call__(self, task, rows, tests, decisions, probabilities):
+        """Scores (n_scores, b, n_splits) of decisions (b, N, ...) of the rows, for the places that each split tests."""
+        found = np.empty((len(self.scorings), len(decisions), len(tests)))
+        columns = decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
+        built = EstimatorTask(task, self.classes, columns.shape[1] == 1)
+        for split, places in enumerate(tests):
+            mine = rows[places]
+            truth = task.Y[mine].T if task.codes is None else task.codes[mine]
+            truth = np.broadcast_to(truth, (len(decisions), *truth.shape))
+            proba = None if probabilities is None else probabilities[:, places]
+            for number, each in enumerate(self.scorings.values()):
+                judge = each.judge(built, probabilities=proba)
+                found[number, :, split] = judge(np.ascontiguousarray(columns[..., places]), truth)
+        return found
+
+    def losses(self, scores):
+        """What decides, (b, 1): smaller is better."""
+        place = list(self.scorings).index(self.deciding)
+        scoring = self.scorings[self.deciding]
+        means = scores[place].mean(-1)
+        if np.isnan(means).all():
+            raise ValueError(
+                f"scoring={scoring.name!r} is no number for any candidate; where a split tests rows of one class only,"
+                " use a stratified splitter or fewer folds."
+            )
+        return (-means if scoring.greater else means)[:, None]

@@ -29,8 +29,10 @@ from foldless.model_selection._search_spec import (
     checked_rows,
     search_spec,
     warn_of_unused_groups,
+    with_scores,
 )
-from foldless.model_selection._types import CVLike
+from foldless.model_selection._types import CVLike, ScoringLike
+from foldless.permutation.metrics import Metric
 from foldless.readout.calibration import DeferredSigmoid
 from foldless.tuning.criteria import Criterion
 
@@ -136,6 +138,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         param_grid: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         *,
         cv: CVLike = None,
+        scoring: ScoringLike | Metric = None,
         criterion: str | Callable | Criterion = "press",
         criterion_weight: Literal["balanced", "sample_weight"] | None = None,
         method: Literal["auto", "grid", "simplex", "gradient"] = "auto",
@@ -149,13 +152,14 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         slope: float | Sequence[float] = 10.0,
         random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
-        refit: bool = True,
+        refit: bool | str = True,
         time_limit: float | None = None,
         verbose: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
         self.cv = cv
+        self.scoring = scoring
         self.criterion = criterion
         self.criterion_weight = criterion_weight
         self.method = method
@@ -215,6 +219,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             if confounds is not None:
                 confounds = check_search_with_confounds(self, confounds, len(np.asarray(y)))
                 check_confounds_determined(columns_alone(self, confounds), splits or ())
+            spec = with_scores(spec, self, y)
             data = (X, y, sample_weight, confounds)
             if by_grid(self, *data):
                 listed, tried = settings(self.estimator, self.param_grid, *data)
@@ -226,6 +231,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
                 starts = starting_points(spec, self.estimator, self.param_grid, *data)
                 outcome = continuous_search(spec, starts, splits, sample_weight)
             self._store(spec, outcome)
+            self.n_splits_ = len(np.asarray(y)) if splits is None else len(splits)
             self.stopped_ = warn_of_end(self, spec, outcome, len(np.asarray(y)), stacklevel=4)
             if self.refit:
                 self._refit(*data)
@@ -242,11 +248,14 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     def _store(self, spec, outcome):
         if outcome.classes is not None:
             self.classes_ = outcome.classes
-        self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
-        self.best_score_ = -float(outcome.loss)
-        self.slope_ = spec.slopes[0] if outcome.slope is None else outcome.slope
-        self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
+        self.scorer_, self.multimetric_ = spec.scoring.scorer, spec.scoring.several
         self.cv_results_ = outcome.table()
+        if spec.scoring.decides or not spec.scoring.asked:
+            self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
+            self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
+            self.best_criterion_ = float(outcome.loss)
+            self.best_score_ = float(self.cv_results_[f"mean_test_{spec.scoring.deciding or 'score'}"][self.best_index_])
+        self.slope_ = spec.slopes[0] if outcome.slope is None else outcome.slope
         self.history_ = outcome.history
         self.n_iter_ = len(self.history_)
         if outcome.feature_scales is not None:

@@ -4,30 +4,87 @@ A grid takes one alpha path for each kernel setting, then chooses, for all class
 searches follow Nelder-Mead or L-BFGS-B from every candidate, every further start and every slope.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
 from joblib import delayed
-from scipy.stats import rankdata
 
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.tuning.descent import choose_descents, follow
-from foldless.tuning.grid import choose_candidates, losses_of_alphas
+from foldless.tuning.grid import choose_candidates, try_alphas
+from foldless.tuning.selection import Judged
+
+
+@dataclass(frozen=True)
+class Record:
+    """What every setting got: its criterion, the scores of its splits, and the seconds it took."""
+
+    scorings: dict  # {name: Scoring}
+    criterion: np.ndarray  # (n,)
+    scores: np.ndarray  # (n_scores, n, n_splits)
+    seconds: np.ndarray  # (n,)
+    score_seconds: np.ndarray  # (n,), those of the scores alone
+    by_split: bool  # else one score of all rows, each left out alone
+
+    @classmethod
+    def of(cls, spec, splits, entries):
+        """From (places, :class:`Judged`, seconds) of settings that were judged together and share the seconds."""
+        n, scorings = sum(len(places) for places, _, _ in entries), spec.scoring.scorings
+        width = max((judged.scores.shape[2] for _, judged, _ in entries if judged.scores is not None), default=1)
+        scores = np.full((len(scorings), n, width), np.nan)
+        criterion, seconds, score_seconds = np.empty((3, n))
+        for places, judged, spent in entries:
+            criterion[places] = judged.criterion
+            seconds[places] = (spent - judged.seconds) / len(places)
+            score_seconds[places] = judged.seconds / len(places)
+            if judged.scores is not None:
+                scores[:, places] = judged.scores
+        return cls(scorings, criterion, scores, seconds, score_seconds, splits is not None)
+
+    def columns(self):
+        """Columns of ``cv_results_``."""
+        yield "mean_fit_time", self.seconds
+        yield "std_fit_time", np.zeros_like(self.seconds)
+        yield "mean_score_time", self.score_seconds
+        yield "std_score_time", np.zeros_like(self.seconds)
+        for (name, scoring), values in zip(self.scorings.items(), self.scores, strict=True):
+            means = values.mean(1)
+            for split, mine in enumerate(values.T if self.by_split else ()):
+                yield f"split{split}_test_{name}", mine
+            yield f"mean_test_{name}", means
+            yield f"std_test_{name}", values.std(1) if self.by_split else np.full(len(values), np.nan)
+            yield f"rank_test_{name}", ranks(-means if scoring.greater else means)
+        yield "mean_test_criterion", self.criterion
+        yield "rank_test_criterion", ranks(self.criterion)
+
+
+def ranks(losses):
+    """1 for the least; equal ones, up to rounding, share the first of their places, and what is no number is last."""
+    losses = np.where(np.isnan(losses), np.inf, losses)
+    order = np.argsort(losses, kind="stable")
+    found = losses[order]
+    with np.errstate(invalid="ignore"):
+        apart = np.diff(found) > 1e-12 * np.abs(found[1:])
+    first = np.concatenate([[1], np.where(apart, np.arange(2, len(found) + 1), 1)])
+    places = np.empty(len(losses), np.int32)
+    places[order] = np.maximum.accumulate(first)
+    return places
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """All settings with their losses, the chosen ones (one, or one for each class) and the way there."""
+    """All settings with what they got, the chosen ones (one, or one for each class) and the way there."""
 
     classes: np.ndarray | None
     params: list  # of every setting
-    losses: np.ndarray
+    record: Record
     chosen: list  # places of the best among them
     best: list  # their parameters, one dictionary for each alpha
-    loss: float
+    loss: float  # their criterion
     history: list
     slope: float | None = None  # of the chosen descent
-    heldout: tuple | None = None  # row numbers and held-out fits (or decisions) of the chosen setting, where at hand
+    heldout: tuple | None = None  # row numbers and held-out decisions of the chosen setting, where at hand
     feature_scales: np.ndarray | None = None  # one row for each of the chosen
     stopped: bool = False  # before its end, by the time limit or the user
     unfinished: bool = False  # a descent came to its last iteration
@@ -41,29 +98,29 @@ class Outcome:
                 if name in each:
                     column[place] = each[name]
             columns[f"param_{name}"] = column
-        columns["mean_test_score"] = -self.losses
-        columns["rank_test_score"] = rankdata(self.losses, method="min").astype(int)
-        return columns
+        return columns | dict(self.record.columns())
 
 
 def grid_search(spec, listed, tried, splits, sample_weight):
     """The best of the candidates ``listed``, whose kernel settings are ``tried``."""
-    jobs = (delayed(losses_of_alphas)(spec, each.task, each.alphas, splits, sample_weight) for each in tried)
+    jobs = (delayed(try_alphas)(spec, each.task, each.alphas, splits, sample_weight) for each in tried)
     found = run_with_progress(jobs, spec.n_jobs, Progress(len(tried), "kernel settings", spec.verbose))
-    losses = np.empty((len(listed), found[0][0].shape[1]))
-    for setting, (values, _) in zip(tried, found, strict=True):
-        losses[setting.places] = values
+    losses = np.empty((len(listed), found[0].judged.losses.shape[1]))
+    for setting, each in zip(tried, found, strict=True):
+        losses[setting.places] = each.judged.losses
+    entries = [(setting.places, each.judged, each.seconds) for setting, each in zip(tried, found, strict=True)]
+    record = Record.of(spec, splits, entries)
     chosen = choose_candidates(losses, tried, spec.share)
-    total = losses.sum(1)
+    alone = len(chosen) == 1
     return Outcome(
         classes=tried[0].classes,
         params=listed,
-        losses=total,
+        record=record,
         chosen=chosen,
         best=[listed[place] for place in chosen],
-        loss=total[chosen[0]] if len(chosen) == 1 else losses[chosen, np.arange(len(chosen))].sum(),
-        heldout=next(fits for setting, (_, fits) in zip(tried, found, strict=True) if chosen[0] in setting.places),
-        history=[{"criterion": float(loss), **each} for loss, each in zip(total, listed, strict=True)],
+        loss=record.criterion[chosen[0]] if alone else losses[chosen, np.arange(len(chosen))].sum(),
+        heldout=next(each.heldout for setting, each in zip(tried, found, strict=True) if chosen[0] in setting.places),
+        history=[{"criterion": float(loss), **each} for loss, each in zip(record.criterion, listed, strict=True)],
     )
 
 
@@ -72,10 +129,12 @@ def continuous_search(spec, starts, splits, sample_weight):
     if spec.n_jobs in (None, 1):  # progress by iterations; with processes, by starting points
         most = spec.max_iter * sum(each.n_descents for each in starts)
         progress = Progress(most, "iterations", spec.verbose)
-        descents = [follow(each, spec, splits, sample_weight, progress) for each in starts]
+        found = [_end_of(each, spec, splits, sample_weight, progress) for each in starts]
     else:
-        jobs = (delayed(follow)(each, spec, splits, sample_weight) for each in starts)
-        descents = run_with_progress(jobs, spec.n_jobs, Progress(len(starts), "starting points", spec.verbose))
+        jobs = (delayed(_end_of)(each, spec, splits, sample_weight) for each in starts)
+        found = run_with_progress(jobs, spec.n_jobs, Progress(len(starts), "starting points", spec.verbose))
+    descents = [descent for descent, _, _ in found]
+    record = Record.of(spec, splits, [([place], *each) for place, (_, *each) in enumerate(found)])
     chosen = choose_descents(descents)
     best = [descents[place] for place in chosen]
     kernels = [each.minimum.kernel for each in best]
@@ -83,10 +142,10 @@ def continuous_search(spec, starts, splits, sample_weight):
     return Outcome(
         classes=starts[-1].classes,
         params=[each.start.named_together(each.minimum.alphas, each.minimum.kernel) for each in descents],
-        losses=np.array([each.minimum.loss for each in descents]),
+        record=record,
         chosen=chosen,
         best=[params for each in best for params in each.start.named(each.minimum.alphas, each.minimum.kernel)],
-        loss=sum(each.minimum.loss for each in best),
+        loss=record.criterion[chosen].sum(),
         slope=best[0].start.slope,
         feature_scales=scales,
         history=[
@@ -102,3 +161,17 @@ def continuous_search(spec, starts, splits, sample_weight):
             for loss, value, alphas, kernel, n_rows, seconds in each.history
         ],
     )
+
+
+def _end_of(start, spec, splits, sample_weight, progress=None):
+    """(the descent from one starting point, its end :class:`Judged`, seconds); classes apart have no scores."""
+    begin = time.perf_counter()
+    descent = follow(start, spec, splits, sample_weight, progress)
+    end, loss = descent.minimum, np.array([descent.minimum.loss])
+    judged = Judged(loss, loss, loss)
+    if start.column is None and len(end.alphas) == 1:
+        selection = spec.selection(start.task, splits, sample_weight, slope=start.slope)
+        judged = selection.judged(start.task.problem.replace(kernel=end.kernel, alpha=float(end.alphas[0])))
+        if not spec.scoring.decides:
+            judged = judged._replace(criterion=loss)  # to the last digit
+    return descent, judged, time.perf_counter() - begin

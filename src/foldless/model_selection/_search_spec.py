@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.candidates import check_known
+from foldless.bridge.scorers import search_scores
 from foldless.estimators.checks import check_confounds, check_option, numbers
 from foldless.tuning import criteria
 from foldless.tuning.descent import PRIORS
@@ -23,13 +25,16 @@ SHARES = ("all", "kernel", "none")
 
 
 def search_spec(search):
-    """The spec of a ``FoldlessSearchCV``; refuses parameters that make no sense, alone or together."""
+    """The spec of a ``FoldlessSearchCV``; refuses parameters that make no sense, alone or together.
+
+    Scores are added by :func:`with_scores`, as they name the classes.
+    """
     check_known(search.estimator)
     _check_options(search)
     slopes = _slopes(search)
     criterion = criteria.resolve(search.criterion).with_slope(slopes[0])
     scaled = bool(search.feature_scaling or search.feature_groups is not None)
-    squares = criterion.function is criteria.press  # what the priors are made for
+    squares = criterion.function is criteria.press and search.scoring is None  # what the priors are made for
     _check_classes(search, criterion)
     _check_method(search, criterion, slopes, scaled)
     _check_prior(search, squares, scaled)
@@ -51,9 +56,11 @@ def _check_options(search):
     check_option("share", search.share, SHARES)
     check_option("prior", search.prior, ("auto", None, *PRIORS))
     check_option("criterion_weight", search.criterion_weight, criteria.WEIGHTS)
-    for name in ("feature_scaling", "refit"):
+    for name in ("feature_scaling", *(() if isinstance(search.refit, str) else ("refit",))):
         if not isinstance(getattr(search, name), bool | np.bool_):
             raise ValueError(f"{name}={getattr(search, name)!r} must be True or False.")
+    if isinstance(search.refit, str) and isinstance(search.scoring, str | None) and search.refit != search.scoring:
+        raise ValueError(f"refit={search.refit!r} names a score; scoring={search.scoring!r} holds no such name.")
     for name in ("n_starts", "max_iter"):
         value = getattr(search, name)
         if not isinstance(value, Integral) or value < 1:
@@ -69,8 +76,12 @@ def _slopes(search):
 
 def _check_classes(search, criterion):
     """Some parameters need classes, and some need all of them together."""
-    if criterion.whole and search.share != "all":
-        raise ValueError(f"criterion={search.criterion!r} judges all classes together; it needs share='all'.")
+    for whole, what in (
+        (criterion.whole, f"criterion={search.criterion!r}"),
+        (search.scoring is not None, f"scoring={search.scoring!r}"),
+    ):
+        if whole and search.share != "all":
+            raise ValueError(f"{what} judges all classes together; it needs share='all'.")
     if is_classifier(search.estimator):
         return
     for needed, what in (
@@ -87,6 +98,11 @@ def _check_classes(search, criterion):
 
 def _check_method(search, criterion, slopes, scaled):
     """Gradients are followed where there are some; a grid has one slope, no bounds and no scales of features."""
+    if search.method == "gradient" and search.scoring is not None:
+        raise ValueError(
+            f"scoring={search.scoring!r} has no derivative; with method='gradient' let a criterion decide"
+            " (scoring=None), or use method='grid' or 'simplex'."
+        )
     if search.method == "gradient" and not criterion.smooth:
         smooth = [name for name, each in criteria.CRITERIA.items() if each.smooth]
         raise ValueError(
@@ -150,6 +166,12 @@ def _bounds(search):
         if values is None or values.shape != (2,) or not 0 < values[0] <= values[1]:
             raise ValueError(f"bounds[{name!r}]={pair!r} must be two finite numbers 0 < low <= high.")
     return bounds
+
+
+def with_scores(spec, search, y):
+    """The spec with the scores of ``search``: those asked for, or the estimator's own, beside the criterion."""
+    classes = np.unique(np.asarray(y)) if is_classifier(search.estimator) else None
+    return replace(spec, scoring=search_scores(search.estimator, search.scoring, search.refit, classes))
 
 
 def warn_of_unused_groups(cv, groups, stacklevel):

@@ -10,21 +10,33 @@ kernel setting. Nested cross-validation has two exact ways without refits, of wh
     the search on every part     10 (n - t)^3 for each kernel and split
 """
 
+import time
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from foldless.heldout.solution import Solution, TrainingParts
 from foldless.precision.choose import one_p_pays
 from foldless.readout.task import Rule
-from foldless.tuning.selection import best_place
+from foldless.tuning.selection import Judged, best_place
 
 
-def losses_of_alphas(spec, task, alphas, splits, sample_weight):
-    """Losses (n_alphas, m) of one kernel setting, and (row numbers, held-out fits) at its best alpha."""
+class Tried(NamedTuple):
+    """A kernel setting with all its alphas, judged."""
+
+    judged: Judged
+    heldout: tuple  # row numbers, and held-out decisions or fits at the best alpha
+    seconds: float  # that it took
+
+
+def try_alphas(spec, task, alphas, splits, sample_weight):
+    """:class:`Tried` of one kernel setting."""
+    begin = time.perf_counter()
     selection = spec.selection(task, splits, sample_weight)
-    losses, fits = selection.path(task.problem, alphas)
-    return losses, (selection.tested_rows, fits[selection.tested])
+    judged = selection.path(task.problem, alphas)
+    heldout = selection.tested_rows, judged.best[selection.tested]
+    return Tried(judged, heldout, time.perf_counter() - begin)
 
 
 def choose_candidates(losses, settings, share="all"):
@@ -65,7 +77,8 @@ def sharing_pays(problem, n_alphas, outer, inner):
 def losses_from_one_P(task, alphas, selections):
     """Inner losses (n_splits, n_alphas, m) from one P for each alpha: a training part is P without the other rows."""
     problem, rows = task.problem, task.problem.active
-    Y = task.Y[rows] if selections[0].criterion.whole else task.plus_minus_targets(rows)
+    first = selections[0]
+    Y = task.Y[rows] if first.criterion.whole or first.score_decides else task.plus_minus_targets(rows)
     removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
     path, losses = problem.path(rows), []
     for alpha in alphas:

@@ -3,12 +3,16 @@
 A :class:`SearchSpec` holds the checked parameters of a search, so that its parts never see the search estimator. A
 :class:`Selection` fixes the targets, the rows that are left out together (each alone: leave-one-out), the criterion
 and its weights. It then judges any model, or all alphas of a kernel along one decomposition (``path``).
+
+Scores are taken of the held-out decisions of the task's own readout: one of them may decide in the place of the
+criterion, others are recorded beside it. Who makes them (``bridge.scorers.HeldOutScores``) is not known here.
 """
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +25,24 @@ from foldless.readout.task import Task
 from foldless.tuning.criteria import Criterion, weights
 
 
+class Judged(NamedTuple):
+    """Settings that differ in alpha alone, judged."""
+
+    losses: np.ndarray  # (n_alphas, m): what decides, of every column, or minus the score of all
+    best: np.ndarray  # held-out decisions, or fits where none were asked for, of the best of them, stacked
+    criterion: np.ndarray  # (n_alphas,)
+    scores: np.ndarray | None = None  # (n_scores, n_alphas, n_splits)
+    seconds: float = 0.0  # that the scores took
+
+
 @dataclass(frozen=True)
 class Selection:
     """A criterion of the held-out fits of one task.
 
     ``rows`` are the rows of positive weight, ``T`` their targets (+-1 one against all, or the values of a regression),
     ``folds`` positions in ``rows`` that are left out together (None: each alone), ``where`` the positions of the
-    stacked held-out fits, ``W`` their weights in the criterion.
+    stacked held-out fits, ``W`` their weights in the criterion, ``tests`` the places among them that have a score
+    together: those that each split tests, or all.
     """
 
     task: Task
@@ -37,18 +52,27 @@ class Selection:
     where: np.ndarray
     W: np.ndarray
     criterion: Criterion
+    tests: list
+    scoring: Any = None
 
     @classmethod
-    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, rows=None):
+    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, rows=None, scoring=None):
         """The selection of a task, or of some of its rows; ``splits`` as (train, test) row numbers, None for LOO."""
-        if criterion.whole and task.readout.cuts:
-            raise ValueError("criterion='multiclass_error' knows no cut as of threshold='loo'; use criterion='error'.")
+        if criterion.whole and task.readout.cuts and splits is None:
+            raise ValueError(
+                "criterion='multiclass_error' would need a cut, as of threshold='loo', for every row that is left out;"
+                " use criterion='error', or folds (cv=5)."
+            )
         rows = task.problem.active if rows is None else rows
         T = task.plus_minus_targets(rows)
         folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
+        tests = [where]
         if splits is not None:
-            folds, counted = _folds(splits, rows, task.problem.n)
+            folds, tests = _folds(splits, rows, task.problem.n)
             where = np.concatenate(folds)
+            counted = np.zeros(len(where))
+            counted[np.concatenate(tests)] = 1.0
+        scoring = None if scoring is None else scoring.fitting(task, tests, alone=folds is None)
         if weight == "sample_weight" and sample_weight is not None:
             counted = counted * np.broadcast_to(sample_weight, task.problem.n)[rows][where]
         if criterion.whole:
@@ -59,11 +83,11 @@ class Selection:
             W = (counted / counted.sum())[:, None]
         else:
             W = weights(weight, T[where], counted)
-        return cls(task, rows, T, folds, where, W, criterion)
+        return cls(task, rows, T, folds, where, W, criterion, tests, scoring)
 
     def column(self, k):
-        """The selection of one target alone."""
-        return replace(self, T=self.T[:, [k]], W=self.W[:, [k]])
+        """The selection of one target alone, which no score of all of them judges."""
+        return replace(self, T=self.T[:, [k]], W=self.W[:, [k]], scoring=None)
 
     def parts(self, alphas, kernel):
         """[(selection, problem)] of a setting: all targets by one P, or each by the P of its own alpha."""
@@ -82,26 +106,66 @@ class Selection:
         return self.rows[self.where][self.tested]
 
     @property
+    def score_decides(self):
+        """Whether a score decides in the place of the criterion."""
+        return self.scoring is not None and self.scoring.decides
+
+    @property
     def Y(self):
         """What the models regress on: the targets of the criterion, or those of the task's own readout."""
-        return self.task.Y[self.rows] if self.criterion.whole else self.T
+        return self.task.Y[self.rows] if self.criterion.whole or self.score_decides else self.T
 
     def inner_model(self, part):
         """The model of a training part, ready for its inner splits."""
         return part.as_solution() if self.folds is not None and isinstance(part, Part) else part
 
-    def judge(self, model):
-        """Losses (m,) of the held-out fits of one model of ``rows`` and ``Y``."""
-        return self.losses(self._outputs(model))
+    # -- judging -------------------------------------------------------------------------------------------------------
 
-    def _outputs(self, model):
-        """What the criterion is computed from: held-out decisions, fits, or residuals, which keep more digits."""
-        if self.criterion.whole:
-            return self.scores(model)
-        return heldout_fits(model, self.folds) if self.criterion.ranks else residuals(model, self.folds)
+    def judge(self, model):
+        """Losses (m,) that decide about one model of ``rows`` and ``Y``."""
+        if self.score_decides:
+            decisions, probabilities = self.decisions(model)
+            return self.scoring.losses(self._scores([decisions], [probabilities]))[0]
+        return self.losses(self.decisions(model)[0] if self.criterion.whole else self._heldout(model))
+
+    def judged(self, problem):
+        """:class:`Judged` of one setting, by one factorisation."""
+        return self._judged([self._outputs(problem, partial(problem.precision, self.rows))], [problem.alpha])
+
+    def path(self, problem, alphas):
+        """:class:`Judged` of every alpha, by one decomposition."""
+        path, known = problem.path(self.rows), [None] * len(alphas)
+        if path.serves_every_alpha and self.folds is None and not self.criterion.whole:
+            known = loo_path(problem, self.rows, self.T, alphas, path)
+        outputs = [
+            self._outputs(problem.replace(alpha=alpha), partial(path.with_alpha, alpha), E)
+            for alpha, E in zip(alphas, known, strict=True)
+        ]
+        return self._judged(outputs, alphas)
+
+    def _judged(self, outputs, alphas):
+        """Settings judged by their outputs."""
+        fits, decisions, probabilities = zip(*outputs, strict=True)
+        losses = np.array([self.losses(each) for each in (decisions if self.criterion.whole else fits)])
+        criterion, scores, begin = losses.sum(1), None, time.perf_counter()
+        if self.scoring is not None:
+            scores = self._scores(decisions, probabilities)
+        seconds = time.perf_counter() - begin
+        if self.score_decides:
+            losses = self.scoring.losses(scores)
+        place = best_place(losses.sum(1), alphas)
+        best = decisions[place]
+        if best is None:
+            best = fits[place] if self.criterion.ranks else self.T[self.where] - fits[place]
+        return Judged(losses, best, criterion, scores, seconds)
+
+    def _scores(self, decisions, probabilities):
+        """Scores (n_scores, n_alphas, n_splits) of decisions."""
+        known = None if probabilities[0] is None else np.stack(probabilities)
+        return self.scoring(self.task, self.rows[self.where], self.tests, np.stack(decisions), known)
 
     def losses(self, outputs):
-        """Losses (m,) of such outputs, stacked."""
+        """Losses (m,) by the criterion of held-out residuals, or of fits or decisions where it takes these."""
         if self.criterion.whole:
             assert self.task.codes is not None
             wrong = chosen_codes(outputs) != self.task.codes[self.rows[self.where]]
@@ -118,6 +182,52 @@ class Selection:
         values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
         return values, None if slopes is None else -slopes
 
+    # -- held-out outputs ----------------------------------------------------------------------------------------------
+
+    def _outputs(self, problem, precision, E=None):
+        """(residuals or fits of the criterion, decisions, probabilities) of one setting; E: residuals, where known."""
+        precision, ranks, fits = cache(precision), self.criterion.ranks, None
+
+        def model(Y):
+            return Solution(problem, self.rows, Y, precision())
+
+        if not self.criterion.whole:
+            if E is None:
+                fits = self._heldout(model(self.T))
+            else:
+                fits = self._fits(E, model) if ranks else E
+        if self.scoring is None and not self.criterion.whole:
+            return fits, None, None
+        if fits is None or not self._reads_fits:
+            return fits, *self.decisions(model(self.task.Y[self.rows]))
+        return fits, self._read(fits if ranks else self._fits(fits, model)), None
+
+    def _heldout(self, model):
+        """What the criterion is computed from: fits, or residuals, which keep more digits."""
+        return heldout_fits(model, self.folds) if self.criterion.ranks else residuals(model, self.folds)
+
+    def _fits(self, E, model):
+        """Fits of residuals E; evaluated by a model where their differences have few digits."""
+        fits = self.T[self.where] - E
+        lost = few_digits(fits, np.abs(self.T).max(0, initial=0.0)).any()
+        return heldout_fits(model(self.T), self.folds) if lost else fits
+
+    @property
+    def _reads_fits(self):
+        """Whether decisions are read off the fits of the criterion's targets, without a look at the training part."""
+        readout = self.task.readout
+        plain = readout.coding != "indicator" and not readout.needs_moments and not readout.cuts
+        return plain and not (self.scoring is not None and self.scoring.probabilities)
+
+    def _read(self, fits):
+        """Decisions of such fits."""
+        scores = self.task.readout.scores(fits, None)
+        if self.folds is None:
+            return scores
+        ends = np.cumsum([len(te) for te in self.folds])[:-1]
+        parts = zip(self.folds, np.split(scores, ends), strict=True)
+        return np.concatenate([self.task.problem.tie_equal_rows(self.rows[te], each) for te, each in parts])
+
     def scores(self, model):
         """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
         if self.folds is None:
@@ -129,33 +239,26 @@ class Selection:
             scores.append(self.task.problem.tie_equal_rows(rows, readout.scores(part.fits(rows), moments)))
         return np.concatenate(scores)
 
-    def path(self, problem, alphas):
-        """Losses of every alpha and column, (len(alphas), m), and the held-out fits (or decisions) at the best."""
-        path = problem.path(self.rows)
-
-        def model(alpha):
-            return Solution(problem.replace(alpha=alpha), self.rows, self.Y, path.with_alpha(alpha))
-
-        if self.folds is None and not self.criterion.whole:
-            outputs = loo_path(problem, self.rows, self.T, alphas, path)
-            if self.criterion.ranks:
-                outputs = self.T - outputs
-                size = np.abs(self.T).max(0, initial=0.0)
-                for fits, alpha in zip(outputs, alphas, strict=True):
-                    if few_digits(fits, size).any():
-                        fits[:] = heldout_fits(model(alpha), None)
-        else:
-            outputs = [self._outputs(model(alpha)) for alpha in alphas]
-        losses = np.array([self.losses(each) for each in outputs])
-        best = outputs[best_place(losses.sum(1), alphas)]
-        return losses, best if self.criterion.whole or self.criterion.ranks else self.T[self.where] - best
+    def decisions(self, model):
+        """(decisions, probabilities or None) of the same by the rule of each training part, its cut included."""
+        wanted = self.scoring is not None and self.scoring.probabilities
+        if not (wanted or self.task.readout.cuts):
+            return self.scores(model), None
+        assert self.folds is not None
+        found, tie = [], self.task.problem.tie_equal_rows
+        for te in self.folds:
+            part, rows = model.without(te), self.rows[te]
+            rule, fits = self.task.rule(part, probabilities=wanted), part.fits(rows)
+            found.append((tie(rows, rule.decision(fits)), tie(rows, rule.proba(fits)) if wanted else None))
+        decisions, probabilities = zip(*found, strict=True)
+        return np.concatenate(decisions), np.concatenate(probabilities) if wanted else None
 
 
 def _folds(splits, rows, n):
-    """Positions in ``rows`` that each split leaves out, and 1 for those that it tests, stacked."""
+    """Positions in ``rows`` that each split leaves out, and the places among these, stacked, that it tests."""
     place = np.full(n, -1)
     place[rows] = np.arange(len(rows))
-    folds, tested = [], []
+    folds, tests, end = [], [], 0
     for number, (train, test) in enumerate(splits):
         if len(np.unique(train)) < len(train):
             raise ValueError(
@@ -169,10 +272,12 @@ def _folds(splits, rows, n):
         out = rows[~inside[rows]]
         if len(out) and len(out) < len(rows):
             folds.append(place[out])
-            tested.append(np.isin(out, test).astype(float))
-    if not folds or not any(map(np.any, tested)):
+            tests.append(end + np.flatnonzero(np.isin(out, test)))
+            end += len(out)
+    tests = [each for each in tests if len(each)]
+    if not tests:
         raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
-    return folds, np.concatenate(tested)
+    return folds, tests
 
 
 def heldout_fits(model, folds):
@@ -215,6 +320,7 @@ class SearchSpec:
     n_jobs: int | None = None
     verbose: int | None = None
     deadline: float | None = None  # of time.monotonic(), after which the best so far is taken
+    scoring: Any = None  # of held-out decisions: ``bridge.scorers.HeldOutScores``
 
     @property
     def out_of_time(self):
@@ -224,5 +330,5 @@ class SearchSpec:
     def selection(self, task, splits, sample_weight, *, slope=None, rows=None):
         """The criterion of the held-out fits of a task, or of some rows; ``slope`` in place of the first."""
         criterion = self.criterion if slope is None else self.criterion.with_slope(slope)
-        options = {"weight": self.criterion_weight, "sample_weight": sample_weight}
+        options = {"weight": self.criterion_weight, "sample_weight": sample_weight, "scoring": self.scoring}
         return Selection.of(task, criterion, splits=splits, rows=rows, **options)
