@@ -311,7 +311,7 @@ def ber(y, predicted):
 def plain(X, y, kernels, class_weights):
     """(search, fitted on these rows; what it expects of itself in per cent)."""
     search = FoldlessSearchCV(LSSVC(), candidates(X, kernels, class_weights), criterion="ber").fit(X, y)
-    return search, -100 * search.best_score_
+    return search, 100 * search.best_criterion_
 
 
 class Reduced:
@@ -347,7 +347,7 @@ def _whole_ber(f, t, w, negative):
 def reduced(X, y, kernels, class_weights):
     """As :func:`plain`."""
     search = Reduced(X, y, kernels, class_weights)
-    return search, -100 * search.search.best_score_
+    return search, 100 * search.search.best_criterion_
 
 
 def external(name, search, X, y, tried, outer):

@@ -47,7 +47,7 @@ def tune(X, y):
         (
             "grid",
             n_settings,
-            f"{-search.best_score_:.4f}",
+            f"{search.best_criterion_:.4f}",
             f"{search.best_estimator_.loo_score_:.4f}",
             f"{seconds:.2f} s",
         )
@@ -60,7 +60,7 @@ def tune(X, y):
             lambda options=options: FoldlessSearchCV(LSSVC(), method="gradient", **options).fit(X, y)
         )
         accuracy = f"{other.best_estimator_.loo_score_:.4f}"
-        rows.append((name, other.n_iter_, f"{-other.best_score_:.4f}", accuracy, f"{seconds:.2f} s"))
+        rows.append((name, other.n_iter_, f"{other.best_criterion_:.4f}", accuracy, f"{seconds:.2f} s"))
     show(rows, ("search", "settings", "LOO squared error", "LOO accuracy", "time"))
     alpha, gamma = search.best_params_["alpha"], search.best_params_["gamma"]
     print(f"\n   chosen by the grid: alpha={alpha:.3g}, gamma={gamma:.3g}\n")

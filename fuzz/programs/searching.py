@@ -128,7 +128,7 @@ def search(rng, s, judge):
     if repeats and model.option("basis") == "all":
         raise Skip
     candidates = s.run("search.cv_results_['params']")
-    found = -np.asarray(s.run("search.cv_results_['mean_test_score']"))
+    found = np.asarray(s.run("search.cv_results_['mean_test_criterion']"))
     judge.equal("number of candidates", len(candidates), int(np.prod([len(v) for v in grid.values()])))
     counted = np.asarray(d.w, float) > 0
     T, row_ids = targets(model, d), d.same

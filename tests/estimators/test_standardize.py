@@ -104,7 +104,7 @@ def test_search_nested_and_permutations_equal_those_of_scaled_features():
     )
     searches = [search.fit(data, LABELS) for search, data in (ours, plain)]
     assert searches[0].best_params_ == searches[1].best_params_
-    assert_allclose(searches[0].cv_results_["mean_test_score"], searches[1].cv_results_["mean_test_score"], rtol=1e-9)
+    assert_allclose(searches[0].cv_results_["mean_test_criterion"], searches[1].cv_results_["mean_test_criterion"], rtol=1e-9)
     nested = [fl.nested_cross_validate(search, data, LABELS, cv=KFold(4)) for search, data in (ours, plain)]
     assert_allclose(nested[0].outer_criterion, nested[1].outer_criterion, rtol=1e-9)
     tests = [
@@ -120,7 +120,7 @@ def test_searches_without_a_grid_look_at_scaled_features(kind, how):
     scaler, y = scaler_of(), KINDS[kind]
     ours = FoldlessSearchCV(kind(standardize=True), **how).fit(X, y)
     plain = FoldlessSearchCV(kind(), **how).fit(scaler.transform(X), y)
-    assert ours.best_score_ == pytest.approx(plain.best_score_, rel=1e-6)
+    assert ours.best_criterion_ == pytest.approx(plain.best_criterion_, rel=1e-6)
     assert_allclose(outputs(ours, NEW), outputs(plain, scaler.transform(NEW)), rtol=1e-4, atol=1e-4)
 
 
@@ -130,7 +130,7 @@ def test_a_grid_can_ask_whether_to_standardise():
     for flag, data in ((False, X), (True, scaler_of().transform(X))):
         own = [params["standardize"] is flag for params in both["params"]]
         alone = FoldlessSearchCV(LSSVC(), grid).fit(data, LABELS).cv_results_
-        assert_allclose(both["mean_test_score"][own], alone["mean_test_score"], rtol=1e-9)
+        assert_allclose(both["mean_test_criterion"][own], alone["mean_test_criterion"], rtol=1e-9)
 
 
 def test_members_of_a_family_are_standardised_by_themselves():

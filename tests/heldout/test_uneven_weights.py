@@ -177,9 +177,9 @@ def test_search_with_light_rows_scores_as_refits(ratio):
     X, y, w = rng.normal(size=(n, 3)), rng.normal(size=n), np.geomspace(1.0, ratio, n) ** 2 / ratio
     grid = {"alpha": [1e-2, 1.0, 30.0]}
     search = FoldlessSearchCV(LSSVR(gamma=0.2), grid).fit(X, y, sample_weight=w)
-    for alpha, score in zip(grid["alpha"], search.cv_results_["mean_test_score"], strict=True):
+    for alpha, loss in zip(grid["alpha"], search.cv_results_["mean_test_criterion"], strict=True):
         fits = held_out_rows(LSSVR(gamma=0.2, alpha=alpha), X, y, leave_one_out(n), "predict", sample_weight=w)
-        assert -score == pytest.approx(np.mean((y - fits) ** 2), rel=1e-8)
+        assert loss == pytest.approx(np.mean((y - fits) ** 2), rel=1e-8)
 
 
 @pytest.mark.parametrize("n_confounds", [0, 2])
@@ -208,4 +208,4 @@ def test_smooth_criterion_with_a_row_of_nearly_all_weight_equals_refits(criterio
     estimator.set_params(**search.best_params_)
     fits = held_out_rows(estimator, X, y, leave_one_out(24), "decision_function", sample_weight=w)
     expected = CRITERIA[criterion](fits[:, None], signs(y), np.full((24, 1), 1 / 24))[0].sum()
-    assert -search.best_score_ == pytest.approx(expected, rel=1e-9)
+    assert search.best_criterion_ == pytest.approx(expected, rel=1e-9)

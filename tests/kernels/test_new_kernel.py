@@ -159,8 +159,8 @@ def press(estimator, y):
 def test_grid_search_equals_refits(estimator, y):
     grid = {"alpha": [0.1, 1.0], "kernel__length": [0.5, 2.0]}
     search = FoldlessSearchCV(estimator, grid).fit(X, y)
-    for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
-        assert -score == pytest.approx(press(clone(estimator).set_params(**params), y), rel=1e-9)
+    for params, loss in zip(search.cv_results_["params"], search.cv_results_["mean_test_criterion"], strict=True):
+        assert loss == pytest.approx(press(clone(estimator).set_params(**params), y), rel=1e-9)
     assert search.best_estimator_.kernel_.length == search.best_params_["kernel__length"]
     assert estimator.kernel == RationalQuadratic()
 
@@ -187,8 +187,8 @@ def test_continuous_searches_move_the_parameters_of_the_kernel(method):
     search = FoldlessSearchCV(estimator, method=method, bounds={"kernel__mixture": (0.5, 5.0)}).fit(X, VALUES)
     assert set(search.best_params_) == {"alpha", "kernel__length", "kernel__mixture"}
     assert 0.5 <= search.best_params_["kernel__mixture"] <= 5.0
-    assert -search.best_score_ == pytest.approx(press(clone(search.best_estimator_), VALUES), rel=1e-6)
-    assert -search.best_score_ < press(estimator, VALUES)
+    assert search.best_criterion_ == pytest.approx(press(clone(search.best_estimator_), VALUES), rel=1e-6)
+    assert search.best_criterion_ < press(estimator, VALUES)
     assert search.best_estimator_.kernel_.length == search.best_params_["kernel__length"]
 
 

@@ -111,11 +111,11 @@ def test_search_equals_refits(estimator, y):
     targets = {"f": y, "i": np.where(y[:, None] == np.unique(y), 1.0, -1.0)}[y.dtype.kind]
     if isinstance(estimator, KernelFisherDiscriminant):  # of its regression on two classes, not of its decisions
         estimator, targets = LSSVC(estimator.kernel), np.where(y == 1, 1.0, -1.0)
-    for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
+    for params, loss in zip(search.cv_results_["params"], search.cv_results_["mean_test_criterion"], strict=True):
         fits = np.empty_like(targets)
         for train, test in KFold(5).split(X):
             fits[test] = outputs(clone(estimator).set_params(**params).fit(X[train], y[train]), X[test])
-        assert -score == pytest.approx(np.square(targets - fits).mean(0).sum(), rel=1e-8)
+        assert loss == pytest.approx(np.square(targets - fits).mean(0).sum(), rel=1e-8)
     assert search.best_estimator_.kernel_.gamma == search.best_params_["kernel__gamma"]
 
 

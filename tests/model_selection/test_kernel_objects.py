@@ -104,7 +104,7 @@ def test_fitted_models_keep_their_kernel_when_parameters_change():
 
 def assert_same_search(mine, named):
     assert renamed(mine.best_params_) == named.best_params_
-    assert mine.best_score_ == named.best_score_
+    assert mine.best_criterion_ == named.best_criterion_
     np.testing.assert_array_equal(mine.predict(X), named.predict(X))
 
 
@@ -166,8 +166,8 @@ def test_objects_in_a_grid_are_left_as_they_are():
         {"kernel": ["linear", lambda A, B: A @ B.T], "alpha": ALPHAS},
     ]
     other = FoldlessSearchCV(LSSVC(), named).fit(X, LABELS)
-    scores = search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"]
-    np.testing.assert_allclose(np.sort(scores[0]), np.sort(scores[1]), rtol=1e-12)
+    losses = search.cv_results_["mean_test_criterion"], other.cv_results_["mean_test_criterion"]
+    np.testing.assert_allclose(np.sort(losses[0]), np.sort(losses[1]), rtol=1e-12)
     continuous = FoldlessSearchCV(LSSVC(), {"kernel": [first, "rbf"]}, method="gradient", max_iter=5).fit(X, LABELS)
     ends = continuous.cv_results_["params"]
     assert set(ends[0]) == {"kernel", "alpha", "kernel__gamma"}

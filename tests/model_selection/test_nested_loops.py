@@ -396,7 +396,7 @@ def test_a_hundred_random_splits_equal_a_loop_of_searches(monkeypatch):
     for k, (train, test) in enumerate(cv.split(data, y)):
         single = clone(search).fit(data[train], y[train])
         assert result.best_params[k] == single.best_params_
-        assert result.inner_criterion[k] == pytest.approx(-single.best_score_, rel=1e-8)
+        assert result.inner_criterion[k] == pytest.approx(single.best_criterion_, rel=1e-8)
         assert_close(result.decision[k], single.decision_function(data[test]))
         assert result.test_score[k] == single.score(data[test], y[test])
     assert len({tuple(each.values()) for each in result.best_params}) > 1  # the choice does vary

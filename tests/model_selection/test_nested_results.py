@@ -274,7 +274,7 @@ def test_a_pipeline_fits_its_steps_on_every_outer_training_part(options):
         assert whole[-1].best_params_ == result.best_params[number]
         assert_close(result.decision[number], whole.decision_function(raw[test]))
         assert result.test_score[number] == whole.score(raw[test], LABELS[test])
-        assert_close(result.inner_criterion[number], -whole[-1].best_score_)
+        assert_close(result.inner_criterion[number], whole[-1].best_criterion_)
 
 
 def test_repr_of_a_result_is_one_line():

@@ -98,7 +98,7 @@ def test_other_searches_equal_a_fit_on_every_training_part(case):
     for k, (train, test) in enumerate(cv):
         single = clone(search).set_params(refit=True).fit(X[train], y[train], sample_weight=ZEROS[train])
         assert repr(result.best_params[k]) == repr(single.best_params_)
-        assert result.inner_criterion[k] == pytest.approx(-single.best_score_, rel=1e-10)
+        assert result.inner_criterion[k] == pytest.approx(single.best_criterion_, rel=1e-10)
         np.testing.assert_array_equal(result.predictions[k], single.predict(X[test]))
         assert result.test_score[k] == pytest.approx(single.score(X[test], y[test]))
         if y is LABELS:

@@ -31,7 +31,7 @@ def test_ridge_cv_chooses_the_same_alpha(fit_intercept, wide, weighted):
         assert_close(ours.intercept_, theirs.intercept_)
         assert_close(ours.predict(data), theirs.predict(data))
         if not weighted:
-            assert ours.best_score_ / np.size(y[0]) == pytest.approx(theirs.best_score_, rel=1e-6)
+            assert ours.best_criterion_ / np.size(y[0]) == pytest.approx(-theirs.best_score_, rel=1e-6)
 
 
 @pytest.mark.parametrize("y", [BINARY, LABELS], ids=["2 classes", "3 classes"])
@@ -44,7 +44,7 @@ def test_ridge_classifier_cv_chooses_the_same_alpha(y, fit_intercept):
     assert_close(ours.decision_function(X), theirs.decision_function(X))
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     columns = 1 if y is BINARY else 3
-    assert ours.best_score_ / columns == pytest.approx(theirs.best_score_, rel=1e-6)
+    assert ours.best_criterion_ / columns == pytest.approx(-theirs.best_score_, rel=1e-6)
 
 
 @pytest.mark.parametrize("y", [BINARY, LABELS], ids=["2 classes", "3 classes"])
@@ -87,7 +87,8 @@ def test_multiclass_error_is_that_of_the_classifiers_decisions(estimator, y, spl
         expected = skl.cross_val_predict(single, X, y, cv=cv or skl.LeaveOneOut(), params=params)
         assert found == pytest.approx(np.mean(expected != y))
     if cv is None and hasattr(search.best_estimator_, "loo_score_"):
-        assert search.best_score_ == pytest.approx(search.best_estimator_.loo_score_ - 1)
+        assert search.best_score_ == pytest.approx(search.best_estimator_.loo_score_)
+        assert search.best_criterion_ == pytest.approx(1 - search.best_score_)
 
 
 @pytest.mark.parametrize("weight", ["balanced", "sample_weight"])
@@ -109,5 +110,5 @@ def test_multiclass_error_with_weights_of_rows(weight, y):
 def test_multiclass_error_with_loo_threshold_is_refused(given):
     grid = {"alpha": ALPHAS, **({"threshold": ["pm1", "loo"]} if given == "grid" else {})}
     estimator = KFDA(gamma=0.3, threshold="loo" if given == "estimator" else "pm1")
-    with pytest.raises(ValueError, match=r"criterion='multiclass_error' .*cut.*threshold='loo'; use criterion='error'"):
+    with pytest.raises(ValueError, match=r"criterion='multiclass_error' .*cut.*threshold='loo'.*use criterion='error'"):
         FoldlessSearchCV(estimator, grid, criterion="multiclass_error").fit(X, BINARY)

@@ -45,7 +45,7 @@ def test_share_none_equals_separate_binary_searches(method, estimator):
         for label in np.unique(LABELS)
     ]
     assert search.best_params_ == [pytest.approx(each.best_params_, rel=1e-6) for each in alone]
-    assert search.best_score_ == pytest.approx(sum(each.best_score_ for each in alone), rel=1e-9)
+    assert search.best_criterion_ == pytest.approx(sum(each.best_criterion_ for each in alone), rel=1e-9)
     assert_close(search.alpha_, np.array([each.alpha_ for each in alone]), rtol=1e-6)
     decisions = np.column_stack([each.decision_function(X) for each in alone])
     assert_close(search.decision_function(X), decisions, rtol=1e-5)
@@ -63,9 +63,9 @@ def test_a_shared_kernel_of_a_grid_is_the_one_with_the_least_sum():
             tables.setdefault(params["gamma"], np.empty((3, 3)))[ALPHAS.index(params["alpha"]), k] = value
     gamma = min(tables, key=lambda gamma: tables[gamma].min(0).sum())
     assert search.best_params_ == [{"gamma": gamma, "alpha": ALPHAS[k]} for k in tables[gamma].argmin(0)]
-    assert -search.best_score_ == pytest.approx(tables[gamma].min(0).sum())
+    assert search.best_criterion_ == pytest.approx(tables[gamma].min(0).sum())
     shared, none = (FoldlessSearchCV(LSSVC(), RBF_GRID, share=share).fit(X, LABELS) for share in ("all", "none"))
-    assert shared.best_score_ <= search.best_score_ <= none.best_score_
+    assert shared.best_criterion_ >= search.best_criterion_ >= none.best_criterion_
 
 
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
@@ -77,8 +77,8 @@ def test_a_shared_kernel_with_an_alpha_for_each_class(method, scaling):
     assert len(gammas) == 3
     assert all(np.array_equal(gamma, gammas[0]) for gamma in gammas)
     assert len({each["alpha"] for each in search.best_params_}) == 3
-    assert -search.best_score_ == pytest.approx(criterion_by_refits(search, X, LABELS), rel=1e-6)
-    assert search.best_score_ > FoldlessSearchCV(LSSVC(), {"alpha": [1.0]}).fit(X, LABELS).best_score_
+    assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, X, LABELS), rel=1e-6)
+    assert search.best_criterion_ < FoldlessSearchCV(LSSVC(), {"alpha": [1.0]}).fit(X, LABELS).best_criterion_
     assert all(len(step["alpha"]) == 3 for step in search.history_)
     if scaling:
         assert search.feature_scales_.shape in ((D,), (3, D))
@@ -90,7 +90,7 @@ def test_an_alpha_for_each_class_given_one_kernel_is_that_of_binary_searches():
         FoldlessSearchCV(LSSVC("linear"), method="gradient", share=share, max_iter=200).fit(X, LABELS)
         for share in ("kernel", "none")
     )
-    assert shared.best_score_ == pytest.approx(none.best_score_, rel=1e-6)
+    assert shared.best_criterion_ == pytest.approx(none.best_criterion_, rel=1e-6)
     assert_close(np.log(shared.alpha_), np.log(none.alpha_), scale=1.0, rtol=0.05)
 
 
@@ -100,7 +100,7 @@ def test_share_changes_nothing_for_two_classes(share, method):
     options = {"method": method, "max_iter": 5}
     one, two = (FoldlessSearchCV(LSSVC(), share=each, **options).fit(X, BINARY) for each in ("all", share))
     assert one.best_params_ == two.best_params_
-    assert one.best_score_ == two.best_score_
+    assert one.best_criterion_ == two.best_criterion_
     assert isinstance(two.best_estimator_, LSSVC)
 
 

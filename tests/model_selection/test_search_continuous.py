@@ -46,8 +46,8 @@ def test_the_gradient_search_is_at_least_as_good_as_a_fine_grid(criterion):
     found = FoldlessSearchCV(
         LSSVC(), [STARTS, start], method="gradient", bounds={"alpha": (1e-4, 1e2), "gamma": (1e-2, 10**1.5)}, **options
     ).fit(MOONS, RING)
-    assert found.best_score_ >= grid.best_score_
-    assert -found.best_score_ == pytest.approx(criterion_by_refits(found, MOONS, RING, criterion, 3.0), rel=1e-6)
+    assert found.best_criterion_ <= grid.best_criterion_
+    assert found.best_criterion_ == pytest.approx(criterion_by_refits(found, MOONS, RING, criterion, 3.0), rel=1e-6)
 
 
 @pytest.mark.parametrize("criterion", ["press", "smooth_error", "hinge2"])
@@ -58,7 +58,7 @@ def test_gradient_and_simplex_find_the_same_parameters(criterion):
         )
         for method in ("gradient", "simplex")
     ]
-    assert ends[0].best_score_ == pytest.approx(ends[1].best_score_, rel=1e-4)
+    assert ends[0].best_criterion_ == pytest.approx(ends[1].best_criterion_, rel=1e-4)
     for name in ("alpha", "gamma"):
         one, two = (np.log(end.best_params_[name]) for end in ends)
         assert one == pytest.approx(two, abs=0.1), name
@@ -85,11 +85,11 @@ def test_gradient_and_simplex_find_the_same_parameters(criterion):
 def test_scores_are_those_of_the_parameters_found(method, estimator, y, names):
     search = FoldlessSearchCV(estimator, method=method, max_iter=15).fit(MOONS, y)
     assert set(search.best_params_) == names
-    assert -search.best_score_ == pytest.approx(criterion_by_refits(search, MOONS, y), rel=1e-6)
+    assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, MOONS, y), rel=1e-6)
     assert all(set(step) == names | {"start", "n_rows", "time", "criterion", "objective"} for step in search.history_)
     visited = [step["criterion"] for step in search.history_]
-    assert -search.best_score_ == min(visited)
-    assert -search.best_score_ < visited[0]  # it started at the estimator's own parameters, and moved
+    assert search.best_criterion_ == min(visited)
+    assert search.best_criterion_ < visited[0]  # it started at the estimator's own parameters, and moved
     for name in names:
         assert search.best_estimator_.get_params()[name] == search.best_params_[name]
 
@@ -104,7 +104,7 @@ def test_continuous_searches_judge_as_grids_do(method, weight, splitter):
     search = FoldlessSearchCV(KFDA(), method=method, max_iter=4, **options).fit(X, LABELS, w, groups)
     fixed = {name: [value] for name, value in search.best_params_.items()}
     alone = FoldlessSearchCV(KFDA(), fixed, **options).fit(X, LABELS, w, groups)
-    assert alone.best_score_ == pytest.approx(search.best_score_, rel=1e-9)
+    assert alone.best_criterion_ == pytest.approx(search.best_criterion_, rel=1e-9)
     rows, fits = fits_of_candidate(KFDA(), search.best_params_, LABELS, splits_of(splitter, groups), X, w)
     T = signs(LABELS)[rows]
     W = {
@@ -113,7 +113,7 @@ def test_continuous_searches_judge_as_grids_do(method, weight, splitter):
         "sample_weight": np.repeat(w[rows, None], 3, axis=1),
     }[weight]
     expected = CRITERIA["smooth_error"].with_slope(2.0)(fits, T, W / W.sum(0))[0].sum()
-    assert -search.best_score_ == pytest.approx(expected, rel=1e-8)
+    assert search.best_criterion_ == pytest.approx(expected, rel=1e-8)
 
 
 def test_a_search_starts_at_the_parameters_it_is_given():
@@ -137,7 +137,7 @@ def test_continuous_search_is_the_same_in_other_units(method, scaling):
     assert len(one.history_) == len(two.history_)
     assert two.alpha_ == pytest.approx(one.alpha_, rel=1e-5)
     assert_close(1e6 * np.asarray(two.best_params_["gamma"]), np.asarray(one.best_params_["gamma"]), rtol=1e-5)
-    assert two.best_score_ == pytest.approx(1e-8 * one.best_score_, rel=1e-6)
+    assert two.best_criterion_ == pytest.approx(1e-8 * one.best_criterion_, rel=1e-6)
 
 
 @pytest.mark.parametrize("scaling", [False, True])
@@ -145,9 +145,9 @@ def test_the_best_estimator_is_a_warm_start(scaling):
     options = {"method": "gradient", "feature_scaling": scaling, "max_iter": 200}
     first = FoldlessSearchCV(LSSVC(), **options).fit(MOONS, RING)
     again = FoldlessSearchCV(first.best_estimator_, **options).fit(MOONS, RING)
-    assert again.history_[0]["criterion"] == pytest.approx(-first.best_score_, rel=1e-9)
-    assert again.best_score_ >= first.best_score_
-    assert again.best_score_ == pytest.approx(first.best_score_, rel=1e-4)
+    assert again.history_[0]["criterion"] == pytest.approx(first.best_criterion_, rel=1e-9)
+    assert again.best_criterion_ <= first.best_criterion_
+    assert again.best_criterion_ == pytest.approx(first.best_criterion_, rel=1e-4)
     assert len(again.history_) <= len(first.history_)
     for name in ("alpha", "gamma"):
         moved = np.log(again.best_params_[name]) - np.log(first.best_params_[name])
@@ -181,7 +181,7 @@ def test_further_starts_are_drawn_from_the_random_state():
     assert starts[0][1] != starts[1][1]
     alone = FoldlessSearchCV(LSSVC(), **{**options, "n_starts": 1}).fit(MOONS, RING)
     assert losses_of(one)[0] == losses_of(alone)[0]
-    assert one.best_score_ == -losses_of(one).min()
+    assert one.best_criterion_ == losses_of(one).min()
     listed = FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, **options).fit(MOONS, RING)
     assert len(listed.cv_results_["params"]) == 6
 
@@ -199,7 +199,7 @@ def test_threads_give_the_same_losses(method, share):
 def test_more_iterations_score_better_and_are_counted():
     few, many = (FoldlessSearchCV(LSSVC(), method="gradient", max_iter=k).fit(MOONS, RING) for k in (1, 50))
     assert len(few.history_) < len(many.history_)
-    assert few.best_score_ < many.best_score_
+    assert few.best_criterion_ > many.best_criterion_
 
 
 @pytest.mark.parametrize("method", ["grid", "gradient"])
@@ -219,7 +219,7 @@ def test_slope_with_the_least_error_is_kept():
         errors = losses_of(FoldlessSearchCV(LSSVC(), fixed, criterion=hard).fit(MOONS, RING))
         assert errors[search.best_index_] == errors.min()
         own = slopes[search.best_index_]
-        assert -search.best_score_ == pytest.approx(criterion_by_refits(search, MOONS, RING, smooth, own), rel=1e-6)
+        assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, MOONS, RING, smooth, own), rel=1e-6)
         for slope, params in zip(slopes, search.cv_results_["params"], strict=True):
             alone = FoldlessSearchCV(LSSVC(), method="gradient", criterion=smooth, slope=slope, max_iter=10).fit(
                 MOONS, RING
@@ -238,7 +238,7 @@ def test_feature_scales_find_the_features_that_matter(kernel):
     one = FoldlessSearchCV(LSSVC(kernel), method="gradient").fit(data, y)
     new, truth = xor(400, seed=1)
     assert search.score(new, truth) > one.score(new, truth) + 0.03
-    assert any(step["criterion"] == -search.best_score_ for step in search.history_)
+    assert any(step["criterion"] == search.best_criterion_ for step in search.history_)
 
 
 @pytest.mark.parametrize("groups", [[0, 0, 1, 1], ["b", "a", "a", "b"], np.array([7, 3, 7, 3])], ids=str)
@@ -249,7 +249,7 @@ def test_features_of_a_group_share_a_scale(groups):
         assert np.unique(scales[np.asarray(groups) == group]).size == 1
     assert np.unique(scales).size == 2
     tied = np.unique(groups, return_inverse=True)[1]
-    assert -search.best_score_ == pytest.approx(criterion_by_refits(search, X, LABELS), rel=1e-6)
+    assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, X, LABELS), rel=1e-6)
     free = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True, max_iter=8).fit(X, LABELS)
     assert np.unique(free.feature_scales_).size == 4
     assert len(tied) == 4
@@ -258,7 +258,7 @@ def test_features_of_a_group_share_a_scale(groups):
 def test_one_group_for_all_is_one_gamma():
     one = FoldlessSearchCV(LSSVC(), method="gradient").fit(X, LABELS)
     two = FoldlessSearchCV(LSSVC(), method="gradient", feature_groups=[5] * D).fit(X, LABELS)
-    assert two.best_score_ == pytest.approx(one.best_score_, rel=1e-8)
+    assert two.best_criterion_ == pytest.approx(one.best_criterion_, rel=1e-8)
     assert_close(two.feature_scales_, np.full(D, one.best_params_["gamma"]), rtol=1e-4)
 
 
@@ -267,7 +267,7 @@ def test_one_group_for_all_is_one_gamma():
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_targets_without_variance_leave_nothing_to_search(method, scaling, value):
     search = FoldlessSearchCV(LSSVR(), method=method, feature_scaling=scaling, max_iter=3).fit(X, np.full(N, value))
-    assert search.best_score_ == pytest.approx(0.0, abs=1e-20)
+    assert search.best_criterion_ == pytest.approx(0.0, abs=1e-20)
     assert_close(search.predict(X), np.full(N, value), scale=1.0)
     assert np.isfinite(np.hstack(list(search.best_params_.values()))).all()
 
@@ -277,8 +277,8 @@ def test_targets_without_variance_leave_nothing_to_search(method, scaling, value
 def test_features_without_variance_leave_nothing_to_search(method, kernel):
     data = np.full((N, 2), 3.0)
     search = FoldlessSearchCV(LSSVC(kernel), method=method, feature_scaling=kernel != "linear", max_iter=3)
-    scores = {search.fit(data, BINARY).best_score_, FoldlessSearchCV(LSSVC(kernel)).fit(data, BINARY).best_score_}
-    assert np.ptp(list(scores)) < 1e-6
+    losses = {search.fit(data, BINARY).best_criterion_, FoldlessSearchCV(LSSVC(kernel)).fit(data, BINARY).best_criterion_}
+    assert np.ptp(list(losses)) < 1e-6
 
 
 def test_scales_of_a_single_feature_are_still_a_vector():
@@ -293,8 +293,8 @@ def test_scores_with_feature_scaling_are_those_of_the_scales(estimator, method):
     y = LABELS if is_classifier(estimator) else VALUES
     search = FoldlessSearchCV(estimator, method=method, feature_scaling=True, prior=None, max_iter=5).fit(X, y)
     alone = FoldlessSearchCV(estimator, {k: [v] for k, v in search.best_params_.items()}).fit(X, y)
-    assert alone.best_score_ == pytest.approx(search.best_score_, rel=1e-8)
-    assert search.best_score_ > FoldlessSearchCV(estimator, {"alpha": [1.0]}).fit(X, y).best_score_
+    assert alone.best_criterion_ == pytest.approx(search.best_criterion_, rel=1e-8)
+    assert search.best_criterion_ < FoldlessSearchCV(estimator, {"alpha": [1.0]}).fit(X, y).best_criterion_
 
 
 def test_feature_scaling_finds_two_features_among_noise():

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import nested_cross_validate
 from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.selection import Selection, best_place
+from foldless.tuning.selection import Judged, Selection, best_place
 from support.searches import ALPHAS, BINARY, CODES, KFDA, LABELS, RBF_GRID, VALUES, WEIGHT, D, N, X, losses_of
 from support.tolerances import assert_close
 
@@ -242,7 +242,7 @@ def test_groups_without_a_splitter_that_reads_them_are_warned_about():
     ("options", "message"),
     [
         ({"bounds": {"alpha": (0.1, 1.0)}}, "bounds is for method='gradient'"),
-        ({"refit": "accuracy"}, "refit='accuracy' must be True or False"),
+        ({"refit": "accuracy"}, "refit='accuracy' names a score; scoring=None holds no such name"),
         ({"criterion": "roc_auc"}, "criterion='roc_auc' is unknown.*is 'auc' here"),
         ({"criterion": lambda f, t: 0.0}, r"criterion=.*must be a function f\(f, t, w\)"),
     ],
@@ -259,7 +259,7 @@ def test_balanced_class_weights_of_ridge_classifiers_are_resolved_once_from_all_
     grid = {"alpha": [0.1, 1.0, 10.0]}
     balanced = FoldlessSearchCV(RidgeClassifier(class_weight="balanced"), grid).fit(X, LABELS)
     given = FoldlessSearchCV(RidgeClassifier(class_weight=explicit), grid).fit(X, LABELS)
-    np.testing.assert_allclose(balanced.cv_results_["mean_test_score"], given.cv_results_["mean_test_score"])
+    np.testing.assert_allclose(balanced.cv_results_["mean_test_criterion"], given.cv_results_["mean_test_criterion"])
     np.testing.assert_allclose(balanced.decision_function(X), given.decision_function(X))
 
 
@@ -267,7 +267,7 @@ def test_the_default_grid_reaches_penalties_that_raw_features_need():
     scales = np.array([1e3, 1.0, 1e-2, 1.0])
     search = FoldlessSearchCV(RidgeClassifier()).fit(X * scales, BINARY)
     finer = FoldlessSearchCV(RidgeClassifier(), {"alpha": np.logspace(-6, 6, 100)}).fit(X * scales, BINARY)
-    assert -search.best_score_ < -finer.best_score_ * 1.02
+    assert search.best_criterion_ < finer.best_criterion_ * 1.02
 
 
 @pytest.mark.parametrize("method", ["grid", "gradient"])
@@ -285,7 +285,8 @@ def test_splits_whose_training_parts_repeat_rows_are_refused(method):
 @pytest.mark.parametrize("share", ["all", "kernel", "none"])
 def test_criterion_that_is_nan_for_all_candidates_is_an_error(share, monkeypatch):
     """As where kernel values overflow; functions of users are told by name before."""
-    monkeypatch.setattr(Selection, "path", lambda *_: (np.full((2, 3), np.nan), np.zeros((N, 3))))
+    nothing = Judged(np.full((2, 3), np.nan), np.zeros((N, 3)), np.full(2, np.nan))
+    monkeypatch.setattr(Selection, "path", lambda *_: nothing)
     search = FoldlessSearchCV(LSSVC(gamma=0.1), {"alpha": [0.1, 1.0]}, share=share)
     with pytest.raises(
         ValueError, match=r"the criterion is no number for any candidate: .*Rescale X .* or raise alpha"

@@ -84,7 +84,7 @@ def test_pickles_predict_the_same(search, y):
     for name in one:
         np.testing.assert_array_equal(one[name], two[name])
     np.testing.assert_array_equal(losses_of(again), losses_of(fitted))
-    assert again.best_score_ == fitted.best_score_
+    assert again.best_criterion_ == fitted.best_criterion_
 
 
 @every_search
@@ -120,7 +120,7 @@ def test_behind_a_scaler_the_search_sees_scaled_rows(search, y):
     data = X * [1.0, 10.0, 100.0, 1.0]
     pipeline = make_pipeline(StandardScaler(), clone(search)).fit(data, y)
     alone = clone(search).fit(StandardScaler().fit_transform(data), y)
-    assert pipeline[-1].best_score_ == pytest.approx(alone.best_score_, rel=1e-9)
+    assert pipeline[-1].best_criterion_ == pytest.approx(alone.best_criterion_, rel=1e-9)
     np.testing.assert_array_equal(np.shape(pipeline.predict(data)), np.shape(y))
     assert pipeline.score(data, y) == pytest.approx(alone.score(StandardScaler().fit_transform(data), y))
 
@@ -241,4 +241,4 @@ def test_float32_is_searched_in_single_precision():
     search = FoldlessSearchCV(LSSVC(), method="gradient", max_iter=10).fit(X.astype(np.float32), LABELS)
     double = FoldlessSearchCV(LSSVC(), method="gradient", max_iter=10).fit(X, LABELS)
     assert search.decision_function(X.astype(np.float32)).dtype == np.float32
-    assert search.best_score_ == pytest.approx(double.best_score_, rel=1e-2)
+    assert search.best_criterion_ == pytest.approx(double.best_criterion_, rel=1e-2)

@@ -122,7 +122,7 @@ def test_losses_of_a_grid_equal_refits(case, splitter):
         best = search.best_index_
         assert expected[best] <= expected.min() + 1e-8
         assert search.best_params_ == listed[best]
-        assert search.best_score_ == pytest.approx(-expected[best], abs=1e-8)
+        assert search.best_criterion_ == pytest.approx(expected[best], abs=1e-8)
 
 
 def scikit_loop(estimator, params, y, cv, w=None):
@@ -264,20 +264,19 @@ def test_a_number_of_folds_is_stratified_for_classifiers():
 def test_results_have_the_shape_of_grid_searchs():
     search = FoldlessSearchCV(LSSVC(), KERNEL_GRIDS).fit(X, LABELS)
     theirs = skl.GridSearchCV(LSSVC(), KERNEL_GRIDS, cv=3).fit(X, LABELS)
-    ours = search.cv_results_
-    assert set(ours) <= set(theirs.cv_results_)
+    ours, losses = search.cv_results_, losses_of(search)
+    assert set(ours) - set(theirs.cv_results_) == {"mean_test_criterion", "rank_test_criterion"}
     assert ours["params"] == theirs.cv_results_["params"]
     for name in (name for name in theirs.cv_results_ if name.startswith("param_")):
         np.testing.assert_array_equal(np.ma.getmaskarray(ours[name]), np.ma.getmaskarray(theirs.cv_results_[name]))
         assert ours[name].compressed().tolist() == theirs.cv_results_[name].compressed().tolist()
-    np.testing.assert_array_equal(
-        ours["rank_test_score"], np.searchsorted(np.sort(losses_of(search)), losses_of(search)) + 1
-    )
-    assert ours["rank_test_score"][search.best_index_] == 1
+    np.testing.assert_array_equal(ours["rank_test_criterion"], np.searchsorted(np.sort(losses), losses) + 1)
+    assert ours["rank_test_criterion"][search.best_index_] == 1
+    assert search.best_criterion_ == losses[search.best_index_]
     assert search.best_score_ == ours["mean_test_score"][search.best_index_]
     assert search.best_estimator_.get_params()["kernel"] == search.best_params_["kernel"]
     criteria_of = [step["criterion"] for step in search.history_]
-    assert_close(criteria_of, losses_of(search))
+    assert_close(criteria_of, losses)
 
 
 def test_most_regularised_of_equal_candidates_is_taken():
@@ -310,9 +309,9 @@ def test_without_a_grid_one_is_made_from_the_data(estimator, y, names):
     assert len(search.cv_results_["params"]) >= 15
     tried = np.unique([params["alpha"] for params in search.cv_results_["params"]])
     assert tried[-1] / tried[0] > 1e5
-    assert search.best_score_ > -3.0 * (1 if is_classifier(estimator) else VALUES.var())
+    assert search.best_criterion_ < 3.0 * (1 if is_classifier(estimator) else VALUES.var())
     # the size of the features is no news to gamma="scale" or to alpha
     if estimator.get_params().get("kernel", "linear") in ("linear", "rbf") and not isinstance(estimator, KernelRidge):
         again = FoldlessSearchCV(estimator).fit(1e3 * data, y)
         assert again.best_index_ == search.best_index_
-        assert again.best_score_ == pytest.approx(search.best_score_, rel=1e-6)
+        assert again.best_criterion_ == pytest.approx(search.best_criterion_, rel=1e-6)

@@ -44,12 +44,12 @@ def plain_fits(estimator, y, splits, weight=None):
 def test_criteria_of_a_grid_are_those_of_features_without_the_confounds(y, criterion, cv, weight):
     search = FoldlessSearchCV(LSSVC("linear"), GRID, criterion=criterion, cv=cv)
     search.fit(X, y, sample_weight=weight, confounds=C)
-    for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
+    for params, loss in zip(search.cv_results_["params"], search.cv_results_["mean_test_criterion"], strict=True):
         splits = leave_one_out(N) if cv is None else cv
         fits, rows = plain_fits(LSSVC("linear", **params), y, splits, weight)
         share = np.full((len(rows), 1), 1 / len(rows))
         expected = CRITERIA[criterion](fits, signs(y)[rows], share)[0].sum()
-        assert -score == pytest.approx(expected, rel=1e-7)
+        assert loss == pytest.approx(expected, rel=1e-7)
     best = LSSVC("linear", **search.best_params_).fit(X, y, sample_weight=weight, confounds=C)
     for inputs in ((NEW,), (NEW, C_NEW)):
         assert_close(search.decision_function(*inputs), best.decision_function(*inputs))
@@ -67,10 +67,10 @@ def test_gradients_with_confounds_lead_to_the_least_criterion(penalty, cv):
     around = [{name: [value * step]} for step in (1.0, 0.98, 1.02) for name, value in best.items()]
     grid = [{**{name: [value] for name, value in best.items()}, **each} for each in around]
     table = FoldlessSearchCV(LSSVC(penalty=penalty), grid, cv=cv).fit(X, BINARY, confounds=C).cv_results_
-    scores = table["mean_test_score"]
-    assert scores[0] == pytest.approx(search.best_score_, rel=1e-6)
+    losses = table["mean_test_criterion"]
+    assert losses[0] == pytest.approx(search.best_criterion_, rel=1e-6)
     flat = penalty == "coef" and cv is not None  # the least lies in a long valley, at a tiny alpha
-    assert scores.max() <= scores[0] + (5e-4 if flat else 1e-6)
+    assert losses.min() >= losses[0] - (5e-4 if flat else 1e-6)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_nested_cross_validation_with_confounds_equals_searches_of_every_trainin
         assert result.best_params[k] == model.best_params_
         assert_close(result.decision[k], model.decision_function(X[test], confounds=C[test]))
         assert result.test_score[k] == model.score(X[test], LABELS[test], confounds=C[test])
-        assert_close(result.inner_criterion[k], -model.best_score_)
+        assert_close(result.inner_criterion[k], model.best_criterion_)
 
 
 def test_cross_validation_of_a_search_is_its_nested_cross_validation():

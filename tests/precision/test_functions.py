@@ -59,9 +59,9 @@ def test_all_that_is_asked_of_it_equals_the_factor(columns):
 def test_paths_of_alphas_equal_single_alphas():
     grid = {"alpha": [1e-9, 1e-2, 10.0]}
     search = FoldlessSearchCV(LSSVR("linear", penalty="coef", alpha=1e-9), grid).fit(X, Y)
-    for alpha, score in zip(grid["alpha"], search.cv_results_["mean_test_score"], strict=True):
+    for alpha, loss in zip(grid["alpha"], search.cv_results_["mean_test_criterion"], strict=True):
         one = LSSVR("linear", penalty="coef", alpha=alpha).fit(X, Y)
-        assert -score == pytest.approx(np.mean(np.square(Y - one.loo_predict())), rel=1e-3 if alpha < 1 else 1e-9)
+        assert loss == pytest.approx(np.mean(np.square(Y - one.loo_predict())), rel=1e-3 if alpha < 1 else 1e-9)
 
 
 def test_features_too_large_to_be_squared_are_named():

@@ -185,8 +185,8 @@ def test_nested_cross_validation_of_a_new_readout_equals_refits(model, c, option
 def test_search_of_a_new_readout_chooses_as_refits_do(model, c):
     y = LABELS[c]
     search = FoldlessSearchCV(model, GRID, criterion="multiclass_error", cv=SPLITS).fit(X, y)
-    for params, found in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
-        assert_allclose(-found, 1 - refitted_accuracy(model, y, SPLITS, **params), atol=1e-12)
+    for params, found in zip(search.cv_results_["params"], search.cv_results_["mean_test_criterion"], strict=True):
+        assert_allclose(found, 1 - refitted_accuracy(model, y, SPLITS, **params), atol=1e-12)
 
 
 @both

@@ -55,7 +55,7 @@ def test_tiny_decisions_are_right_in_searches_pairs_and_permutations():
     X, y = apart()
     estimator = NARROW["rkhs"]
     search = FoldlessSearchCV(estimator, {"alpha": [0.1, 1.0]}, criterion="error").fit(X, y)
-    assert (search.cv_results_["mean_test_score"] == 0).all()
+    assert (search.cv_results_["mean_test_criterion"] == 0).all()
     assert leave_pair_out_auc(estimator, X, y) == 1.0
     result = permutation_test_score(estimator, X, y, cv=20, n_permutations=5)
     assert result.score == np.mean(held_out_rows(estimator, X, y, skl.StratifiedKFold(20).split(X, y), "predict") == y)
@@ -79,7 +79,7 @@ def test_constant_fits_score_at_chance(estimator, dtype):
         assert (result.permutation_scores == 0.5).all()
         search = FoldlessSearchCV(estimator, {"alpha": [1.0]}, cv=cv, criterion="auc").fit(X, y)
         pooled = cross_val_predict(LSSVC(gamma=1e6), X, y, cv=cv, method="decision_function")
-        assert -search.best_score_ == pytest.approx(1 - roc_auc_score(y, pooled), abs=1e-12)
+        assert search.best_criterion_ == pytest.approx(1 - roc_auc_score(y, pooled), abs=1e-12)
 
 
 # -- weak axes ---------------------------------------------------------------------------------------------------------

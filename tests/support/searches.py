@@ -42,7 +42,7 @@ def splits_of(splitter, groups=None):
 
 
 def losses_of(search):
-    return -search.cv_results_["mean_test_score"]
+    return search.cv_results_["mean_test_criterion"]
 
 
 def criterion_by_refits(search, data, y, criterion="press", slope=10.0):

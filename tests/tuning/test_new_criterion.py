@@ -83,8 +83,8 @@ def test_grid_search_equals_refits(case, n_splits):
     criterion, estimator, y = CASES[case]
     cv = KFold(n_splits)
     search = FoldlessSearchCV(estimator, GRID, criterion=criterion, cv=cv).fit(X, y)
-    for params, score in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True):
-        assert -score == pytest.approx(loss(criterion, clone(estimator).set_params(**params), y, cv), rel=1e-8)
+    for params, found in zip(search.cv_results_["params"], search.cv_results_["mean_test_criterion"], strict=True):
+        assert found == pytest.approx(loss(criterion, clone(estimator).set_params(**params), y, cv), rel=1e-8)
 
 
 @smooth_cases
@@ -102,7 +102,7 @@ def test_gradient_equals_central_differences(case):
 def test_gradient_search_ends_below_its_start(case):
     criterion, estimator, y = CASES[case]
     search = FoldlessSearchCV(estimator, criterion=criterion, method="gradient", max_iter=20).fit(X, y)
-    assert -search.best_score_ < search.history_[0]["criterion"]
+    assert search.best_criterion_ < search.history_[0]["criterion"]
 
 
 @every_case
@@ -112,7 +112,7 @@ def test_equal_to_the_same_as_a_plain_function(case):
     if criterion.labels and len(np.unique(y)) > 2:
         pytest.skip("plain functions are given +-1 all the same")
     plain = FoldlessSearchCV(estimator, GRID, criterion=criterion.function).fit(X, y)
-    np.testing.assert_allclose(found.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"], rtol=1e-12)
+    np.testing.assert_allclose(found.cv_results_["mean_test_criterion"], plain.cv_results_["mean_test_criterion"], rtol=1e-12)
 
 
 def test_slopes_are_compared_by_the_criterion_they_approximate():
@@ -131,7 +131,7 @@ def test_nested_cross_validation_equals_a_double_loop():
     result = nested_cross_validate(search, X, LABELS, cv=cv)
     for number, (train, test) in enumerate(cv.split(X, LABELS)):
         inner = clone(search).fit(X[train], LABELS[train])
-        assert result.inner_criterion[number] == pytest.approx(-inner.best_score_, rel=1e-9)
+        assert result.inner_criterion[number] == pytest.approx(inner.best_criterion_, rel=1e-9)
         np.testing.assert_allclose(result.decision[number], inner.decision_function(X[test]), atol=1e-9)
 
 
@@ -148,7 +148,7 @@ def test_known_criteria_are_taken_as_objects_too():
         options = {"param_grid": GRID, "refit": False}
         one = FoldlessSearchCV(KernelFisherDiscriminant(), criterion=CRITERIA[name], **options).fit(X, LABELS)
         two = FoldlessSearchCV(KernelFisherDiscriminant(), criterion=name, **options).fit(X, LABELS)
-        np.testing.assert_array_equal(one.cv_results_["mean_test_score"], two.cv_results_["mean_test_score"])
+        np.testing.assert_array_equal(one.cv_results_["mean_test_criterion"], two.cv_results_["mean_test_criterion"])
     options = {"method": "gradient", "feature_scaling": True, "max_iter": 5}
     one = clone(FoldlessSearchCV(LSSVC(), criterion=CRITERIA["press"], **options)).fit(X, BINARY)
     two = FoldlessSearchCV(LSSVC(), **options).fit(X, BINARY)

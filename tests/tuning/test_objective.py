@@ -105,9 +105,9 @@ def test_slopes_of_a_prior_equal_central_differences(prior):
 def test_a_search_with_a_prior_reports_the_criterion_and_follows_the_objective(prior):
     data, y = xor(60, noise=6)
     search = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True, prior=prior, max_iter=30).fit(data, y)
-    assert -search.best_score_ == pytest.approx(criterion_by_refits(search, data, y), rel=1e-6)
+    assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, data, y), rel=1e-6)
     best = [step for step in search.history_ if np.array_equal(step["gamma"], search.feature_scales_)][-1]
-    assert best["criterion"] == -search.best_score_
+    assert best["criterion"] == search.best_criterion_
     assert best["objective"] < search.history_[0]["objective"]
     assert best["objective"] != best["criterion"]
 
@@ -147,7 +147,7 @@ def test_repeated_splits_weigh_no_more_against_the_prior():
     options = {"method": "gradient", "feature_scaling": True}
     once = FoldlessSearchCV(LSSVC(), cv=folds, **options).fit(X, BINARY)
     often = FoldlessSearchCV(LSSVC(), cv=folds * 4, **options).fit(X, BINARY)
-    np.testing.assert_allclose(often.best_score_, once.best_score_, rtol=1e-4)
+    np.testing.assert_allclose(often.best_criterion_, once.best_criterion_, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("gain", "taken"), [(0.5, False), (2.0, True)], ids=["by less", "by more"])

@@ -316,7 +316,8 @@ def _batched_grid(spec, data, steps):
     check_confounds_determined(tried[0].task.problem, spec.first)
     for setting in tried:
         spec.scoring.check(setting.task, spec.first)
-    if spec.search.criterion.whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
+    whole = spec.search.criterion.whole or search.scoring is not None  # decisions of all classes choose
+    if whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
         raise NoClosedForm(repeated)
     inner = [nested.inner_splits(train) for train, _ in spec.first]
     # Balanced weights follow the labels, and are made with them.

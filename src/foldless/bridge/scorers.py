@@ -62,6 +62,14 @@ def known_outputs(classes, flat, decision, probabilities=None):
     return KnownLabels(classes, decision, probabilities)
 
 
+def known_with_confounds(estimator, X, confounds):
+    """What a fitted estimator says of X with its confounds, which scorers do not hand on."""
+    if not is_classifier(estimator):
+        return KnownValues(estimator.predict(X, confounds=confounds))
+    proba = estimator.predict_proba(X, confounds=confounds) if hasattr(estimator, "predict_proba") else None
+    return KnownLabels(estimator.classes_, estimator.decision_function(X, confounds=confounds), proba)
+
+
 # -- scorers of scikit-learn -------------------------------------------------------------------------------------------
 
 

@@ -122,7 +122,7 @@ def _one_split(data, spec, train, test):
     fits = _criterion_fits(best, *new)
     return OuterSplitResult(
         params=search.best_params_,
-        inner_loss=-search.best_score_,
+        inner_loss=search.best_criterion_,
         outer_loss=outer_loss(spec, task, test, fits, decision, data.sample_weight),
         inner_rows=train[rows],
         inside=known_outputs(classes, flat, scores - _cut(best)),

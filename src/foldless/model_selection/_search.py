@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
@@ -23,7 +24,7 @@ from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._search_best import BestEstimator
 from foldless.model_selection._search_end import warn_of_end
 from foldless.model_selection._search_fidelity import fidelity_search
-from foldless.model_selection._search_runs import continuous_search, grid_search
+from foldless.model_selection._search_runs import continuous_search, grid_search, score_together
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
     checked_rows,
@@ -56,6 +57,12 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     cv : int, splitter or iterable, default=None
         What is left out together; None: each row alone. Use a group splitter for grouped rows: leave-one-out leaks
         there. The criterion is taken over all held-out rows together.
+    scoring : str, scorer, list or dict of them, default=None
+        What decides in the place of the criterion: any scorer of scikit-learn (of several, the one that ``refit``
+        names), of the exact held-out predictions. As in GridSearchCV it is taken of every split's test rows and
+        averaged; with ``cv=None`` of all held-out predictions together. None: the criterion decides, and accuracy or R2
+        is recorded. Rows of weight 0 are not scored. A function that wants the fitted estimator is refused, and so are,
+        with ``cv=None``, scores of probabilities.
     criterion : str, callable or Criterion, default="press"
         Loss of the held-out fits, +-1 one against all: "press", "error", "smooth_error", "ber", "smooth_ber", "hinge",
         "hinge2", "auc", "smooth_auc" (losses add up over the classes), "multiclass_error" (of the classifier's own
@@ -94,8 +101,9 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         Draws the parts of the rows and the further starting points; None draws others each time.
     n_jobs : int, default=None
         Processes over kernel settings or starting points; the linear algebra has threads of its own.
-    refit : bool, default=True
-        Whether to fit the best setting on all rows.
+    refit : bool or str, default=True
+        Whether to fit the best setting on all rows; with several scores, the name of the one that decides, or False:
+        nothing is chosen.
     time_limit : float, default=None
         Seconds after which the best so far is taken, with a warning; the fit of it comes on top. Ctrl-C does the same.
     verbose : int, default=None
@@ -105,12 +113,23 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     Attributes
     ----------
     best_params_ : dict; a list of dicts, one for each class, where ``share`` is not "all"
-    best_score_ : float, minus the criterion of the best setting (a prior not counted). It was optimised: no estimate of
-        performance.
+    best_score_ : float, the score of the best setting: by ``scoring``, or accuracy or R2. Where it, or what goes with it,
+        was optimised it is no estimate of performance. Where ``share`` is not "all", of the classifier that is put
+        together from the best settings. nan with ``threshold="loo"`` and ``cv=None``: it would take a cut for each row.
+    best_criterion_ : float, the criterion of the best setting: a loss, a prior not counted
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
     best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
-    cv_results_ : dict of arrays: "params", "param_...", "mean_test_score" (minus the criterion), "rank_test_score"
-    history_ : list of dicts, every setting looked at in order, with its "criterion", the number of rows ("n_rows") it
+    cv_results_ : dict of arrays as GridSearchCV's: "params", "param_...", "split0_test_score", ..., "mean_test_score",
+        "std_test_score", "rank_test_score" ("..._test_NAME" of several scores), and "mean_test_criterion",
+        "rank_test_criterion" (a loss: the least has rank 1). With ``cv=None`` there are no columns of splits, and
+        "std_test_score" is nan. "mean_fit_time" is the time of a kernel setting, which all its alphas and splits share,
+        divided by the number of its alphas; "mean_score_time" that of the scores.
+    scorer_ : the scorer, or {name: scorer} of several
+    multimetric_ : bool, whether there may be several
+    n_splits_ : int, number of splits; of rows with ``cv=None``
+    refit_time_ : float, seconds of the fit on all rows
+    history_ : list of dicts, every setting looked at in order, with its "criterion" (minus the
+        score, where one decides), the number of rows ("n_rows") it
         was judged on and the "time" in seconds; for continuous searches also the number of its "start" and the
         "objective" that was minimised: the criterion, and the prior where there is one
     stopped_ : None, or what ended the search before its end: "time_limit" or "interrupted"
@@ -128,8 +147,11 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     >>> search.best_params_
     {'alpha': 0.1, 'gamma': 1.0}
     >>> scaled = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True).fit(X, y)
-    >>> bool(scaled.best_score_ > search.best_score_), scaled.feature_scales_.shape
+    >>> bool(scaled.best_criterion_ < search.best_criterion_), scaled.feature_scales_.shape
     (True, (4,))
+    >>> balanced = FoldlessSearchCV(LSSVC(), cv=5, scoring="balanced_accuracy").fit(X, y)
+    >>> round(balanced.best_score_, 2)
+    0.98
     """
 
     def __init__(
@@ -230,8 +252,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             else:
                 starts = starting_points(spec, self.estimator, self.param_grid, *data)
                 outcome = continuous_search(spec, starts, splits, sample_weight)
-            self._store(spec, outcome)
-            self.n_splits_ = len(np.asarray(y)) if splits is None else len(splits)
+            self._store(spec, outcome, data, splits)
             self.stopped_ = warn_of_end(self, spec, outcome, len(np.asarray(y)), stacklevel=4)
             if self.refit:
                 self._refit(*data)
@@ -245,16 +266,21 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         parts = [with_params(self.estimator, each) for each in self.best_params_]
         return OneAgainstAllClassifier(list(zip(self.classes_.tolist(), parts, strict=True)))
 
-    def _store(self, spec, outcome):
+    def _store(self, spec, outcome, data, splits):
         if outcome.classes is not None:
             self.classes_ = outcome.classes
-        self.scorer_, self.multimetric_ = spec.scoring.scorer, spec.scoring.several
+        scoring = spec.scoring
+        self.scorer_, self.multimetric_ = scoring.scorer, scoring.several
+        self.n_splits_ = len(np.asarray(data[1])) if splits is None else len(splits)
         self.cv_results_ = outcome.table()
-        if spec.scoring.decides or not spec.scoring.asked:
+        if scoring.decides or not scoring.asked:  # of several scores, without one that decides, none is the best
             self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
             self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
             self.best_criterion_ = float(outcome.loss)
-            self.best_score_ = float(self.cv_results_[f"mean_test_{spec.scoring.deciding or 'score'}"][self.best_index_])
+            if len(outcome.best) == 1:
+                self.best_score_ = float(self.cv_results_[f"mean_test_{scoring.deciding or 'score'}"][self.best_index_])
+            else:
+                self.best_score_ = score_together(spec, self._best_setting(), data, splits)
         self.slope_ = spec.slopes[0] if outcome.slope is None else outcome.slope
         self.history_ = outcome.history
         self.n_iter_ = len(self.history_)
@@ -263,10 +289,11 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             self.feature_scales_ = scales if len(scales) > 1 else scales[0]
 
     def _refit(self, X, y, sample_weight, confounds):
-        options = given(sample_weight=sample_weight, confounds=confounds)
+        options, begin = given(sample_weight=sample_weight, confounds=confounds), time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
             self.best_estimator_ = self._best_setting().fit(X, y, **options)
+        self.refit_time_ = time.perf_counter() - begin
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.bridge.scorers import known_with_confounds
 from foldless.estimators.rows import PerRow, given
 from foldless.linalg.types import MatrixLike
 
@@ -35,7 +36,11 @@ class BestEstimator:
     """What a search hands on to its ``best_estimator_``."""
 
     estimator: Any
+    scoring: Any
+    refit: Any
     best_params_: Any
+    scorer_: Any
+    multimetric_: bool
     fit: Any
 
     @property
@@ -79,8 +84,13 @@ class BestEstimator:
         return self.fit(X, y, **fit_params).transform(X, fit_params.get("confounds"))
 
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
-        """Accuracy or R2 of the best estimator."""
-        return self._best.score(X, y, sample_weight=sample_weight, **given(confounds=confounds))
+        """The deciding score of the best estimator: that of ``scoring``, else accuracy or R2."""
+        best = self._best
+        if self.scoring is None:
+            return best.score(X, y, sample_weight=sample_weight, **given(confounds=confounds))
+        scorer = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
+        best = best if confounds is None else known_with_confounds(best, X, confounds)
+        return scorer(best, X, y, **given(sample_weight=sample_weight))
 
     @property
     def alpha_(self) -> Any:

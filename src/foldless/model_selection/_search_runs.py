@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import delayed
 
+from foldless.bridge.candidates import closed_form_task, heldout_scores
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.tuning.descent import choose_descents, follow
 from foldless.tuning.grid import choose_candidates, try_alphas
@@ -175,3 +176,15 @@ def _end_of(start, spec, splits, sample_weight, progress=None):
         if not spec.scoring.decides:
             judged = judged._replace(criterion=loss)  # to the last digit
     return descent, judged, time.perf_counter() - begin
+
+
+def score_together(spec, best, data, splits):
+    """The score of a classifier with a setting of its own for each class; nan where it takes cuts of every part."""
+    if any(getattr(each, "threshold", None) == "loo" for _, each in best.estimators):
+        return np.nan
+    X, y, sample_weight, confounds = data
+    rows, decisions = heldout_scores(best, X, y, sample_weight, splits, confounds)
+    task, _, _ = closed_form_task(best.estimators[0][1], *data)
+    sizes = [len(each) for each in spec.selection(task, splits, sample_weight).tests]
+    tests = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
+    return float(spec.scoring(task, rows, tests, decisions[None], None).mean())
