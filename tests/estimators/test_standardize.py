@@ -104,7 +104,9 @@ def test_search_nested_and_permutations_equal_those_of_scaled_features():
     )
     searches = [search.fit(data, LABELS) for search, data in (ours, plain)]
     assert searches[0].best_params_ == searches[1].best_params_
-    assert_allclose(searches[0].cv_results_["mean_test_criterion"], searches[1].cv_results_["mean_test_criterion"], rtol=1e-9)
+    assert_allclose(
+        searches[0].cv_results_["mean_test_criterion"], searches[1].cv_results_["mean_test_criterion"], rtol=1e-9
+    )
     nested = [fl.nested_cross_validate(search, data, LABELS, cv=KFold(4)) for search, data in (ours, plain)]
     assert_allclose(nested[0].outer_criterion, nested[1].outer_criterion, rtol=1e-9)
     tests = [

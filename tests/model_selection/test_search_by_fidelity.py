@@ -148,13 +148,13 @@ def test_scales_of_features_start_from_one_gamma_for_all():
 
 
 def test_the_time_limit_takes_the_best_so_far_and_says_so(monkeypatch):
-    judge = Selection.judge
+    judged = Selection.judged
 
-    def slow(self, model):
+    def slow(self, problem):
         time.sleep(0.06 if len(self.rows) == N else 0.0)
-        return judge(self, model)
+        return judged(self, problem)
 
-    monkeypatch.setattr(Selection, "judge", slow)
+    monkeypatch.setattr(Selection, "judged", slow)
     with pytest.warns(ConvergenceWarning, match=r"stopped by time_limit=0.01 s after \d+ evaluations.*24 of 90 rows"):
         search = FoldlessSearchCV(LSSVC(), time_limit=0.01).fit(X, Y)
     assert search.stopped_ == "time_limit"
@@ -165,20 +165,20 @@ def test_the_time_limit_takes_the_best_so_far_and_says_so(monkeypatch):
 
 @pytest.mark.parametrize("size", [24, 40, N])
 def test_an_interrupt_keeps_the_best_so_far(monkeypatch, size):
-    judge, path = Selection.judge, Selection.path
+    judged, path = Selection.judged, Selection.path
 
     def interrupted(method):
         def called(self, *args):
             if len(self.rows) == size:
                 calls.append(1)
-                if len(calls) > 1:
+                if len(calls) == 2:
                     raise KeyboardInterrupt
             return method(self, *args)
 
         return called
 
     calls: list = []
-    monkeypatch.setattr(Selection, "judge", interrupted(judge))
+    monkeypatch.setattr(Selection, "judged", interrupted(judged))
     monkeypatch.setattr(Selection, "path", interrupted(path))
     with pytest.warns(ConvergenceWarning, match="stopped by the user"):
         search = FoldlessSearchCV(LSSVC()).fit(X, Y)

@@ -277,7 +277,10 @@ def test_targets_without_variance_leave_nothing_to_search(method, scaling, value
 def test_features_without_variance_leave_nothing_to_search(method, kernel):
     data = np.full((N, 2), 3.0)
     search = FoldlessSearchCV(LSSVC(kernel), method=method, feature_scaling=kernel != "linear", max_iter=3)
-    losses = {search.fit(data, BINARY).best_criterion_, FoldlessSearchCV(LSSVC(kernel)).fit(data, BINARY).best_criterion_}
+    losses = {
+        search.fit(data, BINARY).best_criterion_,
+        FoldlessSearchCV(LSSVC(kernel)).fit(data, BINARY).best_criterion_,
+    }
     assert np.ptp(list(losses)) < 1e-6
 
 

@@ -112,7 +112,9 @@ def test_equal_to_the_same_as_a_plain_function(case):
     if criterion.labels and len(np.unique(y)) > 2:
         pytest.skip("plain functions are given +-1 all the same")
     plain = FoldlessSearchCV(estimator, GRID, criterion=criterion.function).fit(X, y)
-    np.testing.assert_allclose(found.cv_results_["mean_test_criterion"], plain.cv_results_["mean_test_criterion"], rtol=1e-12)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_criterion"], plain.cv_results_["mean_test_criterion"], rtol=1e-12
+    )
 
 
 def test_slopes_are_compared_by_the_criterion_they_approximate():

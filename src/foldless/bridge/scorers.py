@@ -267,7 +267,7 @@ class HeldOutScores:
         return scorers if self.several else scorers["score"]
 
     def fitting(self, task, tests, *, alone):
-        """The scores of a task's decisions, refused where they do not follow; ``alone``: every row is left out alone."""
+        """The scores of a task's decisions, refused where they do not follow; ``alone``: each row is left out alone."""
         scorers = [each.scorer for each in self.scorings.values()]
         calibrated = task.calibration is not None
         wanted = any(wants_probabilities(each, at_hand=calibrated) for each in scorers)
@@ -313,3 +313,7 @@ class HeldOutScores:
                 " use a stratified splitter or fewer folds."
             )
         return (-means if scoring.greater else means)[:, None]
+
+    def score_of(self, loss):
+        """The score that decides, of its loss."""
+        return -float(loss) if self.scorings[self.deciding].greater else float(loss)

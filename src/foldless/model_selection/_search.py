@@ -113,9 +113,9 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     Attributes
     ----------
     best_params_ : dict; a list of dicts, one for each class, where ``share`` is not "all"
-    best_score_ : float, the score of the best setting: by ``scoring``, or accuracy or R2. Where it, or what goes with it,
-        was optimised it is no estimate of performance. Where ``share`` is not "all", of the classifier that is put
-        together from the best settings. nan with ``threshold="loo"`` and ``cv=None``: it would take a cut for each row.
+    best_score_ : float, the score of the best setting: by ``scoring``, or accuracy or R2. It was chosen for being good:
+        no estimate of performance. Where ``share`` is not "all", that of the classifier put together from the best
+        settings. nan with ``threshold="loo"`` and ``cv=None``: it would take a cut for each row.
     best_criterion_ : float, the criterion of the best setting: a loss, a prior not counted
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
     best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
@@ -123,15 +123,15 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         "std_test_score", "rank_test_score" ("..._test_NAME" of several scores), and "mean_test_criterion",
         "rank_test_criterion" (a loss: the least has rank 1). With ``cv=None`` there are no columns of splits, and
         "std_test_score" is nan. "mean_fit_time" is the time of a kernel setting, which all its alphas and splits share,
-        divided by the number of its alphas; "mean_score_time" that of the scores.
+        divided by the number of its alphas; "mean_score_time" that of the scores. Searches that go down between the
+        values of a grid have scores of where they ended, and nan for what lies on the way.
     scorer_ : the scorer, or {name: scorer} of several
     multimetric_ : bool, whether there may be several
     n_splits_ : int, number of splits; of rows with ``cv=None``
     refit_time_ : float, seconds of the fit on all rows
-    history_ : list of dicts, every setting looked at in order, with its "criterion" (minus the
-        score, where one decides), the number of rows ("n_rows") it
-        was judged on and the "time" in seconds; for continuous searches also the number of its "start" and the
-        "objective" that was minimised: the criterion, and the prior where there is one
+    history_ : list of dicts, every setting looked at in order, with its "criterion" (its "score", where one decides),
+        the number of rows ("n_rows") it was judged on and the "time" in seconds; for continuous searches also the
+        number of its "start" and the "objective" that was minimised: the criterion, and the prior where there is one
     stopped_ : None, or what ended the search before its end: "time_limit" or "interrupted"
     n_iter_ : int, their number
     slope_ : float, the steepness in force

@@ -4,15 +4,39 @@ import numpy as np
 
 from foldless.bridge.progress import Progress
 from foldless.model_selection._search_end import warn_of_time
-from foldless.model_selection._search_runs import Outcome
+from foldless.model_selection._search_runs import Outcome, Record, what_decided
 from foldless.tuning.fidelity import Fidelity
+from foldless.tuning.selection import Judged
 
 
 def fidelity_search(spec, start, grid, splits, sample_weight):
     """The best setting by parts of the rows and a few evaluations of all (``tuning.fidelity``)."""
+    search = Fidelity(start, grid, spec, splits, sample_weight)
+    points, stopped = _looked_at(search, spec)
+    best = search.best(points)
+    last = [point for point in points if point.n_rows == best.n_rows]
+    place = next(place for place, point in enumerate(last) if point is best)
+    record = _record(spec, splits, search, last, place)
+    return Outcome(
+        classes=start.classes,
+        params=[search.named(point) for point in last],
+        record=record,
+        chosen=[place],
+        best=[search.named(best)],
+        loss=record.criterion[place],
+        feature_scales=None if search.chosen is None else np.array([getattr(best.kernel, best.kernel.per_feature)]),
+        history=[
+            {"n_rows": point.n_rows, "time": point.seconds, **what_decided(spec, point.loss), **search.named(point)}
+            for point in points
+        ],
+        stopped=stopped,
+    )
+
+
+def _looked_at(search, spec):
+    """(the points of a search, whether it was stopped before its end)."""
     progress = Progress(None, "search", spec.verbose)
     points: list = []
-    search = Fidelity(start, grid, spec, splits, sample_weight)
 
     def tell(doing, ahead):
         so_far = f"; best so far {search.best(points).loss:.4g}" if points else ""
@@ -25,7 +49,7 @@ def fidelity_search(spec, start, grid, splits, sample_weight):
             points.append(point)
             if not warned and search.ahead is not None:
                 warned = True
-                warn_of_time(search.ahead, len(start.task.problem.active))
+                warn_of_time(search.ahead, len(search.task.problem.active), stacklevel=7)
             if spec.out_of_time:
                 stopped = True
                 break
@@ -34,19 +58,17 @@ def fidelity_search(spec, start, grid, splits, sample_weight):
             raise
         stopped = True
     progress.close()
-    best = search.best(points)
-    last = [point for point in points if point.n_rows == best.n_rows]
-    return Outcome(
-        classes=start.classes,
-        params=[search.named(point) for point in last],
-        losses=np.array([point.loss for point in last]),
-        chosen=[last.index(best)],
-        best=[search.named(best)],
-        loss=best.loss,
-        feature_scales=None if search.chosen is None else np.array([getattr(best.kernel, best.kernel.per_feature)]),
-        history=[
-            {"n_rows": point.n_rows, "time": point.seconds, "criterion": point.loss, **search.named(point)}
-            for point in points
-        ],
-        stopped=stopped,
-    )
+    return points, stopped
+
+
+def _record(spec, splits, search, last, best):
+    """What the points on the most rows got; on a way down nothing but what decided is known, and scores are nan."""
+    entries = []
+    for place, point in enumerate(last):
+        judged = search.judged(point) if place == best else point.judged
+        if judged is None:
+            judged = Judged(np.array([[point.loss]]), np.empty(0), np.array([np.nan]))
+        if not spec.score_decides:
+            judged = judged._replace(criterion=np.array([point.loss]))
+        entries.append(([place], judged, point.seconds))
+    return Record.of(spec, splits, entries)

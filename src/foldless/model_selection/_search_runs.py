@@ -102,6 +102,11 @@ class Outcome:
         return columns | dict(self.record.columns())
 
 
+def what_decided(spec, loss):
+    """A loss by its name, for the history: the criterion, or the score that it stands for."""
+    return {"score": spec.scoring.score_of(loss)} if spec.scoring.decides else {"criterion": float(loss)}
+
+
 def grid_search(spec, listed, tried, splits, sample_weight):
     """The best of the candidates ``listed``, whose kernel settings are ``tried``."""
     jobs = (delayed(try_alphas)(spec, each.task, each.alphas, splits, sample_weight) for each in tried)
@@ -121,7 +126,7 @@ def grid_search(spec, listed, tried, splits, sample_weight):
         best=[listed[place] for place in chosen],
         loss=record.criterion[chosen[0]] if alone else losses[chosen, np.arange(len(chosen))].sum(),
         heldout=next(each.heldout for setting, each in zip(tried, found, strict=True) if chosen[0] in setting.places),
-        history=[{"criterion": float(loss), **each} for loss, each in zip(record.criterion, listed, strict=True)],
+        history=[{**what_decided(spec, loss), **each} for loss, each in zip(losses.sum(1), listed, strict=True)],
     )
 
 
@@ -154,12 +159,12 @@ def continuous_search(spec, starts, splits, sample_weight):
                 "start": place,
                 "n_rows": n_rows,
                 "time": seconds,
-                "criterion": loss,
+                **what_decided(spec, loss),
                 "objective": value,
                 **each.start.named_together(alphas, kernel),
             }
             for place, each in enumerate(descents)
-            for loss, value, alphas, kernel, n_rows, seconds in each.history
+            for loss, value, alphas, kernel, n_rows, seconds, _ in each.history
         ],
     )
 

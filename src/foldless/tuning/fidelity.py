@@ -25,7 +25,6 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
-from foldless.heldout.solution import Solution
 from foldless.linalg.threads import threads_for
 from foldless.tuning.descent import Point, Start, descend, follow
 from foldless.tuning.selection import SearchSpec, best_place
@@ -89,13 +88,23 @@ class Fidelity:
         first = min(n, MOST_AT_FIRST, max(FEW, PER_CLASS * classes))
         second = n if n <= AT_ONCE else min(MOST_IN_PART, max(MOST_AT_FIRST, n // 4))
         order = order_of_rows(self.task, self.splits, self.spec.random_state)
-        self.parts = [self._selection(np.sort(order[:size])) for size in (first, second, n)]
+        specs = (self.spec.choosing, self.spec.choosing, self.spec)  # scores are recorded of all rows alone
+        parts = zip(specs, (first, second, n), strict=True)
+        self.parts = [self._selection(spec, np.sort(order[:size])) for spec, size in parts]
         criterion = self.spec.criterion
-        smooth = criterion.smooth and not (criterion.user or criterion.whole)
+        smooth = criterion.smooth and not (criterion.user or criterion.whole or self.spec.score_decides)
         self.local = replace(self.spec, method="gradient" if smooth else "simplex", max_iter=15 if smooth else 30)
 
-    def _selection(self, rows):
-        return self.spec.selection(self.task, self.splits, self.sample_weight, rows=rows)
+    def _selection(self, spec, rows):
+        return spec.selection(self.task, self.splits, self.sample_weight, rows=rows)
+
+    def judged(self, point):
+        """A point :class:`~foldless.tuning.selection.Judged` with all scores, on the rows that it was judged on."""
+        if point.judged is not None and point.judged.scores is not None:
+            return point.judged
+        rows = next(part.rows for part in self.parts if len(part.rows) == point.n_rows)
+        problem = self.task.problem.replace(kernel=point.kernel, alpha=float(point.alphas[0]))
+        return self._selection(self.spec, rows).judged(problem)
 
     def best(self, points):
         """The best of the points so far: of those on the most rows, the one with the least criterion."""
@@ -144,7 +153,7 @@ class Fidelity:
             self._say(selection, alphas, problem.kernel)
             begin = time.perf_counter()
             with self._threads(selection):
-                losses, _ = selection.path(problem, alphas)
+                losses = selection.path(problem, alphas).losses
             seconds = (time.perf_counter() - begin) / len(alphas)
             for alpha, loss in zip(alphas, losses.sum(1).tolist(), strict=True):
                 points.append(Point(loss, loss, np.array([alpha]), problem.kernel, len(selection.rows), seconds))
@@ -172,8 +181,9 @@ class Fidelity:
         begin = time.perf_counter()
         with self._threads(selection):
             problem = self.task.problem.replace(kernel=kernel, alpha=float(alphas[0]))
-            loss = float(selection.judge(Solution(problem, selection.rows, selection.Y)).sum())
-        return Point(loss, loss, alphas, kernel, len(selection.rows), time.perf_counter() - begin)
+            judged = selection.judged(problem)
+        loss = float(judged.losses.sum())
+        return Point(loss, loss, alphas, kernel, len(selection.rows), time.perf_counter() - begin, judged)
 
     # -- all rows ------------------------------------------------------------------------------------------------------
 
@@ -209,7 +219,7 @@ class Fidelity:
             return
         yield 1.0
         first, second = (point.loss for point in found)
-        rise = (at(self.parts[1], 1.0).loss - large.loss) * first / large.loss
+        rise = (at(self.parts[1], 1.0).loss - large.loss) * (first / large.loss if large.loss else 1.0)
         if rise > 0:
             t = float(np.clip(0.5 - (second - first) / (2 * rise), -1.0, 3.0))
             if min(abs(t), abs(t - 1.0)) > 0.2:

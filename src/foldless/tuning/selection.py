@@ -186,16 +186,15 @@ class Selection:
 
     def _outputs(self, problem, precision, E=None):
         """(residuals or fits of the criterion, decisions, probabilities) of one setting; E: residuals, where known."""
-        precision, ranks, fits = cache(precision), self.criterion.ranks, None
+        precision, ranks, fits = cache(precision), self.criterion.ranks, E
 
         def model(Y):
             return Solution(problem, self.rows, Y, precision())
 
-        if not self.criterion.whole:
-            if E is None:
-                fits = self._heldout(model(self.T))
-            else:
-                fits = self._fits(E, model) if ranks else E
+        if E is None and not self.criterion.whole:
+            fits = self._heldout(model(self.T))
+        elif ranks and not self.criterion.whole:
+            fits = self._fits(E, model)
         if self.scoring is None and not self.criterion.whole:
             return fits, None, None
         if fits is None or not self._reads_fits:
@@ -321,6 +320,16 @@ class SearchSpec:
     verbose: int | None = None
     deadline: float | None = None  # of time.monotonic(), after which the best so far is taken
     scoring: Any = None  # of held-out decisions: ``bridge.scorers.HeldOutScores``
+
+    @property
+    def choosing(self):
+        """The same without scores that decide nothing."""
+        return self if self.score_decides else replace(self, scoring=None)
+
+    @property
+    def score_decides(self):
+        """Whether a score decides in the place of the criterion."""
+        return self.scoring is not None and self.scoring.decides
 
     @property
     def out_of_time(self):
