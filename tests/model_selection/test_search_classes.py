@@ -94,6 +94,7 @@ def test_an_alpha_for_each_class_given_one_kernel_is_that_of_binary_searches():
     assert_close(np.log(shared.alpha_), np.log(none.alpha_), scale=1.0, rtol=0.05)
 
 
+@pytest.mark.filterwarnings("ignore:.*lies on the edge")
 @pytest.mark.parametrize("share", ["kernel", "none"])
 @pytest.mark.parametrize("method", ["grid", "gradient"])
 def test_share_changes_nothing_for_two_classes(share, method):

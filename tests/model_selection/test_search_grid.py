@@ -287,6 +287,7 @@ def test_most_regularised_of_equal_candidates_is_taken():
     assert search.best_params_ == {"alpha": 1.0}
 
 
+@pytest.mark.filterwarnings("ignore:.*lies on the edge")
 @pytest.mark.parametrize(
     ("estimator", "y", "names"),
     [

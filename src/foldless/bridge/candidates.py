@@ -4,7 +4,7 @@ A grid search works on :class:`Setting` objects, a continuous one on the startin
 made here, where estimators are known.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -24,7 +24,7 @@ from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.descent import Start
 from foldless.tuning.fidelity import FEW
 from foldless.tuning.selection import Selection
-from foldless.tuning.space import Space, default_grid, default_limits
+from foldless.tuning.space import Space, beyond, default_grid, default_limits
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,15 @@ def settings(estimator, param_grid, *data):
         task, classes, flat = closed_form_task(single, *data)
         result.append(Setting(task, classes, flat, alphas, places))
     return listed, result
+
+
+def widened(estimator, data, listed, losses):
+    """(candidates, their settings) beyond the edge of an automatic grid, numbered on from those listed."""
+    grids = beyond(listed, losses)
+    if not grids:
+        return [], []
+    more, further = settings(estimator, grids, *data)
+    return more, [replace(each, places=[len(listed) + place for place in each.places]) for each in further]
 
 
 def _key(params):

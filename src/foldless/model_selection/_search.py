@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,7 +14,15 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags, indexable
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
-from foldless.bridge.candidates import beginning, by_grid, heldout_scores, settings, starting_points, with_params
+from foldless.bridge.candidates import (
+    beginning,
+    by_grid,
+    heldout_scores,
+    settings,
+    starting_points,
+    widened,
+    with_params,
+)
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.estimators import OneAgainstAllClassifier
@@ -24,7 +33,8 @@ from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._search_best import BestEstimator
 from foldless.model_selection._search_end import warn_of_end
 from foldless.model_selection._search_fidelity import fidelity_search
-from foldless.model_selection._search_runs import continuous_search, grid_search, score_together
+from foldless.model_selection._search_grid import grid_search
+from foldless.model_selection._search_runs import continuous_search, score_together
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
     checked_rows,
@@ -243,21 +253,27 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
                 check_confounds_determined(columns_alone(self, confounds), splits or ())
             spec = with_scores(spec, self, y)
             data = (X, y, sample_weight, confounds)
-            if by_grid(self, *data):
-                listed, tried = settings(self.estimator, self.param_grid, *data)
-                outcome = grid_search(spec, listed, tried, splits, sample_weight)
-            elif spec.method == "auto":
-                start, grid = beginning(spec, self.estimator, *data)
-                outcome = fidelity_search(spec, start, grid, splits, sample_weight)
-            else:
-                starts = starting_points(spec, self.estimator, self.param_grid, *data)
-                outcome = continuous_search(spec, starts, splits, sample_weight)
+            outcome = self._search(spec, data, splits)
             self._store(spec, outcome, data, splits)
-            self.stopped_ = warn_of_end(self, spec, outcome, len(np.asarray(y)), stacklevel=4)
+            self.stopped_ = outcome.stopped
+            warn_of_end(self, outcome, stacklevel=4)
             if self.refit:
                 self._refit(*data)
                 self._prepare_probabilities(X, y, sample_weight, splits, outcome.heldout)
         return self
+
+    def _search(self, spec, data, splits):
+        """The outcome of the search by the method that is asked for, or suits the data."""
+        sample_weight = data[2]
+        if by_grid(self, *data):
+            listed, tried = settings(self.estimator, self.param_grid, *data)
+            widen = partial(widened, self.estimator, data) if self.param_grid is None else None
+            return grid_search(spec, listed, tried, splits, sample_weight, widen)
+        if spec.method == "auto":
+            start, grid = beginning(spec, self.estimator, *data)
+            return fidelity_search(spec, start, grid, splits, sample_weight)
+        starts = starting_points(spec, self.estimator, self.param_grid, *data)
+        return continuous_search(spec, starts, splits, sample_weight)
 
     def _best_setting(self):
         """The best setting as an estimator that is not fitted."""

@@ -19,23 +19,26 @@ def warn_of_time(seconds, n, stacklevel=6):
         )
 
 
-def warn_of_end(search, spec, outcome, n, stacklevel):
-    """Why the search ended where it did, unless it came to its end: ``None``, "time_limit" or "interrupted"."""
-    why = None if not outcome.stopped else "time_limit" if spec.out_of_time else "interrupted"
+def warn_of_end(search, outcome, stacklevel):
+    """Say why a search ended where it did, unless it came to its end inside of where it looked."""
     messages = []
-    if why is not None:
-        rows = max(each.get("n_rows", n) for each in outcome.history)
-        of = "all rows" if rows == n else f"{rows} of {n} rows"
-        by = f"time_limit={search.time_limit:g} s" if why == "time_limit" else "the user"
+    if outcome.stopped is not None:
+        by = f"time_limit={search.time_limit:g} s" if outcome.stopped == "time_limit" else "the user"
+        rows = max(each["n_rows"] for each in outcome.history)
         messages.append(
             f"stopped by {by} after {len(outcome.history)} evaluations: best_params_ are the best so far, judged on"
-            f" {of}. A longer search may find better ones."
+            f" {rows} rows. A longer search may find better ones."
         )
     if outcome.unfinished:
         messages.append(
-            f"the way to the best setting took all max_iter={spec.max_iter} iterations, and may go on. Raise max_iter,"
-            " or search again from best_estimator_."
+            f"the way to the best setting took all max_iter={search.max_iter} iterations, and may go on. Raise"
+            " max_iter, or search again from best_estimator_."
+        )
+    for name in outcome.on_edge:
+        messages.append(
+            f"the best {name}, {outcome.best[0][name]:.3g}, lies on the edge of the automatic grid, which was widened"
+            f" once, and the criterion falls on beyond it. Give param_grid with further values of {name}; if {name} has"
+            " no end, the model is not the one for these data."
         )
     for each in messages:
         warnings.warn(f"FoldlessSearchCV: {each}", ConvergenceWarning, stacklevel=stacklevel + 1)
-    return why

@@ -34,7 +34,7 @@ def fidelity_search(spec, start, grid, splits, sample_weight):
 
 
 def _looked_at(search, spec):
-    """(the points of a search, whether it was stopped before its end)."""
+    """(the points of a search, what stopped it before its end)."""
     progress = Progress(None, "search", spec.verbose)
     points: list = []
 
@@ -43,7 +43,7 @@ def _looked_at(search, spec):
         progress.tell(f"{doing}{so_far}", ahead)
 
     search.tell = tell
-    stopped = warned = False
+    stopped, warned = None, False
     try:
         for point in search.points():
             points.append(point)
@@ -51,14 +51,14 @@ def _looked_at(search, spec):
                 warned = True
                 warn_of_time(search.ahead, len(search.task.problem.active), stacklevel=7)
             if spec.out_of_time:
-                stopped = True
+                stopped = "time_limit"
                 break
     except KeyboardInterrupt:
         if not points:
             raise
-        stopped = True
+        stopped = "interrupted"
     progress.close()
-    return points, stopped
+    return points, "time_limit" if search.short_of_time else stopped
 
 
 def _record(spec, splits, search, last, best):

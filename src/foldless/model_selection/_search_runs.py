@@ -13,7 +13,6 @@ from joblib import delayed
 from foldless.bridge.candidates import closed_form_task, heldout_scores
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.tuning.descent import choose_descents, follow
-from foldless.tuning.grid import choose_candidates, try_alphas
 from foldless.tuning.selection import Judged
 
 
@@ -87,7 +86,8 @@ class Outcome:
     slope: float | None = None  # of the chosen descent
     heldout: tuple | None = None  # row numbers and held-out decisions of the chosen setting, where at hand
     feature_scales: np.ndarray | None = None  # one row for each of the chosen
-    stopped: bool = False  # before its end, by the time limit or the user
+    stopped: str | None = None  # what ended it before its end: "time_limit" or "interrupted"
+    on_edge: tuple = ()  # parameters in which the best lies at an end of an automatic grid that was widened already
     unfinished: bool = False  # a descent came to its last iteration
 
     def table(self):
@@ -107,38 +107,9 @@ def what_decided(spec, loss):
     return {"score": spec.scoring.score_of(loss)} if spec.scoring.decides else {"criterion": float(loss)}
 
 
-def grid_search(spec, listed, tried, splits, sample_weight):
-    """The best of the candidates ``listed``, whose kernel settings are ``tried``."""
-    jobs = (delayed(try_alphas)(spec, each.task, each.alphas, splits, sample_weight) for each in tried)
-    found = run_with_progress(jobs, spec.n_jobs, Progress(len(tried), "kernel settings", spec.verbose))
-    losses = np.empty((len(listed), found[0].judged.losses.shape[1]))
-    for setting, each in zip(tried, found, strict=True):
-        losses[setting.places] = each.judged.losses
-    entries = [(setting.places, each.judged, each.seconds) for setting, each in zip(tried, found, strict=True)]
-    record = Record.of(spec, splits, entries)
-    chosen = choose_candidates(losses, tried, spec.share)
-    alone = len(chosen) == 1
-    return Outcome(
-        classes=tried[0].classes,
-        params=listed,
-        record=record,
-        chosen=chosen,
-        best=[listed[place] for place in chosen],
-        loss=record.criterion[chosen[0]] if alone else losses[chosen, np.arange(len(chosen))].sum(),
-        heldout=next(each.heldout for setting, each in zip(tried, found, strict=True) if chosen[0] in setting.places),
-        history=[{**what_decided(spec, loss), **each} for loss, each in zip(losses.sum(1), listed, strict=True)],
-    )
-
-
 def continuous_search(spec, starts, splits, sample_weight):
     """All starting points, followed down, and the best of them."""
-    if spec.n_jobs in (None, 1):  # progress by iterations; with processes, by starting points
-        most = spec.max_iter * sum(each.n_descents for each in starts)
-        progress = Progress(most, "iterations", spec.verbose)
-        found = [_end_of(each, spec, splits, sample_weight, progress) for each in starts]
-    else:
-        jobs = (delayed(_end_of)(each, spec, splits, sample_weight) for each in starts)
-        found = run_with_progress(jobs, spec.n_jobs, Progress(len(starts), "starting points", spec.verbose))
+    found = _follow_all(spec, starts, splits, sample_weight)
     descents = [descent for descent, _, _ in found]
     record = Record.of(spec, splits, [([place], *each) for place, (_, *each) in enumerate(found)])
     chosen = choose_descents(descents)
@@ -153,6 +124,8 @@ def continuous_search(spec, starts, splits, sample_weight):
         best=[params for each in best for params in each.start.named(each.minimum.alphas, each.minimum.kernel)],
         loss=record.criterion[chosen].sum(),
         slope=best[0].start.slope,
+        stopped=spec.ended_by if descents[-1].ended == "stopped" or len(descents) < len(starts) else None,
+        unfinished=any(each.ended == "max_iter" for each in best),
         feature_scales=scales,
         history=[
             {
@@ -167,6 +140,21 @@ def continuous_search(spec, starts, splits, sample_weight):
             for loss, value, alphas, kernel, n_rows, seconds, _ in each.history
         ],
     )
+
+
+def _follow_all(spec, starts, splits, sample_weight):
+    """What :func:`_end_of` says of every starting point, or of the first of them where the search was stopped."""
+    if spec.n_jobs not in (None, 1):
+        jobs = (delayed(_end_of)(each, spec, splits, sample_weight) for each in starts)
+        progress = Progress(len(starts), "starting points", spec.verbose)
+        return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
+    progress = Progress(spec.max_iter * sum(each.n_descents for each in starts), "iterations", spec.verbose)
+    found = []
+    for start in starts:
+        found.append(_end_of(start, spec, splits, sample_weight, progress))
+        if found[-1][0].ended == "stopped":
+            break
+    return found
 
 
 def _end_of(start, spec, splits, sample_weight, progress=None):

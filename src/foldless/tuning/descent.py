@@ -226,8 +226,8 @@ def descend(start, spec, selection, vector, prior=None, progress=None):
         own = {"method": "Nelder-Mead", "args": (False,)}
         options = {"maxiter": spec.max_iter, "initial_simplex": corners, "xatol": 1e-3, "fatol": 1e-6}
     try:
-        minimize(objective, vector, bounds=bounds, callback=callback, options=options, **own)
-        ended = "stopped" if spec.out_of_time else "max_iter" if n_iter >= spec.max_iter else "converged"
+        result = minimize(objective, vector, bounds=bounds, callback=callback, options=options, **own)
+        ended = "stopped" if spec.out_of_time else "max_iter" if result.nit >= spec.max_iter else "converged"
     except KeyboardInterrupt:
         if not objective.history:
             raise

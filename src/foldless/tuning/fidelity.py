@@ -81,6 +81,7 @@ class Fidelity:
     ahead: float | None = None  # these, once they are known
     on_all: float = 0.0  # of these, for one evaluation of all rows
     chosen: Point | None = None  # where features have scales of their own
+    short_of_time: bool = False  # whether it ended before its end
 
     def __post_init__(self):
         self.task = self.start.task
@@ -204,7 +205,7 @@ class Fidelity:
 
         found: list = []
         for t in self._along(at, found, large, np.abs(drift).max() < 0.05):
-            if not self._has_time():
+            if self._short():
                 break
             found.append(at(everything, t))
             self.on_all = found[-1].seconds
@@ -252,10 +253,11 @@ class Fidelity:
         if n > point.n_rows:
             self.ahead += (ON_ALL_ROWS + REFIT) * self.on_all
 
-    def _has_time(self):
-        """Whether one more evaluation of all rows, and the fit after it, are expected to end before the deadline."""
+    def _short(self):
+        """Whether one more evaluation of all rows, and the fit after it, are expected to end after the deadline."""
         deadline = self.spec.deadline
-        return deadline is None or time.monotonic() + (1 + REFIT) * self.on_all < deadline
+        self.short_of_time = deadline is not None and time.monotonic() + (1 + REFIT) * self.on_all > deadline
+        return self.short_of_time
 
 
 def _least(points):

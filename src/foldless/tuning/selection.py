@@ -336,6 +336,11 @@ class SearchSpec:
         """Whether the time limit is over."""
         return self.deadline is not None and time.monotonic() > self.deadline
 
+    @property
+    def ended_by(self):
+        """What ends a search now, before its end."""
+        return "time_limit" if self.out_of_time else "interrupted"
+
     def selection(self, task, splits, sample_weight, *, slope=None, rows=None):
         """The criterion of the held-out fits of a task, or of some rows; ``slope`` in place of the first."""
         criterion = self.criterion if slope is None else self.criterion.with_slope(slope)

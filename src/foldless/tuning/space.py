@@ -122,35 +122,40 @@ def default_grid(problem):
     return {**grid, **kernel.default_grid(problem.X[problem.active])} if kernel.parameters() else grid
 
 
-def on_edge(grid, params, losses):
-    """Names of the parameters in which the best of a grid lies at an end that the criterion falls towards.
+def on_edge(params, losses):
+    """Names of the parameters in which the best of a grid lies at an end that the losses fall towards.
 
-    ``params`` lists the settings, {name: value} each, and ``losses`` what they cost. A criterion that is flat there
-    has no better value beyond.
+    ``params`` lists the settings, {name: value} each. Losses that are flat there promise nothing beyond.
     """
-    best = int(np.nanargmin(losses))
-    where = {tuple(sorted(each.items())): loss for each, loss in zip(params, losses, strict=True)}
+    if np.isnan(losses).all():
+        return []
+    best = params[int(np.nanargmin(losses))]
+    cost = {tuple(each.values()): loss for each, loss in zip(params, losses, strict=True)}
     names = []
-    for name, values in grid.items():
-        place = values.index(params[best][name])
+    for name in best:
+        values = sorted({each[name] for each in params})
+        place = values.index(best[name])
         if len(values) > 2 and place in (0, len(values) - 1):
-            inner = {**params[best], name: values[1 if place == 0 else -2]}
-            before = where.get(tuple(sorted(inner.items())), np.nan)
-            names += [name] if losses[best] < (1 - FLAT) * before else []
+            inner = cost.get(tuple({**best, name: values[1 if place == 0 else -2]}.values()), np.nan)
+            names += [name] if cost[tuple(best.values())] < inner - FLAT * abs(inner) else []
     return names
 
 
-def beyond(grid, best, names):
-    """Grids of values beyond those ends, around the best setting: {name: values} for each of the names."""
+def beyond(params, losses):
+    """Grids beyond the ends of a grid that its best lies on, about the best: one for each such parameter."""
+    names = on_edge(params, losses)
+    if not names:
+        return []
+    best = params[int(np.nanargmin(losses))]
+    values = {name: sorted({each[name] for each in params}) for name in best}
     grids = []
     for name in names:
-        values = grid[name]
-        up = best[name] == values[-1]
-        step = values[1] / values[0]
-        further = [best[name] * step ** (k if up else -k) for k in range(1, 4 if name != "alpha" else 9)]
-        near = {each: list(others) for each, others in grid.items()}
-        for each in set(grid) - {"alpha", name}:
-            place = grid[each].index(best[each])
-            near[each] = grid[each][max(place - 1, 0) : place + 2]
+        step = values[name][1] / values[name][0]
+        way = 1 if best[name] == values[name][-1] else -1
+        further = [best[name] * step ** (way * k) for k in range(1, 9 if name.endswith("alpha") else 4)]
+        near = {}
+        for other, own in values.items():  # all alphas come along with a kernel; of its parameters those next to it
+            place = own.index(best[other])
+            near[other] = own if other.endswith("alpha") else own[max(place - 1, 0) : place + 2]
         grids.append({**near, name: further})
     return grids

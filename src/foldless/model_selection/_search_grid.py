@@ -1,0 +1,81 @@
+"""How a grid runs: one path of alphas for each kernel setting, then the choice, for all classes or for each of them.
+
+An automatic grid goes beyond its edge once, where the best lies there and the criterion still falls.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from joblib import delayed
+
+from foldless.bridge.progress import Progress, run_with_progress
+from foldless.model_selection._search_runs import Outcome, Record, what_decided
+from foldless.tuning.grid import choose_candidates, try_alphas
+from foldless.tuning.space import on_edge
+
+
+def grid_search(spec, listed, tried, splits, sample_weight, widen=None):
+    """The best of the candidates ``listed``, whose kernel settings are ``tried``.
+
+    ``widen`` makes further ones, of an automatic grid, from the candidates and their losses.
+    """
+    found = _try(spec, tried, splits, sample_weight)
+    stopped, edge = len(found) < len(tried), ()
+    losses = _losses(tried, found) if not stopped else np.empty((0, 0))
+    if widen is not None and not stopped and (spec.share == "all" or losses.shape[1] == 1):
+        more, further = widen(listed, losses.sum(1))
+        if further:
+            found_there = _try(spec, further, splits, sample_weight)
+            stopped = len(found_there) < len(further)
+            listed, tried, found = listed + more, tried + further, found + found_there
+            edge = tuple(on_edge(listed, _losses(tried, found).sum(1))) if not stopped else ()
+    if stopped:
+        listed, tried = _only_tried(listed, tried[: len(found)])
+    return _outcome(spec, listed, tried, found, splits, spec.ended_by if stopped else None, edge)
+
+
+def _try(spec, tried, splits, sample_weight):
+    """What each kernel setting got, or the first of them where the search was stopped."""
+    jobs = (delayed(try_alphas)(spec, each.task, each.alphas, splits, sample_weight) for each in tried)
+    progress = Progress(len(tried), "kernel settings", spec.verbose)
+    return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
+
+
+def _losses(tried, found):
+    """Losses (n_candidates, m) in the order of the candidates."""
+    losses = np.empty((sum(len(each.places) for each in tried), found[0].judged.losses.shape[1]))
+    for setting, each in zip(tried, found, strict=True):
+        losses[setting.places] = each.judged.losses
+    return losses
+
+
+def _only_tried(listed, tried):
+    """The candidates that were looked at, and their settings with the places among these."""
+    kept = sorted(place for each in tried for place in each.places)
+    new = {place: number for number, place in enumerate(kept)}
+    return [listed[place] for place in kept], [
+        replace(each, places=[new[place] for place in each.places]) for each in tried
+    ]
+
+
+def _outcome(spec, listed, tried, found, splits, stopped, edge):
+    losses, pairs = _losses(tried, found), list(zip(tried, found, strict=True))
+    record = Record.of(spec, splits, [(setting.places, each.judged, each.seconds) for setting, each in pairs])
+    chosen = choose_candidates(losses, tried, spec.share)
+    alone, n = len(chosen) == 1, len(tried[0].task.problem.active)
+    times = record.seconds + record.score_seconds
+    return Outcome(
+        classes=tried[0].classes,
+        params=listed,
+        record=record,
+        chosen=chosen,
+        best=[listed[place] for place in chosen],
+        loss=record.criterion[chosen[0]] if alone else losses[chosen, np.arange(len(chosen))].sum(),
+        heldout=next(each.heldout for setting, each in pairs if chosen[0] in setting.places),
+        history=[
+            {"n_rows": n, "time": float(seconds), **what_decided(spec, loss), **each}
+            for seconds, loss, each in zip(times, losses.sum(1), listed, strict=True)
+        ],
+        stopped=stopped,
+        on_edge=edge,
+    )

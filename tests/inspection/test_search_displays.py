@@ -1,0 +1,97 @@
+"""Displays of searches: what is drawn are the settings that were looked at, and their criteria."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_equal
+
+from foldless.inspection import AlphaPathDisplay, FeatureScalesDisplay, NestedDisplay, SearchDisplay
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
+
+ALPHAS, GAMMAS = [0.01, 0.1, 1.0, 10.0], [0.5, 5.0]
+
+
+@pytest.fixture(autouse=True)
+def plt():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    yield plt
+    plt.close("all")
+
+
+def step(n_rows, alpha, gamma, criterion):
+    return {"n_rows": n_rows, "time": 0.1, "criterion": criterion, "alpha": alpha, "gamma": gamma, "kernel": "rbf"}
+
+
+def searched():
+    """A grid on 100 rows, and two settings on 400."""
+    grid = [step(100, a, g, 1 + np.log10(a) ** 2 + g) for a in ALPHAS for g in GAMMAS]
+    history = [*grid, step(400, 0.9, 0.6, 0.5), step(400, 1.1, 0.7, 0.4)]
+    return SimpleNamespace(history_=history, best_params_={"alpha": 1.1, "gamma": 0.7, "kernel": "rbf"})
+
+
+def test_every_setting_is_a_point_and_colours_compare_equal_numbers_of_rows():
+    display = SearchDisplay.from_search(searched())
+    few, all_rows = display.points_
+    assert_equal(len(few.get_offsets()), 8)
+    assert_allclose(all_rows.get_offsets(), [[0.9, 0.6], [1.1, 0.7]])
+    assert_allclose(all_rows.get_array(), [1.25, 1.0])
+    assert_allclose(np.min(few.get_array()), 1.0)
+    assert all_rows.get_sizes()[0] > few.get_sizes()[0]
+    assert_allclose(display.best_.get_xydata(), [[1.1, 0.7]])
+    assert display.ax_.get_xlabel() == "alpha"
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["100 rows", "400 rows", "chosen"]
+
+
+def test_parameters_may_be_named():
+    display = SearchDisplay.from_search(searched(), names=("gamma", "alpha"))
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("gamma", "alpha")
+    with pytest.raises(ValueError, match=r"two parameters that are positive numbers.*\['alpha', 'gamma'\]"):
+        SearchDisplay.from_search(searched(), names=("alpha", "kernel"))
+
+
+@pytest.mark.parametrize("display", [SearchDisplay, AlphaPathDisplay])
+def test_only_fitted_searches_can_be_drawn(display):
+    with pytest.raises(ValueError, match="draws a fitted FoldlessSearchCV"):
+        display.from_search(SimpleNamespace())
+
+
+def test_the_path_by_alpha_has_a_line_for_each_kernel():
+    display = AlphaPathDisplay.from_search(searched())
+    assert_equal([line.get_xdata() for line in display.lines_], [ALPHAS, ALPHAS])
+    assert_allclose(display.lines_[0].get_ydata(), [5.5, 2.5, 1.5, 2.5])
+    assert_allclose(display.best_.get_xydata(), [[1.0, 1.5]])
+    assert [line.get_color() == display.best_.get_color() for line in display.lines_] == [True, False]
+
+
+def test_a_search_without_a_path_says_so():
+    search = searched()
+    search.history_ = search.history_[-2:]
+    with pytest.raises(ValueError, match="several alphas of one kernel"):
+        AlphaPathDisplay.from_search(search)
+
+
+def test_scales_of_features_are_drawn_largest_first():
+    search = SimpleNamespace(
+        feature_scales_=np.array([[0.1, 3.0, 0.2], [0.5, 1.0, 0.1]]), feature_names_in_=list("abc")
+    )
+    display = FeatureScalesDisplay.from_search(search)
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["b", "a", "c"]
+    assert_allclose(display.points_[1].get_xdata(), [1.0, 0.5, 0.1])
+    with pytest.raises(ValueError, match="feature_scaling=True"):
+        FeatureScalesDisplay.from_search(searched())
+
+
+def test_nested_choices_are_drawn_once_with_their_mean_score():
+    params = [{"alpha": 1.0, "gamma": 0.5}, {"alpha": 1.0, "gamma": 0.5}, {"alpha": 2.0, "gamma": 0.5}]
+    display = NestedDisplay.from_result(SimpleNamespace(best_params=params, test_score=np.array([0.8, 0.9, 0.7])))
+    assert_allclose(display.points_.get_offsets(), [[1.0, 0.5], [2.0, 0.5]])
+    assert_allclose(display.points_.get_array(), [0.85, 0.7])
+    assert display.points_.get_sizes()[0] == 2 * display.points_.get_sizes()[1]
+    with pytest.raises(ValueError, match=r"needs two parameters"):
+        NestedDisplay.from_result(SimpleNamespace(best_params=[{"alpha": 1.0}], test_score=np.array([1.0])))
