@@ -31,6 +31,8 @@ def test_every_module_has_a_docstring():
 @pytest.mark.parametrize(
     "name",
     [
+        "kernels.base",
+        "kernels.columns",
         "estimators.lssvm",
         "estimators.fisher",
         "estimators.meta",
@@ -56,7 +58,16 @@ PAGES_WITH_EXAMPLES = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("calibration", "choosing", "from-svc", "online", "permutation", "scaling", "tuning")
+        for name in (
+            "calibration",
+            "choosing",
+            "from-svc",
+            "multiple-kernels",
+            "online",
+            "permutation",
+            "scaling",
+            "tuning",
+        )
     ),
 ]
 

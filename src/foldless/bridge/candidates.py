@@ -134,6 +134,8 @@ def _key(params):
 def _content(value):
     if is_object(value):
         return type(value), _key(value.get_params())
+    if isinstance(value, tuple):  # of kernels, perhaps
+        return tuple(map(_content, value))
     return id(value) if callable(value) else fingerprint(value)
 
 
@@ -167,20 +169,26 @@ def starting_points(spec, estimator, param_grid, *data):
 
 def _space(spec, estimator, problem, n_alphas):
     """The parameters to move: one alpha (or one a class), one value for all features or one for each or each group."""
-    kernel = problem.kernel
-    if spec.feature_scaling and (
-        kernel.per_feature not in kernel.differentiable or not isinstance(estimator, FOLDLESS_ESTIMATORS)
-    ):
+    kernel, fixed = problem.kernel, _fixed(spec, estimator)
+    free = set(kernel.differentiable) - set(fixed)
+    if spec.feature_scaling and (kernel.per_feature not in free or not isinstance(estimator, FOLDLESS_ESTIMATORS)):
         raise ValueError(
             "feature_scaling needs an estimator of foldless with kernel='rbf', 'poly' or 'laplacian';"
             f" {type(estimator).__name__} with {kernel!r} has no scale for each feature."
         )
-    options = {"feature_scaling": spec.feature_scaling, "feature_groups": spec.feature_groups}
+    options = {"feature_scaling": spec.feature_scaling, "feature_groups": spec.feature_groups, "fixed": fixed}
     return Space.of(kernel, problem.X.shape[1], n_alphas, **options)
 
 
+def _fixed(spec, estimator):
+    """Names of the parameters of the kernel that stay."""
+    prefix = kernel_prefix(estimator)
+    return tuple(name.removeprefix(prefix) for name, pair in spec.bounds.items() if isinstance(pair, str))
+
+
 def _check_bounded_names(bounds, starts):
-    known = ["alpha", *(each.prefix + name for each in starts for name in each.space.names if each.prefix)]
+    objects = [each for each in starts if each.prefix]
+    known = ["alpha", *(each.prefix + name for each in objects for name in each.space.kernel.differentiable)]
     if not all(each.prefix for each in starts):
         known += [name for kind in KERNELS.values() for name in kind().differentiable]
     *others, last = dict.fromkeys(known)
@@ -205,6 +213,8 @@ def by_grid(search, *data):
         return has_grid(search)
     problem = closed_form_task(search.estimator, *data).task.problem
     n = len(problem.active)
+    if Space(problem.kernel).names and len(default_grid(problem)) == 1:
+        return False  # the grid is one of alpha alone, and there is more to tune, as for sums of kernels
     return n <= FEW or problem.n_features(n) is not None
 
 
@@ -214,12 +224,15 @@ def beginning(spec, estimator, *data):
     prefix = kernel_prefix(estimator)
     if spec.feature_scaling:
         _space(spec, estimator, task.problem, 1)  # says so where features have no scales
-    space = Space(task.problem.kernel)
-    limits = {name.removeprefix(prefix): pair for name, pair in spec.bounds.items()}
+    space = Space(task.problem.kernel, fixed=_fixed(spec, estimator))
+    limits = {name.removeprefix(prefix): pair for name, pair in spec.bounds.items() if not isinstance(pair, str)}
     start = Start(task, classes, space, np.empty(0), limits, None, None, None, {}, prefix)
     _check_bounded_names(spec.bounds, [start])
-    grid = default_grid(task.problem)
+    grid = {name: each for name, each in default_grid(task.problem).items() if name not in space.fixed}
+    values = space.kernel.get_params()
     for name, (low, high) in limits.items():
+        if np.ndim(values.get(name)):
+            continue  # several values, such as weights: the way down keeps them within
         inside = [value for value in grid.get(name, []) if low <= value <= high]
         grid[name] = inside or [float(np.sqrt(low * high))]
     return start, grid

@@ -32,8 +32,8 @@ class LSSVC(KernelClassifier):
     ----------
     kernel : str, callable or Kernel, default="rbf"
         "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
-        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, whose parameters are set and searched
-        as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored).
+        and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, or a sum of some, whose parameters are
+        set and searched as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored).
     gamma : float, array-like of shape (n_features,), "scale" or "auto", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), "auto" 1 / n_features, resolved in
         ``fit`` and stored in ``kernel_``.

@@ -37,11 +37,12 @@ def all_or_nothing(estimator):
 
 def check_unchanged(estimator, settings):
     """Updates continue a fit: the parameters it was made with must be those the estimator still has."""
-    changed = []
+    changed: list[str] = []
+    kernel = getattr(estimator, "kernel", None)
+    inside = kernel.get_params() if kernel is not None and is_object(kernel) else {}
     for name, before in settings.items():
-        now = estimator
-        for part in name.split("__"):  # of it or its kernel
-            now = getattr(now, part, None)
+        part, _, own = name.partition("__")
+        now = inside.get(own) if own and part == "kernel" else getattr(estimator, name, None)
         if not (now is before or _same(now, before)):
             changed.append(name)
     if changed:
@@ -54,6 +55,8 @@ def check_unchanged(estimator, settings):
 def _same(a, b):
     if is_object(a) and type(a) is type(b):  # its parameters have names of their own
         return True
+    if isinstance(a, tuple) and isinstance(b, tuple):  # of kernels, perhaps
+        return len(a) == len(b) and all(map(_same, a, b))
     return a == b if isinstance(a, Mapping) or isinstance(b, Mapping) else np.array_equal(a, b)
 
 

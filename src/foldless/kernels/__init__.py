@@ -1,7 +1,9 @@
 """Kernels: the Gram matrix, its diagonal, and the way back from dL/dK to the parameters (``base`` is the contract)."""
 
-from foldless.kernels.base import FeatureMap, Kernel, Number, Parameter, Width
+from foldless.kernels.base import FeatureMap, Kernel, Product, Sum
+from foldless.kernels.columns import On
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
+from foldless.kernels.parameters import Number, Parameter, Width
 from foldless.kernels.registry import KERNELS, Custom, Precomputed, check_symmetric, resolve
 
 __all__ = [
@@ -15,9 +17,12 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Number",
+    "On",
     "Parameter",
     "Poly",
     "Precomputed",
+    "Product",
+    "Sum",
     "Width",
     "check_symmetric",
     "resolve",

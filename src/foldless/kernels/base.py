@@ -1,26 +1,24 @@
-"""The contract of a kernel and of its parameters, and what the families share.
+"""The contract of a kernel, sums and products of kernels, and what the families share.
 
 A kernel is a frozen dataclass and owns all that others ask of it: values, features and derivatives, and how the data it
-works on are sliced and joined (X may be the Gram matrix itself). Its fields are its parameters; the kind of each, as in
-``gamma: Annotated[float, Width()] = 1.0``, says how a value is checked and made a number, and where searches look for a
-better one. Only X and weights of rows are seen, never labels. ``get_params`` and ``set_params`` are scikit-learn's
-protocol: ``kernel__gamma`` is a parameter of an estimator.
+works on are sliced and joined (X may be the Gram matrix itself). Its fields are its parameters, of the kinds in
+``parameters``. Only X and weights of rows are seen, never labels.
 
 To add a kernel write one such class; ``kernel=`` of the estimators takes its objects. An entry in
-``registry.KERNELS`` gives it a name.
+``registry.KERNELS`` gives it a name. Kernels are added and multiplied by + and *, which make a :class:`Sum` with one
+weight for each term, or a :class:`Product`.
 """
 
-from dataclasses import dataclass, fields, replace
-from functools import cache
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from foldless.kernels.parameters import Parametrised, Weights
 from foldless.linalg import outer_square, product
 from foldless.linalg.types import Matrix
 
@@ -29,96 +27,12 @@ BLOCK = 1024  # rows at a time
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A value that is taken as it is; searches move it only where a grid names it."""
-
-    bounds: tuple = ()
-    grid: tuple = ()
-    differentiable: bool = False
-    per_feature: bool = False
-
-    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
-        """The value of the parameter ``name`` of the kernel named ``kernel``, for the rows X and their weights."""
-        return value
-
-    def from_data(self, value: Any) -> bool:
-        """Whether the value is a name for a number that comes from the data."""
-        return False
-
-    def limits(self, value: Any) -> tuple[float, float]:
-        """(low, high) of continuous searches."""
-        return self.bounds
-
-    def values(self, X: Matrix) -> list:
-        """Values of the default grid."""
-        return list(self.grid)
-
-
-@dataclass(frozen=True)
-class Number(Parameter):
-    """A finite number > 0, or >= 0."""
-
-    bounds: tuple = (1e-4, 1e4)
-    differentiable: bool = True
-    zero: bool = False  # whether 0 is allowed
-
-    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
-        if not isinstance(value, Real) or not np.isfinite(float(value)) or value < 0 or (value == 0 and not self.zero):
-            low = ">= 0" if self.zero else "> 0"
-            raise ValueError(f"{name}={value!r} must be a finite number {low} for kernel={kernel!r}.")
-        return value
-
-
-@dataclass(frozen=True)
-class Width(Parameter):
-    """A factor of differences or products of features: one number, one for each feature, "scale" or "auto".
-
-    "scale" is 1 / (n_features * X.var()), rows repeated by their weights; "auto" is 1 / n_features. ``bounds`` and
-    ``grid`` are factors: of the largest value at the start, and of "scale".
-    """
-
-    bounds: tuple = (1e-5, 1e3)
-    grid: tuple = tuple(np.logspace(-2, 1, 10).tolist())
-    differentiable: bool = True
-    per_feature: bool = True
-
-    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
-        if isinstance(value, str):
-            if value not in ("scale", "auto"):
-                choice = "'scale', 'auto', a positive number, or one per feature"
-                raise ValueError(f"{name}={value!r} is unknown; use {choice}.")
-            return _data_scale(name, X, sample_weight) if value == "scale" else 1.0 / X.shape[1]
-        numbers = np.asarray(value, dtype=float)
-        shape = numbers.shape
-        d = X.shape[1]
-        if shape not in ((), (d,)):
-            raise ValueError(f"{name} has shape {shape}; use one number or one value for each of the {d} features.")
-        if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or not np.any(numbers > 0):
-            raise ValueError(f"{name}={value!r} must be positive and finite (zero only switches single features off).")
-        return numbers if numbers.ndim else float(numbers)
-
-    def from_data(self, value: Any) -> bool:
-        return isinstance(value, str)
-
-    def limits(self, value: Any) -> tuple[float, float]:
-        """(low, high) about the largest value."""
-        low, high = self.bounds
-        middle = float(np.max(value))
-        return low * middle, high * middle
-
-    def values(self, X: Matrix) -> list:
-        """Multiples of "scale"."""
-        return (_data_scale("gamma", X, None) * np.array(self.grid)).tolist()
-
-
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Parametrised):
     """Base of the kernels: a kernel of rows x of a matrix X, without explicit features."""
 
     name: ClassVar[str] = ""
     takes_rows: ClassVar[bool] = True  # False: X is the Gram matrix itself
     is_linear: ClassVar[bool] = False  # True: features(X) is X itself
-    surely_symmetric: ClassVar[bool] = True  # False: what the user gives may not be
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z)); Z=None: that of X with itself."""
@@ -146,68 +60,44 @@ class Kernel:
 
     def caution(self, X: Matrix) -> str | None:
         """What the rows X have that the kernel is not made for, in words; None where all is well."""
-        return None
-
-    # -- parameters ----------------------------------------------------------------------------------------------------
-
-    @classmethod
-    @cache
-    def parameters(cls) -> dict[str, Parameter]:
-        """The kinds of the parameters by their names, in order."""
-        hints = get_type_hints(cls, include_extras=True)
-        extras = {each.name: getattr(hints[each.name], "__metadata__", ()) for each in fields(cls)}
-        return {
-            name: next((extra for extra in found if isinstance(extra, Parameter)), Parameter())
-            for name, found in extras.items()
-        }
+        return next(filter(None, (each.caution(X) for each in self.parts.values())), None)
 
     @property
-    def differentiable(self) -> tuple:
-        """Names of the parameters that ``pullback`` has derivatives by."""
-        return tuple(name for name, kind in self.parameters().items() if kind.differentiable)
+    def surely_symmetric(self) -> bool:
+        """False where the user gives what may not be."""
+        return all(each.surely_symmetric for each in self.parts.values())
 
-    @property
-    def per_feature(self) -> str | None:
-        """Name of the parameter that may hold one value for each feature, if there is one."""
-        return next((name for name, kind in self.parameters().items() if kind.per_feature), None)
+    # -- kernels made of this one ----------------------------------------------------------------------------------
 
-    @property
-    def unresolved(self) -> dict:
-        """{parameter: value} of those whose numbers come from the data."""
-        values = self.get_params()
-        return {name: values[name] for name, kind in self.parameters().items() if kind.from_data(values[name])}
+    def __add__(self, other: Any) -> "Sum":
+        return _sum([*self._terms(), *other._terms()]) if isinstance(other, Kernel) else NotImplemented
 
-    def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
-        """The kernel with its parameters checked and made numbers; weights count as repetitions of rows."""
-        label = self.name or type(self).__name__
-        given = self.get_params()
-        kinds = self.parameters()
-        checked = {name: kinds[name].resolved(name, given[name], label, X, sample_weight) for name in kinds}
-        return replace(self, **checked)
+    def __radd__(self, other: Any) -> "Kernel":
+        return self if isinstance(other, Real) and other == 0 else NotImplemented  # sum(kernels) starts from 0
 
-    def default_grid(self, X: Matrix) -> dict:
-        """{parameter: values} to try on the rows X; parameters that hold one value for each feature stay."""
-        grid = {name: kind.values(X) for name, kind in self.parameters().items() if not np.ndim(getattr(self, name))}
-        return {name: values for name, values in grid.items() if values}
+    def __mul__(self, other: Any) -> "Kernel":
+        if isinstance(other, Real):
+            return _sum([(float(other) * weight, term) for weight, term in self._terms()])
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        (mine, first), (theirs, second) = self._weighted(), other._weighted()
+        product = Product((*first._factors(), *second._factors()))
+        return product if mine * theirs == 1 else _sum([(mine * theirs, product)])
 
-    def limits(self) -> dict:
-        """{parameter: (low, high)} for continuous searches that start here."""
-        return {name: self.parameters()[name].limits(getattr(self, name)) for name in self.differentiable}
+    __rmul__ = __mul__
 
-    def get_params(self, deep: bool = True) -> dict:
-        """The parameters by name, as scikit-learn asks for them."""
-        return {name: getattr(self, name) for name in self.parameters()}
+    def _terms(self) -> list:
+        """[(weight, kernel)] that add up to this one."""
+        return [(1.0, self)]
 
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters in place, as scikit-learn does for ``estimator.set_params(kernel__name=value)``."""
-        for name in params.keys() - self.parameters().keys():
-            raise ValueError(
-                f"Invalid parameter {name!r} for kernel {self!r}. Valid parameters are: {list(self.parameters())!r}."
-            )
-        changed = vars(replace(self, **params))
-        vars(self).clear()  # what was derived from the old ones goes with them
-        vars(self).update(changed)
-        return self
+    def _weighted(self) -> tuple:
+        """(weight, kernel) whose product is this one."""
+        terms = self._terms()
+        return terms[0] if len(terms) == 1 else (1.0, self)
+
+    def _factors(self) -> tuple:
+        """Kernels whose product is this one."""
+        return (self,)
 
     # -- data: how X is sliced and joined ------------------------------------------------------------------------------
 
@@ -250,6 +140,144 @@ class FeatureMap(Kernel):
         return row_norms(self.features(X), squared=True)
 
 
+@dataclass(frozen=True, repr=False)
+class Sum(Kernel):
+    """sum_k w_k k_k(x, z), what + and a number in front of a kernel make.
+
+    Parameters are ``weights``, which only count beside each other (all of them times a number are alpha divided by it),
+    and those of the terms, as ``terms__0__gamma``. Searches tune all of them by the gradient. None has a default grid,
+    since the grids of all terms together would be huge: ``method="grid"`` without a grid of yours tries alpha alone.
+
+    Examples
+    --------
+    >>> from foldless.kernels import RBF, Linear
+    >>> kernel = RBF(0.1) + 0.5 * Linear()
+    >>> kernel
+    RBF(gamma=0.1) + 0.5 * Linear()
+    >>> kernel.weights
+    (1.0, 0.5)
+    >>> kernel.set_params(terms__0__gamma=2.0, weights=(3.0, 1.0))
+    3.0 * RBF(gamma=2.0) + Linear()
+    """
+
+    terms: tuple[Kernel, ...]
+    weights: Annotated[Any, Weights()] = None  # None: all 1
+
+    def __post_init__(self):
+        terms = check_kernels("terms", self.terms)
+        weights = (1.0,) * len(terms) if self.weights is None else self.weights
+        if np.shape(weights) != (len(terms),):
+            raise ValueError(f"weights={weights!r} must be numbers, one for each of the {len(terms)} terms.")
+        weights = weights if isinstance(weights, tuple) else tuple(np.array(weights).tolist())
+        vars(self).update(terms=terms, weights=weights)
+
+    def __repr__(self):
+        numbers = ["" if weight == 1 else f"{weight!r} * " for weight in self.weights]
+        return " + ".join(f"{number}{term!r}" for number, term in zip(numbers, self.terms, strict=True))
+
+    def _terms(self) -> list:
+        return list(zip(self.weights, self.terms, strict=True))
+
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
+        K: Any = None
+        for weight, term in self._terms():
+            part = term.gram(X, Z)
+            part *= weight
+            K = part if K is None else np.add(K, part, out=K)
+        return K
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        return np.sum([weight * term.diag(X) for weight, term in self._terms()], axis=0)
+
+    def n_features(self, X: Matrix) -> int | None:
+        counts = [count for term in self.terms if (count := term.n_features(X)) is not None]
+        return sum(counts) if len(counts) == len(self.terms) else None
+
+    def features(self, X: Matrix) -> Any:
+        """Those of all terms side by side, where all have some."""
+        if self.n_features(X) is None:
+            return None
+        parts = [float(np.sqrt(weight)) * term.features(X) for weight, term in self._terms()]
+        return sp.hstack(parts).tocsr() if any(map(sp.issparse, parts)) else np.hstack(parts)
+
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
+        """By a weight, sum_ij R_ij k_k(x_i, x_j); by a parameter of a term, w_k times its own."""
+        by_weight, found = [], dict[str, Any]()
+        for place, (weight, term) in enumerate(self._terms()):
+            part = term.gram(X)
+            by_weight.append(np.vdot(R, part))
+            found |= _named(f"terms__{place}", term.pullback(weight * R, X, part) if term.differentiable else {})
+        return {"weights": np.array(by_weight), **found}
+
+
+@dataclass(frozen=True, repr=False)
+class Product(Kernel):
+    """The product of kernels, what * makes of them. Parameters are those of its factors, as ``factors__0__gamma``.
+
+    There is no default grid for any, as for :class:`Sum`.
+
+    Examples
+    --------
+    >>> from foldless.kernels import RBF, Linear, Poly
+    >>> (RBF(0.1) + Linear()) * Poly(degree=2)
+    (RBF(gamma=0.1) + Linear()) * Poly(gamma=1.0, degree=2, coef0=1.0)
+    """
+
+    factors: tuple[Kernel, ...]
+
+    def __post_init__(self):
+        vars(self).update(factors=check_kernels("factors", self.factors))
+
+    def __repr__(self):
+        return " * ".join(f"({factor!r})" if isinstance(factor, Sum) else repr(factor) for factor in self.factors)
+
+    def _factors(self) -> tuple:
+        return self.factors
+
+    def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
+        first, *others = self.factors
+        K = first.gram(X, Z)
+        for factor in others:
+            K *= factor.gram(X, Z)
+        return K
+
+    def diag(self, X: Matrix) -> np.ndarray:
+        return np.prod([factor.diag(X) for factor in self.factors], axis=0)
+
+    def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
+        """By a parameter of a factor: its own, of R times all other factors."""
+        grams, found = [factor.gram(X) for factor in self.factors], dict[str, Any]()
+        for place, factor in enumerate(self.factors):
+            slope = R.copy()
+            for other in grams[:place] + grams[place + 1 :]:
+                slope *= other
+            found |= _named(f"factors__{place}", factor.pullback(slope, X, grams[place]))
+        return found
+
+
+def _sum(terms):
+    weights, kernels = zip(*terms, strict=True)
+    return Sum(kernels, weights)
+
+
+def check_kernels(name, kernels):
+    """A tuple of kernels of rows, at least one."""
+    kernels = tuple(kernels)
+    for each in kernels:
+        if not (isinstance(each, Kernel) and each.takes_rows):
+            raise ValueError(
+                f"{name}: {each!r} is no kernel of rows of X. Use objects of foldless.kernels, with Custom(f) for a"
+                " function f(X, Z). Gram matrices can be added and multiplied before, for kernel='precomputed'."
+            )
+    if not kernels:
+        raise ValueError(f"{name} is empty; give at least one kernel.")
+    return kernels
+
+
+def _named(part, values):
+    return {f"{part}__{name}": value for name, value in values.items()}
+
+
 def dense(X):
     """X as an array."""
     return X.toarray() if sp.issparse(X) else X
@@ -280,29 +308,3 @@ def scale(X, factors):
     """The columns of X times ``factors`` (a number or one per column)."""
     factors = np.asarray(factors, X.dtype)
     return (X @ sp.diags_array(factors)).tocsr() if sp.issparse(X) and factors.ndim else X * factors
-
-
-def _data_scale(name, X, sample_weight):
-    total = X.shape[1] * _variance(X, sample_weight)
-    if not np.isfinite(total):
-        raise ValueError(f"{name}='scale' overflows: X is too large to be squared; rescale X or give {name}.")
-    return 1.0 / total if total > 1e-307 else 1.0 / X.shape[1]  # no variance, or one without an inverse
-
-
-def _variance(X, sample_weight):
-    """Variance of all entries of X, rows repeated by their weights."""
-    share = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
-    share = share / (share.sum() * X.shape[1])
-    # Divided by the largest entry first: squares of 1e200 would overflow.
-    largest = float(abs(X).max()) if X.shape[0] else 0.0
-    if largest == 0 or not np.isfinite(largest):
-        return 0.0
-    Z = X / largest
-    mean = float(share @ np.asarray(Z.sum(1)).ravel())
-    if sp.issparse(Z):
-        zeros = Z.shape[1] - np.diff(Z.indptr)
-        deviations = sp.csr_array((np.square(Z.data - mean), Z.indices, Z.indptr), Z.shape)
-        spread = float(share @ (np.asarray(deviations.sum(1)).ravel() + zeros * mean**2))
-    else:
-        spread = float(share @ np.square(Z - mean).sum(1))
-    return spread * largest * largest if spread > (100 * np.finfo(float).eps) ** 2 else 0.0

@@ -20,7 +20,8 @@ from scipy.special import xlogy
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms
 
-from foldless.kernels.base import FeatureMap, Kernel, Number, Width, dense, dot, scale
+from foldless.kernels.base import FeatureMap, Kernel, dense, dot, scale
+from foldless.kernels.parameters import Number, Width
 from foldless.linalg import product
 from foldless.linalg.types import Matrix
 

@@ -21,7 +21,10 @@ class Custom(Kernel):
     """A user's function k(X, Z) that returns the Gram matrix."""
 
     function: Callable
-    surely_symmetric: ClassVar[bool] = False
+
+    @property
+    def surely_symmetric(self) -> bool:
+        return False
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         alike = Z is None
@@ -53,7 +56,10 @@ class Precomputed(Kernel):
 
     name: ClassVar[str] = "precomputed"
     takes_rows: ClassVar[bool] = False
-    surely_symmetric: ClassVar[bool] = False
+
+    @property
+    def surely_symmetric(self) -> bool:
+        return False
 
     def rows(self, X: Matrix, index: Any) -> Matrix:
         return X[index][:, index]

@@ -99,8 +99,9 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         "bayes" to 0 (Cawley & Talbot 2007), None leaves them free. "auto" is "cauchy" for "press", None otherwise
         (docs/benchmarks.md: better than no prior, not better than a single gamma).
     bounds : dict, default=None
-        {parameter: (low, high)} for the continuous searches and "auto"; the rest from the data. Parameters of a kernel
-        object are named ``kernel__gamma`` here, in ``param_grid`` and in ``best_params_``.
+        {parameter: (low, high)} for the continuous searches and "auto"; the rest from the data. A parameter of the
+        kernel that is "fixed" stays as it is. Those of a kernel object are named ``kernel__gamma`` here, in
+        ``param_grid`` and in ``best_params_``.
     n_starts : int, default=1
         Starting points for each candidate, the first at its own parameters, the others around it.
     max_iter : int, default=50
@@ -178,7 +179,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         feature_groups: ArrayLike | None = None,
         share: Literal["all", "kernel", "none"] = "all",
         prior: Literal["auto", "cauchy", "bayes"] | None = "auto",
-        bounds: Mapping[str, tuple[float, float]] | None = None,
+        bounds: Mapping[str, tuple[float, float] | Literal["fixed"]] | None = None,
         n_starts: int = 1,
         max_iter: int = 50,
         slope: float | Sequence[float] = 10.0,

@@ -24,7 +24,7 @@ def fidelity_search(spec, start, grid, splits, sample_weight):
         chosen=[place],
         best=[search.named(best)],
         loss=record.criterion[place],
-        feature_scales=None if search.chosen is None else np.array([getattr(best.kernel, best.kernel.per_feature)]),
+        feature_scales=None if search.chosen is None else np.array([best.kernel.get_params()[best.kernel.per_feature]]),
         history=[
             {"n_rows": point.n_rows, "time": point.seconds, **what_decided(spec, point.loss), **search.named(point)}
             for point in points

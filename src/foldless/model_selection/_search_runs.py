@@ -115,7 +115,7 @@ def continuous_search(spec, starts, splits, sample_weight):
     chosen = choose_descents(descents)
     best = [descents[place] for place in chosen]
     kernels = [each.minimum.kernel for each in best]
-    scales = np.array([getattr(each, each.per_feature) for each in kernels]) if spec.feature_scaling else None
+    scales = np.array([each.get_params()[each.per_feature] for each in kernels]) if spec.feature_scaling else None
     return Outcome(
         classes=starts[-1].classes,
         params=[each.start.named_together(each.minimum.alphas, each.minimum.kernel) for each in descents],

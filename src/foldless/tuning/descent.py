@@ -146,8 +146,8 @@ class Start:
 
     def named(self, alphas, kernel, names=None):
         """A setting as parameters of the estimator, one dictionary for each alpha; ``names`` of the kernel's."""
-        names = self.space.names if names is None else names
-        tuned = {self.prefix + name: getattr(kernel, name) for name in names}
+        values = kernel.get_params()
+        tuned = {self.prefix + name: values[name] for name in (self.space.names if names is None else names)}
         return [{**self.params, "alpha": float(alpha), **tuned} for alpha in alphas]
 
     def named_together(self, alphas, kernel):

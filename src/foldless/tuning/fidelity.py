@@ -114,8 +114,8 @@ class Fidelity:
 
     def named(self, point):
         """A point as parameters of the estimator."""
-        moved = Space(point.kernel, groups=0 if self.spec.feature_scaling else None).names
-        names = [name for name in point.kernel.parameters() if name in self.grid or name in moved]
+        moved = self._space(point, groups=0 if self.spec.feature_scaling else None).names
+        names = [name for name in point.kernel.kinds if name in self.grid or name in moved]
         return self.start.named(point.alphas, point.kernel, names)[0]
 
     def points(self):
@@ -150,7 +150,7 @@ class Fidelity:
         alphas, points = self.grid["alpha"], []
         for setting in ParameterGrid({name: each for name, each in self.grid.items() if name != "alpha"}):
             problem = self.task.problem
-            problem = problem.replace(kernel=replace(problem.kernel, **setting))
+            problem = problem.replace(kernel=problem.kernel.changed(**setting))
             self._say(selection, alphas, problem.kernel)
             begin = time.perf_counter()
             with self._threads(selection):
@@ -171,11 +171,16 @@ class Fidelity:
 
     def _start(self, point, **scaling):
         problem = self.task.problem.replace(kernel=point.kernel)
-        space = Space.of(point.kernel, problem.X.shape[1], 1, **scaling) if scaling else Space(point.kernel)
+        space = self._space(point)
+        if scaling:
+            space = Space.of(point.kernel, problem.X.shape[1], 1, fixed=space.fixed, **scaling)
         limits = default_limits(problem) | self.start.limits
         prior = self.spec.prior if space.n_scales > 1 else None
         vector = space.pack(point.alphas, point.kernel)
         return replace(self.start, space=space, limits=limits, vector=vector, prior=prior)
+
+    def _space(self, point, **changes):
+        return replace(self.start.space, kernel=point.kernel, **changes)
 
     def _judge(self, selection, alphas, kernel):
         self._say(selection, alphas, kernel)
@@ -267,4 +272,5 @@ def _least(points):
 
 def _alike(one: Any, other: Any, names):
     """Whether two kernels differ in the values of these parameters alone."""
-    return type(one) is type(other) and replace(one, **{name: getattr(other, name) for name in names}) == other
+    values = other.get_params()
+    return type(one) is type(other) and one.changed(**{name: values[name] for name in names}) == other

@@ -1,6 +1,6 @@
 """Where a search looks: the default grid, and the logarithms of alpha and of the kernel's parameters as one vector."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,28 +16,30 @@ class Space:
     """The logarithms of alpha (one, or one a column) and of the kernel's differentiable parameters.
 
     ``groups`` numbers the scale of each feature, in the parameter that may hold one value for each; None: one for all.
+    ``fixed`` are parameters that stay.
     """
 
     kernel: Any
     n_alphas: int = 1
     groups: Any = None
+    fixed: tuple = ()
 
     @classmethod
-    def of(cls, kernel, n_features, n_alphas, *, feature_scaling=False, feature_groups=None):
+    def of(cls, kernel, n_features, n_alphas, *, feature_scaling=False, feature_groups=None, fixed=()):
         """The space around a kernel: one value for all features, or one for each feature or group of them."""
         name = kernel.per_feature
         if not feature_scaling:
-            if name is not None and np.ndim(getattr(kernel, name)):
+            if name is not None and name not in fixed and np.ndim(kernel.get_params()[name]):
                 raise ValueError(f"{name} holds one value for each feature; use feature_scaling=True to tune them.")
-            return cls(kernel, n_alphas)
+            return cls(kernel, n_alphas, fixed=fixed)
         groups = np.arange(n_features) if feature_groups is None else np.asarray(feature_groups)
         if groups.shape != (n_features,):
             raise ValueError(
                 f"feature_groups has shape {groups.shape}; X has {n_features} features, and each needs an entry, equal"
                 " for those that share a scale."
             )
-        scales = np.broadcast_to(getattr(kernel, name), n_features).copy()
-        return cls(replace(kernel, **{name: scales}), n_alphas, np.unique(groups, return_inverse=True)[1])
+        scales = np.broadcast_to(kernel.get_params()[name], n_features).copy()
+        return cls(kernel.changed(**{name: scales}), n_alphas, np.unique(groups, return_inverse=True)[1], fixed)
 
     @cached_property
     def names(self):
@@ -45,17 +47,21 @@ class Space:
 
         Values for each feature stay where these have no scales to tune.
         """
-        values = {name: getattr(self.kernel, name) for name in self.kernel.differentiable}
-        moving = {name: each for name, each in values.items() if self.groups is not None or not np.ndim(each)}
-        return tuple(name for name, each in moving.items() if np.any(each))
+        values, kinds = self.kernel.get_params(), self.kernel.kinds
+        scaled = None if self.groups is None else self.kernel.per_feature
+        stay = [name for name, kind in kinds.items() if kind.per_feature and np.ndim(values[name]) and name != scaled]
+        moving = [name for name in self.kernel.differentiable if name not in (*stay, *self.fixed)]
+        return tuple(name for name in moving if np.any(values[name]))
 
     @cached_property
     def places(self):
         """{name: positions in the vector of its values}, of alpha and of the parameters that move."""
         places, end = {"alpha": np.arange(self.n_alphas)}, self.n_alphas
+        values = self.kernel.get_params()
         for name in self.names:
             in_groups = self.groups is not None and name == self.kernel.per_feature
-            places[name] = end + self.groups if in_groups else np.array(end)
+            each = np.arange(np.size(values[name])).reshape(np.shape(values[name]))
+            places[name] = end + (self.groups if in_groups else each)
             end = int(places[name].max()) + 1
         return places
 
@@ -78,7 +84,8 @@ class Space:
 
     def pack(self, alphas, kernel):
         """The vector of a setting; scales that one group shares start at their geometric mean."""
-        values = {"alpha": alphas, **{name: getattr(kernel, name) for name in self.names}}
+        given = kernel.get_params()
+        values = {"alpha": alphas, **{name: given[name] for name in self.names}}
         logs = {name: np.log(np.maximum(value, np.finfo(float).tiny)) for name, value in values.items()}
         return self._gather(logs) / self._gather({name: np.ones_like(each) for name, each in logs.items()})
 
@@ -87,7 +94,7 @@ class Space:
         values = {name: np.exp(x)[places] for name, places in self.places.items()}
         alphas = values.pop("alpha")
         parameters = {name: value if value.ndim else float(value) for name, value in values.items()}
-        return alphas, replace(self.kernel, **parameters) if parameters else self.kernel
+        return alphas, self.kernel.changed(**parameters)
 
     def chain(self, x, by_alpha, by_kernel):
         """Derivatives by the vector, from those by the alphas and by the kernel's parameters."""
@@ -112,14 +119,14 @@ def default_limits(problem):
 def default_grid(problem):
     """{parameter: values}: alpha in units of the diagonal of S, and the kernel's own."""
     kernel, n = problem.kernel, len(problem.active)
+    own = kernel.default_grid(problem.X[problem.active]) if kernel.parameters() else {}
     low, high, steps = -6.0, 2.0, 17
-    if not kernel.differentiable:
+    if not own:
         # Without a width to shrink, as for the linear kernel, eigenvalues go up to n times the diagonal, and far below
         # it where features differ in scale. All alphas cost one decomposition; a cheap one keeps fewer digits.
         r = problem.n_features(n)
         low, high, steps = -8.0 if r is None or r < TALL else -4.0, float(np.log10(n)), 25
-    grid = {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist()}
-    return {**grid, **kernel.default_grid(problem.X[problem.active])} if kernel.parameters() else grid
+    return {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist(), **own}
 
 
 def on_edge(params, losses):
