@@ -121,7 +121,7 @@ def default_grid(problem):
     kernel, n = problem.kernel, len(problem.active)
     own = kernel.default_grid(problem.X[problem.active]) if kernel.parameters() else {}
     low, high, steps = -6.0, 2.0, 17
-    if not own:
+    if not (own and kernel.differentiable):
         # Without a width to shrink, as for the linear kernel, eigenvalues go up to n times the diagonal, and far below
         # it where features differ in scale. All alphas cost one decomposition; a cheap one keeps fewer digits.
         r = problem.n_features(n)
