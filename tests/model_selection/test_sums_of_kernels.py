@@ -170,15 +170,15 @@ def test_a_default_grid_is_one_of_alpha_alone():
     alone = FoldlessSearchCV(LSSVC(On([0, 1], RBF("scale")))).fit(X, LABELS)  # one kernel has its own grid
     named = FoldlessSearchCV(LSSVC()).fit(X[:, :2], LABELS)
     assert alone.best_params_["kernel__kernel__gamma"] == named.best_params_["gamma"]
-    assert alone.best_score_ == pytest.approx(named.best_score_)
+    assert alone.best_criterion_ == pytest.approx(named.best_criterion_)
 
 
 def test_a_search_without_a_grid_tunes_all_of_a_sum():
     kernel = On([0, 1], RBF("scale")) + Linear()
     search = FoldlessSearchCV(LSSVR(kernel)).fit(X, VALUES)
     assert set(search.best_params_) == {"alpha", "kernel__weights", "kernel__terms__0__kernel__gamma"}
-    assert -search.best_score_ == pytest.approx(np.square(VALUES - search.best_estimator_.loo_predict()).mean())
-    assert search.best_score_ > FoldlessSearchCV(LSSVR(kernel), method="grid").fit(X, VALUES).best_score_
+    assert search.best_criterion_ == pytest.approx(np.square(VALUES - search.best_estimator_.loo_predict()).mean())
+    assert search.best_criterion_ < FoldlessSearchCV(LSSVR(kernel), method="grid").fit(X, VALUES).best_criterion_
 
 
 def test_a_search_by_parts_of_the_rows_keeps_to_the_bounds(monkeypatch):
@@ -208,10 +208,10 @@ def test_grids_name_weights_terms_and_their_parameters():
     search = FoldlessSearchCV(LSSVC(kernel), grid).fit(X, LABELS)
     results = search.cv_results_
     assert len(results["params"]) == 16
-    for params, score in list(zip(results["params"], results["mean_test_score"], strict=True))[::3]:
+    for params, loss in list(zip(results["params"], results["mean_test_criterion"], strict=True))[::3]:
         model = LSSVC(as_function(clone(kernel, safe=False).set_params(**inside(params))), alpha=params["alpha"])
         residuals = np.where(LABELS[:, None] == ["a", "b", "c"], 1, -1) - model.fit(X, LABELS).loo_decision_function()
-        assert -score == pytest.approx(np.square(residuals).mean(0).sum())
+        assert loss == pytest.approx(np.square(residuals).mean(0).sum())
     assert kernel == RBF("scale") + Linear()
 
 
@@ -224,8 +224,8 @@ def test_continuous_searches_move_all_parameters(method):
     start = LSSVR(RBF("scale") + 0.5 * On([1], Linear()), alpha=0.5)
     search = FoldlessSearchCV(start, method=method, max_iter=15).fit(X, VALUES)
     assert set(search.best_params_) == {"alpha", "kernel__weights", "kernel__terms__0__gamma"}
-    assert -search.best_score_ == pytest.approx(np.square(VALUES - search.best_estimator_.loo_predict()).mean())
-    assert -search.best_score_ < np.square(VALUES - start.fit(X, VALUES).loo_predict()).mean()
+    assert search.best_criterion_ == pytest.approx(np.square(VALUES - search.best_estimator_.loo_predict()).mean())
+    assert search.best_criterion_ < np.square(VALUES - start.fit(X, VALUES).loo_predict()).mean()
     assert search.best_estimator_.kernel_.weights == search.best_params_["kernel__weights"]
 
 
