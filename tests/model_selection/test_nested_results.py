@@ -117,8 +117,8 @@ def test_scores_of_probabilities_need_a_calibration(share):
     ("scoring", "message"),
     [
         ("nonsense", "scoring.*must be a str among|nonsense"),
-        (["r2", "max_error"], "scoring"),
-        ({"a": "r2"}, "scoring"),
+        (["r2", "r2"], "scoring=.*different names"),
+        ({}, "scoring=.*must be a score"),
         (3, "scoring"),
     ],
 )

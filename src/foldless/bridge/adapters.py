@@ -42,6 +42,8 @@ class Search:
 
     estimator: Any
     param_grid: Any
+    scoring: Any
+    refit: Any
 
 
 def _no_closed_form(estimator, reason):

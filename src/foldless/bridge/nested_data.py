@@ -24,6 +24,7 @@ class NestedData:
     confounds: Any = None
     probabilities: bool = False  # whether the scores want them
     steps: Any = None  # transformers in front of the search, fitted on every training part
+    keeps: bool = False  # whether the fitted estimators are asked for
 
     def check(self, outer):
         """Refuse outer splits that cannot be judged."""
@@ -73,10 +74,14 @@ class OuterSplitResult:
     inner_rows: np.ndarray
     inside: Any  # outputs of these rows as scorers take them
     outside: Any
+    estimator: Any = None  # fitted on the training part, where asked for
 
-    def scores(self, scorer, y, test):
-        """(outer score, inner score); the inner one is nan where it needs probabilities."""
-        outer = scorer(self.outside, test[:, None], _safe_indexing(y, test))
+    def outer_score(self, scorer, y, test):
+        """The score of the test rows."""
+        return scorer(self.outside, test[:, None], _safe_indexing(y, test))
+
+    def inner_score(self, scorer, y):
+        """The score of the inner held-out rows; nan where it needs probabilities."""
         if wants_probabilities(scorer):
-            return outer, np.nan
-        return outer, scorer(self.inside, self.inner_rows[:, None], _safe_indexing(y, self.inner_rows))
+            return np.nan
+        return scorer(self.inside, self.inner_rows[:, None], _safe_indexing(y, self.inner_rows))

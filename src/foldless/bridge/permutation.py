@@ -27,7 +27,13 @@ from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
 from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, warn_caller
 from foldless.bridge.routing import Metadata, route_metadata
-from foldless.bridge.scorers import Scoring, check_scorers_of_confounds, is_function, scoring_of_rows
+from foldless.bridge.scorers import (
+    Scoring,
+    check_scorers_of_confounds,
+    deciding_scoring,
+    is_function,
+    scoring_of_rows,
+)
 from foldless.bridge.splits import check_confounds_determined, depends_on_labels, splits_of_labeling
 from foldless.bridge.standin import Run, StandIn
 from foldless.estimators.checks import check_confounds, check_option, warn_of_scale
@@ -86,6 +92,9 @@ class PermutationSpec:
 def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, **options):
     """(:class:`PermutationSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
     cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
+    last = split_steps(estimator).last
+    if scoring is None and isinstance(last, Search):
+        scoring = deciding_scoring(last.scoring, last.refit)
     adapters.check_probabilities(scoring, estimator)
     score = Scoring.of(scoring, estimator)
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)

@@ -219,13 +219,26 @@ class Scoring:
 # -- scores of a search ------------------------------------------------------------------------------------------------
 
 
+def scores_by_name(estimator, scoring):
+    """({name: Scoring}, whether there may be several) of ``scoring=``; one score is called "score"."""
+    if not isinstance(scoring, Mapping | list | tuple | set):
+        return {"score": Scoring.of(scoring, estimator)}, False
+    given = scoring if isinstance(scoring, Mapping) else {each: each for each in scoring}
+    if not given or len(given) < len(scoring) or not all(isinstance(name, str) for name in given):
+        raise ValueError(f"scoring={scoring!r} must be a score, a list of different names, or a dict {{name: score}}.")
+    return {name: Scoring.of(each, estimator) for name, each in given.items()}, True
+
+
+def deciding_scoring(scoring, refit):
+    """What decides in a search, of its ``scoring=`` and ``refit=``; None where the criterion does."""
+    if not isinstance(scoring, Mapping | list | tuple | set):
+        return scoring
+    return scoring.get(refit) if isinstance(scoring, Mapping) else refit or None
+
+
 def search_scores(estimator, scoring, refit, classes):
     """The :class:`HeldOutScores` of ``scoring=`` and ``refit=`` of a search; None is the estimator's own score."""
-    several = isinstance(scoring, Mapping | list | tuple | set)
-    given = scoring if isinstance(scoring, Mapping) else {each: each for each in scoring} if several else {}
-    if several and not (given and len(given) == len(scoring) and all(isinstance(name, str) for name in given)):
-        raise ValueError(f"scoring={scoring!r} must be a score, a list of different names, or a dict {{name: score}}.")
-    scorings = {name: Scoring.of(each, estimator) for name, each in (given if several else {"score": scoring}).items()}
+    scorings, several = scores_by_name(estimator, scoring)
     for each in scorings.values():
         if scoring is not None and is_function(each.scorer):
             raise ValueError(

@@ -8,11 +8,11 @@ searched anew on every training part by ``fit`` itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
@@ -22,13 +22,13 @@ from foldless.bridge.confounded import columns_alone
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import Route
-from foldless.bridge.scorers import check_single, wants_probabilities
+from foldless.bridge.scorers import deciding_scoring, scores_by_name, wants_probabilities
 from foldless.bridge.splits import check_confounds_determined, row_numbers
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_runs import nested_grid, nested_loop
-from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec
+from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec, with_scores
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 
@@ -38,23 +38,26 @@ class NestedResult:
 
     Attributes
     ----------
-    test_score : ndarray of shape (n_splits,)
+    test_score : ndarray of shape (n_splits,); of several scores {name: ndarray}
         Score of the held-out predictions of the model chosen without them: the honest estimate.
-    inner_score : ndarray of shape (n_splits,)
+    inner_score : ndarray of shape (n_splits,); of several scores {name: ndarray}
         The same score on the inner held-out predictions that the choice was made by; nan where the score needs
         probabilities.
-    optimism : ndarray of shape (n_splits,)
+    optimism : ndarray of shape (n_splits,); of several scores {name: ndarray}
         inner_score - test_score.
+    mean_test_score, std_test_score : float; of several scores {name: float}
+        The deviation is that between splits, which share rows: no standard error.
     inner_criterion, outer_criterion : ndarray of shape (n_splits,)
         The criterion (a loss) of the chosen setting inside, and of its held-out fits outside.
     best_params : list of dicts (of lists of dicts, one a class, where ``share`` is not "all")
     predictions, decision : lists of arrays, for the rows ``test_indices`` of each split; decisions for classifiers only
     test_indices : list of arrays
     path : Path, how it was computed and why
+    estimator : list of fitted estimators with ``return_estimator=True``, else None
     """
 
-    test_score: np.ndarray
-    inner_score: np.ndarray
+    test_score: Any
+    inner_score: Any
     inner_criterion: np.ndarray
     outer_criterion: np.ndarray
     best_params: list
@@ -62,21 +65,42 @@ class NestedResult:
     decision: list
     test_indices: list
     path: Route
+    estimator: list | None = None
+
+    def _by_name(self, compute):
+        """``compute(test, inner)`` of the score, or of each of several."""
+        if not isinstance(self.test_score, dict):
+            return compute(self.test_score, self.inner_score)
+        return {name: compute(each, self.inner_score[name]) for name, each in self.test_score.items()}
 
     @property
-    def optimism(self) -> np.ndarray:
+    def optimism(self) -> Any:
         """How much better the chosen setting looked to the search than it was."""
-        return self.inner_score - self.test_score
+        return self._by_name(lambda test, inner: inner - test)
+
+    @property
+    def mean_test_score(self) -> Any:
+        """Mean over the splits."""
+        return self._by_name(lambda test, _: float(test.mean()))
+
+    @property
+    def std_test_score(self) -> Any:
+        """Standard deviation over the splits."""
+        return self._by_name(lambda test, _: float(test.std()))
 
     def __repr__(self):
-        # Not a standard error: splits share rows, and their scores are not independent.
-        spread = self.test_score.std()
-        text = (
-            f"test score {self.test_score.mean():.4f} (standard deviation {spread:.4f}, {len(self.test_score)} splits)"
-        )
-        if not np.isnan(self.inner_score).any():
-            text += f", inner score {self.inner_score.mean():.4f}, optimism {self.optimism.mean():.4f}"
-        return f"{text}; {self.path}"
+        texts = self._by_name(_in_words)
+        if isinstance(texts, dict):
+            texts = "; ".join(f"{name}: {text}" for name, text in texts.items())
+        return f"{texts}; {self.path}"
+
+
+def _in_words(test, inner):
+    # Not a standard error: splits share rows, and their scores are not independent.
+    text = f"test score {test.mean():.4f} (standard deviation {test.std():.4f}, {len(test)} splits)"
+    if np.isnan(inner).any():
+        return text
+    return f"{text}, inner score {inner.mean():.4f}, optimism {(inner - test).mean():.4f}"
 
 
 @threads_by_size
@@ -93,6 +117,7 @@ def nested_cross_validate(
     verbose: int = 0,
     confounds: ArrayLike | None = None,
     steps: StepsLike = "each",
+    return_estimator: bool = False,
 ) -> NestedResult:
     """Exact nested cross-validation: the search repeated on every outer training part, judged on the rows it never saw.
 
@@ -110,8 +135,8 @@ def nested_cross_validate(
         (2006). The inner ones are those of ``search``.
     groups : array-like of shape (n_samples,), default=None
         For the outer and for the inner splitter.
-    scoring : str or callable, default=None
-        One scorer; None: accuracy or R2.
+    scoring : str, scorer, list or dict of them, default=None
+        None: what decides in ``search`` if it has a ``scoring``, else accuracy or R2. Of several, results are dicts.
     params : dict, default=None
         {"sample_weight": weights} for the fits.
     n_jobs : int, default=None
@@ -122,6 +147,9 @@ def nested_cross_validate(
         As in :func:`cross_validate`; regressed out anew in every outer and inner training part.
     steps : {"each", "once"}, default="each"
         As in :func:`cross_validate`: "once" fits the first steps of a pipeline on all rows, labels unseen.
+    return_estimator : bool, default=False
+        Whether to return the estimators with the chosen parameters, each fitted on its outer training part. What is
+        made from data ("scale", balanced weights) is then made from that part.
 
     Returns
     -------
@@ -141,16 +169,18 @@ def nested_cross_validate(
     front = front_of(search, X, params, steps)
     taken = split_steps(front.estimator)
     search, params = taken.last, front.params
-    _check(search, y, scoring, params)
+    _check(search, y, params)
     X, y, groups = indexable(front.X, y, groups)
     spec = search_spec(search)
-    scorer = check_scoring(search, scoring=scoring)
-    check_probabilities(scoring, search)
     targets, sample_weight = checked_rows(search.estimator, y, (params or {}).get("sample_weight"))
+    if search.scoring is not None:
+        spec = with_scores(spec, search, targets)
+    scorers, several = _scorers(search, spec, scoring)
     if confounds is not None:
         confounds = check_search_with_confounds(search, confounds, len(targets))
     given = (groups, sample_weight, confounds)
-    data = NestedData(search, X, targets, *given, wants_probabilities(scorer), taken.first)
+    wanted = any(map(wants_probabilities, scorers.values()))
+    data = NestedData(search, X, targets, *given, wanted, taken.first, return_estimator)
     splits = check_cv(cv, targets, classifier=is_classifier(search.estimator)).split(X, targets, groups)
     outer = row_numbers(splits, len(targets))
     data.check(outer)
@@ -159,10 +189,14 @@ def nested_cross_validate(
     closed = search.share == "all" and taken.first is None and by_grid(search, X, targets, sample_weight, confounds)
     run = nested_grid if closed else nested_loop
     results, route = run(data, spec, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
-    scores = [result.scores(scorer, targets, test) for result, (_, test) in zip(results, outer, strict=True)]
+    pairs = list(zip(results, [test for _, test in outer], strict=True))
+    outside, inside = {}, {}
+    for name, scorer in scorers.items():
+        outside[name] = np.array([each.outer_score(scorer, targets, test) for each, test in pairs])
+        inside[name] = np.array([each.inner_score(scorer, targets) for each in results])
     return NestedResult(
-        test_score=np.array([outside for outside, _ in scores]),
-        inner_score=np.array([inside for _, inside in scores]),
+        test_score=outside if several else outside["score"],
+        inner_score=inside if several else inside["score"],
         inner_criterion=np.array([each.inner_loss for each in results]),
         outer_criterion=np.array([each.outer_loss for each in results]),
         best_params=[each.params for each in results],
@@ -170,11 +204,12 @@ def nested_cross_validate(
         decision=[each.outside.decision for each in results],
         test_indices=[test for _, test in outer],
         path=front.route(route),
+        estimator=[front.whole(each.estimator) for each in results] if return_estimator else None,
     )
 
 
-def _check(search, y, scoring, params):
-    """Refuse what is no search, parameters that go nowhere, and several scores."""
+def _check(search, y, params):
+    """Refuse what is no search, and parameters that go nowhere."""
     if not isinstance(search, Search):
         raise ValueError(
             f"search={search!r} must be a FoldlessSearchCV, or a pipeline that ends in one; scikit-learn's"
@@ -185,4 +220,13 @@ def _check(search, y, scoring, params):
         raise ValueError(f"params holds {sorted(unknown)}; only sample_weight is passed to the fits.")
     if y is None:
         raise ValueError("y=None: there is nothing to predict.")
-    check_single(scoring, "nested_cross_validate takes one.")
+
+
+def _scorers(search, spec, scoring):
+    """({name: scorer}, whether there may be several): those asked for, or what decides in the search."""
+    if search.scoring is not None and not spec.score_decides:
+        raise ValueError(f"refit={search.refit!r} of the search must name the one of its scores that decides.")
+    scoring = deciding_scoring(search.scoring, search.refit) if scoring is None else scoring
+    scorings, several = scores_by_name(search, scoring)
+    check_probabilities(scoring, search)
+    return {name: each.scorer for name, each in scorings.items()}, several

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 from joblib import delayed
 from sklearn.base import clone, is_classifier
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import closed_form_task, heldout_scores, settings
+from foldless.bridge.candidates import closed_form_task, heldout_scores, settings, with_params
 from foldless.bridge.nested_data import OuterSplitResult
 from foldless.bridge.pipelines import fit_steps
 from foldless.bridge.progress import Progress, run_with_progress
@@ -19,7 +20,14 @@ from foldless.bridge.splits import draw_splits
 from foldless.estimators.access import cut_of, fits_of
 from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.readout.calibration import fit_calibration
-from foldless.tuning.grid import choose_candidates, heldout_of_candidate, losses_from_one_P, outer_loss, sharing_pays
+from foldless.tuning.grid import (
+    choose_candidates,
+    heldout_of_candidate,
+    inner_criterion,
+    losses_from_one_P,
+    outer_loss,
+    sharing_pays,
+)
 
 # -- grids -------------------------------------------------------------------------------------------------------------
 
@@ -46,9 +54,14 @@ def nested_grid(data, spec, outer, n_jobs, verbose):
             splits = [outer[number] for number in numbers]
             selections = data.selections(spec, setting.task, splits, [inner[number] for number in numbers])
             held = heldout_of_candidate(setting.task, setting.problem(alpha), splits, selections, data.probabilities)
-            for number, (_, test), each in zip(numbers, splits, held, strict=True):
+            for number, (_, test), each, selection in zip(numbers, splits, held, selections, strict=True):
                 loss = losses[number, place].sum()
+                if spec.score_decides:
+                    loss = inner_criterion(setting.problem(alpha), selection)
                 results[number] = _result(data, spec, setting, test, listed[place], loss, each)
+    if data.keeps:
+        for split, (train, _) in enumerate(outer):
+            results[split] = replace(results[split], estimator=_fitted_on(data, train, listed[chosen[split]]))
     return [results[number] for number in range(len(outer))], _describe(shared)
 
 
@@ -57,7 +70,7 @@ def _inner_losses(data, spec, setting, share, outer, inner):
     selections = data.selections(spec, setting.task, outer, inner)
     if share:
         return losses_from_one_P(setting.task, setting.alphas, selections)
-    return np.stack([each.path(setting.task.problem, setting.alphas)[0] for each in selections])
+    return np.stack([each.path(setting.task.problem, setting.alphas).losses for each in selections])
 
 
 def _result(data, spec, setting, test, params, inner_loss, held):
@@ -75,6 +88,14 @@ def _result(data, spec, setting, test, params, inner_loss, held):
         inside=known_outputs(classes, flat, held.inner_scores - held.rule.cut),
         outside=known_outputs(classes, flat, held.decision, probabilities),
     )
+
+
+def _fitted_on(data, train, params):
+    """The estimator of a search with these parameters, fitted on a training part."""
+    given = {"sample_weight": data.sample_weight, "confounds": data.confounds}
+    given = {name: _safe_indexing(each, train) for name, each in given.items() if each is not None}
+    estimator = with_params(data.search.estimator, params)
+    return estimator.fit(*_safe_split(estimator, data.X, data.y, train), **given)
 
 
 def _describe(shared):
@@ -104,9 +125,10 @@ def nested_loop(data, spec, outer, n_jobs, verbose):
 
 def _one_split(data, spec, train, test):
     """One outer split by ``fit`` on its training part."""
-    if data.steps is not None:
-        data = replace(data, X=fit_steps(data.steps, data.X, train, data.y).transform(data.X))
-    search = clone(data.search).set_params(refit=True)
+    first = None if data.steps is None else fit_steps(data.steps, data.X, train, data.y)
+    if first is not None:
+        data = replace(data, X=first.transform(data.X))
+    search = clone(data.search).set_params(refit=data.search.refit or True)
     X, y = _safe_split(search, data.X, data.y, train)
     X_test, _ = _safe_split(search, data.X, data.y, test, train)
     given = (data.sample_weight, None if search.cv is None else data.groups, data.confounds)
@@ -127,6 +149,7 @@ def _one_split(data, spec, train, test):
         inner_rows=train[rows],
         inside=known_outputs(classes, flat, scores - _cut(best)),
         outside=known_outputs(classes, flat, decision, search.predict_proba(*new) if data.probabilities else None),
+        estimator=(best if first is None else make_pipeline(*first, best)) if data.keeps else None,
     )
 
 

@@ -11,7 +11,7 @@ kernel setting. Nested cross-validation has two exact ways without refits, of wh
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -119,10 +119,16 @@ def heldout_of_candidate(task, problem, outer, selections, probabilities):
         )
 
 
+def inner_criterion(problem, selection):
+    """The criterion inside a training part of a candidate that a score has chosen."""
+    selection = replace(selection, scoring=None)
+    return selection.judge(Solution(problem, selection.rows, selection.Y)).sum()
+
+
 def outer_loss(spec, task, test, fits, decision, sample_weight):
     """The criterion of a search for the outer held-out fits of the rows ``test``."""
     if spec.criterion_weight == "sample_weight" and sample_weight is not None and not sample_weight[test].any():
         return np.nan
-    selection = spec.selection(task, None, sample_weight, rows=test)
+    selection = replace(spec, scoring=None).selection(task, None, sample_weight, rows=test)
     fits = fits if spec.criterion.ranks else selection.T - fits
     return float(selection.losses(decision if spec.criterion.whole else fits).sum())
