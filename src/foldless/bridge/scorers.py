@@ -126,9 +126,9 @@ def check_scorers_of_confounds(scoring):
 # -- scores of many labelings ------------------------------------------------------------------------------------------
 
 
-def _score_decisions(scorer, classes, flat, D, truth, probabilities=None):
+def _score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights=None):
     """Scores (b,) of decisions (b, k, t) by a scorer of scikit-learn, one labeling after the other."""
-    rows, scores = np.arange(D.shape[2])[:, None], []
+    rows, scores, given = np.arange(D.shape[2])[:, None], [], {} if weights is None else {"sample_weight": weights}
     for place, (decision, true) in enumerate(zip(D, truth, strict=True)):
         if classes is None:
             known, true = known_outputs(None, flat, decision.T), true[0] if flat else true.T
@@ -136,7 +136,7 @@ def _score_decisions(scorer, classes, flat, D, truth, probabilities=None):
             proba = None if probabilities is None else probabilities[place]
             decision, true = decision[0] if len(decision) == 1 else decision.T, classes[true]
             known = KnownLabels(classes, decision, proba)
-        scores.append(scorer(known, rows, true))
+        scores.append(scorer(known, rows, true, **given))
     return np.array(scores)
 
 
@@ -206,13 +206,13 @@ class Scoring:
         plain = response == "predict" or (response == "decision_function" and absolute)
         return isinstance(self.scorer, _BaseScorer) and plain
 
-    def judge(self, built, *, as_theirs=False, probabilities=None):
+    def judge(self, built, *, as_theirs=False, **options):
         """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit.
 
-        Scorers that ask for probabilities are shown those of the decisions, (b, t, c).
+        ``options`` are for scorers of scikit-learn: ``probabilities`` (b, t, c) and ``weights`` (t,), or None.
         """
-        if self.metric is None or not self._has_metric(built.task):
-            return partial(_score_decisions, self.scorer, built.classes, built.flat, probabilities=probabilities)
+        if self.metric is None or not self._has_metric(built.task) or options.get("weights") is not None:
+            return partial(_score_decisions, self.scorer, built.classes, built.flat, **options)
         return (self.metric.as_theirs if as_theirs else None) or self.metric.function
 
 
@@ -300,7 +300,7 @@ class HeldOutScores:
             each.check_rows(rows)
         return replace(self, probabilities=wanted)
 
-    def __call__(self, task, rows, tests, decisions, probabilities):
+    def __call__(self, task, rows, tests, decisions, probabilities=None, weights=None):
         """Scores (n_scores, b, n_splits) of decisions (b, N, ...) of the rows, for the places that each split tests."""
         found = np.empty((len(self.scorings), len(decisions), len(tests)))
         columns = decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
@@ -310,8 +310,9 @@ class HeldOutScores:
             truth = task.Y[mine].T if task.codes is None else task.codes[mine]
             truth = np.broadcast_to(truth, (len(decisions), *truth.shape))
             proba = None if probabilities is None else probabilities[:, places]
+            own = None if weights is None else weights[places]
             for number, each in enumerate(self.scorings.values()):
-                judge = each.judge(built, probabilities=proba)
+                judge = each.judge(built, probabilities=proba, weights=own)
                 found[number, :, split] = judge(np.ascontiguousarray(columns[..., places]), truth)
         return found
 

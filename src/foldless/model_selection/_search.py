@@ -80,7 +80,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         (loss, derivative by the fits). A ``foldless.criteria.Criterion`` is taken as those with names are.
     criterion_weight : {None, "balanced", "sample_weight"}, default=None
         Weights of the rows in the criterion, apart from those of the fit: equal, both classes the same, or those given
-        to ``fit``.
+        to ``fit``, which scores then take as well.
     method : {"auto", "grid", "simplex", "gradient"}, default="auto"
         "auto" looks at all of ``param_grid`` where there is one. Without it: at a grid from the data up to 500 rows, or
         where a linear model has fewer features than rows; otherwise at that grid on some hundred rows, then down the

@@ -180,4 +180,6 @@ def score_together(spec, best, data, splits):
     task, _, _ = closed_form_task(best.estimators[0][1], *data)
     sizes = [len(each) for each in spec.selection(task, splits, sample_weight).tests]
     tests = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
-    return float(spec.scoring(task, rows, tests, decisions[None], None).mean())
+    weighted = spec.criterion_weight == "sample_weight" and sample_weight is not None
+    weights = sample_weight[rows] if weighted else None
+    return float(spec.scoring(task, rows, tests, decisions[None], weights=weights).mean())

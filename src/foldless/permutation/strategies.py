@@ -28,7 +28,7 @@ from foldless.readout.codings import against_all
 from foldless.readout.task import Task
 from foldless.tuning.criteria import weights
 from foldless.tuning.grid import choose_candidates
-from foldless.tuning.selection import heldout_fits
+from foldless.tuning.folds import heldout_fits
 
 
 class Strategy(Protocol):

@@ -23,6 +23,7 @@ from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.codings import chosen_codes
 from foldless.readout.task import Task
 from foldless.tuning.criteria import Criterion, weights
+from foldless.tuning.folds import folds_of, heldout_fits
 
 
 class Judged(NamedTuple):
@@ -54,6 +55,7 @@ class Selection:
     criterion: Criterion
     tests: list
     scoring: Any = None
+    weighted: bool = False  # whether W are the weights of the rows, which scores then take as well
 
     @classmethod
     def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, rows=None, scoring=None):
@@ -68,12 +70,13 @@ class Selection:
         folds, where, counted = None, np.arange(len(rows)), np.ones(len(rows))
         tests = [where]
         if splits is not None:
-            folds, tests = _folds(splits, rows, task.problem.n)
+            folds, tests = folds_of(splits, rows, task.problem.n)
             where = np.concatenate(folds)
             counted = np.zeros(len(where))
             counted[np.concatenate(tests)] = 1.0
         scoring = None if scoring is None else scoring.fitting(task, tests, alone=folds is None)
-        if weight == "sample_weight" and sample_weight is not None:
+        weighted = weight == "sample_weight" and sample_weight is not None
+        if weighted:
             counted = counted * np.broadcast_to(sample_weight, task.problem.n)[rows][where]
         if criterion.whole:
             if weight == "balanced":  # every class that occurs has the same share
@@ -83,7 +86,7 @@ class Selection:
             W = (counted / counted.sum())[:, None]
         else:
             W = weights(weight, T[where], counted)
-        return cls(task, rows, T, folds, where, W, criterion, tests, scoring)
+        return cls(task, rows, T, folds, where, W, criterion, tests, scoring, weighted)
 
     def column(self, k):
         """The selection of one target alone, which no score of all of them judges."""
@@ -162,7 +165,8 @@ class Selection:
     def _scores(self, decisions, probabilities):
         """Scores (n_scores, n_alphas, n_splits) of decisions."""
         known = None if probabilities[0] is None else np.stack(probabilities)
-        return self.scoring(self.task, self.rows[self.where], self.tests, np.stack(decisions), known)
+        weights = self.W[:, 0] if self.weighted else None
+        return self.scoring(self.task, self.rows[self.where], self.tests, np.stack(decisions), known, weights)
 
     def losses(self, outputs):
         """Losses (m,) by the criterion of held-out residuals, or of fits or decisions where it takes these."""
@@ -251,39 +255,6 @@ class Selection:
             found.append((tie(rows, rule.decision(fits)), tie(rows, rule.proba(fits)) if wanted else None))
         decisions, probabilities = zip(*found, strict=True)
         return np.concatenate(decisions), np.concatenate(probabilities) if wanted else None
-
-
-def _folds(splits, rows, n):
-    """Positions in ``rows`` that each split leaves out, and the places among these, stacked, that it tests."""
-    place = np.full(n, -1)
-    place[rows] = np.arange(len(rows))
-    folds, tests, end = [], [], 0
-    for number, (train, test) in enumerate(splits):
-        if len(np.unique(train)) < len(train):
-            raise ValueError(
-                f"cv: the training part of split {number} repeats rows; give rows that count more a larger"
-                " sample_weight instead."
-            )
-        inside = np.zeros(n, bool)
-        inside[train] = True
-        if inside[test].any():
-            raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
-        out = rows[~inside[rows]]
-        if len(out) and len(out) < len(rows):
-            folds.append(place[out])
-            tests.append(end + np.flatnonzero(np.isin(out, test)))
-            end += len(out)
-    tests = [each for each in tests if len(each)]
-    if not tests:
-        raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
-    return folds, tests
-
-
-def heldout_fits(model, folds):
-    """Held-out fits in the units of the targets, (N, m), stacked as the residuals of ``heldout.gradient``."""
-    if folds is None:
-        return model.loo().fits[:, 0]
-    return np.concatenate([model.without(te).fits(model.rows[te]) for te in folds])
 
 
 def best_place(losses, alphas):
