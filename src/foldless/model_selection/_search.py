@@ -162,7 +162,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     (True, (4,))
     >>> balanced = FoldlessSearchCV(LSSVC(), cv=5, scoring="balanced_accuracy").fit(X, y)
     >>> round(balanced.best_score_, 2)
-    0.98
+    0.99
     """
 
     def __init__(

@@ -27,8 +27,8 @@ from foldless.permutation.nulls import Null
 from foldless.readout.codings import against_all
 from foldless.readout.task import Task
 from foldless.tuning.criteria import weights
-from foldless.tuning.grid import choose_candidates
 from foldless.tuning.folds import heldout_fits
+from foldless.tuning.grid import choose_candidates
 
 
 class Strategy(Protocol):

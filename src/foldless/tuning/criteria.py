@@ -188,7 +188,7 @@ def resolve(criterion):
         return Criterion(criterion, True, labels=False, user=True)
     if not isinstance(criterion, str) or criterion not in CRITERIA:
         hint = (
-            f" scikit-learn's {criterion!r} is {SKLEARN_NAMES[criterion]!r} here."
+            f" scikit-learn's {criterion!r} is {SKLEARN_NAMES[criterion]!r} here, or scoring={criterion!r} as it is."
             if str(criterion) in SKLEARN_NAMES
             else ""
         )
