@@ -288,12 +288,17 @@ class NestedDisplay(Display):
     def from_result(
         cls, result: Any, *, names: tuple[str, str] | None = None, ax: Ax = None, scatter_kw: Style = None
     ) -> Self:
-        """Draw what ``nested_cross_validate`` returned; ``names`` are two of the parameters that were chosen."""
+        """Draw what ``nested_cross_validate`` returned, of several scores the first.
+
+        ``names`` are two of the parameters that were chosen.
+        """
         values = _numbers(result.best_params)
         chosen = tuple(values)[:2] if names is None else tuple(names)
         if len(chosen) != 2 or not set(chosen) <= set(values):
             raise ValueError(f"{cls.__name__} needs two parameters that are positive numbers; found {list(values)}")
-        display = cls(x=values[chosen[0]], y=values[chosen[1]], score=result.test_score, names=chosen)
+        score = result.test_score
+        first = next(iter(score.values())) if isinstance(score, dict) else score
+        display = cls(x=values[chosen[0]], y=values[chosen[1]], score=first, names=chosen)
         return display.plot(ax, scatter_kw=scatter_kw)
 
     def plot(self, ax: Ax = None, *, scatter_kw: Style = None) -> Self:
