@@ -5,9 +5,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.bridge.candidates import closed_form_task
 from foldless.heldout import solution
-from foldless.model_selection import _search_grid
-from foldless.tuning import descent
+from foldless.model_selection import _search_end, _search_grid
+from foldless.tuning import descent, foresight
 from foldless.tuning.space import beyond, on_edge
 from support.searches import BINARY, LABELS, RBF_GRID, X
 
@@ -126,3 +127,35 @@ def test_an_interrupt_before_the_first_result_is_the_users(monkeypatch):
     interrupt_after(monkeypatch, _search_grid, "try_alphas", 0)
     with pytest.raises(KeyboardInterrupt):
         FoldlessSearchCV(LSSVC(), RBF_GRID).fit(X, LABELS)
+
+
+# -- time told in advance ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "quicker"),
+    [
+        ({"param_grid": RBF_GRID}, r"method=.auto. without a param_grid, time_limit="),
+        ({"method": "gradient", "max_iter": 2}, r"method=.auto., fewer iterations \(max_iter=\)"),
+    ],
+    ids=["grid", "gradient"],
+)
+def test_a_long_search_is_foreseen_from_a_few_rows(monkeypatch, options, quicker):
+    monkeypatch.setattr(foresight, "SHORT", 20)
+    monkeypatch.setattr(foresight, "PART", 15)
+    FoldlessSearchCV(LSSVC(), **options).fit(X, LABELS)  # not long enough to speak of
+    monkeypatch.setattr(_search_end, "LONG", 0.0)
+    with pytest.warns(UserWarning, match=rf"search of 30 rows .* about \d+ minutes. Quicker are {quicker}"):
+        FoldlessSearchCV(LSSVC(), **options).fit(X, LABELS)
+
+
+def test_time_grows_with_the_cube_of_the_rows_and_with_the_rows_behind_features(monkeypatch):
+    monkeypatch.setattr(foresight, "SHORT", 20)
+    monkeypatch.setattr(foresight, "PART", 15)
+    clock = iter([0.0, 1.0, 0.0, 1.0])
+    monkeypatch.setattr(foresight.time, "perf_counter", lambda: next(clock))
+    seen = []
+    for kernel, factor in (("rbf", 8.0), ("linear", 2.0)):
+        task = closed_form_task(LSSVC(kernel), X, BINARY, None).task
+        assert foresight.foreseen_seconds(task, None, seen.append) == pytest.approx(factor)
+    assert [len(rows) for rows in seen] == [15, 15]

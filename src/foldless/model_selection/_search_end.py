@@ -7,12 +7,12 @@ from sklearn.exceptions import ConvergenceWarning
 LONG = 600.0  # seconds from which on a warning says how long
 
 
-def warn_of_time(seconds, n, stacklevel=6):
-    """Say so where a search will take long, and what is quicker."""
+def warn_of_time(seconds, n, quicker="", stacklevel=6):
+    """Say so where a search of n rows will take long, and what is quicker."""
     if seconds > LONG:
         warnings.warn(
-            f"this search of {n} rows is expected to take about {seconds / 60:.0f} minutes. Quicker are"
-            " time_limit=, which takes the best found so far, X in float32, fewer rows"
+            f"this search of {n} rows is expected to take about {seconds / 60:.0f} minutes. Quicker are {quicker}"
+            "time_limit=, which takes the best found so far, X in float32, fewer rows"
             " (foldless.reduction.reduce_instances), and kernels of explicit features.",
             UserWarning,
             stacklevel=stacklevel,

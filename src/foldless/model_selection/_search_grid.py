@@ -9,7 +9,9 @@ import numpy as np
 from joblib import delayed
 
 from foldless.bridge.progress import Progress, run_with_progress
+from foldless.model_selection._search_end import warn_of_time
 from foldless.model_selection._search_runs import Outcome, Record, what_decided
+from foldless.tuning.foresight import foreseen_seconds
 from foldless.tuning.grid import choose_candidates, try_alphas
 from foldless.tuning.space import on_edge
 
@@ -19,6 +21,7 @@ def grid_search(spec, listed, tried, splits, sample_weight, widen=None):
 
     ``widen`` makes further ones, of an automatic grid, from the candidates and their losses.
     """
+    _foresee(spec, tried, splits, sample_weight)
     found = _try(spec, tried, splits, sample_weight)
     stopped, edge = len(found) < len(tried), ()
     losses = _losses(tried, found) if not stopped else np.empty((0, 0))
@@ -32,6 +35,19 @@ def grid_search(spec, listed, tried, splits, sample_weight, widen=None):
     if stopped:
         listed, tried = _only_tried(listed, tried[: len(found)])
     return _outcome(spec, listed, tried, found, splits, spec.ended_by if stopped else None, edge)
+
+
+def _foresee(spec, tried, splits, sample_weight):
+    """Say so in advance where the grid will take long."""
+    first = tried[0]
+
+    def evaluate(rows):
+        selection = spec.choosing.selection(first.task, splits, sample_weight, rows=rows)
+        selection.path(first.task.problem, first.alphas)
+
+    seconds = len(tried) * foreseen_seconds(first.task, splits, evaluate)
+    quicker = 'method="auto" without a param_grid, '
+    warn_of_time(seconds, len(first.task.problem.active), quicker, stacklevel=8)
 
 
 def _try(spec, tried, splits, sample_weight):

@@ -12,7 +12,9 @@ from joblib import delayed
 
 from foldless.bridge.candidates import closed_form_task, heldout_scores
 from foldless.bridge.progress import Progress, run_with_progress
-from foldless.tuning.descent import choose_descents, follow
+from foldless.model_selection._search_end import warn_of_time
+from foldless.tuning.descent import Objective, choose_descents, follow
+from foldless.tuning.foresight import foreseen_seconds
 from foldless.tuning.selection import Judged
 
 
@@ -144,11 +146,19 @@ def continuous_search(spec, starts, splits, sample_weight):
 
 def _follow_all(spec, starts, splits, sample_weight):
     """What :func:`_end_of` says of every starting point, or of the first of them where the search was stopped."""
+    task, steps = starts[0].task, spec.max_iter * sum(each.n_descents for each in starts)
+
+    def evaluate(rows):
+        selection = spec.choosing.selection(task, splits, sample_weight, rows=rows)
+        Objective(selection, starts[0].space, None)(starts[0].vector, spec.method == "gradient")
+
+    seconds = steps * foreseen_seconds(task, splits, evaluate)
+    warn_of_time(seconds, len(task.problem.active), 'method="auto", fewer iterations (max_iter=), ', stacklevel=8)
     if spec.n_jobs not in (None, 1):
         jobs = (delayed(_end_of)(each, spec, splits, sample_weight) for each in starts)
         progress = Progress(len(starts), "starting points", spec.verbose)
         return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
-    progress = Progress(spec.max_iter * sum(each.n_descents for each in starts), "iterations", spec.verbose)
+    progress = Progress(steps, "iterations", spec.verbose)
     found = []
     for start in starts:
         found.append(_end_of(start, spec, splits, sample_weight, progress))

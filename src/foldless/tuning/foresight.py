@@ -1,0 +1,28 @@
+"""How long an evaluation of all rows will take, from one of a few: time grows with the cube of the rows."""
+
+import time
+
+import numpy as np
+
+from foldless.linalg.threads import threads_for
+from foldless.tuning.fidelity import order_of_rows
+
+SHORT = 2000  # rows up to which nobody waits long
+PART = 500  # rows that are measured
+
+
+def foreseen_seconds(task, splits, evaluate):
+    """Seconds that ``evaluate(rows)`` would take for all rows of a task; 0 where these are few.
+
+    Models held through explicit features take time in proportion to the rows.
+    """
+    problem = task.problem
+    n = len(problem.active)
+    if n <= SHORT:
+        return 0.0
+    rows = np.sort(order_of_rows(task, splits, 0)[:PART])
+    begin = time.perf_counter()
+    with threads_for(PART, problem.X.shape[1]):
+        evaluate(rows)
+    power = 3 if problem.n_features(n) is None else 1
+    return (time.perf_counter() - begin) * (n / PART) ** power
