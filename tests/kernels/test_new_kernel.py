@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.bridge.candidates import closed_form_task
+from foldless.bridge.candidates import SearchData
 from foldless.kernels import Kernel, Number
 from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
 from foldless.tuning.criteria import CRITERIA
@@ -172,7 +172,7 @@ def test_default_grid_is_the_kernels_own():
 
 
 def test_gradient_equals_central_differences():
-    task, _, _ = closed_form_task(LSSVC(RationalQuadratic(1.5, 0.8), alpha=0.3), X, LABELS, None)
+    task, _, _ = SearchData(X, LABELS).task(LSSVC(RationalQuadratic(1.5, 0.8), alpha=0.3))
     space = Space(task.problem.kernel)
     objective = Objective(Selection.of(task, CRITERIA["press"]), space, None)
     x, h = space.pack(0.3, task.problem.kernel), 1e-5

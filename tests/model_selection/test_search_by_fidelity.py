@@ -81,7 +81,7 @@ def test_the_criterion_on_a_part_is_that_of_these_rows_alone(case):
     given = {"groups": GROUPS} if case == "groups" else {}
     search = FoldlessSearchCV(estimator, **options).fit(X, y, **given)
     gamma = search.history_[0]["gamma"]
-    task = candidates.closed_form_task(estimator, X, y, None).task
+    task = candidates.SearchData(X, y).task(estimator).task
     splits = None if case != "groups" else list(skl.GroupKFold(5).split(X, y, GROUPS))
     rows = np.sort(fidelity.order_of_rows(task, splits, 0)[:24])
     inside = np.full(N, -1)

@@ -83,8 +83,8 @@ def no_slope(f, t, w):
         ({"estimator": SVC(), "param_grid": {"C": [1.0]}}, r"estimator=SVC is not .*\(LSSVC, .*make_pipeline"),
         ({"estimator": SVC(), "method": "gradient"}, r"estimator=SVC is not"),
         (
-            {"estimator": make_pipeline(StandardScaler(), LSSVC()), "param_grid": {"lssvc__alpha": [1.0]}},
-            r"estimator=Pipeline is not .*Put preprocessing in front",
+            {"estimator": make_pipeline(StandardScaler(), SVC()), "param_grid": {"svc__C": [1.0]}},
+            r"estimator: the last step 'svc', SVC, is not .*make_pipeline",
         ),
         ({"estimator": LSSVC}, "estimator"),
         ({"estimator": RidgeClassifier(positive=True, solver="lbfgs")}, r"positive=True.*GridSearchCV"),

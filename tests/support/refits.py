@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import balanced_accuracy_score, check_scoring, make_scorer
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 
 from foldless import KernelFisherDiscriminant, reference
@@ -24,7 +25,7 @@ def leave_one_out(n):
 
 def rows_for(estimator, X, rows, train):
     """These rows of X as the estimator fitted on ``train`` takes them."""
-    last = estimator[-1] if hasattr(estimator, "steps") else estimator
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if getattr(last, "kernel", None) == "precomputed":
         return X[np.ix_(rows, train)]
     return _safe_indexing(X, rows)
@@ -45,7 +46,7 @@ class Confounded:
     def __getattr__(self, name):
         if name not in ("predict", "decision_function", "predict_proba", "score"):
             return getattr(self._model, name)
-        *first, last = self._model if hasattr(self._model, "steps") else [self._model]
+        *first, last = self._model if isinstance(self._model, Pipeline) else [self._model]
 
         def ask(X, *y):
             for step in first:

@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.bridge.candidates import closed_form_task
+from foldless.bridge.candidates import SearchData
 from foldless.model_selection import nested_cross_validate, permutation_test_score
 from foldless.tuning.criteria import CRITERIA, Criterion
 from foldless.tuning.descent import Objective
@@ -90,7 +90,7 @@ def test_grid_search_equals_refits(case, n_splits):
 @smooth_cases
 def test_gradient_equals_central_differences(case):
     criterion, estimator, y = CASES[case]
-    task, _, _ = closed_form_task(clone(estimator).set_params(gamma=0.3), X, y, None)
+    task, _, _ = SearchData(X, y).task(clone(estimator).set_params(gamma=0.3))
     space = Space(task.problem.kernel)
     objective = Objective(Selection.of(task, criterion), space, None)
     x, h = space.pack(0.3, task.problem.kernel), 1e-5

@@ -8,7 +8,6 @@ refit.
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -19,7 +18,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_X_y
 
-from foldless.bridge.pipelines import check_steps, split_steps
+from foldless.bridge.pipelines import Search, check_steps, split_steps
 from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.bridge.scorers import named_scorers, wants_probabilities
 from foldless.estimators.access import EstimatorTask, task_of
@@ -35,15 +34,6 @@ from foldless.readout.codings import OneAgainstAll, Regression
 from foldless.readout.task import Task
 
 POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of scikit-learn's kernels by name
-
-
-class Search:
-    """Base of searches over the parameters of a known estimator; they are repeated on every training part."""
-
-    estimator: Any
-    param_grid: Any
-    scoring: Any
-    refit: Any
 
 
 def _no_closed_form(estimator, reason):
@@ -193,9 +183,9 @@ def check_fit_params(unknown):
 
 
 def grid_names(search, name):
-    """Whether candidates of a search differ in a parameter."""
+    """Whether candidates of a search differ in a parameter of the estimator, or of the last step of a pipeline."""
     grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
-    return any(name in each for each in grids)
+    return any(split_steps(search.estimator).prefix + name in each for each in grids)
 
 
 def check_probabilities(scoring, estimator):

@@ -9,21 +9,23 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from joblib import hash as fingerprint
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, freeze_class_weights
+from foldless.bridge.pipelines import split_steps, with_last
 from foldless.bridge.route import NoClosedForm
+from foldless.bridge.steps import RowsBehindSteps, content_of_params
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.heldout.solution import Solution
-from foldless.kernels.registry import KERNELS, is_object
+from foldless.kernels.registry import KERNELS, is_object, is_precomputed
 from foldless.readout.task import Task
 from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.descent import Start
 from foldless.tuning.fidelity import FEW
-from foldless.tuning.selection import Selection
+from foldless.tuning.parts import selection_of_parts
+from foldless.tuning.selection import SearchSpec
 from foldless.tuning.space import Space, beyond, default_grid, default_limits
 
 
@@ -36,21 +38,37 @@ class Setting:
     flat: bool
     alphas: list
     places: list
+    parts: tuple = ()  # tasks of the training parts, where steps are fitted on each of them
 
     def problem(self, alpha):
         """The problem at one alpha."""
         return self.task.problem.replace(alpha=float(alpha))
 
+    @property
+    def n_rows(self):
+        """Rows that count."""
+        tasks = self.parts or (self.task,)
+        return len(np.unique(np.concatenate([each.problem.active for each in tasks])))
+
+    def selection(self, spec, splits, sample_weight):
+        """The criterion of the held-out fits of this setting."""
+        if not self.parts:
+            return spec.selection(self.task, splits, sample_weight)
+        return selection_of_parts(spec, self.parts, splits, sample_weight)
+
 
 def check_known(estimator):
-    """Refuse what is not regularised least squares."""
-    name = type(estimator).__name__
-    if type(estimator) not in TASKS:
+    """The estimator, or the last step of a pipeline; refused where that is not regularised least squares."""
+    taken = split_steps(estimator)
+    if type(taken.last) not in TASKS:
+        name = type(taken.last).__name__
+        what = f"estimator: the last step {taken.name!r}, {name}," if taken.name else f"estimator={name}"
         known = ", ".join(kind.__name__ for kind in TASKS)
         raise ValueError(
-            f"estimator={name} is not a least-squares model foldless knows ({known}). Put preprocessing in front, as in"
-            " make_pipeline(StandardScaler(), FoldlessSearchCV(LSSVC())), or use scikit-learn's GridSearchCV."
+            f"{what} is not a least-squares model foldless knows ({known}). Give one of them, alone or at the end of a"
+            " pipeline as in make_pipeline(StandardScaler(), LSSVC()), or use scikit-learn's GridSearchCV."
         )
+    return taken.last
 
 
 def with_params(estimator, params):
@@ -58,8 +76,15 @@ def with_params(estimator, params):
     return clone(estimator).set_params(**clone(params, safe=False))
 
 
-def closed_form_task(estimator, X, y, sample_weight, confounds=None):
-    """(task, classes, flat) of an estimator, or a ValueError that says why it has none."""
+def one_against_all(estimator, params, classes):
+    """A classifier with parameters of its own for each class, behind the steps of the first where there are any."""
+    whole = [with_params(estimator, each) for each in params]
+    parts = [split_steps(each).last for each in whole]
+    return with_last(whole[0], OneAgainstAllClassifier(list(zip(classes.tolist(), parts, strict=True))))
+
+
+def _task_of(estimator, X, y, sample_weight, confounds):
+    """(task, classes, flat) of an estimator without steps in front, or a ValueError that says why it has none."""
     estimator = freeze_class_weights(estimator, y)
     try:
         built = build_task(estimator, X, y, sample_weight, confounds)
@@ -73,47 +98,85 @@ def closed_form_task(estimator, X, y, sample_weight, confounds=None):
     return built
 
 
+def targets_of(estimator, y, sample_weight):
+    """(task, classes, flat) of an estimator as far as y goes: it may be asked for targets, and for nothing of X."""
+    last = clone(split_steps(estimator).last)
+    last = last.set_params(kernel="linear") if hasattr(last, "kernel") else last
+    return _task_of(last, np.arange(len(y), dtype=float)[:, None], y, sample_weight, None)
+
+
 def kernel_prefix(estimator):
     """What stands in front of the names of the kernel's parameters among those of an estimator."""
-    return "kernel__" if is_object(getattr(estimator, "kernel", None)) else ""
+    taken = split_steps(estimator)
+    return taken.prefix + ("kernel__" if is_object(getattr(taken.last, "kernel", None)) else "")
+
+
+class SearchData:
+    """What a search is given, and the tasks of its estimators on it.
+
+    ``parts`` are (train, test) pairs, where the first steps of pipelines are fitted on each training part; None: they
+    are fitted on all rows.
+    """
+
+    def __init__(self, X, y, sample_weight=None, confounds=None, parts=None):
+        self.X, self.y, self.sample_weight, self.confounds, self.parts = X, y, sample_weight, confounds, parts
+        self.rows = RowsBehindSteps(X, y, sample_weight, parts)
+
+    def task(self, estimator):
+        """(task, classes, flat) of an estimator behind its steps; where these are fitted on parts, on the first."""
+        return self.tasks(estimator)[0]
+
+    def tasks(self, estimator, labels=None):
+        """A list with the task of all rows, or one for each of the parts; ``labels`` in the place of y."""
+        last, y = check_known(estimator), self.y if labels is None else labels
+        if self.parts is None:
+            return [_task_of(last, self.rows.of(estimator)[0], y, self.sample_weight, self.confounds)]
+        if is_precomputed(getattr(last, "kernel", None)):
+            raise ValueError("steps='each' needs features; with kernel='precomputed' use steps='once'.")
+        weight = np.ones(len(y)) if self.sample_weight is None else self.sample_weight
+        found = []
+        for X, (train, _) in zip(self.rows.of(estimator), self.parts, strict=True):
+            # Rows of weight 0 are as good as never seen: "scale" and balanced weights are those of the training part.
+            inside = np.where(np.isin(np.arange(len(y)), train), weight, 0.0)
+            own = freeze_class_weights(last, _safe_indexing(y, train))
+            found.append(_task_of(own, X, y, inside, self.confounds))
+        return found
 
 
 # -- grids -------------------------------------------------------------------------------------------------------------
 
 
-def candidates(estimator, param_grid, *data):
+def candidates(estimator, param_grid, data):
     """The list of parameter dictionaries; without a grid, one made from the data (labels are not looked at)."""
     if param_grid is None:
-        task, _, _ = closed_form_task(estimator, *data)
-        prefix = kernel_prefix(estimator)
-        grid = default_grid(task.problem)
-        param_grid = {name if name == "alpha" else prefix + name: values for name, values in grid.items()}
+        prefixes = {"alpha": split_steps(estimator).prefix}
+        grid = default_grid(data.task(estimator).task.problem)
+        param_grid = {prefixes.get(name, kernel_prefix(estimator)) + name: values for name, values in grid.items()}
     listed = list(ParameterGrid(param_grid))
     if not listed:
         raise ValueError(f"param_grid={param_grid!r} names no candidate.")
     return listed
 
 
-def settings(estimator, param_grid, *data):
-    """(candidates, their settings): groups by all parameters but alpha, in the order of their first appearance.
-
-    ``data`` are X, y, sample_weight and confounds, the last two of which may be None.
-    """
-    listed = candidates(estimator, param_grid, *data)
+def settings(estimator, param_grid, data):
+    """(candidates, their settings): groups by all parameters but alpha, in the order of their first appearance."""
+    listed = candidates(estimator, param_grid, data)
     groups: dict = {}
+    name = f"{split_steps(estimator).prefix}alpha"
     for place, params in enumerate(listed):
-        rest = {name: value for name, value in params.items() if name != "alpha"}
-        alpha: Any = params.get("alpha", estimator.alpha)
+        rest = {each: value for each, value in params.items() if each != name}
+        alpha: Any = params[name] if name in params else check_known(with_params(estimator, rest)).alpha
         if not isinstance(alpha, Real) or not np.isfinite(float(alpha)) or alpha <= 0:
-            raise ValueError(f"param_grid: alpha={alpha!r} must be a finite number > 0.")
-        _, alphas, places = groups.setdefault(_key(rest), (rest, [], []))
+            raise ValueError(f"param_grid: {name}={alpha!r} must be a finite number > 0.")
+        _, alphas, places = groups.setdefault(content_of_params(rest), (rest, [], []))
         alphas.append(float(alpha))
         places.append(place)
     result = []
     for rest, alphas, places in groups.values():
-        single = with_params(estimator, {**rest, "alpha": min(alphas)})
-        task, classes, flat = closed_form_task(single, *data)
-        result.append(Setting(task, classes, flat, alphas, places))
+        built = data.tasks(with_params(estimator, {**rest, name: min(alphas)}))
+        tasks = () if data.parts is None else tuple(each.task for each in built)
+        task, classes, flat = built[0]
+        result.append(Setting(task, classes, flat, alphas, places, tasks))
     return listed, result
 
 
@@ -122,59 +185,48 @@ def widened(estimator, data, listed, losses):
     grids = beyond(listed, losses)
     if not grids:
         return [], []
-    more, further = settings(estimator, grids, *data)
+    more, further = settings(estimator, grids, data)
     return more, [replace(each, places=[len(listed) + place for place in each.places]) for each in further]
-
-
-def _key(params):
-    """Equal for equal parameters; arrays and kernels by their content, functions by themselves."""
-    return tuple((name, _content(value)) for name, value in sorted(params.items()))
-
-
-def _content(value):
-    if is_object(value):
-        return type(value), _key(value.get_params())
-    if isinstance(value, tuple):  # of kernels, perhaps
-        return tuple(map(_content, value))
-    return id(value) if callable(value) else fingerprint(value)
 
 
 # -- starting points ---------------------------------------------------------------------------------------------------
 
 
-def starting_points(spec, estimator, param_grid, *data):
+def starting_points(spec, estimator, param_grid, data):
     """The starting points of a continuous search: every candidate, and further ones around it, for every slope."""
     rng = check_random_state(spec.random_state)
     slopes = spec.slopes if spec.criterion.hard else [None]
     starts = []
-    for params in candidates(estimator, param_grid or {}, *data):
+    own = split_steps(estimator).prefix
+    for params in candidates(estimator, param_grid or {}, data):
         single = with_params(estimator, params)
-        task, classes, _ = closed_form_task(single, *data)
+        task, classes, _ = data.task(single)
         several, prefix = task.n_classes > 2, kernel_prefix(single)
         space = _space(spec, single, task.problem, task.n_classes if several and spec.share == "kernel" else 1)
-        bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith(("alpha", prefix))}
-        limits = default_limits(task.problem) | {name.removeprefix(prefix): pair for name, pair in bounds.items()}
+        bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith((own + "alpha", prefix))}
+        named = {name.removeprefix(prefix).removeprefix(own): pair for name, pair in bounds.items()}
+        limits = default_limits(task.problem) | named
         prior = spec.prior if space.n_scales > 1 else None
         first = space.pack(task.problem.alpha, task.problem.kernel)
         for column in range(task.n_classes) if several and spec.share == "none" else [None]:
             for number in range(spec.n_starts):
                 vector = first + (rng.normal(0.0, 1.5, len(first)) if number else 0.0)
                 starts += [
-                    Start(task, classes, space, vector, limits, column, slope, prior, params, prefix)
+                    Start(task, classes, space, vector, limits, column, slope, prior, params, prefix, own + "alpha")
                     for slope in slopes
                 ]
-    _check_bounded_names(spec.bounds, starts)
+    _check_bounded_names(spec.bounds, starts, own)
     return starts
 
 
 def _space(spec, estimator, problem, n_alphas):
     """The parameters to move: one alpha (or one a class), one value for all features or one for each or each group."""
-    kernel, fixed = problem.kernel, _fixed(spec, estimator)
+    kernel, fixed, last = problem.kernel, _fixed(spec, estimator), split_steps(estimator).last
     free = set(kernel.differentiable) - set(fixed)
-    if spec.feature_scaling and (kernel.per_feature not in free or not isinstance(estimator, FOLDLESS_ESTIMATORS)):
+    if spec.feature_scaling and (kernel.per_feature not in free or not isinstance(last, FOLDLESS_ESTIMATORS)):
         raise ValueError(
             "feature_scaling needs an estimator of foldless with kernel='rbf', 'poly' or 'laplacian';"
-            f" {type(estimator).__name__} with {kernel!r} has no scale for each feature."
+            f" {type(last).__name__} with {kernel!r} has no scale for each feature."
         )
     options = {"feature_scaling": spec.feature_scaling, "feature_groups": spec.feature_groups, "fixed": fixed}
     return Space.of(kernel, problem.X.shape[1], n_alphas, **options)
@@ -186,11 +238,11 @@ def _fixed(spec, estimator):
     return tuple(name.removeprefix(prefix) for name, pair in spec.bounds.items() if isinstance(pair, str))
 
 
-def _check_bounded_names(bounds, starts):
-    objects = [each for each in starts if each.prefix]
-    known = ["alpha", *(each.prefix + name for each in objects for name in each.space.kernel.differentiable)]
-    if not all(each.prefix for each in starts):
-        known += [name for kind in KERNELS.values() for name in kind().differentiable]
+def _check_bounded_names(bounds, starts, own):
+    objects = [each for each in starts if each.prefix != own]  # kernels that are objects
+    known = [own + "alpha", *(each.prefix + name for each in objects for name in each.space.kernel.differentiable)]
+    if len(objects) < len(starts):
+        known += [own + name for kind in KERNELS.values() for name in kind().differentiable]
     *others, last = dict.fromkeys(known)
     for name in bounds:
         if name not in known:
@@ -207,27 +259,29 @@ def has_grid(search):
     return search.method == "grid" or (search.method == "auto" and not between)
 
 
-def by_grid(search, *data):
+def by_grid(search, data):
     """Whether a search looks at the whole grid: as it was asked to, or since that is quick for such data."""
-    if search.method != "auto" or search.param_grid is not None or search.share != "all" or not has_grid(search):
+    given = search.param_grid is not None or data.parts is not None
+    if search.method != "auto" or given or search.share != "all" or not has_grid(search):
         return has_grid(search)
-    problem = closed_form_task(search.estimator, *data).task.problem
+    problem = data.task(search.estimator).task.problem
     n = len(problem.active)
     if Space(problem.kernel).names and len(default_grid(problem)) == 1:
         return False  # the grid is one of alpha alone, and there is more to tune, as for sums of kernels
     return n <= FEW or problem.n_features(n) is not None
 
 
-def beginning(spec, estimator, *data):
+def beginning(spec, estimator, data):
     """(start, default grid) of a search by fidelity."""
-    task, classes, _ = closed_form_task(estimator, *data)
-    prefix = kernel_prefix(estimator)
+    task, classes, _ = data.task(estimator)
+    prefix, own = kernel_prefix(estimator), split_steps(estimator).prefix
     if spec.feature_scaling:
         _space(spec, estimator, task.problem, 1)  # says so where features have no scales
     space = Space(task.problem.kernel, fixed=_fixed(spec, estimator))
-    limits = {name.removeprefix(prefix): pair for name, pair in spec.bounds.items() if not isinstance(pair, str)}
-    start = Start(task, classes, space, np.empty(0), limits, None, None, None, {}, prefix)
-    _check_bounded_names(spec.bounds, [start])
+    bounds = {name: pair for name, pair in spec.bounds.items() if not isinstance(pair, str)}
+    limits = {name.removeprefix(prefix).removeprefix(own): pair for name, pair in bounds.items()}
+    start = Start(task, classes, space, np.empty(0), limits, None, None, None, {}, prefix, own + "alpha")
+    _check_bounded_names(spec.bounds, [start], own)
     grid = {name: each for name, each in default_grid(task.problem).items() if name not in space.fixed}
     values = space.kernel.get_params()
     for name, (low, high) in limits.items():
@@ -241,15 +295,24 @@ def beginning(spec, estimator, *data):
 # -- held-out decisions --------------------------------------------------------------------------------------
 
 
-def heldout_scores(estimator, X, y, sample_weight, splits, confounds=None):
+def heldout_scores(estimator, data, splits):
     """(row numbers, held-out decisions) of one setting: of a known estimator, or of one classifier for each class."""
-    if isinstance(estimator, OneAgainstAllClassifier):
-        columns = [
-            heldout_scores(each, X, np.asarray(y) == label, sample_weight, splits, confounds)
-            for label, each in estimator.estimators
-        ]
-        return columns[0][0], np.column_stack([scores for _, scores in columns])
-    task, _, _ = closed_form_task(estimator, X, y, sample_weight, confounds)
-    selection = Selection.of(task, CRITERIA["press"], splits=splits)
-    model = Solution(task.problem, selection.rows, task.Y[selection.rows])
-    return selection.tested_rows, selection.scores(model)[selection.tested]
+    last = split_steps(estimator).last
+    if not isinstance(last, OneAgainstAllClassifier):
+        return _heldout_scores(data.tasks(estimator), data, splits)
+    columns = []
+    for label, each in last.estimators:
+        tasks = data.tasks(with_last(estimator, each), np.asarray(data.y) == label)
+        columns.append(_heldout_scores(tasks, data, splits))
+    return columns[0][0], np.column_stack([scores for _, scores in columns])
+
+
+def _heldout_scores(built, data, splits):
+    task, spec = built[0].task, SearchSpec(CRITERIA["press"])
+    if data.parts is None:
+        selection = spec.selection(task, splits, None)
+        scores = selection.scores(Solution(task.problem, selection.rows, task.Y[selection.rows]))
+    else:
+        selection = selection_of_parts(spec, [each.task for each in built], splits, data.sample_weight)
+        scores = selection.scores_at(task.problem.alpha)
+    return selection.tested_rows, scores[selection.tested]

@@ -12,8 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 
-from foldless.bridge.adapters import Search
-from foldless.bridge.pipelines import split_steps
+from foldless.bridge.pipelines import Search, split_steps
 from foldless.estimators.access import rows_of
 from foldless.estimators.meta import SlidingWindow
 from foldless.heldout.problem import Problem
@@ -23,7 +22,7 @@ from foldless.kernels import Linear
 def own_estimator(estimator):
     """The estimator that takes the confounds in the end: that of a search or a window, else the last step itself."""
     last = split_steps(estimator).last
-    return last.estimator if isinstance(last, Search | SlidingWindow) else last
+    return split_steps(last.estimator).last if isinstance(last, Search | SlidingWindow) else last
 
 
 def _has(name):

@@ -21,10 +21,10 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight
 
 from foldless.bridge import adapters, route
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search
-from foldless.bridge.candidates import has_grid, settings
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
+from foldless.bridge.candidates import SearchData, has_grid, settings
 from foldless.bridge.nested_data import NestedData
-from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
+from foldless.bridge.pipelines import Search, check_steps, fit_steps, split_steps, transform_split
 from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, warn_caller
 from foldless.bridge.routing import Metadata, route_metadata
 from foldless.bridge.scorers import (
@@ -36,6 +36,7 @@ from foldless.bridge.scorers import (
 )
 from foldless.bridge.splits import check_confounds_determined, depends_on_labels, splits_of_labeling
 from foldless.bridge.standin import Run, StandIn
+from foldless.bridge.steps import fits_steps
 from foldless.estimators.checks import check_confounds, check_option, warn_of_scale
 from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
@@ -85,6 +86,7 @@ class PermutationSpec:
     as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
     weights: str | None
     memory_limit: int
+    steps: str  # "each" or "once": those of a search that are not fitted yet
     refit: Callable  # (spec, data, splits) -> scores of a cross-validation that refits
     search: SearchSpec | None = None  # where a search is tested
 
@@ -131,7 +133,7 @@ def has_class_weights(last):
     """Whether an estimator, or a candidate of a search, weighs classes."""
     if not isinstance(last, Search):
         return getattr(last, "class_weight", None) is not None
-    return has_class_weights(last.estimator) or adapters.grid_names(last, "class_weight")
+    return has_class_weights(split_steps(last.estimator).last) or adapters.grid_names(last, "class_weight")
 
 
 def weights_move(last, weight, weights):
@@ -317,11 +319,13 @@ def _batched_grid(spec, data, steps):
     if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
         raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
     moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
-    if not has_grid(search) or search.share != "all" or moving or steps.first is not None or spec.metadata.score:
+    fitted_on_parts = steps.first is not None or fits_steps(search, spec.steps)
+    if not has_grid(search) or search.share != "all" or moving or fitted_on_parts or spec.metadata.score:
         raise NoClosedForm(repeated)
     nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, data.confounds)
     nested.check(spec.first)
-    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight, data.confounds)
+    shown = SearchData(data.X, data.y, data.sample_weight, data.confounds)
+    listed, tried = settings(search.estimator, search.param_grid, shown)
     check_confounds_determined(tried[0].task.problem, spec.first)
     for setting in tried:
         spec.scoring.check(setting.task, spec.first)

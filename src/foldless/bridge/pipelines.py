@@ -1,5 +1,6 @@
 """Pipelines: their steps and their last step, which steps never see y, steps fitted on a training part."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,16 @@ LABEL_BLIND_MODULES = (
 LABEL_BLIND_CLASSES = {"mne": ("FilterEstimator", "PSDEstimator", "Scaler", "TemporalFilter", "Vectorizer")}
 
 
+class Search:
+    """Base of searches over the parameters of a known estimator; they are repeated on every training part."""
+
+    estimator: Any
+    param_grid: Any
+    scoring: Any
+    refit: Any
+    steps: Any  # whether those of a pipeline are fitted once, or on each training part
+
+
 class FirstSteps(Pipeline):
     """Transformers without the model behind them; the last may keep nothing by which it could be seen to be fitted."""
 
@@ -47,15 +58,23 @@ class Steps(NamedTuple):
         """Classes of the transformers, in words."""
         return "" if self.first is None else ", ".join(type(step).__name__ for _, step in self.first.steps)
 
+    @property
+    def prefix(self):
+        """What stands in front of the names of the last step's parameters."""
+        return f"{self.name}__" if self.name else ""
+
+    def transform(self, X):
+        """Rows as the last step sees them, behind fitted transformers."""
+        return X if self.first is None else self.first.transform(X)
+
     def fit_params_of_last(self, params):
         """Parameters of ``fit`` by the names that the last step has for them."""
-        prefix = f"{self.name}__" if self.name else ""
-        return {name.removeprefix(prefix): value for name, value in params.items()}
+        return {name.removeprefix(self.prefix): value for name, value in params.items()}
 
     def fit_param(self, name):
         """What ``fit`` of the whole calls a parameter of the last step."""
         routing = sklearn.get_config().get("enable_metadata_routing", False)
-        return f"{self.name}__{name}" if self.name and not routing else name
+        return name if routing else self.prefix + name
 
 
 def split_steps(estimator):
@@ -64,14 +83,26 @@ def split_steps(estimator):
         return Steps(None, "", estimator)
     *first, (name, last) = estimator.steps
     first = [(each, step) for each, step in first if step is not None and step != "passthrough"]
-    return Steps(FirstSteps(first) if first else None, name, last)
+    return Steps(FirstSteps(first, memory=estimator.memory) if first else None, name, last)
 
 
-def with_last(pipeline, fitted):
-    """A copy of a pipeline whose steps only pass X on, with this fitted last step."""
-    pipeline = clone(pipeline)
-    pipeline.steps[-1] = (pipeline.steps[-1][0], fitted)
-    return pipeline
+def with_last(estimator, last):
+    """A copy of a pipeline, not fitted, with another last step; of another estimator, that step alone."""
+    if not isinstance(estimator, Pipeline):
+        return last
+    estimator = clone(estimator)
+    estimator.steps[-1] = (estimator.steps[-1][0], last)
+    return estimator
+
+
+def input_tags(estimator):
+    """What X may be. Of a pipeline its first step says so; but scalers let pass what only an imputer fills in."""
+    tags, taken = get_tags(estimator).input_tags, split_steps(estimator)
+    if taken.first is None:
+        return tags
+    own = get_tags(taken.first.steps[0][1]).input_tags
+    fills = any(type(step).__module__.startswith("sklearn.impute") for _, step in taken.first.steps)
+    return replace(own, sparse=tags.sparse, allow_nan=own.allow_nan and fills)
 
 
 def check_steps(first):

@@ -15,9 +15,9 @@ from sklearn.model_selection import LeaveOneOut, LeavePOut, check_cv
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import _num_samples
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, Search, build_task, closed_form_estimator
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, closed_form_estimator
 from foldless.bridge.confounded import WithConfounds, columns_alone, own_estimator
-from foldless.bridge.pipelines import split_steps
+from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route
 from foldless.bridge.routing import route_metadata
 from foldless.bridge.scorers import check_scorers_of_confounds

@@ -3,21 +3,31 @@
 "each" is what scikit-learn does, and what a pipeline is for. "once" fits steps that never see y on all rows, so that
 one P serves all training parts. Held-out rows then have a say in means and scales (as they have in ``gamma="scale"``),
 never their labels: what is tested by permutation or by held-out labels stays honest.
+
+A cross-validation has one pipeline, hence one :class:`Front`. A search has many, which may differ in their steps:
+:class:`RowsBehindSteps` fits those that are equal once.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pickle import PicklingError
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+import scipy.sparse as sp
 import sklearn
+from joblib import hash as fingerprint
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from foldless.bridge.pipelines import check_steps, split_steps
+from foldless.bridge.pipelines import Search, check_steps, split_steps
 from foldless.bridge.route import NoClosedForm
-from foldless.estimators.checks import check_option
+from foldless.estimators.checks import check_option, warn_caller
+from foldless.linalg.memory import require_memory
 
 StepsLike: TypeAlias = Literal["each", "once"]
+MANY_FITS = 200  # of the steps of a search, above which a warning says what is quicker
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,7 @@ class Front:
     params: dict
     fitted: Pipeline | None = None  # the steps, fitted on all rows
     name: str = ""  # of the last step
+    names: str = ""  # classes of steps that are fitted on all rows
 
     def whole(self, estimator):
         """A fitted last step as the pipeline that was given."""
@@ -36,10 +47,29 @@ class Front:
 
     def route(self, route):
         """The route of a call, with the steps in front."""
-        if self.fitted is None:
+        if not self.names:
             return route
-        names = ", ".join(type(step).__name__ for _, step in self.fitted.steps)
-        return replace(route, reason=f"{names} fitted once on all rows, labels unseen; {route.reason}")
+        return replace(route, reason=f"{self.names} fitted once on all rows, labels unseen; {route.reason}")
+
+
+def parts_of(estimator, steps, splits, n):
+    """The (train, test) pairs of row numbers that a search fits steps on; None: steps are fitted once, or never."""
+    check_option("steps", steps, ("each", "once"))
+    if steps == "once" or not isinstance(estimator, Pipeline):
+        return None
+    if splits is None:
+        if n > MANY_FITS:
+            warn_caller(
+                f"steps='each' with cv=None fits the steps {n} times, and decomposes as often for every kernel setting."
+                " Use cv=5 or steps='once', which are quicker."
+            )
+        rows = np.arange(n)
+        return [(np.delete(rows, row), rows[[row]]) for row in rows]
+    for number, (train, _) in enumerate(splits):
+        if not len(train) or len(np.unique(train)) < len(train):
+            fault = "repeats rows" if len(train) else "is empty"
+            raise ValueError(f"cv: the training part of split {number} {fault}; steps='each' fits the steps on it.")
+    return splits
 
 
 def front_of(estimator, X, params, steps):
@@ -47,7 +77,8 @@ def front_of(estimator, X, params, steps):
     check_option("steps", steps, ("each", "once"))
     params, taken = params or {}, split_steps(estimator)
     if steps == "each" or taken.first is None:
-        return Front(estimator, X, params)
+        inside = isinstance(taken.last, Search) and not fits_steps(taken.last, steps)
+        return Front(estimator, X, params, names=split_steps(taken.last.estimator).names if inside else "")
     try:
         check_steps(taken.first)
     except NoClosedForm as obstacle:
@@ -56,7 +87,12 @@ def front_of(estimator, X, params, steps):
         ) from None
     mine, others = _split_params(taken, params)
     fitted = clone(taken.first).fit(X, None, **mine)
-    return Front(taken.last, fitted.transform(X), others, fitted, taken.name)
+    return Front(taken.last, fitted.transform(X), others, fitted, taken.name, taken.names)
+
+
+def fits_steps(search, steps):
+    """Whether a search of a pipeline fits its steps on every outer training part, in a call with ``steps``."""
+    return split_steps(search.estimator).first is not None and "each" in (steps, search.steps)
 
 
 def _split_params(taken, params):
@@ -68,3 +104,84 @@ def _split_params(taken, params):
     names = {name for name, _ in taken.first.steps}
     mine = {key: value for key, value in params.items() if key.partition("__")[0] in names}
     return mine, taken.fit_params_of_last({key: value for key, value in params.items() if key not in mine})
+
+
+# -- searches ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowsBehindSteps:
+    """Rows as the last steps of pipelines see them; first steps with the same parameters are fitted once.
+
+    ``parts`` are (train, test) pairs whose training rows the steps are fitted on; None: they are fitted on all rows.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    parts: list | None = None
+    known: dict = field(default_factory=dict)
+
+    def of(self, estimator):
+        """All rows behind the first steps of an estimator: a list with one X, or one X for each of the parts."""
+        taken = split_steps(estimator)
+        if taken.first is None:
+            return [self.X] * (1 if self.parts is None else len(self.parts))
+        key = content(taken.first)
+        if key not in self.known:  # with the steps themselves, by which the key stays theirs
+            self.known[key] = self._once(taken) if self.parts is None else self._each(taken, self.parts), taken.first
+        return self.known[key][0]
+
+    def _once(self, taken):
+        try:
+            check_steps(taken.first)
+        except NoClosedForm as obstacle:
+            raise ValueError(
+                f"steps='once': {obstacle}, and would be shown the labels of held-out rows. Use steps='each' with cv=5"
+                " (say)."
+            ) from None
+        return [clone(taken.first).fit_transform(self.X, None, **self._params(taken))]
+
+    def _each(self, taken, parts):
+        found: list = []
+        for train, _ in parts:
+            found.append(self._part(taken, train))
+            if len(found) == 1 and not sp.issparse(found[0]):
+                what = "X behind the steps fitted on every training part"
+                require_memory((len(parts), *found[0].shape), found[0].dtype, what)
+        return found
+
+    def _part(self, taken, train):
+        """All rows behind the steps fitted on ``train``, whose own rows ``fit_transform`` gives, as in a pipeline."""
+        rows = np.arange(len(self.y))
+        others = np.setdiff1d(rows, train)
+        first = clone(taken.first)
+        y = _safe_indexing(self.y, train)
+        seen = [first.fit_transform(_safe_indexing(self.X, train), y, **self._params(taken, train))]
+        if len(others):
+            seen.append(first.transform(_safe_indexing(self.X, others)))
+        dense = not any(map(sp.issparse, seen))
+        stacked = np.concatenate([np.asarray(each) for each in seen]) if dense else sp.vstack(seen).tocsr()
+        return stacked[np.argsort(np.concatenate([train, others]))]
+
+    def _params(self, taken, rows=slice(None)):
+        """Parameters of ``fit`` that metadata routing sends to the first steps."""
+        given = {} if self.sample_weight is None else {taken.fit_param("sample_weight"): self.sample_weight[rows]}
+        return _split_params(taken, given)[0]
+
+
+def content(value):
+    """Equal for equal parameters: estimators and kernels by what they were made with, arrays by their values."""
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return type(value), content_of_params(value.get_params(deep=False))
+    if isinstance(value, list | tuple):
+        return tuple(map(content, value))
+    try:
+        return fingerprint(value)
+    except (PicklingError, AttributeError, TypeError):  # a function without a name, say
+        return id(value)
+
+
+def content_of_params(params):
+    """The same of parameters by name."""
+    return tuple((name, content(value)) for name, value in sorted(params.items()))

@@ -16,15 +16,15 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
-from foldless.bridge.adapters import Search, check_probabilities
-from foldless.bridge.candidates import by_grid
+from foldless.bridge.adapters import check_probabilities
+from foldless.bridge.candidates import SearchData, by_grid
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.nested_data import NestedData
-from foldless.bridge.pipelines import split_steps
+from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.route import Route
 from foldless.bridge.scorers import deciding_scoring, scores_by_name, wants_probabilities
 from foldless.bridge.splits import check_confounds_determined, row_numbers
-from foldless.bridge.steps import StepsLike, front_of
+from foldless.bridge.steps import StepsLike, fits_steps, front_of
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_runs import nested_grid, nested_loop
@@ -127,7 +127,8 @@ def nested_cross_validate(
     Parameters
     ----------
     search : FoldlessSearchCV, or a pipeline that ends in one
-        Earlier steps of a pipeline are fitted on every outer training part (the inner splits see their output).
+        Earlier steps of a pipeline are fitted on every outer training part (the inner splits see their output), and so
+        are those of a pipeline inside the search (the inner splits by its own ``steps``).
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     cv : int, splitter or iterable, default=None
@@ -186,7 +187,8 @@ def nested_cross_validate(
     data.check(outer)
     if confounds is not None:
         check_confounds_determined(columns_alone(search, confounds), outer)
-    closed = search.share == "all" and taken.first is None and by_grid(search, X, targets, sample_weight, confounds)
+    closed = search.share == "all" and taken.first is None and not fits_steps(search, steps)
+    closed = closed and by_grid(search, SearchData(X, targets, sample_weight, confounds))
     run = nested_grid if closed else nested_loop
     results, route = run(data, spec, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
     pairs = list(zip(results, [test for _, test in outer], strict=True))

@@ -10,13 +10,14 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import closed_form_task, heldout_scores, settings, with_params
+from foldless.bridge.candidates import SearchData, heldout_scores, settings, targets_of, with_params
 from foldless.bridge.nested_data import OuterSplitResult
-from foldless.bridge.pipelines import fit_steps
+from foldless.bridge.pipelines import fit_steps, split_steps
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, REFIT, Route
 from foldless.bridge.scorers import known_outputs
 from foldless.bridge.splits import draw_splits
+from foldless.bridge.steps import parts_of
 from foldless.estimators.access import cut_of, fits_of
 from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.readout.calibration import fit_calibration
@@ -35,7 +36,8 @@ from foldless.tuning.grid import (
 def nested_grid(data, spec, outer, n_jobs, verbose):
     """(results of the outer splits, route) of a grid search."""
     search = data.search
-    listed, tried = settings(search.estimator, search.param_grid, data.X, data.y, data.sample_weight, data.confounds)
+    shown = SearchData(data.X, data.y, data.sample_weight, data.confounds)
+    listed, tried = settings(search.estimator, search.param_grid, shown)
     inner = [data.inner_splits(train) for train, _ in outer]
     shared = [sharing_pays(each.task.problem, len(each.alphas), outer, inner) for each in tried]
     each_setting = zip(tried, shared, strict=True)
@@ -75,8 +77,8 @@ def _inner_losses(data, spec, setting, share, outer, inner):
 
 def _result(data, spec, setting, test, params, inner_loss, held):
     task, classes, flat = setting.task, setting.classes, setting.flat
-    rows, probabilities = held.inner_rows, held.probabilities
-    if data.probabilities and probabilities is None and not isinstance(data.search.estimator, FOLDLESS_ESTIMATORS):
+    rows, probabilities, last = held.inner_rows, held.probabilities, split_steps(data.search.estimator).last
+    if data.probabilities and probabilities is None and not isinstance(last, FOLDLESS_ESTIMATORS):
         weights = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
         sigmoid = fit_calibration("sigmoid", held.inner_scores, task.codes[rows], task.n_classes, weights)
         probabilities = sigmoid.proba(held.decision)  # as the search's own predict_proba
@@ -93,8 +95,9 @@ def _result(data, spec, setting, test, params, inner_loss, held):
 def _fitted_on(data, train, params):
     """The estimator of a search with these parameters, fitted on a training part."""
     given = {"sample_weight": data.sample_weight, "confounds": data.confounds}
-    given = {name: _safe_indexing(each, train) for name, each in given.items() if each is not None}
     estimator = with_params(data.search.estimator, params)
+    named = split_steps(estimator).fit_param
+    given = {named(name): _safe_indexing(each, train) for name, each in given.items() if each is not None}
     return estimator.fit(*_safe_split(estimator, data.X, data.y, train), **given)
 
 
@@ -134,22 +137,24 @@ def _one_split(data, spec, train, test):
     given = (data.sample_weight, None if search.cv is None else data.groups, data.confounds)
     weight, groups, confounds = (None if each is None else _safe_indexing(each, train) for each in given)
     search.fit(X, y, sample_weight=weight, groups=groups, confounds=confounds)
-    best = search.best_estimator_
+    whole, best = search.best_estimator_, split_steps(search.best_estimator_)
     splits = draw_splits(search.cv, search.estimator, X, y, groups)
-    rows, scores = heldout_scores(clone(best), X, y, weight, splits, confounds)
-    task, classes, flat = closed_form_task(search.estimator, data.X, data.y, data.sample_weight)
+    parts = parts_of(search.estimator, search.steps, splits, len(train))
+    shown = SearchData(X, y, weight, confounds, parts)
+    rows, scores = heldout_scores(clone(whole), shown, splits)
+    task, classes, flat = targets_of(search.estimator, data.y, data.sample_weight)
     new = (X_test,) if confounds is None else (X_test, _safe_indexing(data.confounds, test))
     decision = search.predict(*new).reshape(len(test), -1) if classes is None else search.decision_function(*new)
     spec = replace(spec, criterion=spec.criterion.with_slope(search.slope_))
-    fits = _criterion_fits(best, *new)
+    fits = _criterion_fits(best.last, best.transform(X_test), *new[1:])
     return OuterSplitResult(
         params=search.best_params_,
         inner_loss=search.best_criterion_,
         outer_loss=outer_loss(spec, task, test, fits, decision, data.sample_weight),
         inner_rows=train[rows],
-        inside=known_outputs(classes, flat, scores - _cut(best)),
+        inside=known_outputs(classes, flat, scores - _cut(best.last)),
         outside=known_outputs(classes, flat, decision, search.predict_proba(*new) if data.probabilities else None),
-        estimator=(best if first is None else make_pipeline(*first, best)) if data.keeps else None,
+        estimator=(whole if first is None else make_pipeline(*first, whole)) if data.keeps else None,
     )
 
 

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
-from foldless.bridge.adapters import Search
 from foldless.bridge.families import family_members
 from foldless.bridge.permutation import PermutationData, check_numbers, choose_strategy, specify_test, warn_of_weak_null
-from foldless.bridge.pipelines import split_steps
+from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.routing import check_groups
@@ -152,7 +151,7 @@ def permutation_test_score(
     check_single(scoring, "permutation_test_score takes one.")
     last = split_steps(estimator).last
     splitting = {"cv": cv, "groups": groups, "strata": strata, "null": null, "resplit": resplit}
-    asked = {"scoring": scoring, "params": params, "weights": weights, "memory_limit": memory_limit}
+    asked = {"scoring": scoring, "params": params, "weights": weights, "memory_limit": memory_limit, "steps": steps}
     searched = isinstance(last, Search)
     refit = {"refit": _searched, "search": search_spec(last)} if searched else {"refit": _validated}
     data = PermutationData(X, y, None, confounds, confounds_in_score)
@@ -190,7 +189,7 @@ def _validated(spec, data, splits):
 def _searched(spec, data, splits):
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
     options = {"groups": spec.groups, "scoring": spec.scoring.scorer, "params": params, "n_jobs": 1}
-    options["confounds"] = data.confounds
+    options |= {"confounds": data.confounds, "steps": spec.steps}
     return nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options).test_score
 
 

@@ -13,19 +13,22 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags, indexable
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, Search
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.candidates import (
+    SearchData,
     beginning,
     by_grid,
     heldout_scores,
+    one_against_all,
     settings,
     starting_points,
     widened,
     with_params,
 )
 from foldless.bridge.confounded import columns_alone
+from foldless.bridge.pipelines import Search, input_tags, split_steps
 from foldless.bridge.splits import check_confounds_determined, draw_splits
-from foldless.estimators import OneAgainstAllClassifier
+from foldless.bridge.steps import StepsLike, parts_of
 from foldless.estimators.rows import PerRow, all_or_nothing, given
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
@@ -59,11 +62,13 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
 
     Parameters
     ----------
-    estimator : LSSVC, LSSVR, KernelFisherDiscriminant, Ridge, RidgeClassifier or KernelRidge
-        The continuous searches start from its parameters: a fitted ``best_estimator_`` is a warm start.
+    estimator : LSSVC, LSSVR, KernelFisherDiscriminant, Ridge, RidgeClassifier or KernelRidge, or a pipeline
+        that ends in one of them, with parameters named ``lssvc__alpha``. The continuous searches start from its
+        parameters: a fitted ``best_estimator_`` is a warm start.
     param_grid : dict or list of dicts, default=None
-        As in GridSearchCV; ``kernel`` and any other parameter allowed, and all of it is looked at. None: alpha and the
-        kernel's own parameters. For the continuous searches every candidate is a starting point.
+        As in GridSearchCV; ``kernel`` and any other parameter allowed, those of earlier steps of a pipeline too, and
+        all of it is looked at. None: alpha and the kernel's own parameters. For the continuous searches every candidate
+        is a starting point.
     cv : int, splitter or iterable, default=None
         What is left out together; None: each row alone. Use a group splitter for grouped rows: leave-one-out leaks
         there. The criterion is taken over all held-out rows together.
@@ -120,6 +125,10 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     verbose : int, default=None
         1 prints progress to standard error, 0 nothing. None: a line in a terminal or a notebook, where the search takes
         more than a few seconds.
+    steps : {"once", "each"}, default="once"
+        The first steps of a pipeline: fitted once on all rows, labels unseen, or on every training part of ``cv``, as
+        GridSearchCV does (by grid only; they may then learn from y). A search chooses and does not estimate, hence
+        "once"; :func:`nested_cross_validate`, which estimates, fits them anew in every outer training part.
 
     Attributes
     ----------
@@ -188,6 +197,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         refit: bool | str = True,
         time_limit: float | None = None,
         verbose: int | None = None,
+        steps: StepsLike = "once",
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -209,6 +219,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         self.refit = refit
         self.time_limit = time_limit
         self.verbose = verbose
+        self.steps = steps
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
@@ -253,42 +264,42 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
                 confounds = check_search_with_confounds(self, confounds, len(np.asarray(y)))
                 check_confounds_determined(columns_alone(self, confounds), splits or ())
             spec = with_scores(spec, self, y)
-            data = (X, y, sample_weight, confounds)
+            parts = parts_of(self.estimator, self.steps, splits, len(np.asarray(y)))
+            data = SearchData(X, y, sample_weight, confounds, parts)
             outcome = self._search(spec, data, splits)
             self._store(spec, outcome, data, splits)
             self.stopped_ = outcome.stopped
             warn_of_end(self, outcome, stacklevel=4)
             if self.refit:
-                self._refit(*data)
-                self._prepare_probabilities(X, y, sample_weight, splits, outcome.heldout)
+                self._refit(data)
+                self._prepare_probabilities(data, splits, outcome.heldout)
         return self
 
     def _search(self, spec, data, splits):
         """The outcome of the search by the method that is asked for, or suits the data."""
-        sample_weight = data[2]
-        if by_grid(self, *data):
-            listed, tried = settings(self.estimator, self.param_grid, *data)
+        sample_weight = data.sample_weight
+        if by_grid(self, data):
+            listed, tried = settings(self.estimator, self.param_grid, data)
             widen = partial(widened, self.estimator, data) if self.param_grid is None else None
             return grid_search(spec, listed, tried, splits, sample_weight, widen)
         if spec.method == "auto":
-            start, grid = beginning(spec, self.estimator, *data)
+            start, grid = beginning(spec, self.estimator, data)
             return fidelity_search(spec, start, grid, splits, sample_weight)
-        starts = starting_points(spec, self.estimator, self.param_grid, *data)
+        starts = starting_points(spec, self.estimator, self.param_grid, data)
         return continuous_search(spec, starts, splits, sample_weight)
 
     def _best_setting(self):
         """The best setting as an estimator that is not fitted."""
         if isinstance(self.best_params_, dict):
             return with_params(self.estimator, self.best_params_)
-        parts = [with_params(self.estimator, each) for each in self.best_params_]
-        return OneAgainstAllClassifier(list(zip(self.classes_.tolist(), parts, strict=True)))
+        return one_against_all(self.estimator, self.best_params_, self.classes_)
 
     def _store(self, spec, outcome, data, splits):
         if outcome.classes is not None:
             self.classes_ = outcome.classes
         scoring = spec.scoring
         self.scorer_, self.multimetric_ = scoring.scorer, scoring.several
-        self.n_splits_ = len(np.asarray(data[1])) if splits is None else len(splits)
+        self.n_splits_ = len(np.asarray(data.y)) if splits is None else len(splits)
         self.cv_results_ = outcome.table()
         if scoring.decides or not scoring.asked:  # of several scores, without one that decides, none is the best
             self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
@@ -305,26 +316,28 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             scales = outcome.feature_scales
             self.feature_scales_ = scales if len(scales) > 1 else scales[0]
 
-    def _refit(self, X, y, sample_weight, confounds):
-        options, begin = given(sample_weight=sample_weight, confounds=confounds), time.perf_counter()
+    def _refit(self, data):
+        steps, begin = split_steps(self.estimator), time.perf_counter()
+        options = given(sample_weight=data.sample_weight, confounds=data.confounds)
+        options = {steps.fit_param(name): value for name, value in options.items()}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
-            self.best_estimator_ = self._best_setting().fit(X, y, **options)
+            self.best_estimator_ = self._best_setting().fit(data.X, data.y, **options)
         self.refit_time_ = time.perf_counter() - begin
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
 
-    def _prepare_probabilities(self, X, y, sample_weight, splits, heldout):
+    def _prepare_probabilities(self, data, splits, heldout):
         """Keep held-out decisions of a scikit-learn classifier, to which ``predict_proba`` fits a sigmoid."""
-        if isinstance(self.estimator, FOLDLESS_ESTIMATORS) or not is_classifier(self.estimator):
+        if isinstance(split_steps(self.estimator).last, FOLDLESS_ESTIMATORS) or not is_classifier(self.estimator):
             return
         if heldout is None or self.share != "all":
-            heldout = heldout_scores(self._best_setting(), X, y, sample_weight, splits)
+            heldout = heldout_scores(self._best_setting(), data, splits)
         rows, scores = heldout
         scores = scores if len(self.classes_) > 2 else scores.reshape(-1)
-        codes = np.searchsorted(self.classes_, np.asarray(y))[rows]
-        weights = np.ones(len(rows)) if sample_weight is None else sample_weight[rows]
+        codes = np.searchsorted(self.classes_, np.asarray(data.y))[rows]
+        weights = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
         self._sigmoid = DeferredSigmoid(scores, codes, len(self.classes_), weights)
 
     def __sklearn_is_fitted__(self):
@@ -336,6 +349,5 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             setattr(tags, name, getattr(inner, name))
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False
-        tags.input_tags.pairwise = inner.input_tags.pairwise
-        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags = input_tags(self.estimator)
         return tags

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,16 +11,19 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import known_with_confounds
-from foldless.estimators.rows import PerRow, given
+from foldless.estimators.rows import Ids, PerRow, given
 from foldless.linalg.types import MatrixLike
+from foldless.online.certificate import Certificate
 
 
 def _best_has(method):
     """Whether the chosen estimator (before ``fit`` the given one) has a method; its own error if not."""
 
     def check(search):
-        getattr(search.best_estimator_ if hasattr(search, "best_estimator_") else search.estimator, method)
+        best = search.best_estimator_ if hasattr(search, "best_estimator_") else search.estimator
+        getattr(split_steps(best).last, method)
         return True
 
     return check
@@ -29,11 +32,12 @@ def _best_has(method):
 def _gives_probabilities(search):
     if not is_classifier(search.estimator):
         raise AttributeError("predict_proba is for classifiers.")
-    return True if not isinstance(search.estimator, FOLDLESS_ESTIMATORS) else _best_has("predict_proba")(search)
+    known = isinstance(split_steps(search.estimator).last, FOLDLESS_ESTIMATORS)
+    return _best_has("predict_proba")(search) if known else True
 
 
 class BestEstimator:
-    """What a search hands on to its ``best_estimator_``."""
+    """What a search hands on to its ``best_estimator_``: of a pipeline, to its last step, behind the fitted others."""
 
     estimator: Any
     scoring: Any
@@ -41,7 +45,9 @@ class BestEstimator:
     best_params_: Any
     scorer_: Any
     multimetric_: bool
+    classes_: Any
     fit: Any
+    __sklearn_is_fitted__: Any
 
     @property
     def _best(self):
@@ -50,22 +56,36 @@ class BestEstimator:
             raise AttributeError("refit=False leaves no fitted estimator; fit one with best_params_.")
         return self.best_estimator_
 
+    @property
+    def _last(self):
+        """The best estimator, or the last step of the best pipeline."""
+        return split_steps(self._best).last
+
+    def _ask(self, method, X, *others, **options):
+        """A method of the best estimator at rows X; ``options`` that are None are left out."""
+        best = split_steps(self._best)
+        return getattr(best.last, method)(best.transform(X), *others, **given(**options))
+
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``predict`` of the best estimator."""
-        return self._best.predict(X, **given(confounds=confounds))
+        return self._ask("predict", X, confounds=confounds)
+
+    @available_if(_best_has("predict_interval"))
+    def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: PerRow = None) -> np.ndarray:
+        """``predict_interval`` of the best estimator: the choice of its hyper-parameters is not counted."""
+        return self._ask("predict_interval", X, coverage, confounds=confounds)
 
     @available_if(_best_has("decision_function"))
     def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``decision_function`` of the best estimator."""
-        return self._best.decision_function(X, **given(confounds=confounds))
+        return self._ask("decision_function", X, confounds=confounds)
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid fitted to held-out decisions."""
-        best = self._best
         if not hasattr(self, "_sigmoid"):
-            return best.predict_proba(X, **given(confounds=confounds))
-        return self._sigmoid.fitted.proba(best.decision_function(X))
+            return self._ask("predict_proba", X, confounds=confounds)
+        return self._sigmoid.fitted.proba(self._ask("decision_function", X))
 
     @available_if(_gives_probabilities)
     def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
@@ -76,7 +96,7 @@ class BestEstimator:
     @available_if(_best_has("transform"))
     def transform(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``transform`` of the best estimator."""
-        return self._best.transform(X, **given(confounds=confounds))
+        return self._ask("transform", X, confounds=confounds)
 
     @available_if(_best_has("transform"))
     def fit_transform(self, X: MatrixLike, y: ArrayLike, **fit_params: Any) -> np.ndarray:
@@ -87,25 +107,92 @@ class BestEstimator:
         """The deciding score of the best estimator: that of ``scoring``, else accuracy or R2."""
         best = self._best
         if self.scoring is None:
-            return best.score(X, y, sample_weight=sample_weight, **given(confounds=confounds))
+            return self._ask("score", X, y, sample_weight=sample_weight, confounds=confounds)
         scorer = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
-        best = best if confounds is None else known_with_confounds(best, X, confounds)
+        if confounds is not None:
+            best = known_with_confounds(self._last, split_steps(best).transform(X), confounds)
         return scorer(best, X, y, **given(sample_weight=sample_weight))
+
+    # -- rows that come and go -----------------------------------------------------------------------------------------
+
+    @available_if(_best_has("partial_fit"))
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
+        """Learn more rows: ``partial_fit`` of the best estimator, which changes in place. The first call is ``fit``.
+
+        Hyper-parameters, and the first steps of a pipeline, stay as they were chosen and fitted. ``options`` are
+        further arguments of its ``partial_fit``, such as ``sample_weight``. A call that fails leaves all as it was.
+        """
+        if not self.__sklearn_is_fitted__():
+            unseen = [label for label in given(**options).pop("classes", ()) if label not in np.asarray(y)]
+            if unseen:
+                raise ValueError(f"classes: {unseen[0]!r} is not in y; the first call searches, and needs all of them.")
+            return self.fit(X, y, **{name: value for name, value in options.items() if name != "classes"})
+        self._ask("partial_fit", X, y, **options)
+        return self._updated()
+
+    @available_if(_best_has("forget"))
+    def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
+        """Forget rows: ``forget`` of the best estimator, which changes in place.
+
+        Hyper-parameters, ``cv_results_`` and the first steps of a pipeline have seen these rows, and stay as they are.
+        """
+        self._last.forget(indices, ids=ids)
+        return self._updated()
+
+    def _updated(self):
+        if hasattr(self, "classes_"):
+            self.classes_ = self._last.classes_
+        return self
+
+    @available_if(_best_has("forgetting_effects"))
+    def forgetting_effects(self) -> np.ndarray:
+        """``forgetting_effects`` of the best estimator."""
+        return self._last.forgetting_effects()
+
+    @available_if(_best_has("unlearning_certificate"))
+    def unlearning_certificate(self) -> Certificate:
+        """``unlearning_certificate`` of the best estimator; what the search learnt besides is not part of it."""
+        return self._last.unlearning_certificate()
+
+    # -- leave-one-out at the chosen setting ---------------------------------------------------------------------------
+
+    @available_if(_best_has("loo_predict"))
+    def loo_predict(self) -> np.ndarray:
+        """``loo_predict`` of the best estimator."""
+        return self._last.loo_predict()
+
+    @available_if(_best_has("loo_decision_function"))
+    def loo_decision_function(self) -> np.ndarray:
+        """``loo_decision_function`` of the best estimator."""
+        return self._last.loo_decision_function()
+
+    @available_if(_best_has("loo_predict_proba"))
+    def loo_predict_proba(self) -> np.ndarray:
+        """``loo_predict_proba`` of the best estimator."""
+        return self._last.loo_predict_proba()
+
+    @property
+    def loo_score_(self) -> float:
+        """``loo_score_`` of the best estimator. The setting was chosen by such values: no estimate of performance."""
+        return self._last.loo_score_
+
+    # -- attributes ----------------------------------------------------------------------------------------------------
 
     @property
     def alpha_(self) -> Any:
         """The chosen alpha, as RidgeClassifierCV calls it."""
         check_is_fitted(self)
-        if isinstance(self.best_params_, dict):
-            return self.best_params_.get("alpha", self.estimator.alpha)
-        return np.array([each.get("alpha", self.estimator.alpha) for each in self.best_params_])
+        steps = split_steps(self.estimator)
+        chosen = [self.best_params_] if isinstance(self.best_params_, dict) else self.best_params_
+        alphas = [each.get(f"{steps.prefix}alpha", getattr(steps.last, "alpha", None)) for each in chosen]
+        return alphas[0] if chosen[0] is self.best_params_ else np.array(alphas)
 
     @property
     def coef_(self) -> np.ndarray:
         """``coef_`` of the best estimator."""
-        return self._best.coef_
+        return self._last.coef_
 
     @property
     def intercept_(self) -> Any:
         """``intercept_`` of the best estimator."""
-        return self._best.intercept_
+        return self._last.intercept_

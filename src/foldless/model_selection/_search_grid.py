@@ -52,7 +52,7 @@ def _foresee(spec, tried, splits, sample_weight):
 
 def _try(spec, tried, splits, sample_weight):
     """What each kernel setting got, or the first of them where the search was stopped."""
-    jobs = (delayed(try_alphas)(spec, each.task, each.alphas, splits, sample_weight) for each in tried)
+    jobs = (delayed(try_alphas)(spec, each, splits, sample_weight) for each in tried)
     progress = Progress(len(tried), "kernel settings", spec.verbose)
     return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
 
@@ -78,7 +78,7 @@ def _outcome(spec, listed, tried, found, splits, stopped, edge):
     losses, pairs = _losses(tried, found), list(zip(tried, found, strict=True))
     record = Record.of(spec, splits, [(setting.places, each.judged, each.seconds) for setting, each in pairs])
     chosen = choose_candidates(losses, tried, spec.share)
-    alone, n = len(chosen) == 1, len(tried[0].task.problem.active)
+    alone, n = len(chosen) == 1, tried[0].n_rows
     times = record.seconds + record.score_seconds
     return Outcome(
         classes=tried[0].classes,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import delayed
 
-from foldless.bridge.candidates import closed_form_task, heldout_scores
+from foldless.bridge.candidates import heldout_scores, targets_of
+from foldless.bridge.pipelines import split_steps
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.model_selection._search_end import warn_of_time
 from foldless.tuning.descent import Objective, choose_descents, follow
@@ -183,12 +184,12 @@ def _end_of(start, spec, splits, sample_weight, progress=None):
 
 def score_together(spec, best, data, splits):
     """The score of a classifier with a setting of its own for each class; nan where it takes cuts of every part."""
-    if any(getattr(each, "threshold", None) == "loo" for _, each in best.estimators):
+    estimators = [each for _, each in split_steps(best).last.estimators]
+    if any(getattr(each, "threshold", None) == "loo" for each in estimators):
         return np.nan
-    X, y, sample_weight, confounds = data
-    rows, decisions = heldout_scores(best, X, y, sample_weight, splits, confounds)
-    task, _, _ = closed_form_task(best.estimators[0][1], *data)
-    sizes = [len(each) for each in spec.selection(task, splits, sample_weight).tests]
+    rows, decisions = heldout_scores(best, data, splits)
+    task, _, _ = targets_of(estimators[0], data.y, data.sample_weight)
+    sizes = [len(each) for each in spec.selection(task, splits, data.sample_weight).tests]
     tests = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
     weighted = spec.criterion_weight == "sample_weight" and sample_weight is not None
     weights = sample_weight[rows] if weighted else None

@@ -8,12 +8,14 @@ from numbers import Integral
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import check_known
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, grid_names
+from foldless.bridge.candidates import check_known, has_grid
+from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import search_scores
 from foldless.estimators.checks import check_confounds, check_option, numbers
 from foldless.tuning import criteria
@@ -39,6 +41,7 @@ def search_spec(search):
     _check_method(search, criterion, slopes, scaled)
     _check_prior(search, squares, scaled)
     _check_apart(search)
+    _check_steps(search)
     as_they_are = ("method", "share", "criterion_weight", "feature_groups", "n_starts", "max_iter", "random_state")
     return SearchSpec(
         criterion=criterion,
@@ -90,9 +93,10 @@ def _check_classes(search, criterion):
         (search.share != "all", f"share={search.share!r}"),
     ):
         if needed:
+            name = type(split_steps(search.estimator).last).__name__
             raise ValueError(
-                f"{type(search.estimator).__name__} has no classes, which {what} needs. Use criterion='press' or a"
-                " callable, criterion_weight=None and share='all' for regressors."
+                f"{name} has no classes, which {what} needs. Use criterion='press' or a callable, criterion_weight=None"
+                " and share='all' for regressors."
             )
 
 
@@ -139,13 +143,33 @@ def _check_prior(search, squares, scaled):
 
 def _check_apart(search):
     """Parameters that speak of several classes lose their meaning where each class is a problem of its own."""
-    grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
+    last = split_steps(search.estimator).last
     for name in ("class_weight", "priors", "n_components") if search.share != "all" else ():
-        if getattr(search.estimator, name, None) is not None or any(name in each for each in grids):
+        if getattr(last, name, None) is not None or grid_names(search, name):
             raise ValueError(
                 f"{name} speaks of several classes and share={search.share!r} takes each class by itself; use"
                 " share='all', or sample_weight for weights of classes."
             )
+
+
+def _check_steps(search):
+    """Steps are fitted on training parts for grids only; classes that are searched by themselves share them."""
+    check_option("steps", search.steps, ("each", "once"))
+    if not isinstance(search.estimator, Pipeline):
+        return
+    if search.steps == "each" and not has_grid(search):
+        raise ValueError(
+            "steps='each' has a P for every training part, and a search between the values of a grid follows one P;"
+            " use steps='once', or method='grid' without bounds and feature_scaling."
+        )
+    grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
+    own, prefix = search.estimator.steps[-1][0], split_steps(search.estimator).prefix
+    others = sorted({name for grid in grids for name in grid if name != own and not name.startswith(prefix)})
+    if search.share == "none" and others:
+        raise ValueError(
+            f"share='none' searches each class by itself, and one pipeline has one {others[0]!r} for all of them; use"
+            " share='kernel' or 'all'."
+        )
 
 
 def _deadline(time_limit):
@@ -191,9 +215,10 @@ def warn_of_unused_groups(cv, groups, stacklevel):
 
 def check_search_with_confounds(search, confounds, n):
     """Confounds of n rows as an array; refused where the estimator that is fitted in the end takes none."""
-    if search.refit and not isinstance(search.estimator, FOLDLESS_ESTIMATORS):
+    last = split_steps(search.estimator).last
+    if search.refit and not isinstance(last, FOLDLESS_ESTIMATORS):
         raise ValueError(
-            f"confounds: fit of {type(search.estimator).__name__} takes none. Use"
+            f"confounds: fit of {type(last).__name__} takes none. Use"
             f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} (with kernel='linear' for ridge models), or"
             " refit=False to search only."
         )

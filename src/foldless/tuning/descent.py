@@ -138,6 +138,7 @@ class Start:
     prior: str | None
     params: dict  # of the candidate it belongs to
     prefix: str  # what the estimator puts in front of the names of the kernel's parameters
+    alpha: str = "alpha"  # what it calls that
 
     @property
     def n_descents(self):
@@ -148,12 +149,13 @@ class Start:
         """A setting as parameters of the estimator, one dictionary for each alpha; ``names`` of the kernel's."""
         values = kernel.get_params()
         tuned = {self.prefix + name: values[name] for name in (self.space.names if names is None else names)}
-        return [{**self.params, "alpha": float(alpha), **tuned} for alpha in alphas]
+        return [{**self.params, self.alpha: float(alpha), **tuned} for alpha in alphas]
 
     def named_together(self, alphas, kernel):
         """The same as one dictionary; classes that share all but alpha have a list of alphas."""
         first, *others = self.named(alphas, kernel)
-        return {**first, "alpha": [first["alpha"], *(each["alpha"] for each in others)]} if others else first
+        alpha = [first[self.alpha], *(each[self.alpha] for each in others)]
+        return {**first, self.alpha: alpha} if others else first
 
 
 class Way(NamedTuple):

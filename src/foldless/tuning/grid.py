@@ -30,11 +30,11 @@ class Tried(NamedTuple):
     seconds: float  # that it took
 
 
-def try_alphas(spec, task, alphas, splits, sample_weight):
+def try_alphas(spec, setting, splits, sample_weight):
     """:class:`Tried` of one kernel setting."""
     begin = time.perf_counter()
-    selection = spec.selection(task, splits, sample_weight)
-    judged = selection.path(task.problem, alphas)
+    selection = setting.selection(spec, splits, sample_weight)
+    judged = selection.path(setting.task.problem, setting.alphas)
     heldout = selection.tested_rows, judged.best[selection.tested]
     return Tried(judged, heldout, time.perf_counter() - begin)
 
