@@ -388,12 +388,13 @@ SEARCHES = {
 def test_nested_cross_validation_fits_the_steps_in_every_outer_part(case):
     search, y = SEARCHES[case]
     cv = skl.KFold(3) if y is VALUES else OUTER
-    result = nested_cross_validate(search, X, y, cv=cv, params={"sample_weight": WEIGHT})
+    result = nested_cross_validate(search, X, y, cv=cv, params={"sample_weight": WEIGHT}, return_estimator=True)
     for number, (train, test) in enumerate(cv.split(X, y)):
         own = clone(search).fit(X[train], y[train], sample_weight=WEIGHT[train])
         assert result.best_params[number] == own.best_params_
         assert_allclose(result.test_score[number], own.score(X[test], y[test]), rtol=1e-9)
         assert_allclose(result.inner_criterion[number], own.best_criterion_, rtol=1e-12)
+        assert_array_equal(result.estimator[number].predict(X[test]), own.predict(X[test]))
         T, method = signs(y), "predict" if y is VALUES else "decision_function"
         fits = getattr(own, method)(X[test]).reshape(len(test), -1)
         assert_allclose(result.outer_criterion[number], np.square(T[test] - fits).sum(1).mean(), rtol=1e-9)
@@ -401,7 +402,9 @@ def test_nested_cross_validation_fits_the_steps_in_every_outer_part(case):
 
 
 def test_nested_once_takes_one_P_behind_steps_fitted_on_all_rows():
-    result = nested_cross_validate(SEARCHES["once"][0], X, LABELS, cv=OUTER, steps="once")
+    options = {"steps": "once", "params": {"sample_weight": np.ones(N)}, "return_estimator": True}
+    result = nested_cross_validate(SEARCHES["once"][0], X, LABELS, cv=OUTER, **options)
+    assert all(isinstance(each, Pipeline) for each in result.estimator)
     plain = nested_cross_validate(FoldlessSearchCV(LSSVC(), PLAIN), SCALED, LABELS, cv=OUTER)
     assert_array_equal(result.test_score, plain.test_score)
     assert_allclose(result.inner_criterion, plain.inner_criterion, rtol=1e-12)

@@ -76,8 +76,10 @@ def with_params(estimator, params):
     return clone(estimator).set_params(**clone(params, safe=False))
 
 
-def one_against_all(estimator, params, classes):
-    """A classifier with parameters of its own for each class, behind the steps of the first where there are any."""
+def chosen_setting(estimator, params, classes):
+    """An estimator with the parameters of a choice: of a list of them, one classifier for each class."""
+    if isinstance(params, dict):
+        return with_params(estimator, params)
     whole = [with_params(estimator, each) for each in params]
     parts = [split_steps(each).last for each in whole]
     return with_last(whole[0], OneAgainstAllClassifier(list(zip(classes.tolist(), parts, strict=True))))

@@ -71,6 +71,10 @@ class Steps(NamedTuple):
         """Parameters of ``fit`` by the names that the last step has for them."""
         return {name.removeprefix(self.prefix): value for name, value in params.items()}
 
+    def fit_params(self, **params):
+        """Parameters of the last step, those that are not None, as ``fit`` of the whole calls them."""
+        return {self.fit_param(name): value for name, value in params.items() if value is not None}
+
     def fit_param(self, name):
         """What ``fit`` of the whole calls a parameter of the last step."""
         routing = sklearn.get_config().get("enable_metadata_routing", False)

@@ -187,9 +187,7 @@ def nested_cross_validate(
     data.check(outer)
     if confounds is not None:
         check_confounds_determined(columns_alone(search, confounds), outer)
-    closed = search.share == "all" and taken.first is None and not fits_steps(search, steps)
-    closed = closed and by_grid(search, SearchData(X, targets, sample_weight, confounds))
-    run = nested_grid if closed else nested_loop
+    run = nested_grid if _in_closed_form(data, steps) else nested_loop
     results, route = run(data, spec, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
     pairs = list(zip(results, [test for _, test in outer], strict=True))
     outside, inside = {}, {}
@@ -222,6 +220,14 @@ def _check(search, y, params):
         raise ValueError(f"params holds {sorted(unknown)}; only sample_weight is passed to the fits.")
     if y is None:
         raise ValueError("y=None: there is nothing to predict.")
+
+
+def _in_closed_form(data, steps):
+    """Whether a whole grid is looked at, for all classes together, behind no steps that are fitted on each part."""
+    search = data.search
+    if data.steps is not None or search.share != "all" or fits_steps(search, steps):
+        return False
+    return by_grid(search, SearchData(data.X, data.y, data.sample_weight, data.confounds))
 
 
 def _scorers(search, spec, scoring):

@@ -94,10 +94,9 @@ def _result(data, spec, setting, test, params, inner_loss, held):
 
 def _fitted_on(data, train, params):
     """The estimator of a search with these parameters, fitted on a training part."""
-    given = {"sample_weight": data.sample_weight, "confounds": data.confounds}
     estimator = with_params(data.search.estimator, params)
-    named = split_steps(estimator).fit_param
-    given = {named(name): _safe_indexing(each, train) for name, each in given.items() if each is not None}
+    given = split_steps(estimator).fit_params(sample_weight=data.sample_weight, confounds=data.confounds)
+    given = {name: _safe_indexing(each, train) for name, each in given.items()}
     return estimator.fit(*_safe_split(estimator, data.X, data.y, train), **given)
 
 

@@ -18,18 +18,17 @@ from foldless.bridge.candidates import (
     SearchData,
     beginning,
     by_grid,
+    chosen_setting,
     heldout_scores,
-    one_against_all,
     settings,
     starting_points,
     widened,
-    with_params,
 )
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.pipelines import Search, input_tags, split_steps
 from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.bridge.steps import StepsLike, parts_of
-from foldless.estimators.rows import PerRow, all_or_nothing, given
+from foldless.estimators.rows import PerRow, all_or_nothing
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
@@ -290,9 +289,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
 
     def _best_setting(self):
         """The best setting as an estimator that is not fitted."""
-        if isinstance(self.best_params_, dict):
-            return with_params(self.estimator, self.best_params_)
-        return one_against_all(self.estimator, self.best_params_, self.classes_)
+        return chosen_setting(self.estimator, self.best_params_, getattr(self, "classes_", None))
 
     def _store(self, spec, outcome, data, splits):
         if outcome.classes is not None:
@@ -317,9 +314,8 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             self.feature_scales_ = scales if len(scales) > 1 else scales[0]
 
     def _refit(self, data):
-        steps, begin = split_steps(self.estimator), time.perf_counter()
-        options = given(sample_weight=data.sample_weight, confounds=data.confounds)
-        options = {steps.fit_param(name): value for name, value in options.items()}
+        begin, steps = time.perf_counter(), split_steps(self.estimator)
+        options = steps.fit_params(sample_weight=data.sample_weight, confounds=data.confounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
             self.best_estimator_ = self._best_setting().fit(data.X, data.y, **options)

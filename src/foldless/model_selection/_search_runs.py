@@ -188,8 +188,9 @@ def score_together(spec, best, data, splits):
     if any(getattr(each, "threshold", None) == "loo" for each in estimators):
         return np.nan
     rows, decisions = heldout_scores(best, data, splits)
-    task, _, _ = targets_of(estimators[0], data.y, data.sample_weight)
-    sizes = [len(each) for each in spec.selection(task, splits, data.sample_weight).tests]
+    sample_weight = data.sample_weight
+    task, _, _ = targets_of(estimators[0], data.y, sample_weight)
+    sizes = [len(each) for each in spec.selection(task, splits, sample_weight).tests]
     tests = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
     weighted = spec.criterion_weight == "sample_weight" and sample_weight is not None
     weights = sample_weight[rows] if weighted else None
