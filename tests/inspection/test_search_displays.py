@@ -5,7 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_equal
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from foldless import LSSVC
 from foldless.inspection import AlphaPathDisplay, FeatureScalesDisplay, NestedDisplay, SearchDisplay
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
@@ -67,6 +70,16 @@ def test_the_path_by_alpha_has_a_line_for_each_kernel():
     assert_allclose(display.lines_[0].get_ydata(), [5.5, 2.5, 1.5, 2.5])
     assert_allclose(display.best_.get_xydata(), [[1.0, 1.5]])
     assert [line.get_color() == display.best_.get_color() for line in display.lines_] == [True, False]
+
+
+def test_the_path_by_alpha_of_a_pipeline_has_its_name():
+    search = searched()
+    search.estimator = make_pipeline(StandardScaler(), LSSVC())
+    search.history_ = [
+        {f"lssvc__{name}" * (name in ("alpha", "gamma")) or name: value for name, value in each.items()}
+        for each in search.history_
+    ]
+    assert_equal([line.get_xdata() for line in AlphaPathDisplay.from_search(search).lines_], [ALPHAS, ALPHAS])
 
 
 def test_a_search_without_a_path_says_so():

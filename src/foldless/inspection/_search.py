@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from foldless.bridge.pipelines import split_steps
 from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Ax, Display, Style, style
 
 NOT_PARAMETERS = ("criterion", "objective", "start", "n_rows", "time")
@@ -167,11 +168,12 @@ class AlphaPathDisplay(Display):
         counts = np.unique([step["n_rows"] for step in history], return_counts=True)
         rows = counts[0][np.argmax(counts[1])]
         lines: dict = {}
+        alpha = f"{split_steps(getattr(search, 'estimator', None)).prefix}alpha"
         for step in history:
-            others = {name: each for name, each in step.items() if name not in (*NOT_PARAMETERS, "alpha")}
-            if step["n_rows"] == rows and np.ndim(step["alpha"]) == 0:
+            others = {name: each for name, each in step.items() if name not in (*NOT_PARAMETERS, alpha)}
+            if step["n_rows"] == rows and alpha in step and np.ndim(step[alpha]) == 0:
                 found = lines.setdefault(repr(others), (_words(others), []))
-                found[1].append((step["alpha"], step["criterion"]))
+                found[1].append((step[alpha], step["criterion"]))
         pairs = {label: np.array(sorted(line)).T for label, line in lines.values() if len(line) > 2}
         if not pairs:
             raise ValueError(f"{cls.__name__} needs several alphas of one kernel; this search has a path to none")
