@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.bridge.candidates import closed_form_task
+from foldless.bridge.candidates import SearchData
 from foldless.heldout import solution
 from foldless.model_selection import _search_end, _search_grid
 from foldless.tuning import descent, foresight
@@ -156,6 +156,6 @@ def test_time_grows_with_the_cube_of_the_rows_and_with_the_rows_behind_features(
     monkeypatch.setattr(foresight.time, "perf_counter", lambda: next(clock))
     seen = []
     for kernel, factor in (("rbf", 8.0), ("linear", 2.0)):
-        task = closed_form_task(LSSVC(kernel), X, BINARY, None).task
+        task = SearchData(X, BINARY).task(LSSVC(kernel)).task
         assert foresight.foreseen_seconds(task, None, seen.append) == pytest.approx(factor)
     assert [len(rows) for rows in seen] == [15, 15]

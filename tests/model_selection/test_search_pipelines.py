@@ -366,6 +366,15 @@ def test_what_makes_no_sense_is_refused_with_a_way_out(model, options, message):
         FoldlessSearchCV(model, **options).fit(X, LABELS)
 
 
+def test_long_searches_of_training_parts_are_foreseen(monkeypatch):
+    for name, value in (("SHORT", 10), ("PART", 8)):
+        monkeypatch.setattr(f"foldless.tuning.foresight.{name}", value)
+    monkeypatch.setattr("foldless.model_selection._search_end.LONG", 0.0)
+    search = FoldlessSearchCV(pipeline(), {"lssvc__alpha": [1.0]}, steps="each", cv=[(np.arange(20), np.arange(20, N))])
+    with pytest.warns(UserWarning, match="this search of 20 rows is expected to take"):
+        search.fit(X, LABELS)
+
+
 def test_many_fits_of_the_steps_are_warned_of(monkeypatch):
     monkeypatch.setattr("foldless.bridge.steps.MANY_FITS", N - 1)
     with pytest.warns(UserWarning, match=rf"fits the steps {N} times.*Use cv=5 or steps='once'"):

@@ -42,12 +42,15 @@ def _foresee(spec, tried, splits, sample_weight):
     first = tried[0]
 
     def evaluate(rows):
+        if first.parts:  # each of which has a decomposition, most of the work
+            first.task.problem.path(rows).with_alpha(first.alphas[0])
+            return
         selection = spec.choosing.selection(first.task, splits, sample_weight, rows=rows)
         selection.path(first.task.problem, first.alphas)
 
-    seconds = len(tried) * foreseen_seconds(first.task, splits, evaluate)
+    seconds = len(tried) * max(1, len(first.parts)) * foreseen_seconds(first.task, splits, evaluate)
     quicker = 'method="auto" without a param_grid, '
-    warn_of_time(seconds, len(first.task.problem.active), quicker, stacklevel=8)
+    warn_of_time(seconds, first.n_rows, quicker, stacklevel=8)
 
 
 def _try(spec, tried, splits, sample_weight):
