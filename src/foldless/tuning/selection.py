@@ -35,6 +35,13 @@ class Judged(NamedTuple):
     scores: np.ndarray | None = None  # (n_scores, n_alphas, n_splits)
     seconds: float = 0.0  # that the scores took
 
+    def only_at(self, place, n_alphas):
+        """The scores of a single setting as one of many, of which the others have none."""
+        assert self.scores is not None
+        scores = np.full((len(self.scores), n_alphas, self.scores.shape[2]), np.nan)
+        scores[:, place] = self.scores[:, 0]
+        return scores
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -136,15 +143,26 @@ class Selection:
         return self._judged([self._outputs(problem, partial(problem.precision, self.rows))], [problem.alpha])
 
     def path(self, problem, alphas):
-        """:class:`Judged` of every alpha, by one decomposition."""
+        """:class:`Judged` of every alpha, by one decomposition.
+
+        Scores that nobody asked for are those of the best alpha alone where they take models of their own.
+        """
         path, known = problem.path(self.rows), [None] * len(alphas)
         if path.serves_every_alpha and self.folds is None and not self.criterion.whole:
             known = loo_path(problem, self.rows, self.T, alphas, path)
-        outputs = [
-            self._outputs(problem.replace(alpha=alpha), partial(path.with_alpha, alpha), E)
-            for alpha, E in zip(alphas, known, strict=True)
-        ]
-        return self._judged(outputs, alphas)
+
+        def outputs(selection, place):
+            alpha = alphas[place]
+            own = problem.replace(alpha=alpha)
+            return selection._outputs(own, partial(path.with_alpha, alpha), known[place])
+
+        chooses = self if self._scores_all else replace(self, scoring=None)
+        judged = chooses._judged([outputs(chooses, place) for place in range(len(alphas))], alphas)
+        if chooses is self:
+            return judged
+        place = best_place(judged.losses.sum(1), alphas)
+        best = self._judged([outputs(self, place)], alphas[place : place + 1])
+        return judged._replace(best=best.best, scores=best.only_at(place, len(alphas)), seconds=best.seconds)
 
     def _judged(self, outputs, alphas):
         """Settings judged by their outputs."""
@@ -221,6 +239,11 @@ class Selection:
         readout = self.task.readout
         plain = readout.coding != "indicator" and not readout.needs_moments and not readout.cuts
         return plain and not (self.scoring is not None and self.scoring.probabilities)
+
+    @property
+    def _scores_all(self):
+        """Whether every setting is scored: as asked for, or since that takes no further solves."""
+        return self.scoring is None or self.scoring.asked or self.criterion.whole or self._reads_fits
 
     def _read(self, fits):
         """Decisions of such fits."""
