@@ -142,8 +142,9 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         "std_test_score", "rank_test_score" ("..._test_NAME" of several scores), and "mean_test_criterion",
         "rank_test_criterion" (a loss: the least has rank 1). With ``cv=None`` there are no columns of splits, and
         "std_test_score" is nan. "mean_fit_time" is the time of a kernel setting, which all its alphas and splits share,
-        divided by the number of its alphas; "mean_score_time" that of the scores. Searches that go down between the
-        values of a grid have scores of where they ended, and nan for what lies on the way.
+        divided by the number of its alphas; "mean_score_time" that of the scores. Scores are nan for what lies on the
+        way of a search that goes down and, unless ``scoring`` asks for them, for all but the best alpha of a
+        discriminant's kernel, whose decisions take models of their own.
     scorer_ : the scorer, or {name: scorer} of several
     multimetric_ : bool, whether there may be several
     n_splits_ : int, number of splits; of rows with ``cv=None``
