@@ -36,6 +36,7 @@ def test_every_module_has_a_docstring():
         "estimators.lssvm",
         "estimators.fisher",
         "estimators.meta",
+        "estimators.average",
         "estimators.adaptive",
         "online.minimum_norm",
         "model_selection._validation",

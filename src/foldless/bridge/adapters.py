@@ -23,6 +23,7 @@ from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.bridge.scorers import named_scorers, wants_probabilities
 from foldless.estimators.access import EstimatorTask, task_of
 from foldless.estimators.adaptive import AdaptiveKDA
+from foldless.estimators.average import AverageEstimator
 from foldless.estimators.checks import check_confounds, check_square, check_weights
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
@@ -151,6 +152,7 @@ NO_CLOSED_FORM = {
     AdaptiveKDA: "has a closed form for its own leave-one-out (loo_score_), not for other splits",
     SlidingWindow: "forgets old rows as new ones come, so that their order counts",
     OneAgainstAllClassifier: "has parameters of its own for each class",
+    AverageEstimator: "averages several models, each with a P of its own",
 }
 
 

@@ -17,7 +17,7 @@ from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, fre
 from foldless.bridge.pipelines import split_steps, with_last
 from foldless.bridge.route import NoClosedForm
 from foldless.bridge.steps import RowsBehindSteps, content_of_params
-from foldless.estimators import OneAgainstAllClassifier
+from foldless.estimators import AverageEstimator, OneAgainstAllClassifier
 from foldless.heldout.solution import Solution
 from foldless.kernels.registry import KERNELS, is_object, is_precomputed
 from foldless.readout.task import Task
@@ -261,6 +261,11 @@ def has_grid(search):
     return search.method == "grid" or (search.method == "auto" and not between)
 
 
+def chooses_one(search):
+    """Whether a search chooses one setting: the same for all classes, and no average."""
+    return search.share == "all" and not search.average
+
+
 def by_grid(search, data):
     """Whether a search looks at the whole grid: as it was asked to, or since that is quick for such data."""
     given = search.param_grid is not None or data.parts is not None
@@ -298,7 +303,10 @@ def beginning(spec, estimator, data):
 
 
 def heldout_scores(estimator, data, splits):
-    """(row numbers, held-out decisions) of one setting: of a known estimator, or of one classifier for each class."""
+    """(row numbers, held-out decisions) of a known estimator, of an average, or of one classifier for each class."""
+    if isinstance(estimator, AverageEstimator):
+        members = [heldout_scores(each, data, splits) for each in estimator.estimators]
+        return members[0][0], np.mean([scores for _, scores in members], 0)
     last = split_steps(estimator).last
     if not isinstance(last, OneAgainstAllClassifier):
         return _heldout_scores(data.tasks(estimator), data, splits)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from foldless.bridge import adapters, route
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
-from foldless.bridge.candidates import SearchData, has_grid, settings
+from foldless.bridge.candidates import SearchData, chooses_one, has_grid, settings
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import Search, check_steps, fit_steps, split_steps, transform_split
 from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, warn_caller
@@ -320,7 +320,7 @@ def _batched_grid(spec, data, steps):
         raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
     moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
     fitted_on_parts = steps.first is not None or fits_steps(search, spec.steps)
-    if not has_grid(search) or search.share != "all" or moving or fitted_on_parts or spec.metadata.score:
+    if not has_grid(search) or not chooses_one(search) or moving or fitted_on_parts or spec.metadata.score:
         raise NoClosedForm(repeated)
     nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, data.confounds)
     nested.check(spec.first)

@@ -1,8 +1,17 @@
 """The scikit-learn estimators."""
 
 from foldless.estimators.adaptive import AdaptiveKDA
+from foldless.estimators.average import AverageEstimator
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
 
-__all__ = ["LSSVC", "LSSVR", "AdaptiveKDA", "KernelFisherDiscriminant", "OneAgainstAllClassifier", "SlidingWindow"]
+__all__ = [
+    "LSSVC",
+    "LSSVR",
+    "AdaptiveKDA",
+    "AverageEstimator",
+    "KernelFisherDiscriminant",
+    "OneAgainstAllClassifier",
+    "SlidingWindow",
+]

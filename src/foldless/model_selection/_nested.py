@@ -17,7 +17,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
 from foldless.bridge.adapters import check_probabilities
-from foldless.bridge.candidates import SearchData, by_grid
+from foldless.bridge.candidates import SearchData, by_grid, chooses_one
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import Search, split_steps
@@ -223,9 +223,9 @@ def _check(search, y, params):
 
 
 def _in_closed_form(data, steps):
-    """Whether a whole grid is looked at, for all classes together, behind no steps that are fitted on each part."""
+    """Whether a whole grid is looked at for one setting, behind no steps that are fitted on each part."""
     search = data.search
-    if data.steps is not None or search.share != "all" or fits_steps(search, steps):
+    if data.steps is not None or not chooses_one(search) or fits_steps(search, steps):
         return False
     return by_grid(search, SearchData(data.X, data.y, data.sample_weight, data.confounds))
 

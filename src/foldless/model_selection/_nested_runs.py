@@ -19,6 +19,7 @@ from foldless.bridge.scorers import known_outputs
 from foldless.bridge.splits import draw_splits
 from foldless.bridge.steps import parts_of
 from foldless.estimators.access import cut_of, fits_of
+from foldless.estimators.average import AverageEstimator
 from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.readout.calibration import fit_calibration
 from foldless.tuning.grid import (
@@ -136,7 +137,7 @@ def _one_split(data, spec, train, test):
     given = (data.sample_weight, None if search.cv is None else data.groups, data.confounds)
     weight, groups, confounds = (None if each is None else _safe_indexing(each, train) for each in given)
     search.fit(X, y, sample_weight=weight, groups=groups, confounds=confounds)
-    whole, best = search.best_estimator_, split_steps(search.best_estimator_)
+    whole = search.best_estimator_
     splits = draw_splits(search.cv, search.estimator, X, y, groups)
     parts = parts_of(search.estimator, search.steps, splits, len(train))
     shown = SearchData(X, y, weight, confounds, parts)
@@ -145,13 +146,13 @@ def _one_split(data, spec, train, test):
     new = (X_test,) if confounds is None else (X_test, _safe_indexing(data.confounds, test))
     decision = search.predict(*new).reshape(len(test), -1) if classes is None else search.decision_function(*new)
     spec = replace(spec, criterion=spec.criterion.with_slope(search.slope_))
-    fits = _criterion_fits(best.last, best.transform(X_test), *new[1:])
+    fits = _criterion_fits(whole, *new)
     return OuterSplitResult(
         params=search.best_params_,
-        inner_loss=search.best_criterion_,
+        inner_loss=search.average_criterion_ if search.average else search.best_criterion_,
         outer_loss=outer_loss(spec, task, test, fits, decision, data.sample_weight),
         inner_rows=train[rows],
-        inside=known_outputs(classes, flat, scores - _cut(best.last)),
+        inside=known_outputs(classes, flat, scores - _cut(whole)),
         outside=known_outputs(classes, flat, decision, search.predict_proba(*new) if data.probabilities else None),
         estimator=(whole if first is None else make_pipeline(*first, whole)) if data.keeps else None,
     )
@@ -159,15 +160,22 @@ def _one_split(data, spec, train, test):
 
 def _cut(estimator):
     """The cut of threshold="loo" in the decisions of a fitted estimator, for each class where each has its own."""
+    estimator = split_steps(estimator).last
     if isinstance(estimator, OneAgainstAllClassifier):
         return np.array([_cut(each) for each in estimator.estimators_])
+    if isinstance(estimator, AverageEstimator):
+        return np.mean([_cut(each) for each in estimator.estimators_])
     return cut_of(estimator) if isinstance(estimator, FOLDLESS_ESTIMATORS) else 0.0
 
 
-def _criterion_fits(estimator, *new):
+def _criterion_fits(estimator, X, *confounds):
     """Fits (n, m) of the criterion's targets by a fitted estimator."""
+    steps = split_steps(estimator)
+    estimator, new = steps.last, (steps.transform(X), *confounds)
     if isinstance(estimator, OneAgainstAllClassifier):
         return np.column_stack([_criterion_fits(each, *new) for each in estimator.estimators_])
+    if isinstance(estimator, AverageEstimator):
+        return np.mean([_criterion_fits(each, *new) for each in estimator.estimators_], 0)
     if isinstance(estimator, FOLDLESS_ESTIMATORS):
         return fits_of(estimator, *new)
     output = estimator.decision_function(*new) if is_classifier(estimator) else estimator.predict(*new)

@@ -10,28 +10,29 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags, indexable
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.candidates import (
     SearchData,
     beginning,
     by_grid,
     chosen_setting,
-    heldout_scores,
     settings,
     starting_points,
     widened,
+    with_params,
 )
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.pipelines import Search, input_tags, split_steps
 from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.bridge.steps import StepsLike, parts_of
+from foldless.estimators import AverageEstimator
 from foldless.estimators.rows import PerRow, all_or_nothing
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
+from foldless.model_selection._search_average import average_of
 from foldless.model_selection._search_best import BestEstimator
 from foldless.model_selection._search_end import warn_of_end
 from foldless.model_selection._search_fidelity import fidelity_search
@@ -46,7 +47,6 @@ from foldless.model_selection._search_spec import (
 )
 from foldless.model_selection._types import CVLike, ScoringLike
 from foldless.permutation.metrics import Metric
-from foldless.readout.calibration import DeferredSigmoid
 from foldless.tuning.criteria import Criterion
 
 
@@ -119,6 +119,9 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     refit : bool or str, default=True
         Whether to fit the best setting on all rows; with several scores, the name of the one that decides, or False:
         nothing is chosen.
+    average : bool, default=False
+        Whether predictions are averaged over the settings, at most 20, whose criterion is within one standard error of
+        the best: slightly fewer errors (docs/benchmarks.md), for a held-out evaluation, a fit and a prediction of each.
     time_limit : float, default=None
         Seconds after which the best so far is taken, with a warning; the fit of it comes on top. Ctrl-C does the same.
     verbose : int, default=None
@@ -137,6 +140,9 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         settings. nan with ``threshold="loo"`` and ``cv=None``: it would take a cut for each row.
     best_criterion_ : float, the criterion of the best setting: a loss, a prior not counted
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
+        and an ``AverageEstimator`` with ``average=True``, where all other ``best_`` attributes are of the best alone
+    average_params_, average_criterion_, average_score_ : with ``average=True``, the parameters of the members, the best
+        first, and the exact criterion (of the mean of held-out fits) and score (of held-out decisions) of their average
     best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
     cv_results_ : dict of arrays as GridSearchCV's: "params", "param_...", "split0_test_score", ..., "mean_test_score",
         "std_test_score", "rank_test_score" ("..._test_NAME" of several scores), and "mean_test_criterion",
@@ -195,6 +201,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
         refit: bool | str = True,
+        average: bool = False,
         time_limit: float | None = None,
         verbose: int | None = None,
         steps: StepsLike = "once",
@@ -217,6 +224,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.refit = refit
+        self.average = average
         self.time_limit = time_limit
         self.verbose = verbose
         self.steps = steps
@@ -268,6 +276,9 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             data = SearchData(X, y, sample_weight, confounds, parts)
             outcome = self._search(spec, data, splits)
             self._store(spec, outcome, data, splits)
+            if self.average:
+                found = average_of(spec, outcome, self.estimator, data, splits)
+                self.average_params_, self.average_criterion_, self.average_score_ = found
             self.stopped_ = outcome.stopped
             warn_of_end(self, outcome, stacklevel=4)
             if self.refit:
@@ -289,7 +300,9 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         return continuous_search(spec, starts, splits, sample_weight)
 
     def _best_setting(self):
-        """The best setting as an estimator that is not fitted."""
+        """The best setting, or the average, as an estimator that is not fitted."""
+        if self.average:
+            return AverageEstimator([with_params(self.estimator, each) for each in self.average_params_])
         return chosen_setting(self.estimator, self.best_params_, getattr(self, "classes_", None))
 
     def _store(self, spec, outcome, data, splits):
@@ -324,18 +337,6 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
-
-    def _prepare_probabilities(self, data, splits, heldout):
-        """Keep held-out decisions of a scikit-learn classifier, to which ``predict_proba`` fits a sigmoid."""
-        if isinstance(split_steps(self.estimator).last, FOLDLESS_ESTIMATORS) or not is_classifier(self.estimator):
-            return
-        if heldout is None or self.share != "all":
-            heldout = heldout_scores(self._best_setting(), data, splits)
-        rows, scores = heldout
-        scores = scores if len(self.classes_) > 2 else scores.reshape(-1)
-        codes = np.searchsorted(self.classes_, np.asarray(data.y))[rows]
-        weights = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
-        self._sigmoid = DeferredSigmoid(scores, codes, len(self.classes_), weights)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "cv_results_")

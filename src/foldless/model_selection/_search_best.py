@@ -11,11 +11,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
+from foldless.bridge.candidates import heldout_scores
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import known_with_confounds
 from foldless.estimators.rows import Ids, PerRow, given
 from foldless.linalg.types import MatrixLike
 from foldless.online.certificate import Certificate
+from foldless.readout.calibration import DeferredSigmoid
 
 
 def _best_has(method):
@@ -45,9 +47,12 @@ class BestEstimator:
     best_params_: Any
     scorer_: Any
     multimetric_: bool
+    average: Any
+    share: Any
     classes_: Any
     fit: Any
     __sklearn_is_fitted__: Any
+    _best_setting: Any
 
     @property
     def _best(self):
@@ -92,6 +97,18 @@ class BestEstimator:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X, confounds))
+
+    def _prepare_probabilities(self, data, splits, heldout):
+        """Keep held-out decisions of a scikit-learn classifier, to which ``predict_proba`` fits a sigmoid."""
+        if isinstance(split_steps(self.estimator).last, FOLDLESS_ESTIMATORS) or not is_classifier(self.estimator):
+            return
+        if heldout is None or self.share != "all" or self.average:
+            heldout = heldout_scores(self._best_setting(), data, splits)
+        rows, scores = heldout
+        scores = scores if len(self.classes_) > 2 else scores.reshape(-1)
+        codes = np.searchsorted(self.classes_, np.asarray(data.y))[rows]
+        weights = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
+        self._sigmoid = DeferredSigmoid(scores, codes, len(self.classes_), weights)
 
     @available_if(_best_has("transform"))
     def transform(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:

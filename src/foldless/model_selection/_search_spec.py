@@ -42,6 +42,7 @@ def search_spec(search):
     _check_prior(search, squares, scaled)
     _check_apart(search)
     _check_steps(search)
+    _check_average(search, criterion, slopes, scaled)
     as_they_are = ("method", "share", "criterion_weight", "feature_groups", "n_starts", "max_iter", "random_state")
     return SearchSpec(
         criterion=criterion,
@@ -59,7 +60,7 @@ def _check_options(search):
     check_option("share", search.share, SHARES)
     check_option("prior", search.prior, ("auto", None, *PRIORS))
     check_option("criterion_weight", search.criterion_weight, criteria.WEIGHTS)
-    for name in ("feature_scaling", *(() if isinstance(search.refit, str) else ("refit",))):
+    for name in ("feature_scaling", "average", *(() if isinstance(search.refit, str) else ("refit",))):
         if not isinstance(getattr(search, name), bool | np.bool_):
             raise ValueError(f"{name}={getattr(search, name)!r} must be True or False.")
     if isinstance(search.refit, str) and isinstance(search.scoring, str | None) and search.refit != search.scoring:
@@ -172,6 +173,29 @@ def _check_steps(search):
         )
 
 
+def _check_average(search, criterion, slopes, scaled):
+    """Members of an average are told by the standard error of a mean over rows, and judged by one criterion."""
+    reasons = (
+        (search.share != "all", f"needs share='all', not {search.share!r}."),
+        (
+            search.scoring is not None,
+            f"goes by the standard error of the criterion; with scoring={search.scoring!r} there is none. Use"
+            " scoring=None, and criterion='multiclass_error' for the accuracy.",
+        ),
+        (
+            not criterion.rowwise,
+            f"needs a criterion that is a mean over rows, which criterion={search.criterion!r} is not said to be. Use"
+            f" one of {[name for name, each in criteria.CRITERIA.items() if each.rowwise]} (with"
+            " criterion_weight='balanced' in the place of 'ber'), or a Criterion of yours with rowwise=True.",
+        ),
+        (scaled, "averages settings with one gamma; use feature_scaling=False."),
+        (len(slopes) > 1, f"compares settings by one criterion; give one slope, not {search.slope!r}."),
+    )
+    for refused, why in reasons if search.average else ():
+        if refused:
+            raise ValueError(f"average=True {why}")
+
+
 def _deadline(time_limit):
     if time_limit is None:
         return None
@@ -221,6 +245,11 @@ def check_search_with_confounds(search, confounds, n):
             f"confounds: fit of {type(last).__name__} takes none. Use"
             f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} (with kernel='linear' for ridge models), or"
             " refit=False to search only."
+        )
+    if search.refit and search.average and isinstance(search.estimator, Pipeline):
+        raise ValueError(
+            "confounds: the members of average=True are whole pipelines, which hand no confounds on; put the steps in"
+            " front of the search, make_pipeline(StandardScaler(), FoldlessSearchCV(...)), or use average=False."
         )
     return check_confounds(confounds, n)
 

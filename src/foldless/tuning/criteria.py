@@ -114,6 +114,7 @@ class Criterion:
     whole: bool = False  # a loss of decisions, not of single columns
     user: bool = False  # a plain function, asked for one column at a time
     residuals: bool = False  # a function of t - f alone
+    rowwise: bool = False  # a sum over rows of a loss of each, times its weight
 
     @property
     def ranks(self):
@@ -160,16 +161,16 @@ class Criterion:
 
 
 CRITERIA = {
-    "press": Criterion(press, True, labels=False, residuals=True),
-    "error": Criterion(error, False),
-    "smooth_error": Criterion(smooth_error, True, hard="error"),
+    "press": Criterion(press, True, labels=False, residuals=True, rowwise=True),
+    "error": Criterion(error, False, rowwise=True),
+    "smooth_error": Criterion(smooth_error, True, hard="error", rowwise=True),
     "ber": Criterion(ber, False),
     "smooth_ber": Criterion(smooth_ber, True, hard="ber"),
-    "hinge": Criterion(hinge, True),
-    "hinge2": Criterion(hinge2, True),
+    "hinge": Criterion(hinge, True, rowwise=True),
+    "hinge2": Criterion(hinge2, True, rowwise=True),
     "auc": Criterion(auc, False),
     "smooth_auc": Criterion(smooth_auc, True, hard="auc"),
-    "multiclass_error": Criterion(error, False, whole=True),
+    "multiclass_error": Criterion(error, False, whole=True, rowwise=True),
 }
 SKLEARN_NAMES = {  # scikit-learn's scores, whose counterparts here are losses
     "accuracy": "error",

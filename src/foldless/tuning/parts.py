@@ -20,11 +20,18 @@ class SelectionOfParts(Selection):
 
     def path(self, problem, alphas):
         """:class:`Judged` of every alpha, by one decomposition of each training part (``problem`` is of none)."""
+        return self.judged_by(self._outputs_at(alphas), alphas)
+
+    def outputs(self, problem):
+        """As that of one task, for the alpha of ``problem``."""
+        return self._outputs_at([problem.alpha])[0]
+
+    def _outputs_at(self, alphas):
         outputs = []
         for each in self._asked(self._outputs_of_part, alphas):
             columns = zip(*each, strict=True)
             outputs.append([None if some[0] is None else np.concatenate(some) for some in columns])
-        return self._judged(outputs, alphas)
+        return outputs
 
     def scores_at(self, alpha):
         """Held-out decisions of the tasks' own readouts, stacked, before any cut."""

@@ -140,7 +140,7 @@ class Selection:
 
     def judged(self, problem):
         """:class:`Judged` of one setting, by one factorisation."""
-        return self._judged([self._outputs(problem, partial(problem.precision, self.rows))], [problem.alpha])
+        return self.judged_by([self.outputs(problem)], [problem.alpha])
 
     def path(self, problem, alphas):
         """:class:`Judged` of every alpha, by one decomposition.
@@ -157,14 +157,14 @@ class Selection:
             return selection._outputs(own, partial(path.with_alpha, alpha), known[place])
 
         chooses = self if self._scores_all else replace(self, scoring=None)
-        judged = chooses._judged([outputs(chooses, place) for place in range(len(alphas))], alphas)
+        judged = chooses.judged_by([outputs(chooses, place) for place in range(len(alphas))], alphas)
         if chooses is self:
             return judged
         place = best_place(judged.losses.sum(1), alphas)
-        best = self._judged([outputs(self, place)], alphas[place : place + 1])
+        best = self.judged_by([outputs(self, place)], alphas[place : place + 1])
         return judged._replace(best=best.best, scores=best.only_at(place, len(alphas)), seconds=best.seconds)
 
-    def _judged(self, outputs, alphas):
+    def judged_by(self, outputs, alphas):
         """Settings judged by their outputs."""
         fits, decisions, probabilities = zip(*outputs, strict=True)
         losses = np.array([self.losses(each) for each in (decisions if self.criterion.whole else fits)])
@@ -189,12 +189,15 @@ class Selection:
     def losses(self, outputs):
         """Losses (m,) by the criterion of held-out residuals, or of fits or decisions where it takes these."""
         if self.criterion.whole:
-            assert self.task.codes is not None
-            wrong = chosen_codes(outputs) != self.task.codes[self.rows[self.where]]
-            return np.array([self.W[:, 0] @ wrong])
+            return np.array([self.W[:, 0] @ self.wrong(outputs)])
         if self.criterion.ranks:
             return self.criterion(outputs, self.T[self.where], self.W.astype(outputs.dtype))[0]
         return self.losses_and_slopes(outputs)[0]
+
+    def wrong(self, decisions):
+        """Which of the stacked rows are given another class than their own."""
+        assert self.task.codes is not None
+        return chosen_codes(decisions) != self.task.codes[self.rows[self.where]]
 
     def losses_and_slopes(self, E):
         """Loss of every column and its derivatives by the residuals E, stacked."""
@@ -206,8 +209,12 @@ class Selection:
 
     # -- held-out outputs ----------------------------------------------------------------------------------------------
 
+    def outputs(self, problem):
+        """(residuals or fits of the criterion, decisions, probabilities) of one setting; None: not asked for."""
+        return self._outputs(problem, partial(problem.precision, self.rows))
+
     def _outputs(self, problem, precision, E=None):
-        """(residuals or fits of the criterion, decisions, probabilities) of one setting; E: residuals, where known."""
+        """The same by a P that is made where it is needed; E: residuals, where known."""
         precision, ranks, fits = cache(precision), self.criterion.ranks, E
 
         def model(Y):

@@ -1,0 +1,58 @@
+"""Averages over the settings that are nearly as good as the best.
+
+A criterion that is a mean of losses l_i of rows, with weights w_i of sum 1, is known up to its standard error,
+
+    se^2 = sum w_i^2 (l_i - sum_j w_j l_j)^2,
+
+and settings within one se of the best can hardly be told from it. The held-out fits of each are known, hence those of
+their average, whose criterion is as exact as theirs.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+MOST = 20  # settings that are averaged
+ALIKE = 0.05  # settings that differ by less than this share in every number count once
+
+
+def row_losses(selection, outputs):
+    """Losses (N, m) of single held-out rows, times their weights: the criterion is their sum."""
+    if selection.criterion.whole:
+        return selection.W * selection.wrong(outputs)[:, None]
+    T = selection.T[selection.where]
+    alone = replace(selection, T=T.reshape(1, -1), W=selection.W.reshape(1, -1), where=np.zeros(1, int))
+    return alone.losses(outputs.reshape(1, -1)).reshape(T.shape)  # each row a problem of its own
+
+
+def standard_error(selection, outputs):
+    """The standard error of the criterion; what a row has in several columns, or tests, is added up first."""
+    losses = row_losses(selection, outputs)
+    apart = (losses - selection.W * losses.sum(0)).sum(1)
+    return np.sqrt(np.square(np.bincount(selection.where, apart)).sum())
+
+
+def near_best(params, losses, best, width):
+    """Places of the best setting and of those at most ``width`` above it, in the order of their losses."""
+    near = np.flatnonzero(losses <= losses[best] + width)
+    kept = [best]
+    for place in near[np.argsort(losses[near], kind="stable")]:
+        if len(kept) < MOST and not any(_alike(params[place], params[other]) for other in kept):
+            kept.append(int(place))
+    return kept
+
+
+def _alike(one, other):
+    return one.keys() == other.keys() and all(_close(one[name], other[name]) for name in one)
+
+
+def _close(a, b):
+    if isinstance(a, float) and isinstance(b, float):
+        return bool(np.isclose(a, b, rtol=ALIKE, atol=0.0))
+    return a is b or repr(a) == repr(b)
+
+
+def mean_outputs(outputs):
+    """The mean of what ``Selection.outputs`` says of several settings: fits, decisions, and no probabilities."""
+    fits, decisions, _ = zip(*outputs, strict=True)
+    return [None if each[0] is None else np.mean(each, 0) for each in (fits, decisions)] + [None]
