@@ -17,17 +17,14 @@ from foldless.bridge.candidates import (
     SearchData,
     beginning,
     by_grid,
-    chosen_setting,
     settings,
     starting_points,
     widened,
-    with_params,
 )
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.pipelines import Search, input_tags, split_steps
 from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.bridge.steps import StepsLike, parts_of
-from foldless.estimators import AverageEstimator
 from foldless.estimators.rows import PerRow, all_or_nothing
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
@@ -280,7 +277,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
                 found = average_of(spec, outcome, self.estimator, data, splits)
                 self.average_params_, self.average_criterion_, self.average_score_ = found
             self.stopped_ = outcome.stopped
-            warn_of_end(self, outcome, stacklevel=4)
+            warn_of_end(self, outcome, stacklevel=3)
             if self.refit:
                 self._refit(data)
                 self._prepare_probabilities(data, splits, outcome.heldout)
@@ -298,12 +295,6 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             return fidelity_search(spec, start, grid, splits, sample_weight)
         starts = starting_points(spec, self.estimator, self.param_grid, data)
         return continuous_search(spec, starts, splits, sample_weight)
-
-    def _best_setting(self):
-        """The best setting, or the average, as an estimator that is not fitted."""
-        if self.average:
-            return AverageEstimator([with_params(self.estimator, each) for each in self.average_params_])
-        return chosen_setting(self.estimator, self.best_params_, getattr(self, "classes_", None))
 
     def _store(self, spec, outcome, data, splits):
         if outcome.classes is not None:

@@ -11,9 +11,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import heldout_scores
+from foldless.bridge.candidates import chosen_setting, heldout_scores, with_params
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import known_with_confounds
+from foldless.estimators import AverageEstimator
 from foldless.estimators.rows import Ids, PerRow, given
 from foldless.linalg.types import MatrixLike
 from foldless.online.certificate import Certificate
@@ -52,7 +53,13 @@ class BestEstimator:
     classes_: Any
     fit: Any
     __sklearn_is_fitted__: Any
-    _best_setting: Any
+    average_params_: list
+
+    def _best_setting(self):
+        """The best setting, or the average, as an estimator that is not fitted."""
+        if self.average:
+            return AverageEstimator([with_params(self.estimator, each) for each in self.average_params_])
+        return chosen_setting(self.estimator, self.best_params_, getattr(self, "classes_", None))
 
     @property
     def _best(self):
