@@ -24,14 +24,16 @@ $(VENV)/.lint: $(VENV)/.base
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 
-# Minutes: everything but tests/slow, and every eleventh case of large tables. test-all adds what is left out.
+# Minutes: everything but tests/slow, and every eleventh case of large tables. test-all adds what is left out, or with
+# EVERY=7 every seventh case of large tables.
+EVERY  ?= 1
 PYTEST := $(ONE) $(BIN)/python -m pytest -n 2 --dist worksteal
 test: $(VENV)/.test
 	$(PYTEST) --ignore tests/slow --some-cases
 
 test-all: test
 	$(PYTEST) tests/slow
-	$(PYTEST) --ignore tests/slow -m many_cases
+	$(PYTEST) --ignore tests/slow -m many_cases --every $(EVERY)
 
 # Random programs against plain refits in extended precision: make fuzz SECONDS=600 SEED=7
 SECONDS ?= 120

@@ -20,13 +20,15 @@ EVERY = 11  # of tests with many cases; no number of options divides it, so that
 
 
 def pytest_addoption(parser):
+    parser.addoption("--every", type=int, default=1, help="every so manyth case of tests marked many_cases")
     parser.addoption("--some-cases", action="store_true", help="every eleventh case of tests marked many_cases")
     parser.addoption("--few-cases", action="store_true", help="every eleventh case of all tests")
 
 
 def pytest_collection_modifyitems(config, items):
     few = config.getoption("--few-cases")
-    if not (few or config.getoption("--some-cases")):
+    every = EVERY if few or config.getoption("--some-cases") else config.getoption("--every")
+    if every == 1:
         return
     seen, chosen, others = Counter(), [], []
     for item in items:
@@ -34,6 +36,6 @@ def pytest_collection_modifyitems(config, items):
         if few or item.get_closest_marker("many_cases") is not None:
             number = seen[item.path, item.originalname]
             seen[item.path, item.originalname] += 1
-        (others if number % EVERY else chosen).append(item)
+        (others if number % every else chosen).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = chosen

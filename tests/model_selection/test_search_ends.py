@@ -67,10 +67,12 @@ def test_a_given_grid_stays_as_it_is():
 # -- before the end ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["gradient", "simplex"])
-def test_the_last_iteration_is_told(method):
-    with pytest.warns(ConvergenceWarning, match=r"took all max_iter=2 iterations.*Raise max_iter"):
-        FoldlessSearchCV(LSSVC(), method=method, max_iter=2).fit(X, LABELS)
+@pytest.mark.parametrize(
+    ("method", "most", "far"), [("gradient", 2, LSSVC()), ("simplex", 8, LSSVC(alpha=1e4, gamma=1e-3))]
+)
+def test_the_last_iteration_is_told(method, most, far):
+    with pytest.warns(ConvergenceWarning, match=rf"still falling after all max_iter={most} iterations. Raise max_iter"):
+        FoldlessSearchCV(far, method=method, max_iter=most).fit(X, LABELS)
 
 
 def test_a_grid_stops_at_the_time_limit_after_one_kernel_at_least():

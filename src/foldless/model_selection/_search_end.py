@@ -31,8 +31,8 @@ def warn_of_end(search, outcome, stacklevel):
         )
     if outcome.unfinished:
         messages.append(
-            f"the way to the best setting took all max_iter={search.max_iter} iterations, and may go on. Raise"
-            " max_iter, or search again from best_estimator_."
+            f"the criterion was still falling after all max_iter={search.max_iter} iterations. Raise max_iter, or"
+            " search again from best_estimator_."
         )
     for name in outcome.on_edge:
         messages.append(

@@ -163,7 +163,7 @@ class Way(NamedTuple):
 
     minimum: Point
     history: list
-    ended: str  # "converged", "max_iter", or "stopped" by the time limit or the user
+    ended: str  # "converged", "max_iter" where it was still falling, or "stopped" by the time limit or the user
 
 
 @dataclass(frozen=True)
@@ -209,11 +209,10 @@ def descend(start, spec, selection, vector, prior=None, progress=None):
     low, high = np.transpose(bounds)
     vector = np.clip(vector, low, high)
     objective = Objective(selection, start.space, prior)
-    n_iter = 0
+    reached: list[float] = []  # the least objective after each iteration
 
     def callback(_):
-        nonlocal n_iter
-        n_iter += 1
+        reached.append(objective.best.objective)
         if progress is not None:
             progress.step(f"criterion {objective.best.loss:.4g}")
         if spec.out_of_time:
@@ -229,14 +228,20 @@ def descend(start, spec, selection, vector, prior=None, progress=None):
         options = {"maxiter": spec.max_iter, "initial_simplex": corners, "xatol": 1e-3, "fatol": 1e-6}
     try:
         result = minimize(objective, vector, bounds=bounds, callback=callback, options=options, **own)
-        ended = "stopped" if spec.out_of_time else "max_iter" if result.nit >= spec.max_iter else "converged"
+        falling = result.nit >= spec.max_iter and _still_falls(reached, objective.best.objective)
+        ended = "stopped" if spec.out_of_time else "max_iter" if falling else "converged"
     except KeyboardInterrupt:
         if not objective.history:
             raise
         ended = "stopped"
     if progress is not None:
-        progress.skip(spec.max_iter - n_iter)
+        progress.skip(spec.max_iter - len(reached))
     return Way(objective.best, objective.history, ended)
+
+
+def _still_falls(reached, end):
+    """Whether the last fifth of the iterations lowered the objective by more than a hundredth."""
+    return not reached or reached[max(len(reached) * 4 // 5 - 1, 0)] - end > 0.01 * abs(end)
 
 
 def choose_descents(descents):
