@@ -51,6 +51,19 @@ def test_every_setting_is_a_point_and_colours_compare_equal_numbers_of_rows():
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["100 rows", "400 rows", "chosen"]
 
 
+def test_searches_that_a_score_decided_are_drawn_by_it():
+    search = searched()
+    search.history_ = [
+        {**{name: each for name, each in step.items() if name != "criterion"}, "score": 1 - step["criterion"] / 100}
+        for step in search.history_
+    ]
+    display = SearchDisplay.from_search(search)
+    assert_allclose(display.points_[1].get_array(), [1 + 0.001 / 0.996, 1.0])
+    path = AlphaPathDisplay.from_search(search)
+    assert path.ax_.get_ylabel() == "minus the score"
+    assert_allclose(path.best_.get_xydata(), [[1.0, -0.985]])
+
+
 def test_parameters_may_be_named():
     display = SearchDisplay.from_search(searched(), names=("gamma", "alpha"))
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("gamma", "alpha")

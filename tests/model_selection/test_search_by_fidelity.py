@@ -13,6 +13,7 @@ from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge import candidates
 from foldless.model_selection import _search_end, nested_cross_validate
 from foldless.tuning import fidelity
+from foldless.tuning.descent import Objective
 from foldless.tuning.selection import Selection
 
 N = 90
@@ -187,6 +188,30 @@ def test_an_interrupt_keeps_the_best_so_far(monkeypatch, size):
     assert search.stopped_ == "interrupted"
     assert search.history_[-1]["n_rows"] == size
     assert search.predict(X).shape == (N,)
+
+
+@pytest.mark.parametrize("calls", [1, 3, 8, 9, 11])
+def test_an_interrupt_on_a_way_down_ends_the_search(monkeypatch, calls):
+    call, count = Objective.__call__, []
+
+    def interrupted(self, *args):
+        count.append(1)
+        if len(count) == calls:  # once: whoever catches it must hand it on
+            raise KeyboardInterrupt
+        return call(self, *args)
+
+    monkeypatch.setattr(Objective, "__call__", interrupted)
+    with pytest.warns(ConvergenceWarning, match="stopped by the user"):
+        search = FoldlessSearchCV(LSSVC()).fit(X, Y)
+    assert search.stopped_ == "interrupted"
+    assert len(count) == calls
+
+
+def test_scores_of_all_settings_are_known_where_a_score_decides(monkeypatch):
+    for n_rows in (60, N):  # the second part is all rows, or not
+        search = FoldlessSearchCV(LSSVC(), scoring="balanced_accuracy", cv=3).fit(X[:n_rows], Y[:n_rows])
+        assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+        assert search.cv_results_["mean_test_score"][search.best_index_] == search.best_score_
 
 
 def test_an_interrupt_before_anything_is_known_ends_the_fit(monkeypatch):

@@ -12,6 +12,7 @@ from sklearn.metrics import f1_score, get_scorer, make_scorer
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.bridge.route import RefitWarning
 from foldless.model_selection import nested_cross_validate, permutation_test_score
+from foldless.model_selection._search_runs import ranks
 from foldless.tuning import fidelity
 from support.refits import held_out_rows, leave_one_out, refit
 from support.searches import BINARY, GROUPS, KFDA, LABELS, SPLITTERS, VALUES, WEIGHT, N, X
@@ -295,3 +296,8 @@ def test_permutation_tests_of_a_search_judge_by_its_score():
         result = permutation_test_score(search, X, LABELS, cv=FOLDS, n_permutations=2, random_state=0)
     nested = nested_cross_validate(search, X, LABELS, cv=FOLDS)
     assert result.score == pytest.approx(nested.mean_test_score)
+
+
+def test_settings_without_a_score_have_the_last_rank():
+    np.testing.assert_array_equal(ranks(np.array([np.nan, 0.2, 0.1, np.nan, 0.2])), [4, 2, 1, 4, 2])
+    np.testing.assert_array_equal(ranks(np.array([np.nan, 0.2])), [2, 1])

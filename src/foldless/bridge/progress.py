@@ -1,5 +1,6 @@
 """A line of progress on standard error: what is done or being tried, and how long it may still take."""
 
+import shutil
 import sys
 import time
 
@@ -63,6 +64,7 @@ class Progress:
         if not asked or (now - self._last < (0.1 if rewritten else 5.0) and not complete):
             return
         self._last, self._shown = now, rewritten
+        line = line[: shutil.get_terminal_size().columns - 1] if rewritten else line  # a second line would stay
         end = "\n" if complete or not rewritten else ""
         print(f"\r\x1b[K{line}" if rewritten else line, end=end, file=sys.stderr, flush=True)
 

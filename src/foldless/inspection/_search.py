@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from foldless.bridge.pipelines import split_steps
 from foldless.inspection._canvas import DARK, LEGEND, NULL, OBSERVED, Ax, Display, Style, style
 
-NOT_PARAMETERS = ("criterion", "objective", "start", "n_rows", "time")
+NOT_PARAMETERS = ("criterion", "score", "objective", "start", "n_rows", "time")
 
 
 def _numbers(history):
@@ -34,6 +34,11 @@ def _words(params):
     )
 
 
+def _loss(step):
+    """What decided about a setting: its criterion, or minus its score."""
+    return step["criterion"] if "criterion" in step else -step["score"]
+
+
 def _history(search, display):
     history = getattr(search, "history_", None)
     if not history:
@@ -48,7 +53,7 @@ class SearchDisplay(Display):
     Parameters
     ----------
     x, y : array-like of shape (n_evaluations,), values of two parameters
-    criterion : array-like of shape (n_evaluations,)
+    criterion : array-like of shape (n_evaluations,), or minus the score that decided
     n_rows : array-like of shape (n_evaluations,), rows that each was judged on
     best : tuple of two floats, the chosen values
     names : tuple of two str
@@ -94,7 +99,7 @@ class SearchDisplay(Display):
         display = cls(
             x=values[chosen[0]],
             y=values[chosen[1]],
-            criterion=[step["criterion"] for step in history],
+            criterion=[_loss(step) for step in history],
             n_rows=[step["n_rows"] for step in history],
             best=(search.best_params_[chosen[0]], search.best_params_[chosen[1]]),
             names=chosen,
@@ -109,8 +114,8 @@ class SearchDisplay(Display):
 
         x, y, criterion, n_rows = (np.asarray(each, float) for each in (self.x, self.y, self.criterion, self.n_rows))
         sizes = np.unique(n_rows)
-        least = {size: np.nanmin(criterion[n_rows == size]) for size in sizes}
-        excess = criterion / np.array([least[size] or 1.0 for size in n_rows])
+        least = np.array([np.nanmin(criterion[n_rows == size]) for size in sizes])[np.searchsorted(sizes, n_rows)]
+        excess = 1 + (criterion - least) / np.where(least, np.abs(least), 1.0)
         highest = float(max(min(np.nanmax(excess), 3.0), 1.01))
         norm = LogNorm(1.0, highest, clip=True)
         self.points_ = []
@@ -124,7 +129,7 @@ class SearchDisplay(Display):
         self.best_ = ax.plot(*self.best, "+", **look)[0]
         ax.set(xscale="log", yscale="log", xlabel=self.names[0], ylabel=self.names[1])
         ticks = [tick for tick in (1, 1.1, 1.2, 1.5, 2, 3) if tick <= highest]
-        self._add_colorbar(self.points_[0], "criterion / least on as many rows", extend="max", ticks=ticks, format="%g")
+        self._add_colorbar(self.points_[0], "loss / least on as many rows", extend="max", ticks=ticks, format="%g")
         ax.legend(**LEGEND, loc="upper left", bbox_to_anchor=(0, -0.12), ncols=len(sizes) + 1)
         return self
 
@@ -138,6 +143,7 @@ class AlphaPathDisplay(Display):
     alpha, criterion : lists of array-likes, one pair for each line
     best : tuple of two floats, the chosen alpha and its criterion
     labels : list of str, the other parameters in words
+    ylabel : str, default="criterion"
 
     Attributes
     ----------
@@ -160,6 +166,7 @@ class AlphaPathDisplay(Display):
     criterion: list
     best: tuple[float, float]
     labels: list
+    ylabel: str = "criterion"
 
     @classmethod
     def from_search(cls, search: Any, *, ax: Ax = None, line_kw: Style = None) -> Self:
@@ -173,17 +180,19 @@ class AlphaPathDisplay(Display):
             others = {name: each for name, each in step.items() if name not in (*NOT_PARAMETERS, alpha)}
             if step["n_rows"] == rows and alpha in step and np.ndim(step[alpha]) == 0:
                 found = lines.setdefault(repr(others), (_words(others), []))
-                found[1].append((step[alpha], step["criterion"]))
+                found[1].append((step[alpha], _loss(step)))
         pairs = {label: np.array(sorted(line)).T for label, line in lines.values() if len(line) > 2}
         if not pairs:
             raise ValueError(f"{cls.__name__} needs several alphas of one kernel; this search has a path to none")
         least = min(pairs, key=lambda label: pairs[label][1].min())
         place = int(pairs[least][1].argmin())
+        what = "criterion" if "criterion" in history[0] else "minus the score"
         display = cls(
             alpha=[line[0] for line in pairs.values()],
             criterion=[line[1] for line in pairs.values()],
             best=(float(pairs[least][0][place]), float(pairs[least][1][place])),
             labels=list(pairs),
+            ylabel=what,
         )
         return display.plot(ax, line_kw=line_kw)
 
@@ -198,7 +207,7 @@ class AlphaPathDisplay(Display):
             look = {"color": OBSERVED, "zorder": 3, "label": label} if chosen else {"color": NULL, "linewidth": 0.8}
             self.lines_ += ax.plot(alpha, criterion, **style(Line2D, line_kw, **look))
         self.best_ = ax.plot(*self.best, "o", color=OBSERVED, zorder=4)[0]
-        ax.set(xscale="log", xlabel="alpha", ylabel="criterion")
+        ax.set(xscale="log", xlabel="alpha", ylabel=self.ylabel)
         if any(self.labels):
             ax.legend(**LEGEND)
         return self
@@ -248,7 +257,7 @@ class FeatureScalesDisplay(Display):
         names = np.arange(scales.shape[1]) if self.names is None else np.asarray(self.names)
         look = style(Line2D, line_kw, marker="o", linestyle="none")
         self.points_ = [ax.plot(each[order], np.arange(len(order)), **look)[0] for each in scales]
-        ax.set(xscale="log", xlabel="scale", yticks=np.arange(len(order)), yticklabels=names[order])
+        ax.set(xscale="log", xlabel="scale", ylabel="feature", yticks=np.arange(len(order)), yticklabels=names[order])
         ax.invert_yaxis()
         return self
 

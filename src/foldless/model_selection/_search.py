@@ -120,7 +120,8 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         Whether predictions are averaged over the settings, at most 20, whose criterion is within one standard error of
         the best: slightly fewer errors (docs/benchmarks.md), for a held-out evaluation, a fit and a prediction of each.
     time_limit : float, default=None
-        Seconds after which the best so far is taken, with a warning; the fit of it comes on top. Ctrl-C does the same.
+        Seconds after which the best so far is taken, with a warning. What is being computed is finished first, and the
+        fit of the best comes on top. Ctrl-C does the same.
     verbose : int, default=None
         1 prints progress to standard error, 0 nothing. None: a line in a terminal or a notebook, where the search takes
         more than a few seconds.

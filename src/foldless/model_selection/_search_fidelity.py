@@ -15,6 +15,8 @@ def fidelity_search(spec, start, grid, splits, sample_weight):
     points, stopped = _looked_at(search, spec)
     best = search.best(points)
     last = [point for point in points if point.n_rows == best.n_rows]
+    if spec.score_decides:  # points on a way down have no scores of single splits
+        last = [point for point in last if point is best or point.judged is not None]
     place = next(place for place, point in enumerate(last) if point is best)
     record = _record(spec, splits, search, last, place)
     return Outcome(
@@ -39,7 +41,8 @@ def _looked_at(search, spec):
     points: list = []
 
     def tell(doing, ahead):
-        so_far = f"; best so far {search.best(points).loss:.4g}" if points else ""
+        best = what_decided(spec, search.best(points).loss) if points else {}
+        so_far = "".join(f"; best {name} so far {value:.4g}" for name, value in best.items())
         progress.tell(f"{doing}{so_far}", ahead)
 
     search.tell = tell
@@ -56,7 +59,7 @@ def _looked_at(search, spec):
     except KeyboardInterrupt:
         if not points:
             raise
-        stopped = "interrupted"
+        stopped = spec.ended_by
     progress.close()
     return points, "time_limit" if search.short_of_time else stopped
 

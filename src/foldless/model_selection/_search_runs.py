@@ -68,7 +68,7 @@ def ranks(losses):
     order = np.argsort(losses, kind="stable")
     found = losses[order]
     with np.errstate(invalid="ignore"):
-        apart = np.diff(found) > 1e-12 * np.abs(found[1:])
+        apart = (np.diff(found) > 1e-12 * np.abs(found[1:])) | (np.isinf(found[1:]) & np.isfinite(found[:-1]))
     first = np.concatenate([[1], np.where(apart, np.arange(2, len(found) + 1), 1)])
     places = np.empty(len(losses), np.int32)
     places[order] = np.maximum.accumulate(first)

@@ -39,6 +39,8 @@ KEPT = 3  # kernels of the grid that are tried on the second part
 FARTHEST = 1.5  # of a drift, in logarithms
 ON_ALL_ROWS = 3  # evaluations at most, or iterations with scales of features
 REFIT = 0.4  # of the time of one: the fit in the end
+ON_THE_WAY = 40  # evaluations that a way down is worth in time, gradients included
+GROWTH = 2.6  # power of the rows that time grows with: less than 3, since few rows keep a processor less busy
 
 
 def place_within(labels):
@@ -59,9 +61,8 @@ def order_of_rows(task, splits, random_state):
     if splits is not None and len(splits) <= len(rows) // 100:
         for number, (_, test) in enumerate(splits):
             tested[test] = number + 1
-    _, kinds, counts = np.unique(
-        np.column_stack([codes, tested[rows]]), axis=0, return_inverse=True, return_counts=True
-    )
+    kinds = codes * (tested.max() + 1) + tested[rows]
+    _, kinds, counts = np.unique(kinds, return_inverse=True, return_counts=True)
     key = (place_within(kinds) + rng.uniform(size=len(rows))) / counts[kinds]
     order = np.argsort(key)
     rare = place_within(codes[order]) < 3  # every class has some rows from the beginning
@@ -167,6 +168,7 @@ class Fidelity:
         with self._threads(selection):
             way = descend(start, self.local, selection, start.vector)
         yield from way.history
+        _hand_on(way)
         return _least([point, *way.history]) if point.n_rows == len(selection.rows) else _least(way.history)
 
     def _start(self, point, **scaling):
@@ -239,22 +241,26 @@ class Fidelity:
         descent = follow(start, spec, self.splits, self.sample_weight, rows=more.rows)
         yield from descent.history
         self.chosen = descent.minimum
+        _hand_on(descent)
         if len(more.rows) < len(everything.rows):
             vector = start.space.pack(descent.minimum.alphas, descent.minimum.kernel)
             way = descend(start, replace(spec, max_iter=ON_ALL_ROWS), everything, vector, start.prior)
             yield from way.history
             self.chosen = way.minimum
+            _hand_on(way)
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
     def _say(self, selection, alphas, kernel):
-        self.tell(f"{len(selection.rows)} rows, alpha={float(alphas[0]):.3g}, {kernel!r}", self.ahead)
+        values = {"alpha": float(alphas[0]), **kernel.get_params()}
+        shown = ", ".join(f"{name}={value:.3g}" for name, value in values.items() if isinstance(value, float))
+        self.tell(f"{len(selection.rows)} rows, {shown}", self.ahead)
 
     def _look_ahead(self, point, still):
         """Expected time from one evaluation of the second part: the others there, the way down, and all rows."""
         n = len(self.parts[2].rows)
-        self.on_all = point.seconds * (n / point.n_rows) ** 3
-        self.ahead = point.seconds * (still + 4.0 * self.local.max_iter)
+        self.on_all = point.seconds * (n / point.n_rows) ** GROWTH
+        self.ahead = point.seconds * (still + ON_THE_WAY)
         if n > point.n_rows:
             self.ahead += (ON_ALL_ROWS + REFIT) * self.on_all
 
@@ -263,6 +269,12 @@ class Fidelity:
         deadline = self.spec.deadline
         self.short_of_time = deadline is not None and time.monotonic() + (1 + REFIT) * self.on_all > deadline
         return self.short_of_time
+
+
+def _hand_on(way):
+    """An interrupt that ended a way down, which keeps its best, ends the search as well; so does the deadline."""
+    if way.ended == "stopped":
+        raise KeyboardInterrupt
 
 
 def _least(points):

@@ -1,11 +1,11 @@
-"""How long an evaluation of all rows will take, from one of a few: time grows with the cube of the rows."""
+"""How long an evaluation of all rows will take, from one of a few: time grows with nearly the cube of the rows."""
 
 import time
 
 import numpy as np
 
 from foldless.linalg.threads import threads_for
-from foldless.tuning.fidelity import order_of_rows
+from foldless.tuning.fidelity import GROWTH, order_of_rows
 
 SHORT = 2000  # rows up to which nobody waits long
 PART = 500  # rows that are measured
@@ -24,5 +24,5 @@ def foreseen_seconds(task, splits, evaluate):
     begin = time.perf_counter()
     with threads_for(PART, problem.X.shape[1]):
         evaluate(rows)
-    power = 3 if problem.n_features(n) is None else 1
+    power = GROWTH if problem.n_features(n) is None else 1
     return (time.perf_counter() - begin) * (n / PART) ** power
