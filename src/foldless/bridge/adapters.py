@@ -24,14 +24,14 @@ from foldless.bridge.scorers import named_scorers, wants_probabilities
 from foldless.estimators.access import EstimatorTask, task_of
 from foldless.estimators.adaptive import AdaptiveKDA
 from foldless.estimators.average import AverageEstimator
-from foldless.estimators.checks import check_confounds, check_square, check_weights
+from foldless.estimators.checks import check_confounds, check_square, check_weights, dense
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
 from foldless.heldout.problem import Problem
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
 from foldless.kernels.base import Kernel
-from foldless.readout.codings import OneAgainstAll, Regression
+from foldless.readout.codings import Multilabel, OneAgainstAll, Regression
 from foldless.readout.task import Task
 
 POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of scikit-learn's kernels by name
@@ -69,13 +69,15 @@ def _ridge(estimator, X, y, sample_weight):
 
 
 def _ridge_classifier(estimator, X, y, sample_weight):
+    X, y, weights = _checked(estimator, X, y, sample_weight, numeric=False)
+    check_classification_targets(y)
+    if type_of_target(y) == "multilabel-indicator":
+        return _ridge_multilabel(estimator, X, y, weights)
     if isinstance(estimator.class_weight, str):
         raise _no_closed_form(
             estimator,
             "class_weight='balanced' is computed anew on each training part; a dict would be exact from one fit",
         )
-    X, y, weights = _checked(estimator, X, y, sample_weight, numeric=False)
-    check_classification_targets(y)
     if type_of_target(y) not in ("binary", "multiclass") or y.ndim > 1:
         raise _no_closed_form(estimator, "y is not a vector of labels")
     classes, codes = np.unique(y, return_inverse=True)
@@ -85,6 +87,17 @@ def _ridge_classifier(estimator, X, y, sample_weight):
     readout = OneAgainstAll(len(classes), estimator.fit_intercept)
     task = Task(_linear(estimator, X, weights), readout.targets(codes, X.dtype), readout, codes, len(classes))
     return EstimatorTask(task, classes, True)
+
+
+def _ridge_multilabel(estimator, X, y, weights):
+    """Every column of y a problem of two classes; one that a training part leaves constant is one like others."""
+    if estimator.class_weight is not None:
+        raise _no_closed_form(estimator, "class_weight with several labels a row")
+    Y = dense(y)
+    if Y.dtype.kind not in "if" or not np.isin(Y, (0, 1)).all():  # scikit-learn makes other targets of these than +-1
+        raise _no_closed_form(estimator, "several labels a row are to be numbers 0 and 1, as of y.astype(int)")
+    task = Task(_linear(estimator, X, weights), 2 * Y.astype(X.dtype) - 1, Multilabel(estimator.fit_intercept))
+    return EstimatorTask(task, np.arange(Y.shape[1]), False)
 
 
 def _kernel_ridge(estimator, X, y, sample_weight):
@@ -209,6 +222,8 @@ def check_probabilities(scoring, estimator):
 def freeze_class_weights(estimator, y):
     """scikit-learn's balanced class weights as those of all labels, once; foldless' own are resolved so in any case."""
     if isinstance(estimator, FOLDLESS_ESTIMATORS) or getattr(estimator, "class_weight", None) != "balanced":
+        return estimator
+    if np.shape(y)[1:] > (1,):  # several labels a row: the task itself says no
         return estimator
     classes = np.unique(np.asarray(y))
     factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))

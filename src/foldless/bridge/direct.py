@@ -95,8 +95,7 @@ def _scores(run, metric, scorer, sets, raw):
     """Scores (k,) of decisions of the sets."""
     task = run.task
     known = METRICS.get(metric) if isinstance(metric, str) else None
-    labels = task.codes is not None
-    if known is not None and known.labels == labels and known.classes in (None, task.n_classes):
+    if known is not None and known.suits(task):
         if sets.shape[1] < known.rows:
             warn_caller(
                 f"{metric} of a single row is not defined, and nan. Score all held-out predictions together, as"
@@ -106,7 +105,7 @@ def _scores(run, metric, scorer, sets, raw):
             return np.full(len(sets), np.nan)
         D = raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
         # Values in their own precision, which may be higher than that of X.
-        truth = task.codes[sets] if labels else np.reshape(run.y, task.Y.shape)[sets].transpose(0, 2, 1)
+        truth = task.codes[sets] if known.labels else np.reshape(run.y, task.Y.shape)[sets].transpose(0, 2, 1)
         scores = known.function(D, truth)
         if np.isnan(scores).any():
             warn_caller(f"{metric} is not defined for test sets of one class and nan there.", UndefinedMetricWarning)

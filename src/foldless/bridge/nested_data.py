@@ -36,7 +36,10 @@ class NestedData:
                 f"cv={inner!r} of the search must be a number or a splitter: a list of splits fits one set of rows."
             )
         active = np.ones(len(self.y), bool) if self.sample_weight is None else self.sample_weight > 0
-        classes = np.unique(np.asarray(self.y)) if is_classifier(self.search.estimator) else None
+        one_label = np.ndim(self.y) == 1
+        if self.probabilities and not one_label:
+            raise ValueError("scoring needs probabilities, and rows with several labels get none; score decisions.")
+        classes = np.unique(np.asarray(self.y)) if one_label and is_classifier(self.search.estimator) else None
         for number, (train, test) in enumerate(outer):
             part = f"the training part of split {number}"
             if len(np.unique(train)) < len(train):

@@ -37,13 +37,13 @@ class KnownValues(RegressorMixin, BaseEstimator):
 class KnownLabels(ClassifierMixin, BaseEstimator):
     """The same for a classifier; without probabilities there is no ``predict_proba``."""
 
-    def __init__(self, classes, decision, probabilities=None):
-        self.classes, self.decision, self.probabilities = classes, decision, probabilities
+    def __init__(self, classes, decision, probabilities=None, flat=True):
+        self.classes, self.decision, self.probabilities, self.flat = classes, decision, probabilities, flat
         self.classes_ = classes
 
     def predict(self, rows):
         """Labels of the decisions."""
-        return chosen_labels(self.decision, self.classes)
+        return chosen_labels(self.decision, self.classes, self.flat)
 
     def decision_function(self, rows):
         """The decisions."""
@@ -59,7 +59,7 @@ def known_outputs(classes, flat, decision, probabilities=None):
     """Decisions (or values, where there are no classes) as a fitted estimator for the scorers."""
     if classes is None:
         return KnownValues(decision[:, 0] if flat else decision)
-    return KnownLabels(classes, decision, probabilities)
+    return KnownLabels(classes, decision, probabilities, flat)
 
 
 def known_with_confounds(estimator, X, confounds):
@@ -130,13 +130,14 @@ def _score_decisions(scorer, classes, flat, D, truth, probabilities=None, weight
     """Scores (b,) of decisions (b, k, t) by a scorer of scikit-learn, one labeling after the other."""
     rows, scores, given = np.arange(D.shape[2])[:, None], [], {} if weights is None else {"sample_weight": weights}
     for place, (decision, true) in enumerate(zip(D, truth, strict=True)):
+        proba = None if probabilities is None else probabilities[place]
         if classes is None:
-            known, true = known_outputs(None, flat, decision.T), true[0] if flat else true.T
-        else:
-            proba = None if probabilities is None else probabilities[place]
+            decision, true = decision.T, true[0] if flat else true.T
+        elif flat:
             decision, true = decision[0] if len(decision) == 1 else decision.T, classes[true]
-            known = KnownLabels(classes, decision, proba)
-        scores.append(scorer(known, rows, true, **given))
+        else:
+            decision, true = decision.T, chosen_labels(true.T, classes, flat)
+        scores.append(scorer(known_outputs(classes, flat, decision, proba), rows, true, **given))
     return np.array(scores)
 
 
@@ -176,7 +177,8 @@ class Scoring:
         """Refuse scores that are not defined for this task or for so few held-out rows."""
         metric = self.metric
         if metric is not None and isinstance(self.asked, _BaseScorer) and metric.labels != (task.codes is not None):
-            raise ValueError(f"scoring={self.name!r} is for {'class labels' if metric.labels else 'values'}.")
+            kind = "class labels, one a row" if metric.labels else "values"
+            raise ValueError(f"scoring={self.name!r} is for {kind}.")
         self.check_rows(min(len(test) for _, test in splits))
 
     def check_rows(self, smallest):
@@ -189,16 +191,13 @@ class Scoring:
 
     def _has_metric(self, task):
         """Whether the metric is one of such a task; scikit-learn says otherwise what it thinks of the score."""
-        metric = self.metric
-        if metric is None or metric.labels != (task.codes is not None):
-            return False
-        return metric.classes in (None, task.n_classes)
+        return self.metric is not None and self.metric.suits(task)
 
     def judges_decisions(self, task):
         """Whether held-out decisions are enough for the score."""
         if task.readout.cuts:  # the cut is made from leave-one-out scores of every labeling
             return False
-        if self._has_metric(task):
+        if self.asked is None or self._has_metric(task):  # None: accuracy or R2
             return True
         response = getattr(self.scorer, "_response_method", None)
         # Decisions of columns are the decision function itself, or it up to a constant a row.
@@ -304,7 +303,7 @@ class HeldOutScores:
         """Scores (n_scores, b, n_splits) of decisions (b, N, ...) of the rows, for the places that each split tests."""
         found = np.empty((len(self.scorings), len(decisions), len(tests)))
         columns = decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
-        built = EstimatorTask(task, self.classes, columns.shape[1] == 1)
+        built = EstimatorTask(task, self.classes, task.codes is not None or columns.shape[1] == 1)
         for split, places in enumerate(tests):
             mine = rows[places]
             truth = task.Y[mine].T if task.codes is None else task.codes[mine]

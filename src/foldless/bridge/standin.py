@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing, gen_batches, get_tags
@@ -57,7 +58,8 @@ class Run:
         """Decisions or probabilities as the estimator's ``method`` would return them."""
         if method == "predict":
             if self.classes is not None:
-                return chosen_labels(raw, self.classes)
+                labels = chosen_labels(raw, self.classes, self.built.flat)
+                return sp.csr_matrix(labels) if sp.issparse(self.y) else labels
             return raw[:, 0] if self.built.flat else raw
         if method == "predict_log_proba":
             with np.errstate(divide="ignore"):

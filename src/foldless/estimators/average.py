@@ -61,6 +61,7 @@ class AverageEstimator(BaseEstimator):
         if not isinstance(self.estimators, list | tuple) or not len(self.estimators):
             raise ValueError(f"estimators={self.estimators!r} must be a list of at least one estimator.")
         self.estimators_ = [clone(each).fit(X, y, **fit_params) for each in self.estimators]
+        self._flat = np.shape(y)[1:] in ((), (1,))
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self.estimators_[0], name):
                 setattr(self, name, getattr(self.estimators_[0], name))
@@ -79,7 +80,7 @@ class AverageEstimator(BaseEstimator):
         """Labels by the mean of the decisions, or the mean of the predicted values; ``options`` as there."""
         if not is_classifier(self):
             return self._mean("predict", X, options)
-        return chosen_labels(self.decision_function(X, **options), self.classes_)
+        return chosen_labels(self.decision_function(X, **options), self.classes_, self._flat)
 
     @available_if(_all_have("predict_proba"))
     def predict_proba(self, X: MatrixLike, **options: Any) -> np.ndarray:

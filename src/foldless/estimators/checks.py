@@ -135,3 +135,8 @@ def warn_of_scale(problem):
     found = caution(problem)
     if found is not None:
         warn_caller(found)
+
+
+def dense(y):
+    """y as it is, or as an array if it is sparse."""
+    return y.toarray() if sp.issparse(y) else y

@@ -107,7 +107,7 @@ def _in_words(test, inner):
 def nested_cross_validate(
     search: BaseEstimator,
     X: MatrixLike,
-    y: ArrayLike,
+    y: MatrixLike,
     *,
     cv: CVLike = None,
     groups: ArrayLike | None = None,
@@ -130,7 +130,7 @@ def nested_cross_validate(
         Earlier steps of a pipeline are fitted on every outer training part (the inner splits see their output), and so
         are those of a pipeline inside the search (the inner splits by its own ``steps``).
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     cv : int, splitter or iterable, default=None
         The outer splits, 5-fold by default; ``StratifiedShuffleSplit(100, test_size=0.1)`` is the practice of Cawley
         (2006). The inner ones are those of ``search``.
@@ -173,7 +173,7 @@ def nested_cross_validate(
     _check(search, y, params)
     X, y, groups = indexable(front.X, y, groups)
     spec = search_spec(search)
-    targets, sample_weight = checked_rows(search.estimator, y, (params or {}).get("sample_weight"))
+    targets, sample_weight = checked_rows(search, y, (params or {}).get("sample_weight"))
     if search.scoring is not None:
         spec = with_scores(spec, search, targets)
     scorers, several = _scorers(search, spec, scoring)

@@ -79,7 +79,7 @@ def leave_pair_out_auc(
             " refit for every pair. Use a least-squares estimator, behind steps of a pipeline with steps='once', or"
             " cross_val_score(..., scoring='roc_auc') for the mean AUC over folds."
         ) from None
-    if classes is None and (not flat or task.readout.cuts):
+    if not flat or (classes is None and task.readout.cuts):
         raise ValueError("leave_pair_out_auc ranks one output; y has several.")
     if classes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2:
         raise ValueError(

@@ -21,6 +21,7 @@ from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.routing import check_groups
 from foldless.bridge.scorers import check_single
 from foldless.bridge.steps import StepsLike, front_of
+from foldless.estimators.checks import dense
 from foldless.heldout.caution import NothingLearntWarning
 from foldless.linalg.memory import require_memory
 from foldless.linalg.threads import jobs_as_here, threads_by_size, threads_for
@@ -39,7 +40,7 @@ EVERY_LABELING = "for every permutation"
 def permutation_test_score(
     estimator: BaseEstimator,
     X: MatrixLike | Iterable[MatrixLike],
-    y: ArrayLike,
+    y: MatrixLike,
     *,
     groups: ArrayLike | None = None,
     cv: CVLike = None,
@@ -146,7 +147,7 @@ def permutation_test_score(
         raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
     fronts = [front_of(estimator, each, params, steps) for each in members]
     estimator, params, members = fronts[0].estimator, fronts[0].params, [each.X for each in fronts]
-    X, y, groups = indexable(members[0], y, groups)
+    X, y, groups = indexable(members[0], dense(y), groups)
     check_numbers(y, n_permutations, weights, memory_limit)
     check_single(scoring, "permutation_test_score takes one.")
     last = split_steps(estimator).last

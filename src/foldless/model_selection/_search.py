@@ -233,7 +233,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     def fit(
         self,
         X: MatrixLike,
-        y: ArrayLike,
+        y: MatrixLike,
         sample_weight: PerRow = None,
         groups: PerRow = None,
         confounds: PerRow = None,
@@ -243,7 +243,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs); several labels a row (RidgeClassifier): 0 and 1
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the fit; of the criterion only with ``criterion_weight="sample_weight"``.
         groups : array-like of shape (n_samples,), default=None
@@ -261,7 +261,8 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         X, y, groups = indexable(X, y, groups)
         spec = search_spec(self)
         warn_of_unused_groups(self.cv, groups, stacklevel=3)
-        y, sample_weight = checked_rows(self.estimator, y, sample_weight)
+        learnt = y  # several labels a row, if sparse, are predicted as such
+        y, sample_weight = checked_rows(self, y, sample_weight)
         with all_or_nothing(self):  # a fit that fails leaves an earlier one as it was
             for name in [name for name in vars(self) if name.endswith("_") or name == "_sigmoid"]:
                 delattr(self, name)
@@ -280,7 +281,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             self.stopped_ = outcome.stopped
             warn_of_end(self, outcome, stacklevel=3)
             if self.refit:
-                self._refit(data)
+                self._refit(data, learnt if np.ndim(y) > 1 else y)
                 self._prepare_probabilities(data, splits, outcome.heldout)
         return self
 
@@ -319,12 +320,12 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             scales = outcome.feature_scales
             self.feature_scales_ = scales if len(scales) > 1 else scales[0]
 
-    def _refit(self, data):
+    def _refit(self, data, y):
         begin, steps = time.perf_counter(), split_steps(self.estimator)
         options = steps.fit_params(sample_weight=data.sample_weight, confounds=data.confounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
-            self.best_estimator_ = self._best_setting().fit(data.X, data.y, **options)
+            self.best_estimator_ = self._best_setting().fit(data.X, y, **options)
         self.refit_time_ = time.perf_counter() - begin
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
@@ -337,7 +338,5 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         for name in ("estimator_type", "classifier_tags", "regressor_tags", "transformer_tags", "target_tags"):
             setattr(tags, name, getattr(inner, name))
-        if tags.classifier_tags is not None:
-            tags.classifier_tags.multi_label = False
         tags.input_tags = input_tags(self.estimator)
         return tags

@@ -35,8 +35,10 @@ def _best_has(method):
 def _gives_probabilities(search):
     if not is_classifier(search.estimator):
         raise AttributeError("predict_proba is for classifiers.")
-    known = isinstance(split_steps(search.estimator).last, FOLDLESS_ESTIMATORS)
-    return _best_has("predict_proba")(search) if known else True
+    fits_sigmoid = hasattr(search, "_sigmoid") or not hasattr(search, "best_estimator_")
+    if fits_sigmoid and not isinstance(split_steps(search.estimator).last, FOLDLESS_ESTIMATORS):
+        return True
+    return _best_has("predict_proba")(search)
 
 
 class BestEstimator:
@@ -107,7 +109,8 @@ class BestEstimator:
 
     def _prepare_probabilities(self, data, splits, heldout):
         """Keep held-out decisions of a scikit-learn classifier, to which ``predict_proba`` fits a sigmoid."""
-        if isinstance(split_steps(self.estimator).last, FOLDLESS_ESTIMATORS) or not is_classifier(self.estimator):
+        last = split_steps(self.estimator).last
+        if isinstance(last, FOLDLESS_ESTIMATORS) or not is_classifier(last) or np.ndim(data.y) > 1:
             return
         if heldout is None or self.share != "all" or self.average:
             heldout = heldout_scores(self._best_setting(), data, splits)
@@ -123,11 +126,11 @@ class BestEstimator:
         return self._ask("transform", X, confounds=confounds)
 
     @available_if(_best_has("transform"))
-    def fit_transform(self, X: MatrixLike, y: ArrayLike, **fit_params: Any) -> np.ndarray:
+    def fit_transform(self, X: MatrixLike, y: MatrixLike, **fit_params: Any) -> np.ndarray:
         """``fit``, then ``transform``."""
         return self.fit(X, y, **fit_params).transform(X, fit_params.get("confounds"))
 
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
+    def score(self, X: MatrixLike, y: MatrixLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
         """The deciding score of the best estimator: that of ``scoring``, else accuracy or R2."""
         best = self._best
         if self.scoring is None:

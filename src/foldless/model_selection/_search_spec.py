@@ -9,15 +9,15 @@ from numbers import Integral
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils import assert_all_finite
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils import assert_all_finite, get_tags
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, grid_names
 from foldless.bridge.candidates import check_known, has_grid
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import search_scores
-from foldless.estimators.checks import check_confounds, check_option, numbers
+from foldless.estimators.checks import check_confounds, check_option, dense, numbers
 from foldless.tuning import criteria
 from foldless.tuning.descent import PRIORS
 from foldless.tuning.selection import SearchSpec
@@ -222,7 +222,9 @@ def _bounds(search):
 
 def with_scores(spec, search, y):
     """The spec with the scores of ``search``: those asked for, or the estimator's own, beside the criterion."""
-    classes = np.unique(np.asarray(y)) if is_classifier(search.estimator) else None
+    classes = None
+    if is_classifier(search.estimator):
+        classes = np.unique(np.asarray(y)) if np.ndim(y) == 1 else np.arange(y.shape[1])
     return replace(spec, scoring=search_scores(search.estimator, search.scoring, search.refit, classes))
 
 
@@ -254,12 +256,20 @@ def check_search_with_confounds(search, confounds, n):
     return check_confounds(confounds, n)
 
 
-def checked_rows(estimator, y, sample_weight):
-    """y and weights of a fit: labels for classifiers, at least two rows, and of two classes, with a weight."""
+def checked_rows(search, y, sample_weight):
+    """y and weights of a fit: labels for classifiers, at least two rows, and of two classes, with a weight.
+
+    Several labels a row, where an estimator takes them, are a matrix, dense.
+    """
     if sample_weight is not None:
-        sample_weight = _check_sample_weight(sample_weight, np.empty((len(y), 1)), ensure_non_negative=True)
+        sample_weight = _check_sample_weight(sample_weight, np.empty((_num_samples(y), 1)), ensure_non_negative=True)
         if np.count_nonzero(sample_weight) < 2:
             raise ValueError("sample_weight leaves fewer than two rows with a positive weight.")
+    estimator = search.estimator
+    several = np.ndim(y) == 2 and is_classifier(estimator) and get_tags(estimator).classifier_tags.multi_label
+    if several and type_of_target(y) == "multilabel-indicator":
+        _check_several_labels(search)
+        return np.asarray(dense(y)), sample_weight
     if is_classifier(estimator):
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
@@ -267,3 +277,17 @@ def checked_rows(estimator, y, sample_weight):
         if sample_weight is not None and len(np.unique(y[sample_weight > 0])) < min(2, len(np.unique(y))):
             raise ValueError("sample_weight leaves one class only; at least two need rows of positive weight.")
     return y, sample_weight
+
+
+def _check_several_labels(search):
+    """Rows with several labels have no class."""
+    if search.share != "all":
+        raise ValueError(
+            f"share={search.share!r} is for classes, and y has several labels a row; use share='all', or a search for"
+            " each column of y."
+        )
+    if search.criterion_weight == "balanced" and criteria.resolve(search.criterion).whole:
+        raise ValueError(
+            f"criterion={search.criterion!r} with criterion_weight='balanced' gives every class of rows the same share,"
+            " and y has several labels a row; use criterion='ber', which balances each of them."
+        )

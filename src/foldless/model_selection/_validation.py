@@ -18,6 +18,7 @@ from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, scoring_of_rows
 from foldless.bridge.standin import Decoded, StandIn
 from foldless.bridge.steps import StepsLike, front_of
+from foldless.estimators.checks import dense
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import CVLike, Params, ScoringLike
@@ -45,7 +46,7 @@ class CrossValidationResult(dict):
 def cross_validate(
     estimator: BaseEstimator,
     X: MatrixLike,
-    y: ArrayLike | None = None,
+    y: MatrixLike | None = None,
     *,
     groups: ArrayLike | None = None,
     scoring: ScoringLike = None,
@@ -103,7 +104,7 @@ def cross_validate(
     'one fit'
     """
     check_probabilities(scoring, estimator)
-    X, y = indexable(X, y)
+    X, y = indexable(X, dense(y))
     front = front_of(estimator, X, params, steps)
     given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
     chosen = plan(CrossValidation("cross_validate", *given, scoring=scoring))
@@ -132,7 +133,7 @@ def cross_validate(
 def cross_val_score(
     estimator: BaseEstimator,
     X: MatrixLike,
-    y: ArrayLike | None = None,
+    y: MatrixLike | None = None,
     *,
     groups: ArrayLike | None = None,
     scoring: ScoringLike = None,
@@ -176,7 +177,7 @@ def cross_val_score(
 def cross_val_predict(
     estimator: BaseEstimator,
     X: MatrixLike,
-    y: ArrayLike | None = None,
+    y: MatrixLike | None = None,
     *,
     groups: ArrayLike | None = None,
     cv: CVLike = None,
@@ -228,14 +229,14 @@ def cross_val_predict(
     return (
         found
         if found is not None
-        else skl.cross_val_predict(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+        else skl.cross_val_predict(StandIn(chosen.run), chosen.run.rows, dense(y), cv=chosen.splits, **options)
     )
 
 
 def explain(
     estimator: BaseEstimator,
     X: MatrixLike,
-    y: ArrayLike | None = None,
+    y: MatrixLike | None = None,
     *,
     cv: CVLike = None,
     groups: ArrayLike | None = None,

@@ -123,7 +123,7 @@ class Labelings(Targets):
         """A function from fits (t, b * width) of a model of all columns to decisions (b, k, t)."""
         readout = self.task.readout
         if self.task.codes is None:
-            return self.split
+            return lambda fits: readout.scores(self.split(fits), None)
         mass = self.masses(model)
         decide = readout.for_indicators(self.moments(model) if readout.needs_moments else None)
         return lambda fits: _present(decide(self.classes(fits)), mass)

@@ -102,6 +102,11 @@ class Metric:
     rows: int = 1  # held-out rows it takes at least
     classes: int | None = None  # number of classes it is made for
 
+    def suits(self, task):
+        """Whether it is made for such a task: one class a row, of so many, or values; none is for several labels."""
+        kind = task.codes is not None if self.labels else task.readout.coding == "values"
+        return kind and self.classes in (None, task.n_classes)
+
     def scorer(self):
         """scikit-learn's scorer of the plain value."""
         return theirs.make_scorer(self.theirs, response_method=self.response)

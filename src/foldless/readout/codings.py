@@ -59,9 +59,9 @@ def chosen_codes(decision):
     return (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(1)
 
 
-def chosen_labels(decision, classes):
-    """Labels of decisions of shape (n,) or (n, c)."""
-    return classes[chosen_codes(decision)]
+def chosen_labels(decision, classes, flat=True):
+    """Labels of decisions of shape (n,) or (n, c); not ``flat``: 0 or 1 for each of c labels that a row may have."""
+    return classes[chosen_codes(decision)] if flat else (decision > 0).astype(int)
 
 
 def chosen_among_close(D):
@@ -155,4 +155,16 @@ class OneAgainstAll(Readout):
     def _without_rounding(self, fits, axis):
         if self.n_classes > 2:
             return tie_best(fits, axis, float(self.centred))
+        return drop_rounding_noise(fits.copy(), 1.0) if self.centred else fits
+
+
+@dataclass(frozen=True)
+class Multilabel(Readout):
+    """Targets +-1, one column for each of several labels that a row may have; decisions are the fits."""
+
+    centred: bool = True  # as in OneAgainstAll
+    coding: ClassVar[str] = "plus_minus"
+
+    def scores(self, fits, moments):
+        """(..., n_labels): each column as the decisions of two classes."""
         return drop_rounding_noise(fits.copy(), 1.0) if self.centred else fits

@@ -15,7 +15,7 @@ from foldless.heldout.moments import Moments
 from foldless.heldout.problem import Problem
 from foldless.heldout.solution import TrainingParts
 from foldless.readout.calibration import Calibrator, fit_calibration
-from foldless.readout.codings import Readout, plus_minus
+from foldless.readout.codings import Readout, chosen_codes, plus_minus
 from foldless.readout.ranking import best_cut
 
 
@@ -40,7 +40,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class Task:
-    """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration."""
+    """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration.
+
+    Rows with several labels have no codes: Y says which.
+    """
 
     problem: Problem
     Y: np.ndarray
@@ -75,6 +78,12 @@ class Task:
         if self.codes is None:
             return self.Y[rows]
         return plus_minus(self.codes[rows], self.n_classes, self.Y.dtype)
+
+    def wrong(self, decisions, rows):
+        """Which of these rows are given another class than their own; of several labels a row, all must be right."""
+        if self.codes is None:
+            return ((decisions > 0) != (self.Y[rows] > 0)).any(-1)
+        return chosen_codes(decisions) != self.codes[rows]
 
     def rule(self, model, *, probabilities=True):
         """The trained readout of one model."""

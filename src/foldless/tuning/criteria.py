@@ -4,7 +4,7 @@ A criterion takes the held-out fits f, the targets t and the weights w of one pr
 sum 1, and returns the loss and its derivative by f (None where it has none). For labels t is +-1; several classes are
 that many problems, one against all, and their losses are added up: the sum bounds the multi-class error (Bo, Wang &
 Jiao 2006, theorem 1). ``multiclass_error`` is the error of the classifier's own decision, whatever its readout; it
-looks at no single column.
+looks at no single column, and of several labels a row all must be right.
 
 To add a criterion write one function and wrap it: ``Criterion(function, smooth=True)`` is taken wherever the names are;
 an entry in ``CRITERIA`` gives it one. A user's plain function is called in the same way, one problem at a time, and

@@ -20,7 +20,6 @@ from foldless.heldout.gradient import residuals
 from foldless.heldout.moments import few_digits
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution, loo_path
-from foldless.readout.codings import chosen_codes
 from foldless.readout.task import Task
 from foldless.tuning.criteria import Criterion, weights
 from foldless.tuning.folds import folds_of, heldout_fits
@@ -196,8 +195,7 @@ class Selection:
 
     def wrong(self, decisions):
         """Which of the stacked rows are given another class than their own."""
-        assert self.task.codes is not None
-        return chosen_codes(decisions) != self.task.codes[self.rows[self.where]]
+        return self.task.wrong(decisions, self.rows[self.where])
 
     def losses_and_slopes(self, E):
         """Loss of every column and its derivatives by the residuals E, stacked."""
