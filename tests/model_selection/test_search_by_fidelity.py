@@ -1,6 +1,7 @@
 """Searches on parts of the rows and then on all: every criterion is the exact one of its rows and splits."""
 
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge import candidates
 from foldless.model_selection import _search_end, nested_cross_validate
 from foldless.tuning import fidelity
-from foldless.tuning.descent import Objective
+from foldless.tuning.descent import Objective, Way
 from foldless.tuning.selection import Selection
 
 N = 90
@@ -27,7 +28,7 @@ GROUPS = np.arange(N) % 10
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    """Parts of 24 and 40 of 90 rows."""
+    """Parts of 24 and 48 of 90 rows."""
     sizes = {"FEW": 24, "PER_CLASS": 4, "MOST_AT_FIRST": 40, "AT_ONCE": 60}
     for name, size in sizes.items():
         monkeypatch.setattr(fidelity, name, size)
@@ -56,6 +57,7 @@ CASES = {
 
 
 @pytest.mark.many_cases
+@pytest.mark.filterwarnings("ignore:.*lies on the edge")
 @pytest.mark.parametrize("case", CASES)
 def test_the_criterion_on_all_rows_is_that_of_a_search_of_this_setting_alone(case):
     estimator, y, options = CASES[case]
@@ -64,7 +66,7 @@ def test_the_criterion_on_all_rows_is_that_of_a_search_of_this_setting_alone(cas
     sizes = [step["n_rows"] for step in search.history_]
     n = N if case != "weights" else np.count_nonzero(WEIGHT)
     assert sizes == sorted(sizes)
-    assert sorted(set(sizes)) == [24, 40, n]
+    assert sorted(set(sizes)) == [24, 48, n]
     last = [step for step in search.history_ if step["n_rows"] == n]
     assert 1 <= len(last) <= fidelity.ON_ALL_ROWS
     for step in last:
@@ -161,12 +163,13 @@ def test_the_time_limit_takes_the_best_so_far_and_says_so(monkeypatch):
     ):
         search = FoldlessSearchCV(LSSVC(), time_limit=0.01).fit(X, Y)
     assert search.stopped_ == "time_limit"
+    assert len(search.history_) % 17 == 0  # all alphas of a kernel are known together
     best = min(search.history_, key=lambda step: step["criterion"])
     assert search.best_params_ == {"alpha": best["alpha"], "gamma": best["gamma"]}
     assert search.predict(X).shape == (N,)
 
 
-@pytest.mark.parametrize("size", [24, 40, N])
+@pytest.mark.parametrize("size", [24, 48, N])
 def test_an_interrupt_keeps_the_best_so_far(monkeypatch, size):
     judged, path = Selection.judged, Selection.path
 
@@ -205,6 +208,60 @@ def test_an_interrupt_on_a_way_down_ends_the_search(monkeypatch, calls):
         search = FoldlessSearchCV(LSSVC()).fit(X, Y)
     assert search.stopped_ == "interrupted"
     assert len(count) == calls
+
+
+def test_the_history_has_every_evaluation(monkeypatch):
+    made, judged = [], Selection.judged
+
+    def counted(self, problem):
+        made.append(len(self.rows))
+        return judged(self, problem)
+
+    monkeypatch.setattr(Selection, "judged", counted)
+    monkeypatch.setattr(fidelity, "descend", lambda start, spec, selection, vector, *rest: still(start, selection))
+
+    def still(start, selection):
+        objective = Objective(selection, start.space, None)
+        objective(start.vector)
+        return Way(objective.best, objective.history, "converged")
+
+    search = FoldlessSearchCV(LSSVC()).fit(X, Y)
+    sizes = [step["n_rows"] for step in search.history_]
+    steps = 2  # of the ways down, by the objective
+    assert len(sizes) == 170 + steps + len(made)
+
+
+@pytest.mark.parametrize("n_classes", [12, 30])
+def test_many_classes_leave_parts_of_different_sizes(n_classes):
+    rng = np.random.default_rng(1)
+    y = np.arange(120) % n_classes
+    rows = rng.normal(size=(n_classes, 3))[y] + 0.3 * rng.normal(size=(120, 3))
+    search = FoldlessSearchCV(LSSVC()).fit(rows, y)
+    sizes = sorted({step["n_rows"] for step in search.history_})
+    assert sizes[-1] == 120
+    assert all(2 * small <= large or large == 120 for small, large in pairwise(sizes))
+
+
+def test_scores_of_rare_classes_are_taken_of_all_rows_of_a_part():
+    y = np.where(np.arange(N) % 15 == 0, "rare", "often")
+    rows = X + 1.5 * (y == "rare")[:, None]
+    search = FoldlessSearchCV(LSSVC(), scoring="roc_auc", cv=3).fit(rows, y)
+    assert 0.5 < search.best_score_ <= 1.0
+    grid = {name: [value] for name, value in search.best_params_.items()}
+    alone = FoldlessSearchCV(LSSVC(), grid, scoring="roc_auc", cv=3).fit(rows, y)
+    np.testing.assert_allclose(search.best_score_, alone.best_score_, rtol=1e-9)
+
+
+def test_scores_of_probabilities_decide_on_all_rows_alone():
+    search = FoldlessSearchCV(LSSVC(calibration="sigmoid"), scoring="neg_log_loss", cv=3).fit(X, Y)
+    kinds = {(step["n_rows"], "score" in step) for step in search.history_}
+    assert kinds == {(24, False), (48, False), (N, True)}
+    assert search.cv_results_["mean_test_score"][search.best_index_] == search.best_score_
+
+
+def test_an_end_at_the_limits_is_told():
+    with pytest.warns(ConvergenceWarning, match="best alpha, .*, lies on the edge"):
+        FoldlessSearchCV(LSSVR()).fit(X, X @ [1.0, 2.0])
 
 
 def test_scores_of_all_settings_are_known_where_a_score_decides(monkeypatch):

@@ -123,7 +123,9 @@ def test_without_scoring_the_criterion_decides_and_the_score_is_recorded(estimat
     search = FoldlessSearchCV(estimator, LINEAR_GRID, cv=cv).fit(X, LABELS)
     theirs = skl.GridSearchCV(estimator, LINEAR_GRID, cv=cv or skl.LeaveOneOut()).fit(X, LABELS)
     table = search.cv_results_
-    assert_close(table["mean_test_score"], theirs.cv_results_["mean_test_score"])
+    known = np.isfinite(table["mean_test_score"])  # of a discriminant the best alpha alone
+    assert known.all() or isinstance(estimator, KFDA)
+    assert_close(table["mean_test_score"][known], theirs.cv_results_["mean_test_score"][known])
     assert search.best_index_ == np.argmin(table["mean_test_criterion"])
     assert table["rank_test_criterion"][search.best_index_] == 1
     assert search.best_score_ == table["mean_test_score"][search.best_index_]

@@ -187,7 +187,7 @@ def test_a_search_by_parts_of_the_rows_keeps_to_the_bounds(monkeypatch):
     kernel = On([0, 1], RBF("scale")) + Linear()
     bounds = {"kernel__weights": (0.01, 2.0), "kernel__terms__0__kernel__gamma": "fixed"}
     search = FoldlessSearchCV(LSSVR(kernel), bounds=bounds).fit(X, VALUES)
-    assert {each["n_rows"] for each in search.history_} == {16, 24, N}
+    assert {each["n_rows"] for each in search.history_} == {16, 32, N}
     assert set(search.best_params_) == {"alpha", "kernel__weights"}
     weights = [each["kernel__weights"] for each in search.history_]
     assert 0.01 * (1 - 1e-9) <= np.min(weights) < np.max(weights) <= 2.0 * (1 + 1e-9)

@@ -36,9 +36,9 @@ def warn_of_end(search, outcome, stacklevel):
         )
     for name in outcome.on_edge:
         messages.append(
-            f"the best {name}, {outcome.best[0][name]:.3g}, lies on the edge of the automatic grid, which was widened"
-            f" once, and the criterion falls on beyond it. Give param_grid with further values of {name}; if {name} has"
-            " no end, the model is not the one for these data."
+            f"the best {name}, {outcome.best[0][name]:.3g}, lies on the edge of the automatic grid, even after it was"
+            f" widened, or of the default bounds. Give param_grid, or bounds, with further values of {name}; if {name}"
+            " has no end, the model is not the one for these data."
         )
     for each in messages:
         warnings.warn(f"FoldlessSearchCV: {each}", ConvergenceWarning, stacklevel=stacklevel + 1)

@@ -5,7 +5,7 @@ import numpy as np
 from foldless.bridge.progress import Progress
 from foldless.model_selection._search_end import warn_of_time
 from foldless.model_selection._search_runs import Outcome, Record, what_decided
-from foldless.tuning.fidelity import Fidelity
+from foldless.tuning.fidelity import Fidelity, StoppedSearch
 from foldless.tuning.selection import Judged
 
 
@@ -28,11 +28,17 @@ def fidelity_search(spec, start, grid, splits, sample_weight):
         loss=record.criterion[place],
         feature_scales=None if search.chosen is None else np.array([best.kernel.get_params()[best.kernel.per_feature]]),
         history=[
-            {"n_rows": point.n_rows, "time": point.seconds, **what_decided(spec, point.loss), **search.named(point)}
+            {"n_rows": point.n_rows, "time": point.seconds, **_decided(spec, search, point), **search.named(point)}
             for point in points
         ],
         stopped=stopped,
+        on_edge=tuple(search.at_limits(best)) if search.chosen is None else (),
     )
+
+
+def _decided(spec, search, point):
+    """What decided about a point; on parts that may be the criterion where a score decides on all rows."""
+    return what_decided(spec, point.loss) if search.of(point).score_decides else {"criterion": float(point.loss)}
 
 
 def _looked_at(search, spec):
@@ -41,22 +47,23 @@ def _looked_at(search, spec):
     points: list = []
 
     def tell(doing, ahead):
-        best = what_decided(spec, search.best(points).loss) if points else {}
+        best = _decided(spec, search, search.best(points)) if points else {}
         so_far = "".join(f"; best {name} so far {value:.4g}" for name, value in best.items())
         progress.tell(f"{doing}{so_far}", ahead)
 
     search.tell = tell
     stopped, warned = None, False
     try:
-        for point in search.points():
-            points.append(point)
+        for batch in search.points():
+            points += batch
             if not warned and search.ahead is not None:
                 warned = True
-                warn_of_time(search.ahead, len(search.task.problem.active), stacklevel=7)
+                seconds = search.ahead if spec.deadline is None else 0.0
+                warn_of_time(seconds, len(search.task.problem.active), stacklevel=7)
             if spec.out_of_time:
                 stopped = "time_limit"
                 break
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, StoppedSearch):
         if not points:
             raise
         stopped = spec.ended_by

@@ -210,7 +210,7 @@ def _bounds(search):
         raise ValueError(f"bounds={search.bounds!r} must be a dict {{parameter: (low, high)}}.")
     bounds = search.bounds or {}
     for name, pair in bounds.items():
-        if isinstance(pair, str) and pair == "fixed" and name != "alpha":
+        if isinstance(pair, str) and pair == "fixed" and not name.endswith("alpha"):
             continue
         values = numbers(np.atleast_1d(pair).tolist())
         if values is None or values.shape != (2,) or not 0 < values[0] <= values[1]:

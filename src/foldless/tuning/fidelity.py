@@ -88,11 +88,12 @@ class Fidelity:
         self.task = self.start.task
         n, classes = len(self.task.problem.active), self.task.n_classes or 1
         first = min(n, MOST_AT_FIRST, max(FEW, PER_CLASS * classes))
-        second = n if n <= AT_ONCE else min(MOST_IN_PART, max(MOST_AT_FIRST, n // 4))
+        second = n if n <= max(AT_ONCE, 2 * first) else min(MOST_IN_PART, max(2 * first, n // 4))
         order = order_of_rows(self.task, self.splits, self.spec.random_state)
-        specs = (self.spec.choosing, self.spec.choosing, self.spec)  # scores are recorded of all rows alone
-        parts = zip(specs, (first, second, n), strict=True)
-        self.parts = [self._selection(spec, np.sort(order[:size])) for spec, size in parts]
+        everything = self._selection(self.spec, np.sort(order))
+        self.parts = [
+            everything if size == n else self._part(everything, np.sort(order[:size])) for size in (first, second, n)
+        ]
         criterion = self.spec.criterion
         smooth = criterion.smooth and not (criterion.user or criterion.whole or self.spec.score_decides)
         self.local = replace(self.spec, method="gradient" if smooth else "simplex", max_iter=15 if smooth else 30)
@@ -100,11 +101,24 @@ class Fidelity:
     def _selection(self, spec, rows):
         return spec.selection(self.task, self.splits, self.sample_weight, rows=rows)
 
+    def _part(self, everything, rows):
+        """The selection of some of the rows. Folds of a part may be too small for a score of each, so that one is taken
+        of all held-out rows together; scores of probabilities, which are dear, wait for all rows.
+        """
+        part, scoring = self._selection(replace(self.spec, scoring=None), rows), everything.scoring
+        if not everything.score_decides or scoring.probabilities:
+            return part
+        return replace(part, scoring=scoring, tests=[np.concatenate(part.tests)])
+
+    def of(self, point):
+        """The selection that a point was judged by."""
+        return next(part for part in self.parts if len(part.rows) == point.n_rows)
+
     def judged(self, point):
         """A point :class:`~foldless.tuning.selection.Judged` with all scores, on the rows that it was judged on."""
         if point.judged is not None and point.judged.scores is not None:
             return point.judged
-        rows = next(part.rows for part in self.parts if len(part.rows) == point.n_rows)
+        rows = self.of(point).rows
         problem = self.task.problem.replace(kernel=point.kernel, alpha=float(point.alphas[0]))
         return self._selection(self.spec, rows).judged(problem)
 
@@ -120,7 +134,7 @@ class Fidelity:
         return self.start.named(point.alphas, point.kernel, names)[0]
 
     def points(self):
-        """Every evaluation, one after the other."""
+        """Every evaluation in order, in lists of those that are known together."""
         few, more, everything = self.parts
         tried = yield from self._whole_grid(few)
         kernels: dict = {}
@@ -132,10 +146,10 @@ class Fidelity:
         for place, point in enumerate([small, *kept]):
             again.append(self._judge(more, point.alphas, point.kernel))
             self._look_ahead(again[-1], len(kept) - place)
-            yield again[-1]
+            yield again[-1:]
         large = yield from self._down(_least(again), more)
         best = large
-        if len(more.rows) < len(everything.rows):
+        if more is not everything:
             found = yield from self._on_all_rows(small, large)
             best = _least(found or [large])
         if self.spec.feature_scaling:
@@ -159,7 +173,7 @@ class Fidelity:
             seconds = (time.perf_counter() - begin) / len(alphas)
             for alpha, loss in zip(alphas, losses.sum(1).tolist(), strict=True):
                 points.append(Point(loss, loss, np.array([alpha]), problem.kernel, len(selection.rows), seconds))
-                yield points[-1]
+            yield points[-len(alphas) :]
         return points
 
     def _down(self, point, selection):
@@ -167,7 +181,7 @@ class Fidelity:
         start = self._start(point)
         with self._threads(selection):
             way = descend(start, self.local, selection, start.vector)
-        yield from way.history
+        yield way.history
         _hand_on(way)
         return _least([point, *way.history]) if point.n_rows == len(selection.rows) else _least(way.history)
 
@@ -197,7 +211,7 @@ class Fidelity:
 
     def _on_all_rows(self, small, large):
         """The last evaluations: where the second part led, where the drift leads, and between them."""
-        everything = self.parts[2]
+        _, more, everything = self.parts
         start = self._start(large)
         space = start.space
         low, high = np.transpose(space.bounds(start.limits))
@@ -206,48 +220,47 @@ class Fidelity:
         if _alike(small.kernel, large.kernel, space.names):
             steps = np.log(len(everything.rows) / large.n_rows) / np.log(large.n_rows / small.n_rows)
             drift = np.clip((x - space.pack(small.alphas, small.kernel)) * steps, -FARTHEST, FARTHEST)
-
-        def at(selection, t):
-            return self._judge(selection, *space.unpack(np.clip(x + t * drift, low, high)))
-
+        places = [0.0]
+        if np.abs(drift).max() > 0.05:
+            places.append(1.0)
+            moved = self._judge(more, *space.unpack(np.clip(x + drift, low, high)))
+            yield [moved]
         found: list = []
-        for t in self._along(at, found, large, np.abs(drift).max() < 0.05):
-            if self._short():
-                break
-            found.append(at(everything, t))
+        while len(found) < len(places) and not self._short():
+            alphas, kernel = space.unpack(np.clip(x + places[len(found)] * drift, low, high))
+            found.append(self._judge(everything, alphas, kernel))
             self.on_all = found[-1].seconds
             self.ahead = (ON_ALL_ROWS - len(found) + REFIT) * self.on_all
-            yield found[-1]
+            yield found[-1:]
+            if len(found) == 2 and more.score_decides == everything.score_decides:
+                places += _between(moved.loss - large.loss, large.loss, *(point.loss for point in found))
         return found
-
-    def _along(self, at, found, large, still):
-        """The places along the drift to look at, each once the last one is known."""
-        yield 0.0
-        if still:
-            return
-        yield 1.0
-        first, second = (point.loss for point in found)
-        rise = (at(self.parts[1], 1.0).loss - large.loss) * (first / large.loss if large.loss else 1.0)
-        if rise > 0:
-            t = float(np.clip(0.5 - (second - first) / (2 * rise), -1.0, 3.0))
-            if min(abs(t), abs(t - 1.0)) > 0.2:
-                yield t
 
     def _by_feature(self, best):
         """One scale for each feature or group of them: down on the second part, then a few steps on all rows."""
         _, more, everything = self.parts
         start = self._start(best, feature_scaling=True, feature_groups=self.spec.feature_groups)
         spec = replace(self.spec, method=self.local.method)
-        descent = follow(start, spec, self.splits, self.sample_weight, rows=more.rows)
-        yield from descent.history
-        self.chosen = descent.minimum
-        _hand_on(descent)
-        if len(more.rows) < len(everything.rows):
-            vector = start.space.pack(descent.minimum.alphas, descent.minimum.kernel)
+        way: Any = follow(start, spec, self.splits, self.sample_weight, rows=more.rows)
+        self.chosen = way.minimum
+        yield way.history
+        _hand_on(way)
+        if more is not everything:
+            vector = start.space.pack(way.minimum.alphas, way.minimum.kernel)
             way = descend(start, replace(spec, max_iter=ON_ALL_ROWS), everything, vector, start.prior)
-            yield from way.history
             self.chosen = way.minimum
+            yield way.history
             _hand_on(way)
+
+    def at_limits(self, point):
+        """Names of the parameters of the grid in which a point lies at the limits that the search sets itself."""
+        start = self._start(point)
+        low, high = np.transpose(start.space.bounds(start.limits))
+        x = start.space.pack(point.alphas, point.kernel)
+        ends = (x <= low + 1e-6) | (x >= high - 1e-6)
+        own = self.grid.keys() - self.start.limits.keys()
+        names = [name for name, place in start.space.places.items() if name in own and ends[place].any()]
+        return [start.alpha if name == "alpha" else start.prefix + name for name in names]
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
@@ -271,10 +284,26 @@ class Fidelity:
         return self.short_of_time
 
 
+class StoppedSearch(Exception):
+    """The user, or the deadline, ended the search."""
+
+
 def _hand_on(way):
-    """An interrupt that ended a way down, which keeps its best, ends the search as well; so does the deadline."""
+    """What ended a way down, which keeps its best, ends the search as well."""
     if way.ended == "stopped":
-        raise KeyboardInterrupt
+        raise StoppedSearch
+
+
+def _between(rise, part, first, second):
+    """[t], where the parabola through two losses at 0 and 1 is least, unless that is near them.
+
+    ``rise`` is that of the loss from ``part``, its minimum on the second part, to 1.
+    """
+    rise *= first / part if part else 1.0
+    if rise <= 0:
+        return []
+    t = float(np.clip(0.5 - (second - first) / (2 * rise), -1.0, 3.0))
+    return [t] if min(abs(t), abs(t - 1.0)) > 0.2 else []
 
 
 def _least(points):
