@@ -96,7 +96,7 @@ class Fidelity:
         ]
         criterion = self.spec.criterion
         smooth = criterion.smooth and not (criterion.user or criterion.whole or self.spec.score_decides)
-        self.local = replace(self.spec, method="gradient" if smooth else "simplex", max_iter=15 if smooth else 30)
+        self.local = replace(self.spec, method="gradient" if smooth else "simplex", max_iter=15 if smooth else 20)
 
     def _selection(self, spec, rows):
         return spec.selection(self.task, self.splits, self.sample_weight, rows=rows)
@@ -141,11 +141,13 @@ class Fidelity:
         for point in sorted(tried, key=lambda point: point.loss):
             kernels.setdefault(id(point.kernel), point)
         kept = list(kernels.values())[:KEPT]
-        small = yield from self._down(kept[0], few)
+        if 2 * len(few.rows) <= len(more.rows):  # otherwise the second part shows the same, and shows it better
+            small = yield from self._down(kept[0], few)
+            kept = [small, *kept]
         again = []
-        for place, point in enumerate([small, *kept]):
+        for place, point in enumerate(kept):
             again.append(self._judge(more, point.alphas, point.kernel))
-            self._look_ahead(again[-1], len(kept) - place)
+            self._look_ahead(again[-1], len(kept) - place - 1)
             yield again[-1:]
         large = yield from self._down(_least(again), more)
         best = large
