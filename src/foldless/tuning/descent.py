@@ -220,12 +220,13 @@ def descend(start, spec, selection, vector, prior=None, progress=None):
 
     if spec.method == "gradient":
         own: dict = {"method": "L-BFGS-B", "jac": True}
-        options = {"maxiter": spec.max_iter, "ftol": 1e-8, "gtol": 1e-6}
+        options = {"maxiter": spec.max_iter, "ftol": spec.tolerance, "gtol": 1e-6}
     else:
         # Criteria that count errors have steps: a simplex smaller than them would see nothing but plains.
         corners = np.vstack([vector, vector + np.diag(np.where(vector + 2.0 > high, -2.0, 2.0))])
         own = {"method": "Nelder-Mead", "args": (False,)}
-        options = {"maxiter": spec.max_iter, "initial_simplex": corners, "xatol": 1e-3, "fatol": 1e-6}
+        ends = {"xatol": 10 * spec.tolerance**0.5, "fatol": max(spec.tolerance, 1e-6)}
+        options = {"maxiter": spec.max_iter, "initial_simplex": corners, **ends}
     try:
         result = minimize(objective, vector, bounds=bounds, callback=callback, options=options, **own)
         falling = result.nit >= spec.max_iter and _still_falls(reached, objective.best.objective)

@@ -38,6 +38,7 @@ MOST_IN_PART = 4000  # gradients hold five matrices of a part
 KEPT = 3  # kernels of the grid that are tried on the second part
 FARTHEST = 1.5  # of a drift, in logarithms
 ON_ALL_ROWS = 3  # evaluations at most, or iterations with scales of features
+ROUGHLY = 2e-4  # of the criterion: as well as its minimum is sought on a part, which is not that of all rows
 REFIT = 0.4  # of the time of one: the fit in the end
 ON_THE_WAY = 40  # evaluations that a way down is worth in time, gradients included
 GROWTH = 2.6  # power of the rows that time grows with: less than 3, since few rows keep a processor less busy
@@ -180,9 +181,11 @@ class Fidelity:
 
     def _down(self, point, selection):
         self._say(selection, point.alphas, point.kernel)
-        start = self._start(point)
+        start, spec = self._start(point), self.local
+        if selection is not self.parts[2]:
+            spec = replace(spec, tolerance=ROUGHLY)
         with self._threads(selection):
-            way = descend(start, self.local, selection, start.vector)
+            way = descend(start, spec, selection, start.vector)
         yield way.history
         _hand_on(way)
         return _least([point, *way.history]) if point.n_rows == len(selection.rows) else _least(way.history)

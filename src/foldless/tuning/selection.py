@@ -314,6 +314,7 @@ class SearchSpec:
     feature_groups: Any = None
     n_starts: int = 1
     max_iter: int = 50
+    tolerance: float = 1e-8  # of the criterion, relative, at which a way down ends
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int | None = None
