@@ -96,6 +96,21 @@ def test_the_criterion_on_a_part_is_that_of_these_rows_alone(case):
     np.testing.assert_allclose(search.history_[0]["criterion"], alone.history_[0]["criterion"], rtol=1e-8)
 
 
+def test_places_on_all_rows_follow_a_parabola_through_what_is_known():
+    def loss(t):
+        return 2.0 + 0.4 * (t + 0.9) ** 2
+
+    rise = 0.4 / loss(0.5)  # of the same parabola about its minimum, as a share
+    assert fidelity._next_place([0.5], [loss(0.5)], rise, part=9.0) == [0.0]
+    third = fidelity._next_place([0.5, 0.0], [loss(0.5), loss(0.0)], rise, part=9.0)
+    np.testing.assert_allclose(third, [-0.9])
+    assert fidelity._next_place([0.5, 0.0, -0.9], [loss(0.5), loss(0.0), loss(-0.9)], rise, part=9.0) == []
+    flat = rise / 100
+    assert fidelity._next_place([0.5], [2.0], flat, part=9.0) == []  # nothing to gain
+    assert fidelity._next_place([0.5], [2.0], flat, part=1.9) == [0.0]  # more rows ought to have less
+    assert fidelity._next_place([0.0], [2.0], 0.0, part=1.9) == []  # there was no drift
+
+
 @pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])
 def test_it_ends_near_the_best_of_the_whole_grid(y):
     whole = FoldlessSearchCV(LSSVC(), method="grid").fit(X, y)
@@ -173,6 +188,7 @@ def test_the_time_limit_takes_the_best_so_far_and_says_so(monkeypatch):
 
 @pytest.mark.parametrize("size", [24, 48, N])
 def test_an_interrupt_keeps_the_best_so_far(monkeypatch, size):
+    monkeypatch.setattr(fidelity, "WORTH_A_SECOND", 0.0)
     judged, path = Selection.judged, Selection.path
 
     def interrupted(method):

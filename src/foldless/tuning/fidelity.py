@@ -2,15 +2,17 @@
 
     some hundred rows     the whole grid, all alphas of a kernel along one decomposition; then down from the best
     a quarter of all      the best kernels of that grid anew, then down from the best of these
-    all rows              the place x where that led; then x + d, moved on by the drift of the minimum from the small to
-                          the larger part, in steps of log n; then the minimum between them, from a model
+    all rows              the place x where that led, moved on by half of d, the drift of the minimum from the small to
+                          the larger part in steps of log n; then x itself, and the minimum from a model, where these
+                          may be better by more than a little
 
 Down means L-BFGS-B by the exact gradient, or Nelder-Mead for criteria without one (``tuning.descent``). The model is
 a parabola along the drift: with k the rise of the criterion from x to x + d on the larger part, where x is its minimum,
 
-    L(x + t d) = L(x) + b t + k t^2,    b = L(x + d) - L(x) - k,    least at t = -b / 2k,
+    L(x + t d) = L(x) + b t + k t^2,    least at t = -b / 2k,
 
-so that two values on all rows show where to take the third. Each of them costs one Cholesky factor and its inverse.
+so that two values on all rows show where to take the third. If the minimum lies between x and x + d, none is better
+than that half-way by more than k / 4. Each value costs one Cholesky factor and its inverse.
 
 The parts lie within each other and hold the classes, and the test sets of cv, in the shares that these have among all
 rows. A part is nothing but row numbers: kernels, weights, confounds, splits and penalties are those of the whole.
@@ -38,6 +40,8 @@ MOST_IN_PART = 4000  # gradients hold five matrices of a part
 KEPT = 3  # kernels of the grid that are tried on the second part
 FARTHEST = 1.5  # of a drift, in logarithms
 ON_ALL_ROWS = 3  # evaluations at most, or iterations with scales of features
+WORTH_A_SECOND = 0.02  # of the criterion: what x must promise to be better than the place half-way
+WORTH_A_THIRD = 0.05  # and what the model must promise
 ROUGHLY = 2e-4  # of the criterion: as well as its minimum is sought on a part, which is not that of all rows
 REFIT = 0.4  # of the time of one: the fit in the end
 ON_THE_WAY = 40  # evaluations that a way down is worth in time, gradients included
@@ -215,7 +219,7 @@ class Fidelity:
     # -- all rows ------------------------------------------------------------------------------------------------------
 
     def _on_all_rows(self, small, large):
-        """The last evaluations: where the second part led, where the drift leads, and between them."""
+        """The last evaluations: half-way along the drift, where the second part led, and the minimum of a model."""
         _, more, everything = self.parts
         start = self._start(large)
         space = start.space
@@ -225,10 +229,11 @@ class Fidelity:
         if _alike(small.kernel, large.kernel, space.names):
             steps = np.log(len(everything.rows) / large.n_rows) / np.log(large.n_rows / small.n_rows)
             drift = np.clip((x - space.pack(small.alphas, small.kernel)) * steps, -FARTHEST, FARTHEST)
-        places = [0.0]
+        places, rise = [0.0], 0.0
         if np.abs(drift).max() > 0.05:
-            places.append(1.0)
+            places = [0.5]
             moved = self._judge(more, *space.unpack(np.clip(x + drift, low, high)))
+            rise = moved.loss / large.loss - 1 if large.loss else 0.0
             yield [moved]
         found: list = []
         while len(found) < len(places) and not self._short():
@@ -237,8 +242,8 @@ class Fidelity:
             self.on_all = found[-1].seconds
             self.ahead = (ON_ALL_ROWS - len(found) + REFIT) * self.on_all
             yield found[-1:]
-            if len(found) == 2 and more.score_decides == everything.score_decides:
-                places += _between(moved.loss - large.loss, large.loss, *(point.loss for point in found))
+            if more.score_decides == everything.score_decides:
+                places += _next_place(places, [point.loss for point in found], rise, large.loss)
         return found
 
     def _by_feature(self, best):
@@ -299,16 +304,21 @@ def _hand_on(way):
         raise StoppedSearch
 
 
-def _between(rise, part, first, second):
-    """[t], where the parabola through two losses at 0 and 1 is least, unless that is near them.
+def _next_place(places, losses, rise, part):
+    """[t], a place along the drift that is worth one more evaluation, or nothing.
 
-    ``rise`` is that of the loss from ``part``, its minimum on the second part, to 1.
+    ``rise`` is k as a share of L. ``part`` is the loss at x on the second part: more rows should have less.
     """
-    rise *= first / part if part else 1.0
-    if rise <= 0:
+    if len(losses) == 1:
+        doubtful = rise / 4 > WORTH_A_SECOND or losses[0] > part
+        return [0.0] if places[0] and doubtful else []
+    if len(losses) > 2 or rise <= 0:
         return []
-    t = float(np.clip(0.5 - (second - first) / (2 * rise), -1.0, 3.0))
-    return [t] if min(abs(t), abs(t - 1.0)) > 0.2 else []
+    (one, other), k = places, rise * losses[0]
+    b = (losses[1] - losses[0]) / (other - one) - k * (one + other)
+    t = float(np.clip(-b / (2 * k), -1.0, 3.0))
+    promised = losses[0] + (t - one) * (b + k * (t + one))
+    return [t] if promised < (1 - WORTH_A_THIRD) * min(losses) else []
 
 
 def _least(points):
