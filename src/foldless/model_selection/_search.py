@@ -85,7 +85,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     method : {"auto", "grid", "simplex", "gradient"}, default="auto"
         "auto" looks at all of ``param_grid`` where there is one. Without it: at a grid from the data up to 500 rows, or
         where a linear model has fewer features than rows; otherwise at that grid on some hundred rows, then down the
-        criterion there and on a quarter of the rows, and at the end at two or three settings on all rows. "grid" looks
+        criterion there and on a fifth of the rows, and at the end at one to three settings on all rows. "grid" looks
         at the whole grid on all rows. "simplex" (Nelder-Mead) and "gradient" (L-BFGS-B) work on the logarithms of alpha
         and of the parameters of the kernel.
     feature_scaling : bool, default=False

@@ -1,7 +1,7 @@
 """A search by fidelity: many settings on few rows, few settings on more of them, the last ones exactly on all.
 
     some hundred rows     the whole grid, all alphas of a kernel along one decomposition; then down from the best
-    a quarter of all      the best kernels of that grid anew, then down from the best of these
+    a fifth of all        the best kernels of that grid anew, then down from the best of these
     all rows              the place x where that led, moved on by half of d, the drift of the minimum from the small to
                           the larger part in steps of log n; then x itself, and the minimum from a model, where these
                           may be better by more than a little
@@ -93,7 +93,7 @@ class Fidelity:
         self.task = self.start.task
         n, classes = len(self.task.problem.active), self.task.n_classes or 1
         first = min(n, MOST_AT_FIRST, max(FEW, PER_CLASS * classes))
-        second = n if n <= max(AT_ONCE, 2 * first) else min(MOST_IN_PART, max(2 * first, n // 4))
+        second = n if n <= max(AT_ONCE, 2 * first) else min(MOST_IN_PART, max(2 * first, n // 5))
         order = order_of_rows(self.task, self.splits, self.spec.random_state)
         everything = self._selection(self.spec, np.sort(order))
         self.parts = [
