@@ -13,10 +13,15 @@ from foldless.model_selection._patterns import permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
+from foldless.permutation.clusters import ClusterTestResult, cluster_test
+from foldless.permutation.group import combine, sign_flip_test
 from foldless.permutation.nulls import PermutationTestResult
 from foldless.permutation.patterns import PatternTestResult
+from foldless.permutation.prevalence import PrevalenceResult, prevalence_test
+from foldless.permutation.stepdown import step_down
 
 __all__ = [
+    "ClusterTestResult",
     "FoldlessSearchCV",
     "HugePenaltyWarning",
     "NestedResult",
@@ -24,7 +29,10 @@ __all__ = [
     "Path",
     "PatternTestResult",
     "PermutationTestResult",
+    "PrevalenceResult",
     "RefitWarning",
+    "cluster_test",
+    "combine",
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
@@ -33,4 +41,7 @@ __all__ = [
     "nested_cross_validate",
     "permutation_test_pattern",
     "permutation_test_score",
+    "prevalence_test",
+    "sign_flip_test",
+    "step_down",
 ]
