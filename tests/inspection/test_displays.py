@@ -242,6 +242,15 @@ def test_no_significant_member_no_bar(plt):
     assert_equal(display.ax_.get_xticks() % 1, 0)
 
 
+def test_clusters_have_bars_and_no_threshold(plt):
+    """What is significant is a cluster, whatever the scores of its members."""
+    result = permutation_result(np.linspace(0.9, 0.4, 8), np.random.default_rng(0).normal(0.5, 0.05, (99, 8)))
+    result.max_scores, result.pvalue_fwe = None, np.where(np.arange(8) < 3, 1.0, 0.01)
+    display = TimeCourseDisplay.from_result(result)
+    assert display.threshold_ is None
+    assert_allclose(display.significant_.get_xdata()[:2], [2.5, 7.5])
+
+
 def test_level_out_of_reach_is_said(plt):
     worst = TimeCourseDisplay(
         score=[0.5], permutation_scores=np.full((19, 1), np.nan), pvalue_fwe=[0.05], max_scores=np.full(19, -np.inf)

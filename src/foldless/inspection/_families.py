@@ -61,8 +61,8 @@ class TimeCourseDisplay(FamilyDisplay):
     score : array-like of shape (k,), scores of the true labels; nan leaves a gap
     permutation_scores : array-like of shape (n_permutations, k)
     pvalue_fwe : array-like of shape (k,), family-wise p-values
-    max_scores : array-like of shape (n_permutations,)
-        The best score (the least loss) of each permutation over the family.
+    max_scores : array-like of shape (n_permutations,) or None
+        The best score (the least loss) of each permutation over the family; None where clusters were tested.
     times : array-like of shape (k,), default=None
         Increasing positions on the axis, in ``unit``; None numbers the members.
     unit : str, default=None
@@ -75,7 +75,7 @@ class TimeCourseDisplay(FamilyDisplay):
     line_ : Line2D of the scores
     band_ : PolyCollection, 5 to 95 % of the null of each member
     chance_ : Line2D, mean of the null of each member
-    threshold_ : Line2D that family-wise significant scores are beyond; None where no score could be
+    threshold_ : Line2D that family-wise significant scores are beyond; None where no score could be, or for clusters
     significant_ : Line2D, thick along the bottom below significant members
 
     Examples
@@ -94,7 +94,7 @@ class TimeCourseDisplay(FamilyDisplay):
     """
 
     permutation_scores: ArrayLike
-    max_scores: ArrayLike
+    max_scores: ArrayLike | None
 
     @classmethod
     def from_result(
@@ -108,7 +108,7 @@ class TimeCourseDisplay(FamilyDisplay):
         line_kw: Style = None,
         band_kw: Style = None,
     ) -> Self:
-        """Draw what ``permutation_test_score`` returned for a family of tests.
+        """Draw what ``permutation_test_score``, ``combine`` or ``cluster_test`` returned for a family of tests.
 
         ``times`` and ``unit`` are those of the class, the other arguments those of ``plot``.
         """
@@ -164,7 +164,9 @@ class TimeCourseDisplay(FamilyDisplay):
         self.significant_ = self.ax_.plot(runs, np.zeros(len(runs)), transform=along_bottom, **look)[0]
 
     def _threshold(self, level):
-        """The score that a test must beat for a family-wise p-value of at most ``level``."""
+        """The score that a test must beat for a family-wise p-value of at most ``level``, if one score decides."""
+        if self.max_scores is None:
+            return None
         best = np.sort(self.max_scores)
         m = len(best)
         rank = np.count_nonzero(np.arange(1, m + 1) / (m + 1) <= level)
@@ -224,7 +226,7 @@ class GeneralisationDisplay(FamilyDisplay):
         image_kw: Style = None,
         outline_kw: Style = None,
     ) -> Self:
-        """Draw what ``permutation_test_score`` returned for a time-by-time generalisation.
+        """Draw what ``permutation_test_score``, ``combine`` or ``cluster_test`` returned for a generalisation.
 
         ``times`` and ``unit`` are those of the class, the other arguments those of ``plot``.
         """

@@ -97,25 +97,25 @@ def prevalence_test(
     greater, count = results[0].greater_is_better, len(pools)
     worst = drawn(pools, n_permutations, random_state, np.minimum if greater else np.maximum)
     test = PermutationTestResult(worst[0], worst[1:], greater_is_better=greater)
-    root = test.pvalue ** (1 / count)
-    familywise = test.pvalue if test.pvalue_fwe is None else test.pvalue_fwe
-    majority = (0.5 * root + 0.5) ** count
-    one_test = test.pvalue_fwe is None
-
-    def bound(level):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = (np.maximum(level, 0.0) ** (1 / count) - root) / (1 - root)
-        return np.where(test.pvalue >= 1, 0.0, np.maximum(share, 0.0))[()]
-
+    corrected = 0.0 if test.pvalue_fwe is None else test.pvalue_fwe  # one test needs no correction
+    majority = (0.5 * test.pvalue ** (1 / count) + 0.5) ** count
     return PrevalenceResult(
         minimum=test.score,
         pvalue_global=test.pvalue,
-        pvalue_global_fwe=familywise,
+        pvalue_global_fwe=test.pvalue if test.pvalue_fwe is None else test.pvalue_fwe,
         pvalue_majority=majority,
-        pvalue_majority_fwe=majority if one_test else familywise + (1 - familywise) * majority,
-        prevalence=bound(level),
-        prevalence_fwe=bound(level if one_test else (level - familywise) / (1 - familywise)),
+        pvalue_majority_fwe=corrected + (1 - corrected) * majority,
+        prevalence=_bound(level, test.pvalue, 0.0, count),
+        prevalence_fwe=_bound(level, test.pvalue, corrected, count),
         level=level,
         n_subjects=count,
         n_permutations=n_permutations,
     )
+
+
+def _bound(level, p, corrected, count):
+    """The largest gamma with corrected + (1 - corrected) p(gamma) <= level; 0 where there is none."""
+    open_to = np.maximum(level - corrected, 0.0) / np.where(np.equal(corrected, 1), 1.0, 1.0 - corrected)
+    root = p ** (1 / count)
+    share = (open_to ** (1 / count) - root) / np.where(root == 1, 1.0, 1.0 - root)
+    return np.maximum(share, 0.0)[()]

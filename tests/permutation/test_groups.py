@@ -1,0 +1,176 @@
+"""Several subjects: means, signs and prevalence beside their formulas, one draw after the other."""
+
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from foldless.model_selection import (
+    PermutationTestResult,
+    cluster_test,
+    combine,
+    prevalence_test,
+    sign_flip_test,
+    step_down,
+)
+
+SUBJECTS = 5
+
+
+def subjects(count=SUBJECTS, shape=(4,), effect=1.0, seed=0, greater=True):
+    """Results with different numbers of permutations; the first members have an effect."""
+    rng = np.random.default_rng(seed)
+    results = []
+    for number in range(count):
+        scores = rng.normal(number, 1.0, size=(20 + number, *shape))
+        scores[0] += effect * (np.arange(int(np.prod(shape))).reshape(shape) < 2)
+        scores = scores if greater else -scores
+        results.append(PermutationTestResult(scores[0], scores[1:], scoring="score", greater_is_better=greater))
+    return results
+
+
+def draws(results, count, join):
+    """Joined scores of the true labels, then of random labelings, the true one among them."""
+    rng = np.random.RandomState(0)
+    pools = [np.concatenate([np.asarray(each.score)[None], each.permutation_scores]) for each in results]
+    chosen = np.array([rng.randint(len(pool), size=count) for pool in pools])
+    first = join([pool[0] for pool in pools])
+    return np.array([first, *[join([pool[i] for pool, i in zip(pools, row, strict=True)]) for row in chosen.T]])
+
+
+def mean(scores):
+    return np.mean(scores, axis=0)
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (3, 3)])
+def test_the_null_of_a_group_is_that_of_means_of_drawn_labelings(shape):
+    results = subjects(shape=shape)
+    found = combine(results, n_permutations=200)
+    expected = draws(results, 200, mean)
+    assert_allclose(found.score, expected[0])
+    assert_allclose(found.permutation_scores, expected[1:])
+    assert_allclose(found.pvalue, (expected >= expected[0] - 1e-9).mean(0))
+    assert found.path == "mean over 5 subjects"
+    assert repr(found).startswith("score ")
+
+
+def test_a_group_has_as_many_draws_as_the_largest_subject_by_default():
+    assert combine(subjects()).n_permutations == 23
+
+
+def test_a_group_is_again_a_family_for_clusters_and_step_down():
+    found = combine(subjects(effect=3.0), n_permutations=500)
+    assert_array_equal(cluster_test(found).clusters[0], [True, True, False, False])
+    assert_array_equal(step_down(found) <= 0.05, [True, True, False, False])
+
+
+@pytest.mark.parametrize("greater", [True, False])
+def test_all_signs_are_taken_where_they_are_few(greater):
+    results = subjects(greater=greater)
+    found = sign_flip_test(results)
+    d = np.array([each.score - each.permutation_scores.mean(0) for each in results])
+    means = np.array([mean(np.array(signs)[:, None] * d) for signs in product([1, -1], repeat=SUBJECTS)])
+    sign = 1 if greater else -1
+    assert found.n_permutations == 2**SUBJECTS - 1
+    assert_allclose(found.score, means[0])
+    assert_allclose(found.pvalue, (sign * means >= sign * means[0] - 1e-12).mean(0))
+    assert_allclose(np.sort(found.permutation_scores, axis=0), np.sort(means[1:], axis=0))
+    assert found.scoring == "score minus chance"
+    assert found.path == "all signs of 5 subjects"
+
+
+def test_signs_are_drawn_where_they_are_many():
+    results = subjects(12)
+    found = sign_flip_test(results, n_permutations=50)
+    d = np.array([each.score - each.permutation_scores.mean(0) for each in results])
+    assert found.n_permutations == 50
+    assert found.path == "random signs of 12 subjects"
+    possible = np.array(list(product([1.0, -1.0], repeat=12))) @ d / 12
+    for row in found.permutation_scores:  # one sign a subject, for all members
+        assert np.abs(possible - row).max(1).min() < 1e-12
+
+
+def test_signs_leave_members_without_a_score_alone():
+    results = subjects()
+    results[1].score[3] = results[1].permutation_scores[:, 3] = np.nan
+    found = sign_flip_test(results)
+    assert_array_equal(np.isnan(found.pvalue), [False, False, False, True])
+
+
+@pytest.mark.parametrize("greater", [True, False])
+def test_prevalence_equals_its_formulas_in_a_loop(greater):
+    results, level, count = subjects(effect=3.0, greater=greater), 0.05, 400
+    found = prevalence_test(results, level=level, n_permutations=count)
+    worst = draws(results, count, lambda scores: (np.min if greater else np.max)(scores, axis=0))
+    worst = worst if greater else -worst
+    for k in range(4):
+        p = sum(row[k] >= worst[0, k] for row in worst) / (count + 1)
+        p_fwe = sum(row.max() >= worst[0, k] for row in worst) / (count + 1)
+        majority = (0.5 * p ** (1 / SUBJECTS) + 0.5) ** SUBJECTS
+        corrected_level = (level - p_fwe) / (1 - p_fwe)
+        assert_allclose(found.pvalue_global[k], p)
+        assert_allclose(found.pvalue_global_fwe[k], p_fwe)
+        assert_allclose(found.pvalue_majority[k], majority)
+        assert_allclose(found.pvalue_majority_fwe[k], p_fwe + (1 - p_fwe) * majority)
+        for bound, at in ((found.prevalence[k], level), (found.prevalence_fwe[k], corrected_level)):
+            gammas = np.linspace(0, 1, 10001)  # the largest share that is rejected, by trying them
+            rejected = ((1 - gammas) * p ** (1 / SUBJECTS) + gammas) ** SUBJECTS <= at
+            assert abs(bound - gammas[rejected].max(initial=0)) < 2e-4
+    assert_array_equal(found.minimum, worst[0] if greater else -worst[0])
+    assert found.prevalence_fwe[:2].min() > 0
+    assert (found.prevalence_fwe <= found.prevalence).all()
+    assert_array_equal(found.prevalence_fwe[2:], 0)
+
+
+def test_prevalence_of_one_test_needs_no_correction():
+    found = prevalence_test(subjects(shape=(), effect=3.0))
+    assert found.pvalue_majority_fwe == found.pvalue_majority
+    assert found.prevalence_fwe == found.prevalence > 0
+    assert repr(found).startswith(f"prevalence above {found.prevalence:.2f} at level 0.05, p of at most half = ")
+
+
+def test_prevalence_of_a_family_is_told_at_its_best_member():
+    found = prevalence_test(subjects(effect=3.0))
+    assert f" at member {found.prevalence_fwe.argmax()} of 4 at level 0.05" in repr(found)
+
+
+def test_a_bound_is_zero_where_the_worst_subject_is_the_worst_of_all():
+    null = np.arange(1.0, 20.0)
+    found = prevalence_test([PermutationTestResult(0.0, null), PermutationTestResult(0.0, null + 0.5)])
+    assert found.pvalue_global == 1
+    assert found.prevalence == 0
+
+
+def test_one_subject_twice_is_warned_of():
+    results = subjects()
+    with pytest.warns(UserWarning, match=r"results\[1\] and results\[5\] have equal scores throughout"):
+        combine([*results, results[1]])
+
+
+ODD = PermutationTestResult(np.zeros(3), np.zeros((9, 3)), scoring="score")
+OTHER = PermutationTestResult(np.zeros(4), np.zeros((9, 4)), scoring="accuracy")
+LOSS = PermutationTestResult(np.zeros(4), np.zeros((9, 4)), scoring="score", greater_is_better=False)
+EMPTY = SimpleNamespace(score=np.zeros(4), permutation_scores=np.zeros((0, 4)), scoring="score", greater_is_better=True)
+
+
+@pytest.mark.parametrize("function", [combine, sign_flip_test, prevalence_test])
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        (subjects(1), "results has 1 subjects"),
+        ([*subjects(), ODD], r"results differ in shapes of score: \[\(3,\), \(4,\)\]"),
+        ([*subjects(), OTHER], "results differ in scoring"),
+        ([*subjects(), LOSS], "results differ in greater_is_better"),
+        ([*subjects(), EMPTY], "a subject without permutations"),
+    ],
+)
+def test_errors_say_what_to_do(function, results, message):
+    with pytest.raises(ValueError, match=message):
+        function(results)
+
+
+def test_a_level_beyond_one_is_refused():
+    with pytest.raises(ValueError, match="level=5 must be between 0 and 1"):
+        prevalence_test(subjects(), level=5)
