@@ -155,8 +155,8 @@ def test_members_that_were_not_reached_are_no_members(statistic):
 def test_a_member_whose_scores_are_all_equal_is_at_chance():
     result = family((6,))
     scores = np.concatenate([[result.score], result.permutation_scores])
-    scores[:, 2] = 0.1 + 0.2  # rounding must not make it a finding
-    scores[1::2, 2] = 0.3
+    scores[:, 2] = 0.5
+    scores[0, 2] = np.nextafter(0.5, 1)  # larger by rounding, which must not make it a finding
     found = cluster_test(PermutationTestResult(scores[0], scores[1:]))
     assert found.values[2] == 0
     assert found.pvalue_fwe[2] == 1

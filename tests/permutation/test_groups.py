@@ -86,6 +86,7 @@ def test_signs_are_drawn_where_they_are_many():
     found = sign_flip_test(results, n_permutations=50)
     d = np.array([each.score - each.permutation_scores.mean(0) for each in results])
     assert found.n_permutations == 50
+    assert_allclose(found.score, d.mean(0))
     assert found.path == "random signs of 12 subjects"
     possible = np.array(list(product([1.0, -1.0], repeat=12))) @ d / 12
     for row in found.permutation_scores:  # one sign a subject, for all members

@@ -28,7 +28,7 @@ def check_unit(unit):
 
 
 def all_scores(result):
-    """Scores (1 + m, members) of all labelings of a family, the true ones first; larger is better, nan: no member."""
+    """Scores (1 + m, members) of all labelings of a family, the true ones first (nan: no member); larger is better."""
     score, null = np.asarray(result.score, float), np.asarray(result.permutation_scores, float)
     if score.ndim == 0:
         raise ValueError(
@@ -40,7 +40,6 @@ def all_scores(result):
     sign = 1.0 if result.greater_is_better else -1.0
     scores = sign * np.concatenate([score[None], null]).reshape(1 + len(null), -1)
     scores[1:][np.isnan(scores[1:])] = np.inf
-    scores[:, np.isnan(scores[0])] = np.nan
     return scores
 
 
