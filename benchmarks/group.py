@@ -1,12 +1,12 @@
 """What tests of a group of subjects cost: permutations of every subject, and all that is made of them.
 
-python benchmarks/group.py            # 12 subjects x 1,000 permutations x 50 times
-python benchmarks/group.py --fast
+12 subjects x 1,000 permutations x 50 times, subjects in two processes unless --jobs says otherwise.
 """
 
 from functools import partial
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from common import at_most, best_time, markdown, parser, report
 from foldless import LSSVC
@@ -31,24 +31,24 @@ def subject(trials, channels, times, number):
     return X, y
 
 
-def permuted(subjects, count):
-    """The test of each subject by itself."""
-    model = LSSVC("linear", alpha=10)
-    return [
-        permutation_test_score(model, X, y, scoring="accuracy", n_permutations=count, random_state=number)
-        for number, (X, y) in enumerate(subjects)
-    ]
+def permuted(subjects, count, jobs):
+    """The test of each subject by itself, subjects in several processes."""
+    options = {"scoring": "accuracy", "n_permutations": count}
+    test = delayed(partial(permutation_test_score, LSSVC("linear", alpha=10), **options))
+    return Parallel(jobs)(test(X, y, random_state=number) for number, (X, y) in enumerate(subjects))
 
 
 def main():
     """Measure and report."""
-    options = parser(__doc__).parse_args()
+    options = parser(__doc__)
+    options.add_argument("--jobs", type=int, default=2, help="processes for the tests of subjects")
+    options = options.parse_args()
     count, trials, channels, times, m, repeats = (3, 40, 8, 10, 50, 0) if options.fast else (12, 80, 32, 50, 1000, 3)
     subjects = [subject(trials, channels, times, number) for number in range(count)]
-    results = permuted(subjects, m)
+    results = permuted(subjects, m, options.jobs)
     group = combine(results, n_permutations=m)
     steps = {
-        "permutation tests of all subjects": partial(permuted, subjects, m),
+        "permutation tests of all subjects": partial(permuted, subjects, m, options.jobs),
         "combine": partial(combine, results, n_permutations=m),
         "cluster mass": partial(cluster_test, group),
         "TFCE": partial(cluster_test, group, statistic="tfce"),
