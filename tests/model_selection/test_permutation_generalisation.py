@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, reference
-from foldless.model_selection import permutation_test_score
+from foldless.model_selection import PermutationTestResult, permutation_test_score
 from support.families import (
     BINARY,
     CONFOUNDS,
@@ -95,8 +95,16 @@ def test_generalisation_equals_refits_tested_at_every_member(case):
     best = (np.max if greater else np.min)(found[1:], (1, 2))
     np.testing.assert_array_equal(result.max_scores, best)
     np.testing.assert_array_equal(result.pvalue, p_value(found[0], found[1:], greater))
-    np.testing.assert_array_equal(result.pvalue_fwe, p_value(found[0], best[:, None, None], greater))
+    corrected = p_value(found[0], best[:, None, None], greater)
+    of_both = [[max(corrected[s, t], corrected[s, s], corrected[t, t]) for t in range(3)] for s in range(3)]
+    np.testing.assert_array_equal(result.pvalue_fwe, of_both)
     assert result.score.shape == result.pvalue_fwe.shape == (3, 3)
+
+
+def test_a_pair_is_found_only_if_both_of_its_members_are():
+    score = np.array([[0.9, 0.9, 0.5], [0.9, 0.5, 0.5], [0.9, 0.5, 0.9]])
+    result = PermutationTestResult(score, np.full((19, 3, 3), 0.6))
+    np.testing.assert_array_equal(result.pvalue_fwe == 0.05, [[1, 0, 0], [0, 0, 0], [1, 0, 1]])
 
 
 @pytest.mark.parametrize("in_score", [False, True])

@@ -140,6 +140,6 @@ def test_p_values_of_a_family_leave_out_undefined_members():
 
 
 def test_repr_names_the_best_pair_of_a_generalisation():
-    score, null = np.zeros((2, 3)), np.zeros((4, 2, 3))
+    score, null = np.diag([0.0, 0.4, 0.4]), np.zeros((4, 3, 3))
     score[1, 2] = 0.5
-    assert "of 6 members, best 0.5000 at (1, 2), family-wise p = 0.2 " in repr(PermutationTestResult(score, null))
+    assert "of 9 members, best 0.5000 at (1, 2), family-wise p = 0.2 " in repr(PermutationTestResult(score, null))

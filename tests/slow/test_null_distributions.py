@@ -163,3 +163,23 @@ def test_permuting_training_labels_only_gives_wrong_p_values():
         return (np.sum(errors[1:] < errors[0]) + rng.uniform()) / (M + 1)
 
     assert stats.kstest(repeated(250, problem), "uniform").pvalue < LEVEL / 100
+
+
+def test_pairs_of_a_time_without_an_effect_are_found_as_rarely_as_promised():
+    """Six times, two with an effect: the maximum alone finds models of noise that meet the effect by luck."""
+
+    def problem(rng, number):
+        y = np.arange(40) % 2
+        data = rng.normal(size=(40, 4, 6))
+        data[:, 0, 2:4] += 2.0 * (y[:, None] - 0.5)
+        result = null_options(LSSVC("linear"), data, y, number, cv=5, scoring="roc_auc", generalise=True)
+        by_maximum = (result.max_scores[:, None, None] >= result.score - 1e-10).sum(0) + 1 <= 0.05 * (M + 1)
+        false = np.ones((6, 6), bool)
+        false[2:4, 2:4] = False
+        found = result.pvalue_fwe <= 0.05
+        return (found & false).any(), (by_maximum & false).any(), found[~false].mean(), by_maximum[~false].mean()
+
+    false, by_maximum, power, power_by_maximum = repeated(200, problem).mean(0)
+    assert false <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    assert by_maximum > 0.15
+    assert power > power_by_maximum - 0.05 > 0.5

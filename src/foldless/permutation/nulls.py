@@ -4,10 +4,17 @@ A score s is compared with the scores s_1 ... s_m of m random permutations of th
 
     p = (1 + #{j : s_j >= s}) / (1 + m)                          never 0
     family-wise  p_k = (1 + #{j : max_l s_jl >= s_k}) / (1 + m)   for members k that share their permutations
+    of pairs     max(p_ij, p_ii, p_jj)                            for models of member i tested at member j
 
-(<= and min for a loss). The second holds the probability of any false discovery in the family below p (Nichols &
-Holmes 2002). Scores that are equal up to rounding count as equal, and a permutation whose score is not defined as one
-that is at least as good: both err on the safe side.
+(<= and min for a loss). The second holds the probability of any false discovery in the family below p (Nichols & Holmes
+2002) where all members without an effect are jointly independent of the labels: permuted labels then have with them the
+distribution of the true ones, whatever the other members do. A pair of a member without an effect and one with an
+effect is no such member: the model of noise points anywhere, and the true labels reward it where it meets the effect
+by luck, which permuted labels never do. So a pair is found only if both of its members are (conjunction; Nichols et
+al. 2005): a false one takes a false member, whose probability is bounded.
+
+Scores that are equal up to rounding count as equal, and a permutation whose score is not defined as one that is at
+least as good: both err on the safe side.
 
 A null scheme says which labelings are as likely as the true one where nothing is to be found. It has the method
 
@@ -155,6 +162,7 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     ----------
     score, permutation_scores, pvalue
     pvalue_fwe : p-values by the maximum over the family, shape of ``score``; None for one test
+        Of a generalisation the largest of those of the pair and of its two members by themselves.
     max_scores : ndarray of shape (n_permutations,), the best score of every permutation; None for one test
     n_permutations : int
     scoring : str
@@ -197,6 +205,9 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
             flat = np.reshape(permutation_scores, (len(permutation_scores), -1))[:, known]
             self.max_scores = best(np.where(np.isnan(flat), extreme, flat), axis=1, initial=-extreme)
             self.pvalue_fwe = counted(self.max_scores.reshape(-1, *[1] * np.ndim(score)))
+        if np.ndim(score) == 2:
+            alone = np.diagonal(self.pvalue_fwe)
+            self.pvalue_fwe = np.maximum(self.pvalue_fwe, np.maximum(alone[:, None], alone))
         return self
 
     def __repr__(self):
