@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, kernels, reference
-from foldless.bridge.permutation import PermutationData
+from foldless.bridge.permutation_spec import PermutationData
 from foldless.heldout.moments import Moments
 from foldless.model_selection import permutation_test_score
 from support.permutation import (

@@ -151,7 +151,7 @@ def test_names_of_scorers_in_results():
         assert permutation_test_score(LSSVC(), X, LABELS, n_permutations=1, scoring=scoring).scoring == name
     scoring = make_scorer(theirs.accuracy_score)
     assert permutation_test_score(LSSVC(), X, LABELS, n_permutations=1, scoring=scoring).scoring == str(scoring)
-    assert permutation_test_score(Ridge(), X, VALUES, n_permutations=1).scoring == "r2"
+    assert permutation_test_score(Ridge(), X, VALUES, n_permutations=1).scoring == "r2_pooled"
 
 
 def test_scores_that_are_not_defined_count_as_at_least_as_good():

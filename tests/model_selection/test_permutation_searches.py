@@ -35,7 +35,7 @@ from support.families import (
     X,
     named,
 )
-from support.refits import labelings, p_value, refit, scorer_of
+from support.refits import labelings, p_value, refit, score_of_splits, scorer_of
 from support.tolerances import assert_close
 
 
@@ -90,7 +90,7 @@ def choices(monkeypatch):
 
     def noted(strategy, *given):
         result = scores(strategy, *given)
-        found.extend(result[1])
+        found.extend(result.choices)
         return result
 
     monkeypatch.setattr(BatchedGrid, "scores", noted)
@@ -98,18 +98,19 @@ def choices(monkeypatch):
 
 
 def refitted(search, y, order, outer, scoring, w=None, groups=None, data=X):
-    """Mean score and choices of one labeling: the search fitted on every outer training part."""
-    scores, chosen = [], []
+    """Score and choices of one labeling: the search fitted on every outer training part."""
+    held = []
     for train, test in outer:
         one = refit(search, data, y[order], train, groups=groups, sample_weight=w)
-        scores.append(scorer_of(scoring, one)(one, data[test], y[order][test]))
-        chosen.append(one.best_params_)
-    return np.mean(scores), chosen
+        held.append((one, data[test], y[order][test]))
+    return score_of_splits(scoring, search, held), [one.best_params_ for one, _, _ in held]
 
 
 def assert_tuned(search, y, choices, *, scoring=None, w=None, groups=None, outer=OUTER, m=3):
     """Every score and every choice against the loop, and against nested_cross_validate of permuted labels."""
     params = None if w is None else {"sample_weight": w}
+    if scoring is None and not is_classifier(search):
+        scoring = "neg_mean_squared_error"
     result = permutation_test_score(
         search, X, y, cv=outer, n_permutations=m, scoring=scoring, params=params, groups=groups
     )

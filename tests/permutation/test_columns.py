@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 
 import foldless.permutation.metrics as metrics
 from foldless import LSSVC, kernels, reference
-from foldless.bridge.permutation import PermutationData
+from foldless.bridge.permutation_spec import PermutationData
 from foldless.heldout.moments import Moments
 from foldless.permutation.labelings import Labelings, Solver, elsewhere, truth_of
 from foldless.permutation.nulls import Exchangeable

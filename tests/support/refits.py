@@ -6,9 +6,9 @@ bordered system of ``foldless.reference``, solved anew for every training part; 
 
 import numpy as np
 from sklearn import model_selection as skl
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.linear_model import LinearRegression
-from sklearn.metrics import balanced_accuracy_score, check_scoring, make_scorer
+from sklearn.metrics import balanced_accuracy_score, check_scoring, make_scorer, r2_score
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
@@ -168,25 +168,34 @@ def scores_of_labelings(estimator, X, y, orders, *, splits, scoring=None, weight
 
     ``weight(order)`` are the weights of a labeling, ``given`` are arguments of fit that stay with the rows.
     """
-    scorer, means = scorer_of(scoring, estimator), []
+    means = []
     for order in orders:
-        labels, scores = _safe_indexing(y, order), []
+        labels, held = _safe_indexing(y, order), []
         own = given if weight is None else {**given, name: weight(order)}
         for train, test in splits:
             model = at_rows(refit(estimator, X, labels, train, **own), test, own)
-            scores.append(scorer(model, rows_for(estimator, X, test, train), _safe_indexing(labels, test)))
-        means.append(np.mean(scores))
+            held.append((model, rows_for(estimator, X, test, train), _safe_indexing(labels, test)))
+        means.append(score_of_splits(scoring, estimator, held))
     return np.array(means)
+
+
+def score_of_splits(scoring, estimator, held):
+    """The mean over splits [(model, test rows, labels)] of a score; for values, by default, R2 of all rows together."""
+    if scoring == "r2_pooled" or (scoring is None and is_regressor(estimator)):
+        truth, predictions = zip(*[(labels, model.predict(rows)) for model, rows, labels in held], strict=True)
+        return r2_score(np.concatenate(truth), np.concatenate(predictions))
+    scorer = scorer_of(scoring, estimator)
+    return np.mean([scorer(*each) for each in held])
 
 
 def scores_of_members(estimator, members, y, splits, scoring=None, **given):
     """Scores (k, k): trained on member s of a family (first axis), tested at the features of member t."""
     table = np.zeros((len(members), len(members)))
-    for train, test in splits:
-        for s, seen in enumerate(members):
-            model = at_rows(refit(estimator, seen, y, train, **given), test, given)
-            for t, other in enumerate(members):
-                table[s, t] += scorer_of(scoring, model)(model, other[test], y[test]) / len(splits)
+    for s, seen in enumerate(members):
+        models = [at_rows(refit(estimator, seen, y, train, **given), test, given) for train, test in splits]
+        for t, other in enumerate(members):
+            held = [(model, other[test], y[test]) for model, (_, test) in zip(models, splits, strict=True)]
+            table[s, t] = score_of_splits(scoring, estimator, held)
     return table
 
 

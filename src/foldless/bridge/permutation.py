@@ -1,4 +1,4 @@
-"""What a permutation test is given, and the strategy that answers it: from types, parameters and weights.
+"""The strategy that answers a permutation test: from types, parameters and weights.
 
 permutations as columns     everything that is regularised least squares, and grids over it
 one P, one by one           the same with a score that takes more than decisions
@@ -7,157 +7,33 @@ refit                       everything else
 """
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from numbers import Integral
-from typing import Any
 
 import numpy as np
 from sklearn import model_selection as skl
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_sample_weight
 
 from foldless.bridge import adapters, route
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless.bridge.candidates import SearchData, chooses_one, has_grid, settings
 from foldless.bridge.nested_data import NestedData
-from foldless.bridge.pipelines import Search, check_steps, fit_steps, split_steps, transform_split
-from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route, warn_caller
-from foldless.bridge.routing import Metadata, route_metadata
-from foldless.bridge.scorers import (
-    Scoring,
-    check_scorers_of_confounds,
-    deciding_scoring,
-    is_function,
-    scoring_of_rows,
-)
-from foldless.bridge.splits import check_confounds_determined, depends_on_labels, splits_of_labeling
+from foldless.bridge.permutation_spec import has_class_weights, weights_move
+from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
+from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route
+from foldless.bridge.scorers import is_function, scoring_of_rows
+from foldless.bridge.split_scores import SplitScores
+from foldless.bridge.splits import check_confounds_determined, depends_on_labels
 from foldless.bridge.standin import Run, StandIn
 from foldless.bridge.steps import fits_steps
-from foldless.estimators.checks import check_confounds, check_option, warn_of_scale
+from foldless.estimators.checks import warn_of_scale
 from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
-from foldless.permutation.nulls import Exchangeable, draw_null, keep_balance
 from foldless.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy
-from foldless.tuning.selection import SearchSpec
 
 FEW = 8  # labelings at a time where each takes its own time
 TOGETHER = 256  # labelings that share the making of every candidate's P
-WEIGHTS = (None, "fixed", "permuted")
-
-
-@dataclass(frozen=True)
-class PermutationData:
-    """The data of one test."""
-
-    X: Any
-    y: Any
-    sample_weight: Any = None
-    confounds: Any = None
-    confounds_in_score: bool = False
-
-    def task(self, estimator):
-        """The :class:`EstimatorTask` of a known estimator."""
-        in_score = self.confounds_in_score
-        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds, in_score=in_score)
-
-    def labelled(self, order, *, with_weights=False):
-        """The same with the labels, and where asked for the weights, in another order."""
-        weight = self.sample_weight
-        if weight is not None and with_weights:
-            weight = np.asarray(weight)[order]
-        return replace(self, y=_safe_indexing(self.y, order), sample_weight=weight)
-
-
-@dataclass(frozen=True)
-class PermutationSpec:
-    """What is asked of every labeling."""
-
-    estimator: Any
-    scoring: Scoring
-    first: list  # the splits of the true labels
-    moves_splits: bool  # whether each labeling has its own
-    groups: Any
-    params: dict  # as given
-    metadata: Metadata  # these by where they go
-    as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
-    weights: str | None
-    memory_limit: int
-    steps: str  # "each" or "once": those of a search that are not fitted yet
-    refit: Callable  # (spec, data, splits) -> scores of a cross-validation that refits
-    search: SearchSpec | None = None  # where a search is tested
-
-
-def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, **options):
-    """(:class:`PermutationSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
-    cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
-    last = split_steps(estimator).last
-    if scoring is None and isinstance(last, Search):
-        scoring = deciding_scoring(last.scoring, last.refit)
-    adapters.check_probabilities(scoring, estimator)
-    score = Scoring.of(scoring, estimator)
-    metadata = route_metadata("cross_validate", estimator, cv, params, groups, score.scorer)
-    n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
-    first = draw(np.arange(n))
-    scheme = Exchangeable(groups if strata is None else strata) if null is None else null
-    scheme, own = keep_balance(scheme, first, n) if depends_on_labels(cv) and not resplit else (scheme, None)
-    labelings = draw_null(scheme, n, m, random_state, first=first, draw=draw if resplit else own)
-    if any(name.endswith("confounds") for name in metadata.fit):
-        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
-    if data.confounds is not None:
-        check_scorers_of_confounds(scoring)
-        data = replace(data, confounds=check_confounds(data.confounds, n))
-    weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
-    if weight is not None:
-        weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
-    moves = labelings.draw is not None
-    spec = PermutationSpec(estimator, score, first, moves, groups, params, metadata, as_theirs=resplit, **options)
-    return spec, replace(data, sample_weight=weight), labelings
-
-
-def check_numbers(y, n_permutations, weights, memory_limit):
-    """Refuse a test without labels, without permutations, with unknown weights or without memory."""
-    if y is None:
-        raise ValueError("y=None: there are no labels to permute.")
-    if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < 1:
-        raise ValueError(f"n_permutations={n_permutations!r} must be a positive integer.")
-    check_option("weights", weights, WEIGHTS)
-    if not isinstance(memory_limit, Integral) or memory_limit < 1:
-        raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
-
-
-def has_class_weights(last):
-    """Whether an estimator, or a candidate of a search, weighs classes."""
-    if not isinstance(last, Search):
-        return getattr(last, "class_weight", None) is not None
-    return has_class_weights(split_steps(last.estimator).last) or adapters.grid_names(last, "class_weight")
-
-
-def weights_move(last, weight, weights):
-    """Whether weights change with the labels."""
-    return (has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
-
-
-def warn_of_weak_null(estimator, y, orders, weights):
-    """Warn of permutations that never change a label, which test nothing, and of weights that favour the true ones."""
-    y = np.asarray(y)
-    if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
-        warn_caller(
-            "the permutations do not change the labels: y is constant within every group (or stratum). Where the label"
-            " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"
-            " exchangeable rows."
-        )
-    if weights == "fixed" and has_class_weights(split_steps(estimator).last):
-        warn_caller(
-            "weights='fixed' keeps weights that were made from the true labels: permuted labels do not fit them as"
-            " well, and p-values may be too small. Prefer weights=None, or no class weights and a balanced score."
-        )
-
-
-# -- strategies --------------------------------------------------------------------------------------------------------
 
 
 def choose_strategy(spec, data, members=None):
@@ -182,7 +58,10 @@ def choose_strategy(spec, data, members=None):
             "generalise=True needs features: precomputed kernels say nothing of rows of one member against those of"
             " another."
         )
-    return replace(strategy, members=members)
+    at_a_time = strategy.n_together
+    if any(each.pooled for each in spec.scorings.values()):  # decisions of all members are held until the last split
+        at_a_time = max(1, at_a_time // len(members))
+    return replace(strategy, members=members, n_together=at_a_time)
 
 
 def _closed_form(spec, data, steps):
@@ -208,8 +87,7 @@ def _closed_form(spec, data, steps):
     check_confounds_determined(built.task.problem, spec.first)
     if weights_move(last, data.sample_weight, spec.weights):
         raise NoSharedP("weights follow the labels, so that every permutation has a factorisation of its own")
-    spec.scoring.check(built.task, spec.first)
-    by_columns = not spec.metadata.score and spec.scoring.judges_decisions(built.task)
+    by_columns = not spec.metadata.score and _judged_by_decisions(spec, built.task)
     if steps.first is not None:
         if not by_columns:
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
@@ -223,9 +101,19 @@ def _closed_form(spec, data, steps):
     return _batched(spec, built, Route(route.ONE_FIT, reason, solver.choice), shared=solver)
 
 
+def _judged_by_decisions(spec, task):
+    """Whether held-out decisions are enough for all scores, which are refused where they are not defined."""
+    for each in spec.scorings.values():
+        each.check(task, spec.first)
+    return all(each.judges_decisions(task) for each in spec.scorings.values())
+
+
+def _asked(spec, built):
+    return [each.score(built, as_theirs=spec.as_theirs) for each in spec.scorings.values()]
+
+
 def _batched(spec, built, way, **solver):
-    judge = spec.scoring.judge(built, as_theirs=spec.as_theirs)
-    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, judge, **solver)
+    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, _asked(spec, built), **solver)
 
 
 def _fit_steps(first, data, train, test):
@@ -246,7 +134,8 @@ def _solver_behind_steps(first, last, data, train, test):
 
 def _shared_precision(spec, data, last, built, solver):
     """scikit-learn's loop for every labeling, all from one P."""
-    if has_class_weights(last) and not isinstance(last, FOLDLESS_ESTIMATORS) and is_function(spec.scoring.scorer):
+    functions = any(is_function(each.scorer) for each in spec.scorings.values())
+    if has_class_weights(last) and not isinstance(last, FOLDLESS_ESTIMATORS) and functions:
         raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
     validate = partial(_validate_labeling, spec, data, last, built, solver)
@@ -255,7 +144,7 @@ def _shared_precision(spec, data, last, built, solver):
 
 def _validate_labeling(spec, data, last, built, solver, order, splits):
     """Scores of one labeling's splits by scikit-learn's loop, from the P of all labelings."""
-    task, scoring = built.task, spec.scoring.asked
+    task, scores = built.task, SplitScores(spec.scorings, len(splits))
     codes = None if task.codes is None else task.codes[order]
     if codes is not None:
         check_classes(codes, splits)
@@ -263,9 +152,9 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     parts = task.training_parts(whole=solver.solve(task.Y))
     data = data.labelled(order)
     run = Run(spec.estimator, last, built._replace(task=task), data.X, data.y, data.sample_weight, parts)
-    scoring = scoring_of_rows(scoring, data.X)
+    scoring = scoring_of_rows(scores.scoring, data.X)
     options = {"cv": splits, "scoring": scoring, "params": spec.metadata.score, "error_score": "raise"}
-    return skl.cross_validate(StandIn(run), run.rows, data.y, **options)["test_score"]
+    return scores.found(skl.cross_validate(StandIn(run), run.rows, data.y, **options))
 
 
 def _refit_each(spec, data, last, obstacle):
@@ -289,7 +178,7 @@ def _refit_labeling(spec, data, needs_classes, order, splits):
         check_classes(np.asarray(data.y), splits)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RefitWarning)  # said once, in the route of the result
-        return spec.refit(spec, data, splits)
+        return spec.refit(spec, data, splits, SplitScores(spec.scorings, len(splits)))
 
 
 def check_classes(labels, splits):
@@ -327,10 +216,8 @@ def _batched_grid(spec, data, steps):
     shown = SearchData(data.X, data.y, data.sample_weight, data.confounds)
     listed, tried = settings(search.estimator, search.param_grid, shown)
     check_confounds_determined(tried[0].task.problem, spec.first)
-    for setting in tried:
-        spec.scoring.check(setting.task, spec.first)
     whole = spec.search.criterion.whole or search.scoring is not None  # decisions of all classes choose
-    if whole or not all(spec.scoring.judges_decisions(setting.task) for setting in tried):
+    if not all([_judged_by_decisions(spec, setting.task) for setting in tried]) or whole:
         raise NoClosedForm(repeated)
     inner = [nested.inner_splits(train) for train, _ in spec.first]
     # Balanced weights follow the labels, and are made with them.
@@ -341,7 +228,7 @@ def _batched_grid(spec, data, steps):
         n_together=TOGETHER,
         tried=tried,
         listed=listed,
-        judges=[spec.scoring.judge(each, as_theirs=spec.as_theirs) for each in tried],
+        asked=_asked(spec, tried[0]),
         selections=[nested.selections(known, each.task, spec.first, inner) for each in tried],
         weight=search.criterion_weight,
         memory_limit=spec.memory_limit,

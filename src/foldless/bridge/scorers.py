@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 
 from foldless.estimators.access import EstimatorTask, rows_of
 from foldless.permutation.metrics import METRICS, Metric
+from foldless.permutation.tally import Score
 from foldless.readout.codings import chosen_labels
 
 # -- estimators whose predictions are known ----------------------------------------------------------------------------
@@ -173,13 +174,18 @@ class Scoring:
         """Whether larger is better."""
         return self.metric is None or self.metric.greater
 
+    @property
+    def pooled(self):
+        """Whether it is of all held-out rows together, not a mean over the splits."""
+        return self.metric is not None and self.metric.pooled
+
     def check(self, task, splits):
         """Refuse scores that are not defined for this task or for so few held-out rows."""
         metric = self.metric
         if metric is not None and isinstance(self.asked, _BaseScorer) and metric.labels != (task.codes is not None):
             kind = "class labels, one a row" if metric.labels else "values"
             raise ValueError(f"scoring={self.name!r} is for {kind}.")
-        self.check_rows(min(len(test) for _, test in splits))
+        self.check_rows((sum if self.pooled else min)(len(test) for _, test in splits))
 
     def check_rows(self, smallest):
         """Refuse scores that are not defined for so few held-out rows."""
@@ -205,6 +211,10 @@ class Scoring:
         plain = response == "predict" or (response == "decision_function" and absolute)
         return isinstance(self.scorer, _BaseScorer) and plain
 
+    def score(self, built, *, as_theirs):
+        """What a strategy makes of held-out decisions."""
+        return Score(self.judge(built, as_theirs=as_theirs), self.pooled)
+
     def judge(self, built, *, as_theirs=False, **options):
         """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit.
 
@@ -218,14 +228,20 @@ class Scoring:
 # -- scores of a search ------------------------------------------------------------------------------------------------
 
 
-def scores_by_name(estimator, scoring):
-    """({name: Scoring}, whether there may be several) of ``scoring=``; one score is called "score"."""
-    if not isinstance(scoring, Mapping | list | tuple | set):
-        return {"score": Scoring.of(scoring, estimator)}, False
-    given = scoring if isinstance(scoring, Mapping) else {each: each for each in scoring}
-    if not given or len(given) < len(scoring) or not all(isinstance(name, str) for name in given):
+def scores_by_name(estimator, scoring, *, pooled=False):
+    """({name: Scoring}, whether there may be several) of ``scoring=``; one score is called "score".
+
+    ``pooled``: whether scores of all held-out rows together are taken.
+    """
+    several = isinstance(scoring, Mapping | list | tuple | set)
+    given = scoring if isinstance(scoring, Mapping) else {each: each for each in scoring} if several else {}
+    if several and (not given or len(given) < len(scoring) or not all(isinstance(name, str) for name in given)):
         raise ValueError(f"scoring={scoring!r} must be a score, a list of different names, or a dict {{name: score}}.")
-    return {name: Scoring.of(each, estimator) for name, each in given.items()}, True
+    found = {name: Scoring.of(each, estimator) for name, each in (given if several else {"score": scoring}).items()}
+    for each in found.values():
+        if each.pooled and not pooled:
+            raise ValueError(f"scoring={each.name!r} is of all held-out rows together; it is for permutation tests.")
+    return found, several
 
 
 def deciding_scoring(scoring, refit):

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
-from foldless.bridge.permutation import PermutationData, check_numbers, warn_of_weak_null, weights_move
+from foldless.bridge.permutation_spec import PermutationData, check_numbers, warn_of_weak_null, weights_move
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.bridge.steps import StepsLike, front_of

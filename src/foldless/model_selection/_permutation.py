@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.families import family_members
-from foldless.bridge.permutation import PermutationData, check_numbers, choose_strategy, specify_test, warn_of_weak_null
+from foldless.bridge.permutation import choose_strategy
+from foldless.bridge.permutation_spec import PermutationData, check_numbers, specify_test, warn_of_weak_null
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
@@ -32,6 +33,7 @@ from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
 from foldless.permutation.metrics import Metric
 from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, NullScheme, PermutationTestResult, p_values
+from foldless.permutation.tally import Found
 
 EVERY_LABELING = "for every permutation"
 
@@ -64,7 +66,7 @@ def permutation_test_score(
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
     Every permutation's scores are those of refitting the estimator on each training part with the permuted labels. The
-    score of a labeling is the mean over the splits, as in scikit-learn.
+    score of a labeling is the mean over the splits, as in scikit-learn, or for values R2 of all held-out rows together.
 
     Parameters
     ----------
@@ -86,9 +88,10 @@ def permutation_test_score(
     random_state : int, RandomState instance or None, default=0; draws the permutations, in the same way as scikit-learn
     verbose : int, default=0; 1 prints progress to standard error
     scoring : str, callable or foldless.permutation.metrics.Metric, default=None
-        None: accuracy or R2. "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes, "r2",
-        "neg_mean_squared_error", "correlation" and a ``Metric`` of your own are computed for all permutations at once,
-        other scorers one by one.
+        None: accuracy, or for values "r2_pooled", R2 of all held-out rows together (with ``resplit=True`` the mean over
+        splits, as in scikit-learn). "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes,
+        "r2_pooled", "r2", "neg_mean_squared_error", "correlation" and a ``Metric`` of your own are computed for all
+        permutations at once, other scorers one by one.
     params : dict, default=None; {"sample_weight": weights} for the fits
     strata : array-like of shape (n_samples,), default=None
         Labels are permuted among rows with equal entries only: for labels that are exchangeable only there.
@@ -178,37 +181,39 @@ def _check_options(is_family, generalise, resplit, strata, null):
         raise ValueError("strata and null both say which labels are exchangeable; give one of them.")
 
 
-def _validated(spec, data, splits):
+def _validated(spec, data, splits, scores):
     raw = spec.metadata.fit.get(split_steps(spec.estimator).fit_param("sample_weight"))
     params = spec.metadata.but_splitter(spec.params)
     params = {name: data.sample_weight if value is raw else value for name, value in params.items()}
-    options = {"scoring": spec.scoring.asked, "params": params or None, "error_score": "raise"}
+    options = {"scoring": scores.scoring, "params": params or None, "error_score": "raise"}
     confounds = {"confounds": data.confounds, "confounds_in_score": data.confounds_in_score}
-    return cross_validate(spec.estimator, data.X, data.y, cv=splits, **options, **confounds)["test_score"]
+    return scores.found(cross_validate(spec.estimator, data.X, data.y, cv=splits, **options, **confounds))
 
 
-def _searched(spec, data, splits):
+def _searched(spec, data, splits, scores):
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
-    options = {"groups": spec.groups, "scoring": spec.scoring.scorer, "params": params, "n_jobs": 1}
+    scorers = {name: each.scorer for name, each in spec.scorings.items()}
+    asked = scores.scoring if isinstance(scores.scoring, dict) else scorers
+    options = {"groups": spec.groups, "scoring": asked, "params": params, "n_jobs": 1}
     options |= {"confounds": data.confounds, "steps": spec.steps}
-    return nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options).test_score
+    nested = nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options)
+    return scores.found({f"test_{name}": each for name, each in nested.test_score.items()})
 
 
 def _run_single(spec, data, null, n_jobs, verbose):
-    """(scores (b,) of the labelings that are done, route, best parameters of the outer splits of a search)."""
+    """(what is found for the labelings that are done, route)."""
     strategy = choose_strategy(spec, data)
     warn_of_refits(spec.estimator, strategy.route, EVERY_LABELING)
     n, size = len(null.orders), strategy.n_together
     jobs = (delayed(_scores)(null.select(part), strategy) for part in gen_batches(n, size))
     done = _collect(jobs, n_jobs, Progress(n - 1, "permutations", verbose), size)
-    scores = np.concatenate([values for values, _ in done])
-    _warn_if_interrupted(len(scores) - 1, n - 1, "permutations")
-    chosen = done[0][1]
-    return scores, strategy.route, None if chosen is None else chosen[0]
+    found = Found.joined(done)
+    _warn_if_interrupted(len(found.scores) - 1, n - 1, "permutations")
+    return found, strategy.route
 
 
 def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False):
-    """(scores (b, k) or (b, k, k), route) of a family: all members have the same labelings."""
+    """(what is found, route) of a family: all members have the same labelings."""
     everywhere = None
     if generalise:
         if spec.search is not None:
@@ -232,20 +237,18 @@ def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False)
     )
     done = _collect(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
     _warn_if_interrupted(len(done), len(members), "members of the family")
-    columns = [values for values, _ in done]
-    columns += [np.full_like(columns[0], np.nan)] * (len(members) - len(columns))
-    return np.stack(columns, 1), route
+    return Found.stacked(done + [done[0].undefined()] * (len(members) - len(done))), route
 
 
 def _scores(null, strategy, *test):
-    """(scores, choices) of labelings by a strategy, or by the one that is chosen for a ``test``."""
+    """What is found for labelings by a strategy, or by the one that is chosen for a ``test``."""
     with threads_for(null.orders.shape[1]):
         if strategy is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NothingLearntWarning)  # said of the first member
                 strategy = choose_strategy(*test)
-        done = [strategy.scores(null.select(part)) for part in gen_batches(len(null.orders), strategy.n_together)]
-    return np.concatenate([values for values, _ in done]), done[0][1]
+        parts = gen_batches(len(null.orders), strategy.n_together)
+        return Found.joined([strategy.scores(null.select(part)) for part in parts])
 
 
 def _collect(jobs, n_jobs, progress, step=1):
@@ -256,7 +259,7 @@ def _collect(jobs, n_jobs, progress, step=1):
             results.append(result)
             progress.step(steps=step)
     except KeyboardInterrupt:
-        if sum(len(values) for values, _ in results) < 2:
+        if sum(len(each.scores) for each in results) < 2:
             raise
     return results
 
@@ -266,12 +269,13 @@ def _warn_if_interrupted(done, total, what):
         warn_caller(f"interrupted: the result rests on {done} of {total} {what}.")
 
 
-def _build_result(spec, data, strata, scores, route, best_params=None):
+def _build_result(spec, data, strata, found, route):
     """The result, with warnings of scores that are not defined; scikit-learn's p-value of them where it is promised."""
+    (scoring,), scores = spec.scorings.values(), found.scores[..., 0]
     score, null = scores[0], scores[1:]
     single = getattr(data.X, "dtype", None) == np.float32
     rounding = 0.0 if spec.as_theirs else ROUNDING_SINGLE if single else ROUNDING
-    pvalue = p_values(score, null, greater=spec.scoring.greater, rounding=rounding)
+    pvalue = p_values(score, null, greater=scoring.greater, rounding=rounding)
     why = "not defined (a test part with one class only, say)"
     missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
     if missing:
@@ -285,6 +289,6 @@ def _build_result(spec, data, strata, scores, route, best_params=None):
             pvalue = np.where(undefined, smallest, pvalue)[()]
             shown = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing"
         warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. Use a stratified splitter.")
-    asked = {"scoring": spec.scoring.name, "greater_is_better": spec.scoring.greater, "strata": strata}
-    found = {"path": route, "best_params": best_params, "rounding": rounding}
-    return PermutationTestResult(score, null, pvalue, **asked, **found)
+    asked = {"scoring": scoring.name, "greater_is_better": scoring.greater, "strata": strata}
+    others = {"path": route, "best_params": found.choices and found.choices[0], "rounding": rounding}
+    return PermutationTestResult(score, null, pvalue, **asked, **others)

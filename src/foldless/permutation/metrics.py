@@ -2,10 +2,14 @@
 
 Decisions D have shape (b, k, t): b labelings, k decision columns (one for two classes, else one a class; one for each
 output of a regression), t held-out rows. The truth is (b, t) class numbers or (b, k, t) values. Definitions are those
-of scikit-learn's metrics of the same name, row by row of b; two are ours:
+of scikit-learn's metrics of the same name, row by row of b; three are ours:
 
     ber           balanced error rate, 1 - balanced_accuracy: a loss, smaller is better (Cawley 2006, section I-A)
     correlation   Pearson's r of predictions and values, averaged over outputs; 0 where one of them is constant
+    r2_pooled     R2 of all held-out rows together: their squared errors beside those of the mean of y
+
+The others are means over the splits. R2 is no good one: of a few rows the mean is as near as a good prediction, and the
+square of its distance, by which the errors are divided, may be next to nothing.
 
 To add a metric write one function and make it a ``Metric``, which ``scoring=`` takes as it is; ours are in ``METRICS``.
 """
@@ -101,6 +105,7 @@ class Metric:
     as_theirs: Callable | None = None  # the function with scikit-learn's rounding, where its own has another
     rows: int = 1  # held-out rows it takes at least
     classes: int | None = None  # number of classes it is made for
+    pooled: bool = False  # of all held-out rows together, not a mean over the splits
 
     def suits(self, task):
         """Whether it is made for such a task: one class a row, of so many, or values; none is for several labels."""
@@ -135,6 +140,7 @@ METRICS = {
         roc_auc, True, theirs.roc_auc_score, "decision_function", as_theirs=roc_auc_in_trapezoids, rows=2, classes=2
     ),
     "r2": Metric(r2, False, theirs.r2_score, rows=2),
+    "r2_pooled": Metric(r2, False, theirs.r2_score, rows=2, pooled=True),
     "neg_mean_squared_error": Metric(neg_mean_squared_error, False, _one(neg_mean_squared_error)),
     "correlation": Metric(correlation, False, _one(correlation), rows=2),
 }

@@ -24,6 +24,7 @@ from sklearn.utils import gen_batches
 
 from foldless.permutation.labelings import Labelings, Solver, elsewhere, labelings_that_fit, truth_of
 from foldless.permutation.nulls import Null
+from foldless.permutation.tally import Found, Tally
 from foldless.readout.codings import against_all
 from foldless.readout.task import Task
 from foldless.tuning.criteria import weights
@@ -44,19 +45,19 @@ class Strategy(Protocol):
         """How many labelings it works on at a time."""
         ...
 
-    def scores(self, null: Null) -> tuple[np.ndarray, list | None]:
-        """Means over the splits (b,) or with members (b, k), and what a search chose in each split of each labeling."""
+    def scores(self, null: Null) -> Found:
+        """Scores (b, q) of labelings with their splits, with members (b, k, q); choices of a search."""
         ...
 
 
 @dataclass(frozen=True)
 class Batched:
-    """Scores of columns; ``judge(D, truth)`` scores decisions (b, k, t)."""
+    """Scores of columns."""
 
     route: Any
     n_together: int
     task: Task
-    judge: Callable
+    asked: list  # of Score
     shared: Solver | None = None  # of all splits
     solver_of: Callable | None = None  # else (train, test) -> the Solver of a split, of which one is held at a time
     members: np.ndarray | None = None  # (k, n, d): other features of the held-out rows, to test every model at
@@ -65,35 +66,43 @@ class Batched:
         """Scores of the labelings, all at once where they share their splits."""
         truth = truth_of(self.task, null.orders)
         if null.own is not None:
-            return self._one_by_one(truth, null.own), None
-        labelings = None if self.shared is None else Labelings(self.shared, self.task, truth)
-        scores = []
-        for train, test in null.first:
-            if self.solver_of is not None:
-                labelings = Labelings(self.solver_of(train, test), self.task, truth)
-            scores.append(self._of_split(labelings, train, test))
-        # Summed as NumPy sums a vector: equal scores stay equal.
-        return np.ascontiguousarray(np.array(scores).T).mean(-1), None
+            return self._one_by_one(truth, null.own)
+        if self.solver_of is not None:
+            behind = ((Labelings(self.solver_of(*split), self.task, truth), split) for split in null.first)
+            return self._tallied(behind)
+        labelings = Labelings(self.shared, self.task, truth)
+        return self._tallied((labelings, split) for split in null.first)
+
+    def _tallied(self, parts):
+        """What is found for labelings, from (labelings, split) of all splits."""
+        tallies = [Tally(self.asked) for _ in ([None] if self.members is None else self.members)]
+        for labelings, (train, test) in parts:
+            truth = labelings.truth[..., test]
+            for tally, D in zip(tallies, self._decisions(labelings, train, test), strict=True):
+                tally.add(D, truth)
+        found = [each.found() for each in tallies]
+        return found[0] if self.members is None else Found.stacked(found)
 
     def _one_by_one(self, truth, splits):
         labelings = Labelings(self.shared, self.task, truth)
         same = (truth == truth_of(self.task, np.arange(self.task.problem.n)[None])).reshape(len(truth), -1).all(1)
         # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
         alone = Labelings(self.shared, self.task, truth[same][:1]) if same.any() else None
-        scores = np.empty(len(truth))
+        found = []
         for j, pairs in enumerate(splits):
             one = alone if same[j] else labelings.select([j])
-            scores[j] = np.mean([self._of_split(one, train, test)[0] for train, test in pairs])
-        return scores
+            found.append(self._tallied((one, pair) for pair in pairs))
+        return Found.joined(found)
 
-    def _of_split(self, labelings, train, test):
-        """Scores of one split, (b,) or (k, b)."""
-        model, truth = labelings.part(train), labelings.truth[..., test]
+    def _decisions(self, labelings, train, test):
+        """Decisions (b, k, t) of one split, at the features of every member."""
+        model = labelings.part(train)
         if self.members is None:
-            return self.judge(labelings.decisions(model, test), truth)
+            yield labelings.decisions(model, test)
+            return
         read, fits, steps = labelings.reader(model), elsewhere(model, test), labelings.solver.steps
-        features = (X[test] if steps is None else steps.transform(X[test]) for X in self.members)
-        return [self.judge(read(fits(X)), truth) for X in features]
+        for X in self.members:
+            yield read(fits(X[test] if steps is None else steps.transform(X[test])))
 
 
 @dataclass(frozen=True)
@@ -104,16 +113,19 @@ class BatchedGrid:
     n_together: int  # labelings that share the making of every candidate's P
     tried: list  # kernel settings
     listed: list  # candidates
-    judges: list  # one a setting: scores of decisions (b, k, t)
+    asked: list  # of Score
     selections: list  # [setting][outer split]
     weight: str | None  # of the rows in the criterion
     memory_limit: int
 
     def scores(self, null):
         """Scores of the labelings and the candidates that they chose."""
-        places = self._choices(null.orders, null.first)
-        chosen = [[self.listed[place] for place in each] for each in places.T]
-        return self._outer_scores(null.orders, null.first, places), chosen
+        places, tally = self._choices(null.orders, null.first), Tally(self.asked)
+        truth = truth_of(self.tried[0].task, null.orders)
+        held = self._outer_decisions(null.orders, null.first, places)
+        for D, (_, test) in zip(held, null.first, strict=True):
+            tally.add(D, truth[..., test])
+        return tally.found([[self.listed[place] for place in each] for each in places.T])
 
     def _choices(self, orders, splits):
         """Numbers (n_splits, b) of the chosen candidates."""
@@ -146,10 +158,10 @@ class BatchedGrid:
         W = weights(self.weight, T, selection.W[:, 0].astype(F.dtype))
         return selection.criterion(F, T, W)[0].reshape(len(labelings), -1).sum(1)
 
-    def _outer_scores(self, orders, splits, places):
-        """Mean outer scores (b,) of the chosen candidates."""
-        scores = np.empty((len(orders), len(splits)))
-        for setting, judge in zip(self.tried, self.judges, strict=True):
+    def _outer_decisions(self, orders, splits, places):
+        """Outer decisions (b, k, t) of the chosen candidates in every split."""
+        held: list = [None] * len(splits)
+        for setting in self.tried:
             truth = truth_of(setting.task, orders)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
                 members = np.flatnonzero((places == place).any(0))
@@ -164,13 +176,15 @@ class BatchedGrid:
                         if len(mine):
                             one = labelings.select(mine)
                             D = one.decisions(one.part(train), test)
-                            scores[those[mine], s] = judge(D, one.truth[..., test])
-        return scores.mean(1)
+                            if held[s] is None:
+                                held[s] = np.empty((len(orders), *D.shape[1:]), D.dtype)
+                            held[s][those[mine]] = D
+        return held
 
 
 @dataclass(frozen=True)
 class OneByOne:
-    """A cross-validation for every labeling: ``validate(order, splits)`` gives the scores of its splits."""
+    """A cross-validation for every labeling: ``validate(order, splits)`` gives what is found for it."""
 
     route: Any
     validate: Callable
@@ -179,4 +193,4 @@ class OneByOne:
     def scores(self, null):
         """Scores of the labelings, one after the other."""
         each = zip(null.orders, null.own or [null.first] * len(null.orders), strict=True)
-        return np.array([np.mean(self.validate(order, splits)) for order, splits in each]), None
+        return Found.joined([self.validate(order, splits) for order, splits in each])
