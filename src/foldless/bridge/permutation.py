@@ -98,6 +98,8 @@ def _closed_form(spec, data, steps):
     if not by_columns:
         return _shared_precision(spec, data, last, built, solver)
     reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
+    if spec.moves_splits:
+        reason += "; each has its own splits"
     return _batched(spec, built, Route(route.ONE_FIT, reason, solver.choice), shared=solver)
 
 

@@ -20,7 +20,7 @@ from foldless.bridge.routing import Metadata, route_metadata
 from foldless.bridge.scorers import check_scorers_of_confounds, deciding_scoring, scores_by_name
 from foldless.bridge.splits import depends_on_labels, splits_of_labeling
 from foldless.estimators.checks import check_confounds, check_option
-from foldless.permutation.nulls import Exchangeable, draw_null, keep_balance
+from foldless.permutation.nulls import ENOUGH_LABELINGS, Exchangeable, draw_null, keep_balance
 from foldless.tuning.selection import SearchSpec
 
 ENOUGH_FOR_R2 = 10  # rows of a test part below which its own R2 says little
@@ -69,7 +69,9 @@ class PermutationSpec:
     search: SearchSpec | None = None  # where a search is tested
 
 
-def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, **options):
+def specify_test(
+    estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, stay, **options
+):
     """(:class:`PermutationSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
     cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
     scoring = _default_scoring(estimator, as_theirs=resplit) if scoring is None else scoring
@@ -81,8 +83,12 @@ def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, param
     first = draw(np.arange(n))
     _warn_of_small_parts(scorings, first)
     scheme = Exchangeable(groups if strata is None else strata) if null is None else null
-    scheme, own = keep_balance(scheme, first, n) if depends_on_labels(cv) and not resplit else (scheme, None)
-    labelings = draw_null(scheme, n, m, random_state, first=first, draw=draw if resplit else own)
+    moves = False
+    if depends_on_labels(cv) and not resplit:
+        scheme, moves = keep_balance(scheme, first, data.y, stay=stay)
+    if isinstance(scheme, Exchangeable) and not (moves or resplit):
+        _warn_of_few_labelings(scheme.log_labelings(data.y), m)
+    labelings = draw_null(scheme, n, m, random_state, first=first, draw=draw if resplit else None, moves=moves)
     if any(name.endswith("confounds") for name in metadata.fit):
         raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
     if data.confounds is not None:
@@ -91,8 +97,9 @@ def specify_test(estimator, data, m, random_state, *, cv, groups, scoring, param
     weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
     if weight is not None:
         weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
-    moves = labelings.draw is not None
-    spec = PermutationSpec(estimator, scorings, first, moves, groups, params, metadata, as_theirs=resplit, **options)
+    spec = PermutationSpec(
+        estimator, scorings, first, moves or resplit, groups, params, metadata, as_theirs=resplit, **options
+    )
     return spec, replace(data, sample_weight=weight), labelings
 
 
@@ -118,6 +125,16 @@ def _warn_of_small_parts(scorings, splits):
             f"scoring='r2' of test parts with {smallest} rows: R2 divides by the spread of so few values, and the mean"
             " over splits has little power. Use 'r2_pooled' (the default), R2 of all held-out rows together, or larger"
             " test parts."
+        )
+
+
+def _warn_of_few_labelings(log_labelings, m):
+    """Warn where no p-value can be small, however many permutations are drawn."""
+    if np.log(1.5) < log_labelings < np.log(min(m, ENOUGH_LABELINGS)):
+        count = round(np.exp(log_labelings))
+        warn_caller(
+            f"there are {count} different labelings, fewer than the {m} permutations, and p-values are at least about"
+            f" {1 / count:.2g}. Larger strata, fewer folds or splits that do not look at the labels (KFold) leave more."
         )
 
 

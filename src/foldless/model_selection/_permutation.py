@@ -100,8 +100,8 @@ def permutation_test_score(
         scikit-learn's for the same ``random_state``. By default the splits of the true labels stay. Where they were
         made from the labels (a stratified splitter; an integer for a classifier), labels are then permuted within the
         test sets, so that every permutation is as balanced as the true labels; without that p-values are too small.
-        (Where its test sets overlap, the splits go with the labels.) Splits given as a list are taken to be blind to
-        the labels.
+        (Where its test sets overlap, or leave fewer than 1000 labelings, labels are permuted freely and the splits go
+        with them.) Splits given as a list are taken to be blind to the labels.
     weights : {None, "fixed", "permuted"}, default=None
         None: sample weights stay with the rows and class weights follow the labels (as when refitting); "fixed": both
         stay with the rows; "permuted": both follow the labels. Weights that follow need a factorisation for each
@@ -154,7 +154,7 @@ def permutation_test_score(
     check_numbers(y, n_permutations, weights, memory_limit)
     check_single(scoring, "permutation_test_score takes one.")
     last = split_steps(estimator).last
-    splitting = {"cv": cv, "groups": groups, "strata": strata, "null": null, "resplit": resplit}
+    splitting = {"cv": cv, "groups": groups, "strata": strata, "null": null, "resplit": resplit, "stay": generalise}
     asked = {"scoring": scoring, "params": params, "weights": weights, "memory_limit": memory_limit, "steps": steps}
     searched = isinstance(last, Search)
     refit = {"refit": _searched, "search": search_spec(last)} if searched else {"refit": _validated}

@@ -32,12 +32,14 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import gammaln
 from sklearn.utils import check_random_state
 
 from foldless.linalg.memory import require_memory
 
 ROUNDING = 1e-10  # relative difference up to which two scores are the same
 ROUNDING_SINGLE = 1e-5  # the same for data in single precision
+ENOUGH_LABELINGS = 1000  # different ones within test sets, below which splits go with the labels
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Null:
     first: Any = ()  # (train, test) pairs of the true labels, and of all labelings unless they have their own
     draw: Callable | None = None  # (order) -> the splits of that labeling, drawn when they are asked for
     own: list | None = None  # splits of each labeling, once they are drawn
+    moves: bool = False  # whether the splits go with the labels
     strata: Any = None  # the sets of rows within which labels were permuted; None: all of them
 
     def select(self, part):
@@ -56,6 +59,13 @@ class Null:
         if self.draw is not None:
             own = [self.draw(self.orders[k]) if k else self.first for k in range(len(self.orders))[part]]
         return replace(self, orders=self.orders[part], draw=None, own=own)
+
+    @property
+    def splits(self):
+        """The splits of each labeling."""
+        if self.moves:
+            return [moved_splits(self.first, order) for order in self.orders]
+        return [self.first] * len(self.orders) if self.own is None else self.own
 
 
 class NullScheme(Protocol):
@@ -95,6 +105,15 @@ class Exchangeable:
         pairs = np.column_stack([self.levels(n), fold])
         return Exchangeable(np.unique(pairs, axis=0, return_inverse=True)[1].ravel())
 
+    def log_labelings(self, y):
+        """The logarithm of the number of different labelings of y: a multinomial coefficient for each stratum."""
+        y = np.asarray(y)
+        labels = np.unique(y, axis=None if y.ndim == 1 else 0, return_inverse=True)[1].ravel()
+        levels = self.levels(len(labels))
+        counts = np.zeros((levels.max() + 1, labels.max() + 1))
+        np.add.at(counts, (levels, labels), 1)
+        return float(gammaln(counts.sum(1) + 1).sum() - gammaln(counts + 1).sum())
+
     def orders(self, n, n_permutations, random_state):
         """Row numbers (m, n), drawn as scikit-learn's ``permutation_test_score`` draws them."""
         random_state, levels = check_random_state(random_state), self.levels(n)
@@ -117,16 +136,22 @@ def moved_splits(first, order):
     return [(np.sort(place[train]), np.sort(place[test])) for train, test in first]
 
 
-def keep_balance(scheme, first, n):
-    """(null scheme, function from order to splits or None) that keep splits ``first`` of the true labels balanced."""
+def keep_balance(scheme, first, y, *, stay=False):
+    """(null scheme, whether splits go with the labels) that keep splits ``first`` of the true labels y balanced.
+
+    Within test sets there may be few labelings: where most hold rows of one class alone next to none, and no p-value
+    can be small. Splits that go with the labels have no such limit. ``stay``: they cannot go if there is another way.
+    """
     tested = np.sort(np.concatenate([test for _, test in first]))
-    if isinstance(scheme, Exchangeable) and np.array_equal(tested, np.arange(n)):
-        return scheme.within_test_sets(first, n), None
-    return scheme, partial(moved_splits, first)
+    if not isinstance(scheme, Exchangeable) or not np.array_equal(tested, np.arange(len(y))):
+        return scheme, True
+    within = scheme.within_test_sets(first, len(y))
+    few = within.log_labelings(y) < np.log(ENOUGH_LABELINGS)
+    return (scheme, True) if few and not stay else (within, False)
 
 
-def draw_null(scheme, n, n_permutations, random_state, *, first=(), draw=None):
-    """The :class:`Null` of n rows by a null scheme; ``first`` and ``draw`` are its splits."""
+def draw_null(scheme, n, n_permutations, random_state, *, first=(), draw=None, moves=False):
+    """The :class:`Null` of n rows by a null scheme; ``first``, ``draw`` and ``moves`` say what its splits are."""
     require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
     orders = np.asarray(scheme.orders(n, n_permutations, check_random_state(random_state)))
     ours = isinstance(scheme, Exchangeable)
@@ -138,7 +163,7 @@ def draw_null(scheme, n, n_permutations, random_state, *, first=(), draw=None):
     truth = np.arange(n, dtype=orders.dtype)
     strata = getattr(scheme, "strata", None)
     strata = None if strata is None else np.asarray(strata)
-    return Null(np.concatenate([truth[None], orders]), first, draw, strata=strata)
+    return Null(np.concatenate([truth[None], orders]), first, draw, moves=moves, strata=strata)
 
 
 def p_values(score, null, *, greater=True, rounding=ROUNDING):

@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.permutation.labelings import Labelings, Solver, elsewhere, labelings_that_fit, truth_of
+from foldless.permutation.moving import Moving
 from foldless.permutation.nulls import Null
 from foldless.permutation.tally import Found, Tally
 from foldless.readout.codings import against_all
@@ -64,9 +65,11 @@ class Batched:
 
     def scores(self, null):
         """Scores of the labelings, all at once where they share their splits."""
+        if null.moves and self.members is None:
+            return self._moving(null.orders, null.first)
         truth = truth_of(self.task, null.orders)
-        if null.own is not None:
-            return self._one_by_one(truth, null.own)
+        if null.moves or null.own is not None:
+            return self._one_by_one(truth, null.splits)
         if self.solver_of is not None:
             behind = ((Labelings(self.solver_of(*split), self.task, truth), split) for split in null.first)
             return self._tallied(behind)
@@ -82,6 +85,12 @@ class Batched:
                 tally.add(D, truth)
         found = [each.found() for each in tallies]
         return found[0] if self.members is None else Found.stacked(found)
+
+    def _moving(self, orders, splits):
+        labelings, tally = Moving(self.shared, self.task, orders), Tally(self.asked)
+        for train, test in splits:
+            tally.add(labelings.held_out(train, test), labelings.own_truth[..., test])
+        return tally.found()
 
     def _one_by_one(self, truth, splits):
         labelings = Labelings(self.shared, self.task, truth)
@@ -192,5 +201,5 @@ class OneByOne:
 
     def scores(self, null):
         """Scores of the labelings, one after the other."""
-        each = zip(null.orders, null.own or [null.first] * len(null.orders), strict=True)
+        each = zip(null.orders, null.splits, strict=True)
         return Found.joined([self.validate(order, splits) for order, splits in each])
