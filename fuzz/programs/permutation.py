@@ -1,5 +1,7 @@
 """Permutation tests: scores of given permutations, p-values, families, and scikit-learn's own function."""
 
+from math import factorial
+
 import numpy as np
 
 from fuzz import data as sets
@@ -18,6 +20,23 @@ def shuffled(rng_state, n, strata):
         mine = strata == value
         order[mine] = rng_state.permutation(order[mine])
     return order
+
+
+def labelings(codes, strata):
+    """How many different labelings there are within the strata."""
+    count = 1
+    for value in np.unique(strata):
+        sizes = np.bincount(codes[strata == value])
+        count *= factorial(int(sizes.sum()))
+        for size in sizes:
+            count //= factorial(int(size))
+    return count
+
+
+def moved(splits, order):
+    """Splits in which row i takes the place of row order[i]."""
+    place = np.argsort(order)
+    return [(np.sort(place[train]), np.sort(place[test])) for train, test in splits]
 
 
 def draw_case(rng, *, plain, most, c=None):
@@ -73,7 +92,7 @@ def permutation(rng, s, judge):
         s.let("w", d.weights)
         params = ', params={"sample_weight": w}'
     state, m = int(rng.integers(1000)), int(rng.integers(2, 5))
-    strata = None
+    strata, moves = None, False
     if rng.random() < 0.3:
         strata = rng.integers(0, 2, d.n)
         s.let("strata", strata)
@@ -86,7 +105,9 @@ def permutation(rng, s, judge):
         fold = np.empty(d.n, int)
         for number, (_, test) in enumerate(splits):
             fold[test] = number
-        strata = fold if strata is None else strata * k + fold
+        within = fold if strata is None else strata * k + fold
+        moves = labelings(d.codes, within) < 1000  # then splits go with the labels
+        strata = strata if moves else within
     else:
         splits = list(s.run(f"KFold({k}, shuffle=True, random_state={state})", "cv").split(d.dense))
     metric = sets.pick(rng, *metrics_of(rng, d, splits))
@@ -94,7 +115,10 @@ def permutation(rng, s, judge):
         metric = "correlation"
     draw = np.random.RandomState(state)
     orders = [np.arange(d.n)] + [shuffled(draw, d.n, strata) for _ in range(m)]
-    tables = [[mean_score(metric, model, each.relabel(order), splits) for order in orders] for each in members]
+    tables = [
+        [mean_score(metric, model, each.relabel(order), moved(splits, order) if moves else splits) for order in orders]
+        for each in members
+    ]
     s.run(
         f"permutation_test_score({model.text}, X, y, cv=cv, scoring={metric!r}, n_permutations={m},"
         f" random_state={state}{params}{strata_text})",

@@ -28,11 +28,11 @@ from support.permutation import (
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_permutations": 0}, "n_permutations=0 must be a positive integer"),
+        ({"n_permutations": -1}, "n_permutations=-1 must be an integer of at least 0"),
         ({"n_permutations": 2.5}, "n_permutations=2.5 must be"),
         ({"n_permutations": True}, "n_permutations=True must be"),
-        ({"scoring": ["accuracy", "f1"]}, "scoring=.* takes one"),
-        ({"scoring": {"a": "accuracy"}}, "scoring=.* takes one"),
+        ({"scoring": ["accuracy", "accuracy"]}, "scoring=.* must be a score, a list of different names, or a dict"),
+        ({"scoring": {}}, "scoring=.* must be a score"),
         ({"scoring": "nonsense"}, "scoring"),
         ({"scoring": "correlation"}, "scoring='correlation' is for values"),
         ({"scoring": "neg_log_loss"}, "scoring='neg_log_loss' needs probabilities"),

@@ -24,6 +24,7 @@ def test_regressions_of_odd_data_equal_refits(data, kernel, penalty, intercept):
     options = {"cv": splits, "n_permutations": 3, "random_state": 7, "scoring": "neg_mean_squared_error"}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the permutations do not change the labels")
+        warnings.filterwarnings("ignore", "there are . different labelings")
         result = permutation_test_score(estimator, X, y.astype(float), **options)
     orders = orders_of(len(y), m=3)
     scores = scores_of_labelings(estimator, X, y.astype(float), orders, splits=splits, scoring="neg_mean_squared_error")
@@ -39,6 +40,7 @@ def test_results_of_odd_data_do_not_depend_on_batches(data, scoring, resplit):
     options = {"cv": splits, "n_permutations": 5, "scoring": scoring, "resplit": resplit}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the permutations do not change the labels")
+        warnings.filterwarnings("ignore", "there are . different labelings")
         for estimator in (LSSVC(), KFDA()):
             result = permutation_test_score(estimator, X, y, **options)
             assert 0 < result.pvalue <= 1

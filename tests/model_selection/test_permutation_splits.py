@@ -159,6 +159,7 @@ def test_permutations_that_change_nothing_warn():
     assert result.pvalue == 1.0
 
 
+@pytest.mark.filterwarnings("ignore:there are 6 different labelings:UserWarning")
 def test_some_permutations_that_change_nothing_do_not_warn():
     y = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
     unchanged = [(y[order] == y).all() for order in Exchangeable().orders(6, 10, 0)]

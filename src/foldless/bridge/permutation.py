@@ -31,6 +31,7 @@ from foldless.estimators.checks import warn_of_scale
 from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
 from foldless.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy
+from foldless.permutation.tally import Score
 
 FEW = 8  # labelings at a time where each takes its own time
 TOGETHER = 256  # labelings that share the making of every candidate's P
@@ -111,7 +112,8 @@ def _judged_by_decisions(spec, task):
 
 
 def _asked(spec, built):
-    return [each.score(built, as_theirs=spec.as_theirs) for each in spec.scorings.values()]
+    judged = ((each, each.judge(built, as_theirs=spec.as_theirs)) for each in spec.scorings.values())
+    return [Score(judge, each.pooled, each.width) for each, judge in judged]
 
 
 def _batched(spec, built, way, **solver):

@@ -17,12 +17,14 @@ from foldless.bridge.adapters import TASKS
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.route import warn_caller
 from foldless.bridge.routing import Metadata, route_metadata
-from foldless.bridge.scorers import check_scorers_of_confounds, deciding_scoring, scores_by_name
+from foldless.bridge.scorers import Scoring, check_scorers_of_confounds, deciding_scoring, scores_by_name
 from foldless.bridge.splits import depends_on_labels, splits_of_labeling
 from foldless.estimators.checks import check_confounds, check_option
+from foldless.permutation.metrics import confusion_metric
 from foldless.permutation.nulls import ENOUGH_LABELINGS, Exchangeable, draw_null, keep_balance
 from foldless.tuning.selection import SearchSpec
 
+CONFUSION = "confusion matrix"
 ENOUGH_FOR_R2 = 10  # rows of a test part below which its own R2 says little
 WEIGHTS = (None, "fixed", "permuted")
 
@@ -70,13 +72,17 @@ class PermutationSpec:
 
 
 def specify_test(
-    estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, stay, **options
+    estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, stay, confusion, **options
 ):
     """(:class:`PermutationSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
     cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
     scoring = _default_scoring(estimator, as_theirs=resplit) if scoring is None else scoring
+    if scoring is None and confusion and type(split_steps(estimator).last) in TASKS:
+        scoring = "accuracy"  # beside another score the estimator's own would be asked of fitted estimators
     adapters.check_probabilities(scoring, estimator)
     scorings, _ = scores_by_name(estimator, scoring, pooled=True)
+    if confusion:
+        scorings |= {CONFUSION: _confusion_scoring(estimator, data.y)}
     scorers = {name: each.scorer for name, each in scorings.items()}
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, scorers.get("score", scorers))
     n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
@@ -117,6 +123,13 @@ def _default_scoring(estimator, *, as_theirs):
     return "r2_pooled" if is_regressor(estimator) and has_r2 and not as_theirs else None
 
 
+def _confusion_scoring(estimator, y):
+    """Counts of labels for each class, in the place of a score."""
+    if not is_classifier(estimator) or np.ndim(y) > 1:
+        raise ValueError("confusion=True is for classifiers with one label a row.")
+    return Scoring.of(confusion_metric(np.unique(y)), estimator)
+
+
 def _warn_of_small_parts(scorings, splits):
     """Warn of R2 of a few rows each."""
     smallest = min(len(test) for _, test in splits)
@@ -130,20 +143,20 @@ def _warn_of_small_parts(scorings, splits):
 
 def _warn_of_few_labelings(log_labelings, m):
     """Warn where no p-value can be small, however many permutations are drawn."""
-    if np.log(1.5) < log_labelings < np.log(min(m, ENOUGH_LABELINGS)):
-        count = round(np.exp(log_labelings))
+    count = round(np.exp(min(log_labelings, np.log(ENOUGH_LABELINGS))))
+    if 1 < count < m and count < ENOUGH_LABELINGS:
         warn_caller(
             f"there are {count} different labelings, fewer than the {m} permutations, and p-values are at least about"
             f" {1 / count:.2g}. Larger strata, fewer folds or splits that do not look at the labels (KFold) leave more."
         )
 
 
-def check_numbers(y, n_permutations, weights, memory_limit):
-    """Refuse a test without labels, without permutations, with unknown weights or without memory."""
+def check_numbers(y, n_permutations, weights, memory_limit, least=1):
+    """Refuse a test without labels, with fewer permutations, with unknown weights or without memory."""
     if y is None:
         raise ValueError("y=None: there are no labels to permute.")
-    if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < 1:
-        raise ValueError(f"n_permutations={n_permutations!r} must be a positive integer.")
+    if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < least:
+        raise ValueError(f"n_permutations={n_permutations!r} must be an integer of at least {least}.")
     check_option("weights", weights, WEIGHTS)
     if not isinstance(memory_limit, Integral) or memory_limit < 1:
         raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
@@ -164,7 +177,7 @@ def weights_move(last, weight, weights):
 def warn_of_weak_null(estimator, y, orders, weights):
     """Warn of permutations that never change a label, which test nothing, and of weights that favour the true ones."""
     y = np.asarray(y)
-    if all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
+    if len(orders) > 1 and all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
         warn_caller(
             "the permutations do not change the labels: y is constant within every group (or stratum). Where the label"
             " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"

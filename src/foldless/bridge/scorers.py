@@ -16,7 +16,6 @@ from sklearn.utils.metaestimators import available_if
 
 from foldless.estimators.access import EstimatorTask, rows_of
 from foldless.permutation.metrics import METRICS, Metric
-from foldless.permutation.tally import Score
 from foldless.readout.codings import chosen_labels
 
 # -- estimators whose predictions are known ----------------------------------------------------------------------------
@@ -179,6 +178,11 @@ class Scoring:
         """Whether it is of all held-out rows together, not a mean over the splits."""
         return self.metric is not None and self.metric.pooled
 
+    @property
+    def width(self):
+        """How many numbers it gives."""
+        return 1 if self.metric is None else self.metric.width
+
     def check(self, task, splits):
         """Refuse scores that are not defined for this task or for so few held-out rows."""
         metric = self.metric
@@ -210,10 +214,6 @@ class Scoring:
         absolute = task.n_classes == 2 or task.readout.coding != "indicator"
         plain = response == "predict" or (response == "decision_function" and absolute)
         return isinstance(self.scorer, _BaseScorer) and plain
-
-    def score(self, built, *, as_theirs):
-        """What a strategy makes of held-out decisions."""
-        return Score(self.judge(built, as_theirs=as_theirs), self.pooled)
 
     def judge(self, built, *, as_theirs=False, **options):
         """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit.

@@ -27,15 +27,16 @@ class SplitScores:
             lambda *shown: self._shown[name].append(shown) or 0.0, response_method=scoring.metric.response
         )
 
-    def found(self, result):
-        """The scores, from {"test_name": scores of all splits} of that cross-validation."""
-        each = np.column_stack([result[f"test_{name}"] for name in self.scorings]).astype(float)
-        means = np.array([np.mean(column) for column in each.T])
-        for number, (name, scoring) in enumerate(self.scorings.items()):
+    def found(self, result, choices=None):
+        """What is found, from {"test_name": scores of all splits} of that cross-validation."""
+        means, of_splits = [], []
+        for name, scoring in self.scorings.items():
+            each = np.asarray(result[f"test_{name}"], float)[:, None]
+            mean = np.mean(each[:, 0])
             if scoring.pooled:  # a search scores its inner splits after the outer ones
-                truth, outputs = zip(*self._shown[name][: self.n_splits], strict=True)
-                each[:, number], means[number] = (
-                    np.nan,
-                    scoring.metric.theirs(np.concatenate(truth), np.concatenate(outputs)),
-                )
-        return Found(means[None], each)
+                shown = zip(*self._shown[name][: self.n_splits], strict=True)
+                mean = scoring.metric.theirs(*map(np.concatenate, shown))
+                each = np.full((len(each), scoring.width), np.nan)
+            means.append(np.atleast_1d(mean))
+            of_splits.append(each)
+        return Found(np.concatenate(means)[None], np.hstack(of_splits), choices=choices)

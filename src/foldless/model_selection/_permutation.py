@@ -15,12 +15,11 @@ from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.families import family_members
 from foldless.bridge.permutation import choose_strategy
-from foldless.bridge.permutation_spec import PermutationData, check_numbers, specify_test, warn_of_weak_null
+from foldless.bridge.permutation_spec import CONFUSION, PermutationData, check_numbers, specify_test, warn_of_weak_null
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.routing import check_groups
-from foldless.bridge.scorers import check_single
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.estimators.checks import dense
 from foldless.heldout.caution import NothingLearntWarning
@@ -62,6 +61,7 @@ def permutation_test_score(
     null: NullScheme | None = None,
     steps: StepsLike = "each",
     family: bool | None = None,
+    confusion: bool = False,
 ) -> PermutationTestResult:
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
@@ -83,15 +83,16 @@ def permutation_test_score(
     groups : array-like of shape (n_samples,), default=None
         For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``strata`` is given.
     cv : int, splitter or iterable, default=None; 5-fold by default
-    n_permutations : int, default=100
+    n_permutations : int, default=100; 0 for scores alone, whose p-values are 1
     n_jobs : int, default=None; processes; results do not depend on their number
     random_state : int, RandomState instance or None, default=0; draws the permutations, in the same way as scikit-learn
     verbose : int, default=0; 1 prints progress to standard error
-    scoring : str, callable or foldless.permutation.metrics.Metric, default=None
+    scoring : str, callable or foldless.permutation.metrics.Metric, or a list or dict of them, default=None
         None: accuracy, or for values "r2_pooled", R2 of all held-out rows together (with ``resplit=True`` the mean over
         splits, as in scikit-learn). "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes,
         "r2_pooled", "r2", "neg_mean_squared_error", "correlation" and a ``Metric`` of your own are computed for all
-        permutations at once, other scorers one by one.
+        permutations at once, other scorers one by one. Several scores share P and the permutations: the result is that
+        of the first, and its ``results`` has all by name.
     params : dict, default=None; {"sample_weight": weights} for the fits
     strata : array-like of shape (n_samples,), default=None
         Labels are permuted among rows with equal entries only: for labels that are exchangeable only there.
@@ -125,6 +126,8 @@ def permutation_test_score(
         (False). None: whole for pipelines that begin with a step of three axes (of mne, pyriemann, aeon or sktime, or
         with scikit-learn's tag ``three_d_array``), a family for foldless' and scikit-learn's estimators, and an error
         where nothing tells.
+    confusion : bool, default=False
+        Whether to count, for the true labels and every permutation, which class gets which label.
 
     Returns
     -------
@@ -151,11 +154,17 @@ def permutation_test_score(
     fronts = [front_of(estimator, each, params, steps) for each in members]
     estimator, params, members = fronts[0].estimator, fronts[0].params, [each.X for each in fronts]
     X, y, groups = indexable(members[0], dense(y), groups)
-    check_numbers(y, n_permutations, weights, memory_limit)
-    check_single(scoring, "permutation_test_score takes one.")
+    check_numbers(y, n_permutations, weights, memory_limit, least=0)
     last = split_steps(estimator).last
     splitting = {"cv": cv, "groups": groups, "strata": strata, "null": null, "resplit": resplit, "stay": generalise}
-    asked = {"scoring": scoring, "params": params, "weights": weights, "memory_limit": memory_limit, "steps": steps}
+    asked = {
+        "scoring": scoring,
+        "confusion": confusion,
+        "params": params,
+        "weights": weights,
+        "memory_limit": memory_limit,
+        "steps": steps,
+    }
     searched = isinstance(last, Search)
     refit = {"refit": _searched, "search": search_spec(last)} if searched else {"refit": _validated}
     data = PermutationData(X, y, None, confounds, confounds_in_score)
@@ -165,9 +174,7 @@ def permutation_test_score(
         found = _run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
     else:
         found = _run_single(spec, data, labelings, n_jobs, verbose)
-    result = _build_result(spec, data, labelings.strata, *found)
-    result.path = fronts[0].route(result.path)
-    return result
+    return _build_results(spec, data, labelings.strata, found[0], fronts[0].route(found[1]))
 
 
 def _check_options(is_family, generalise, resplit, strata, null):
@@ -197,7 +204,7 @@ def _searched(spec, data, splits, scores):
     options = {"groups": spec.groups, "scoring": asked, "params": params, "n_jobs": 1}
     options |= {"confounds": data.confounds, "steps": spec.steps}
     nested = nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options)
-    return scores.found({f"test_{name}": each for name, each in nested.test_score.items()})
+    return scores.found({f"test_{name}": each for name, each in nested.test_score.items()}, [nested.best_params])
 
 
 def _run_single(spec, data, null, n_jobs, verbose):
@@ -269,9 +276,32 @@ def _warn_if_interrupted(done, total, what):
         warn_caller(f"interrupted: the result rests on {done} of {total} {what}.")
 
 
-def _build_result(spec, data, strata, found, route):
+def _build_results(spec, data, strata, found, route):
+    """The result of the first score, with those of all where there are several, and the confusion matrices."""
+    results: dict[str, PermutationTestResult] = {}
+    place = 0
+    for name, scoring in spec.scorings.items():
+        columns = slice(place, place + scoring.width)
+        place += scoring.width
+        if name == CONFUSION:
+            counts = np.nan_to_num(found.scores[..., columns]).astype(int)  # none of members that were not reached
+            counts = counts.reshape(*counts.shape[:-1], *[round(scoring.width**0.5)] * 2)
+            for each in results.values():
+                each.confusion, each.permutation_confusions = counts[0], counts[1:]
+            break
+        each = results[name] = _build_result(spec, scoring, data, found.scores[..., columns.start])
+        each.path, each.strata = route, strata
+        each.best_params = found.choices and found.choices[0]
+        each.split_scores = None if scoring.pooled else found.split_scores[..., columns.start]
+        D = found.decisions
+        each.decisions = D[:, 0] if D is not None and D.shape[1] == 1 else D
+    first = next(iter(results.values()))
+    first.results = results if len(results) > 1 else None
+    return first
+
+
+def _build_result(spec, scoring, data, scores):
     """The result, with warnings of scores that are not defined; scikit-learn's p-value of them where it is promised."""
-    (scoring,), scores = spec.scorings.values(), found.scores[..., 0]
     score, null = scores[0], scores[1:]
     single = getattr(data.X, "dtype", None) == np.float32
     rounding = 0.0 if spec.as_theirs else ROUNDING_SINGLE if single else ROUNDING
@@ -289,6 +319,5 @@ def _build_result(spec, data, strata, found, route):
             pvalue = np.where(undefined, smallest, pvalue)[()]
             shown = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing"
         warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. Use a stratified splitter.")
-    asked = {"scoring": scoring.name, "greater_is_better": scoring.greater, "strata": strata}
-    others = {"path": route, "best_params": found.choices and found.choices[0], "rounding": rounding}
-    return PermutationTestResult(score, null, pvalue, **asked, **others)
+    asked = {"scoring": scoring.name, "greater_is_better": scoring.greater, "rounding": rounding}
+    return PermutationTestResult(score, null, pvalue, **asked)

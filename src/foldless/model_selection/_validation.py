@@ -13,6 +13,7 @@ from sklearn.utils import indexable
 from foldless.bridge import direct
 from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.confounded import WithConfounds
+from foldless.bridge.families import axes_taken
 from foldless.bridge.planner import METHODS, CrossValidation, plan
 from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, scoring_of_rows
@@ -149,11 +150,12 @@ def cross_val_score(
 ) -> np.ndarray:
     """Score of every split; :func:`sklearn.model_selection.cross_val_score` from one fit where that is exact.
 
-    The parameters are those of :func:`cross_validate`.
+    The parameters are those of :func:`cross_validate`. X may have three axes, (n_samples, n_features, n_times), where
+    the estimator takes matrices: it is then scored at each time.
 
     Returns
     -------
-    ndarray of shape (n_splits,)
+    ndarray of shape (n_splits,), or (n_splits, n_times)
 
     Examples
     --------
@@ -167,7 +169,11 @@ def cross_val_score(
     check_single(scoring, "cross_val_score takes one, cross_validate takes many.")
     options: dict[str, Any] = {"groups": groups, "scoring": scoring, "cv": cv, "n_jobs": n_jobs, "verbose": verbose}
     options |= {"params": params, "pre_dispatch": pre_dispatch, "error_score": error_score, "steps": steps}
-    result = cross_validate(estimator, X, y, confounds=confounds, confounds_in_score=confounds_in_score, **options)
+    options |= {"confounds": confounds, "confounds_in_score": confounds_in_score}
+    if getattr(X, "ndim", 0) == 3 and axes_taken(estimator) == 2:
+        times = np.moveaxis(np.asarray(X), 2, 0)
+        return np.stack([cross_val_score(estimator, each, y, **options) for each in times], 1)
+    result = cross_validate(estimator, X, y, **options)
     if "test_score" not in result:
         raise ValueError("scoring returned several values; cross_val_score takes one, cross_validate takes many.")
     return result["test_score"]

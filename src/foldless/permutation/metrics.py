@@ -17,6 +17,7 @@ To add a metric write one function and make it a ``Metric``, which ``scoring=`` 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn import metrics as theirs
@@ -49,6 +50,12 @@ def balanced_accuracy(D, codes):
 def ber(D, codes):
     """Balanced error rate."""
     return 1.0 - balanced_accuracy(D, codes)
+
+
+def confusions(n_classes, D, codes):
+    """Rows of each class (first axis) that get each label (second), (b, c * c)."""
+    pairs = n_classes * codes + chosen_among_close(D)
+    return np.stack([np.count_nonzero(pairs == pair, axis=1) for pair in range(n_classes**2)], 1)
 
 
 def roc_auc(D, codes):
@@ -106,6 +113,7 @@ class Metric:
     rows: int = 1  # held-out rows it takes at least
     classes: int | None = None  # number of classes it is made for
     pooled: bool = False  # of all held-out rows together, not a mean over the splits
+    width: int = 1  # numbers it gives
 
     def suits(self, task):
         """Whether it is made for such a task: one class a row, of so many, or values; none is for several labels."""
@@ -126,6 +134,16 @@ def _one(function):
 
     score.__name__ = function.__name__
     return score
+
+
+def confusion_metric(classes):
+    """Confusion matrices as a :class:`Metric` of c * c numbers."""
+    of_one = partial(_confusion, classes)
+    return Metric(partial(confusions, len(classes)), True, of_one, pooled=True, width=len(classes) ** 2)
+
+
+def _confusion(classes, truth, predictions):
+    return theirs.confusion_matrix(truth, predictions, labels=classes).ravel()
 
 
 def _ber(truth, predictions):

@@ -193,7 +193,18 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     scoring : str
     greater_is_better : bool
     strata : ndarray of shape (n_samples,) or None, the sets of rows within which labels were permuted
-    best_params : list of dicts, the choice of every outer split for the true labels; None unless one search was tested
+    best_params : list of dicts, the choice of every outer split for the true labels; None unless a search was tested
+        Of a family a list for each member.
+    split_scores : ndarray of shape (..., n_splits), scores of the true labels in each split, for each member
+        None for a score of all held-out rows together, such as "r2_pooled".
+    decisions : ndarray of shape (n_samples, ...), held-out decisions of the true labels, or predicted values
+        (n_samples, n_classes, ...) for more than two classes, up to a constant a row that all of them share. Members of
+        a family are the last axis. nan for rows that are never tested, None where a row is tested twice and where
+        models were refitted.
+    confusion : ndarray of shape (..., n_classes, n_classes), how many held-out rows of each class (in sorted order) got
+        which label; None unless ``confusion=True``
+    permutation_confusions : ndarray of shape (n_permutations, ..., n_classes, n_classes), the same of every permutation
+    results : dict {name: PermutationTestResult}, of all scores where ``scoring`` names several; None for one
     path : Path, how it was computed and why
     """
 
@@ -205,6 +216,11 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     best_params: list | None = None
     strata: np.ndarray | None = None
     path: Any = None
+    split_scores: np.ndarray | None = None
+    decisions: np.ndarray | None = None
+    confusion: np.ndarray | None = None
+    permutation_confusions: np.ndarray | None = None
+    results: dict | None = None
 
     def __new__(  # noqa: D102
         cls,
@@ -227,7 +243,7 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
         if np.ndim(score):
             best, extreme = (np.max, np.inf) if greater_is_better else (np.min, -np.inf)
             known = ~np.isnan(np.ravel(score))  # members without a score (an interrupted family) are no members
-            flat = np.reshape(permutation_scores, (len(permutation_scores), -1))[:, known]
+            flat = np.reshape(permutation_scores, (len(permutation_scores), np.size(score)))[:, known]
             self.max_scores = best(np.where(np.isnan(flat), extreme, flat), axis=1, initial=-extreme)
             self.pvalue_fwe = counted(self.max_scores.reshape(-1, *[1] * np.ndim(score)))
         if np.ndim(score) == 2:

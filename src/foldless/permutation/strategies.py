@@ -82,15 +82,15 @@ class Batched:
         for labelings, (train, test) in parts:
             truth = labelings.truth[..., test]
             for tally, D in zip(tallies, self._decisions(labelings, train, test), strict=True):
-                tally.add(D, truth)
-        found = [each.found() for each in tallies]
+                tally.add(D, truth, test)
+        found = [each.found(self.task.problem.n) for each in tallies]
         return found[0] if self.members is None else Found.stacked(found)
 
     def _moving(self, orders, splits):
         labelings, tally = Moving(self.shared, self.task, orders), Tally(self.asked)
         for train, test in splits:
-            tally.add(labelings.held_out(train, test), labelings.own_truth[..., test])
-        return tally.found()
+            tally.add(labelings.held_out(train, test), labelings.own_truth[..., test], labelings.places[0, test])
+        return tally.found(self.task.problem.n)
 
     def _one_by_one(self, truth, splits):
         labelings = Labelings(self.shared, self.task, truth)
@@ -133,8 +133,8 @@ class BatchedGrid:
         truth = truth_of(self.tried[0].task, null.orders)
         held = self._outer_decisions(null.orders, null.first, places)
         for D, (_, test) in zip(held, null.first, strict=True):
-            tally.add(D, truth[..., test])
-        return tally.found([[self.listed[place] for place in each] for each in places.T])
+            tally.add(D, truth[..., test], test)
+        return tally.found(truth.shape[-1], [[self.listed[place] for place in each] for each in places.T])
 
     def _choices(self, orders, splits):
         """Numbers (n_splits, b) of the chosen candidates."""

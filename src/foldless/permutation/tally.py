@@ -14,10 +14,14 @@ import numpy as np
 
 
 class Score(NamedTuple):
-    """A function from decisions (b, k, t) and truth to numbers (b,), of one split or of all held-out rows together."""
+    """A function from decisions (b, k, t) and truth to numbers (b,), of one split or of all held-out rows together.
+
+    A pooled one may give several numbers, (b, width): counts of a confusion matrix.
+    """
 
     judge: Callable
     pooled: bool = False
+    width: int = 1
 
 
 @dataclass(frozen=True)
@@ -26,11 +30,14 @@ class Found:
 
     scores: np.ndarray  # (b, ..., q), of q scores
     split_scores: np.ndarray  # (..., n_splits, q), of the first labeling; nan for pooled ones
-    choices: list | None = None  # what a search chose in each split, of all labelings
+    decisions: np.ndarray | None = None  # (n, k, ...), of the first labeling, if no row is tested twice; nan for none
+    choices: list | None = None  # what a search chose in each split, of all labelings; of a family of the first alone
 
     def undefined(self):
         """The same of a member that was not reached."""
-        return Found(np.full_like(self.scores, np.nan), np.full_like(self.split_scores, np.nan))
+        decisions = None if self.decisions is None else np.full_like(self.decisions, np.nan)
+        choices = None if self.choices is None else [None]
+        return Found(np.full_like(self.scores, np.nan), np.full_like(self.split_scores, np.nan), decisions, choices)
 
     @classmethod
     def joined(cls, batches):
@@ -38,13 +45,19 @@ class Found:
         scores, choices = np.concatenate([each.scores for each in batches]), None
         if batches[0].choices is not None:
             choices = [each for batch in batches for each in batch.choices]
-        return cls(scores, batches[0].split_scores, choices)
+        return cls(scores, batches[0].split_scores, batches[0].decisions, choices)
 
     @classmethod
     def stacked(cls, members):
         """The labelings of a family, from its members."""
         scores, split_scores = np.stack([each.scores for each in members], 1), [each.split_scores for each in members]
-        return cls(scores, np.stack(split_scores))
+        decisions, choices = [each.decisions for each in members], [each.choices for each in members]
+        return cls(
+            scores,
+            np.stack(split_scores),
+            None if decisions[0] is None else np.stack(decisions, 2),
+            None if choices[0] is None else [[each[0] for each in choices]],
+        )
 
 
 class Tally:
@@ -54,20 +67,35 @@ class Tally:
         self.scores = scores
         self._each: list = []  # [split][score] (b,)
         self._held: list = []  # decisions and truth of each split, where a score is pooled
+        self._first: list = []  # rows and decisions of each split, of the first labeling
 
-    def add(self, D, truth):
-        """The next split: decisions (b, k, t), and their truth."""
-        self._each.append([np.full(len(D), np.nan) if pooled else judge(D, truth) for judge, pooled in self.scores])
-        if any(pooled for _, pooled in self.scores):
+    def add(self, D, truth, test):
+        """The next split: decisions (b, k, t), their truth, and the rows of the first labeling."""
+        each = [
+            np.full((score.width, len(D)), np.nan) if score.pooled else [score.judge(D, truth)] for score in self.scores
+        ]
+        self._each.append(np.concatenate(each))
+        self._first.append((test, D[0].copy()))
+        if any(score.pooled for score in self.scores):
             self._held.append((D, truth))
 
-    def found(self, choices=None):
-        """The scores of all splits that came in."""
+    def found(self, n, choices=None):
+        """What the splits of n rows that came in make up."""
         each = np.array(self._each)  # (n_splits, q, b)
         # Summed as NumPy sums a vector: equal scores stay equal.
-        scores = np.ascontiguousarray(each.transpose(2, 1, 0)).mean(-1)
-        for number, (judge, pooled) in enumerate(self.scores):
-            if pooled:
+        scores, place = np.ascontiguousarray(each.transpose(2, 1, 0)).mean(-1), 0
+        for score in self.scores:
+            if score.pooled:
                 D, truth = (np.concatenate(parts, -1) for parts in zip(*self._held, strict=True))
-                scores[:, number] = judge(D, truth)
-        return Found(scores, each[:, :, 0], choices)
+                scores[:, place : place + score.width] = score.judge(D, truth).reshape(len(scores), -1)
+            place += score.width
+        return Found(scores, each[:, :, 0], self._decisions(n), choices)
+
+    def _decisions(self, n):
+        """Decisions (n, k) of the first labeling."""
+        rows, D = (np.concatenate(parts, -1) for parts in zip(*self._first, strict=True))
+        if len(np.unique(rows)) < len(rows):
+            return None
+        everywhere = np.full((n, len(D)), np.nan, D.dtype)
+        everywhere[rows] = D.T
+        return everywhere
