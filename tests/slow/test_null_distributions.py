@@ -54,6 +54,8 @@ NULLS = {
     "correlation": (LSSVR(gamma=0.2), {"scoring": "correlation"}),
     "folds by class": (LSSVC("linear"), {"cv": 5}),
     "folds by class, the majority wins": (LSSVC("linear", alpha=1000.0), {"cv": 5}),
+    "folds that go with the labels": (LSSVC("linear"), {"cv": skl.RepeatedStratifiedKFold(n_splits=5, n_repeats=2)}),
+    "values": (LSSVR("linear"), {"cv": skl.KFold(10)}),
 }
 
 
@@ -172,14 +174,14 @@ def test_pairs_of_a_time_without_an_effect_are_found_as_rarely_as_promised():
         y = np.arange(40) % 2
         data = rng.normal(size=(40, 4, 6))
         data[:, 0, 2:4] += 2.0 * (y[:, None] - 0.5)
-        result = null_options(LSSVC("linear"), data, y, number, cv=5, scoring="roc_auc", generalise=True)
+        result = null_options(LSSVC("linear"), data, y, number, cv=3, scoring="roc_auc", generalise=True)
         by_maximum = (result.max_scores[:, None, None] >= result.score - 1e-10).sum(0) + 1 <= 0.05 * (M + 1)
         false = np.ones((6, 6), bool)
         false[2:4, 2:4] = False
         found = result.pvalue_fwe <= 0.05
         return (found & false).any(), (by_maximum & false).any(), found[~false].mean(), by_maximum[~false].mean()
 
-    false, by_maximum, power, power_by_maximum = repeated(200, problem).mean(0)
-    assert false <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    false, by_maximum, power, power_by_maximum = repeated(150, problem).mean(0)
+    assert false <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 150)
     assert by_maximum > 0.15
-    assert power > power_by_maximum - 0.05 > 0.5
+    assert power > power_by_maximum - 0.1 > 0.5

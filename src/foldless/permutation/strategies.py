@@ -2,7 +2,7 @@
 
     Batched       labelings are columns: one P for all of them, or one for each split, behind fitted steps of a
                   pipeline; with ``members`` models are tested at the features of every member of a family as well
-                  (time-by-time generalisation)
+                  (time-by-time generalisation); splits may go with the labels (``permutation.moving``)
     BatchedGrid   a whole grid search: every labeling chooses its own setting in every outer training part
     OneByOne      a cross-validation for every labeling: scores that take more than decisions (all from one P), weights
                   that follow the labels, no closed form
