@@ -1,9 +1,13 @@
 """Probabilities from leave-one-out scores."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit, log_softmax
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
@@ -19,6 +23,10 @@ def scored(n, c, seed=0, noise=1.0):
     S = rng.normal(size=(n, c)) * noise
     S[np.arange(n), codes] += 1.5
     return (S[:, 1] - S[:, 0] if c == 2 else S), codes, rng.uniform(0.2, 2.0, n)
+
+
+def columns(S):
+    return S if S.ndim == 2 else np.column_stack([np.zeros_like(S), S])
 
 
 def smoothed(codes, w, c):
@@ -58,7 +66,7 @@ def test_sigmoids_of_more_classes_minimise_the_loss_of_vector_scaling(c):
 
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
 @pytest.mark.parametrize("c", [2, 3, 5])
-def test_calibrated_probabilities_add_up_to_one_and_follow_the_scores(kind, c):
+def test_calibrated_probabilities_add_up_to_one_and_grow_with_the_scores(kind, c):
     S, codes, w = scored(60, c, noise=2.0)
     new = scored(500, c, seed=1, noise=3.0)[0]
     p = fit_calibration(kind, S, codes, c, w).proba(new)
@@ -68,8 +76,87 @@ def test_calibrated_probabilities_add_up_to_one_and_follow_the_scores(kind, c):
     assert_close(p.sum(1), np.ones(500))
     if c == 2:
         assert np.all(np.diff(p[np.argsort(new), 1]) >= 0)
-    else:
-        np.testing.assert_array_equal(p.argmax(1), new.argmax(1))
+
+
+def rare_classes(n, seed=0):
+    """Scores that do not know that four rows in five are of the first class."""
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(3, n, p=[0.8, 0.1, 0.1])
+    S = rng.normal(size=(n, 3))
+    S[np.arange(n), codes] += 1.0
+    return S, codes
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+def test_the_largest_score_has_the_largest_probability_where_nothing_clearly_speaks_against_it(kind):
+    S, codes, w = scored(60, 3, noise=1.5)
+    new = scored(500, 3, seed=1, noise=1.5)[0]
+    fitted = fit_calibration(kind, S, codes, 3, w)
+    sigmoid = getattr(fitted, "sigmoid", fitted)
+    assert np.any(softmax(sigmoid.slope * new + sigmoid.offset, axis=1).argmax(1) != new.argmax(1))
+    np.testing.assert_array_equal(fitted.proba(new).argmax(1), new.argmax(1))
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+def test_scores_that_do_not_know_rare_classes_are_overruled(kind):
+    S, codes = rare_classes(400)
+    new, truth = rare_classes(2000, seed=1)
+    fitted = fit_calibration(kind, S, codes, 3, np.ones(400))
+    p = fitted.proba(new)
+    assert np.mean(p.argmax(1) == truth) > np.mean(new.argmax(1) == truth) + 0.1
+    if kind == "sigmoid":
+        free = softmax(fitted.slope * new + fitted.offset, axis=1)
+        assert abs(log_loss(truth, p) - log_loss(truth, free)) < 2e-3
+
+
+def test_standard_errors_of_logits_are_those_of_the_inverse_hessian():
+    S, codes, w = scored(90, 3)
+    fitted = fit_calibration("sigmoid", S, codes, 3, w)
+    T, theta = smoothed(codes, w, 3), np.r_[fitted.slope * fitted.spread, fitted.offset]
+
+    def gradient(theta):
+        R = w[:, None] * (softmax(theta[:3] * S / fitted.spread + theta[3:], axis=1) - T)
+        return np.r_[(R * S / fitted.spread).sum(0), R.sum(0)]
+
+    steps = 1e-5 * np.eye(6)
+    H = np.array([(gradient(theta + step) - gradient(theta - step)) / 2e-5 for step in steps])
+    row = np.array([0.3, -0.2, 0.0, 1.0, -1.0, 0.0])  # no common shift of the offsets, which is free
+    assert row @ fitted.covariance @ row == pytest.approx(row @ np.linalg.pinv(H, rcond=1e-7) @ row, rel=1e-4)
+
+
+@pytest.mark.parametrize(("kind", "c"), [("sigmoid", 2), ("sigmoid", 3), ("isotonic", 2)])
+def test_priors_reweight_probabilities_by_bayes_rule(kind, c):
+    S, codes, w = scored(90, c)
+    priors, share = np.arange(1.0, c + 1), np.bincount(codes, w)
+    plain = fit_calibration("sigmoid", S, codes, c, w)
+    expected = softmax(plain.slope * columns(S) + plain.offset, axis=1) * priors / share
+    expected /= expected.sum(1, keepdims=True)
+    fitted = fit_calibration(kind, S, codes, c, w, priors)
+    if kind == "isotonic":
+        steps = replace(fitted, factors=1.0, n=10**12, sigmoid=plain).proba(S) * priors / share
+        expected = (90 * steps / steps.sum(1, keepdims=True) + expected) / 91
+    kept = slice(None) if c == 2 else fitted.proba(S).argmax(1) == expected.argmax(1)
+    assert_close(fitted.proba(S)[kept], expected[kept], rtol=1e-6)
+
+
+def test_priors_of_a_discriminant_halve_the_log_loss_of_rows_with_other_shares():
+    rng, priors = np.random.default_rng(0), [0.95, 0.05]
+    y, new = np.arange(200) % 2, (np.arange(2000) % 20 == 0).astype(int)
+    X, Z = (rng.normal(size=(len(each), 2)) + 1.5 * each[:, None] for each in (y, new))
+    plain = KernelFisherDiscriminant(threshold="centroid", calibration="sigmoid")
+    losses = [log_loss(new, clone(plain).set_params(priors=p).fit(X, y).predict_proba(Z)) for p in (None, priors)]
+    assert losses[1] < losses[0] / 2
+
+
+def test_isotonic_calibration_of_few_rows_warns():
+    X, y = make_classification(120, 6, weights=[0.7], random_state=0)
+    model = LSSVC(calibration="isotonic")
+    with pytest.warns(UserWarning, match="isotonic.* rows of class 1.*'sigmoid'"):
+        model.fit(X, y)
+    assert np.bincount(np.r_[y, y, y]).min() > 50
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(np.r_[X, X, X], np.r_[y, y, y])
 
 
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])

@@ -17,13 +17,15 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from foldless.estimators.checks import numbers
+from foldless.estimators.checks import numbers, warn_caller
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import chosen_labels
 from foldless.readout.task import Task
+
+ENOUGH_FOR_STEPS = 50  # rows of every class, for isotonic calibration (docs/calibration.md)
 
 
 class LabelledDecisions(ClassifierMixin):
@@ -87,6 +89,16 @@ def check_two_classes(classes, estimator, hint):
         raise ValueError(f"y holds one class only ({only!r}); {name} needs at least two classes. {hint}")
 
 
+def warn_of_few_rows(codes, classes):
+    """Step functions of few rows of a class follow their chance."""
+    sizes = np.bincount(codes, minlength=len(classes))
+    if sizes.min() < ENOUGH_FOR_STEPS:
+        warn_caller(
+            f"calibration='isotonic' of {sizes.min()} rows of class {classes.tolist()[sizes.argmin()]!r}: step"
+            f" functions of fewer than {ENOUGH_FOR_STEPS} rows of a class follow their chance. Use 'sigmoid'."
+        )
+
+
 class needs_calibration:
     """A method that exists with ``calibration`` only; without, its AttributeError says what to do."""
 
@@ -118,6 +130,8 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         y = checked_labels(y)
         self._named_classes = named_classes(y, classes)
         self.classes_, codes = coded(y, self._named_classes)
+        if self.calibration == "isotonic":
+            warn_of_few_rows(codes, self.classes_)
         return self._task_of_codes(codes, weights, X.dtype, lambda total: self._problem(X, total, weights))
 
     def _task_with_more(self, task, y, weights, classes, problem):

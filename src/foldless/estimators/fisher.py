@@ -46,7 +46,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         centroids.
     priors : array-like of shape (n_classes,), default=None
         Class probabilities added to the centroid rule as logarithms; None: equal, or in proportion to a
-        ``class_weight`` dict. With two classes they need threshold="centroid".
+        ``class_weight`` dict. With two classes they need threshold="centroid". Probabilities are those of rows in which
+        the classes have these shares; with None those of the training rows.
     n_components : int, default=None; number of discriminant axes kept; None: all, one fewer than classes
 
     Attributes
@@ -87,7 +88,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if axes is not None and not (isinstance(axes, int | np.integer) and 1 <= axes <= most):
             raise ValueError(f"n_components={axes!r} must be an integer from 1 to {most} for {n_classes} classes.")
         priors = self._checked_priors(n_classes, factors)
-        return Discriminant(n_classes, self.threshold, priors, axes, bool(self.fit_intercept))
+        expected = None if self.priors is None else priors
+        return Discriminant(n_classes, self.threshold, priors, axes, bool(self.fit_intercept), expected)
 
     def _checked_priors(self, n_classes, factors):
         given = self.priors

@@ -10,12 +10,16 @@ is fitted twice. Platt's targets (N_k + 1) / (N_k + 2) in place of 1 keep the sl
 the classes; with more classes the remainder is shared by the others. The fit is a Newton iteration on a convex loss,
 run to rounding, so that the same scores give the same probabilities to the last digits.
 
-With more than two classes the class with the largest score keeps the largest probability: where scaling would put
-others above it, they and it get their mean (the nearest probabilities in that order). Rows whose class has no other
-row are no evidence (left out, their class does not exist) and are set aside.
+With more than two classes the scores say which is the most probable, unless the sigmoids clearly say otherwise, as they
+do where scores know nothing of rare classes: by more than two standard errors of the difference of two logits, from the
+inverse Hessian of the loss. Short of that the classes above the largest score and its own get their mean (the nearest
+probabilities in the order of the scores).
+
+Priors reweight by Bayes: p(k | s) times prior_k over the share of class k among the rows, normalised. Rows whose class
+has no other row are no evidence (left out, their class does not exist) and are set aside.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -25,9 +29,15 @@ from sklearn.isotonic import IsotonicRegression
 
 from foldless.linalg import solve
 
+CLEARLY = 2.0  # standard errors
+TINY = np.finfo(float).tiny
 
-def fit_calibration(kind, scores, codes, n_classes, weights):
-    """Calibrator of ``kind`` from held-out scores (n,) or (n, c), class codes (n,) and weights (n,)."""
+
+def fit_calibration(kind, scores, codes, n_classes, weights, priors=None):
+    """Calibrator of ``kind`` from held-out scores (n,) or (n, c), class codes (n,) and weights (n,).
+
+    ``priors`` (c,) are the shares of the classes where it will be used; None: those among the rows.
+    """
     mass = np.bincount(codes, minlength=n_classes)
     use = mass[codes] > 1
     if np.count_nonzero(mass > 1) < 2:
@@ -38,8 +48,10 @@ def fit_calibration(kind, scores, codes, n_classes, weights):
     present = np.flatnonzero(mass)
     among = None if len(present) == n_classes else present
     S = _columns(scores, among)[use]
-    weights = np.asarray(weights, float)[use]
-    fitted = CALIBRATIONS[kind].fit(S, np.searchsorted(present, codes[use]), weights)
+    weights = np.asarray(weights, float)
+    fitted = CALIBRATIONS[kind].fit(S, np.searchsorted(present, codes[use]), weights[use])
+    if priors is not None:
+        fitted = fitted.reweighted((priors / np.bincount(codes, weights, n_classes).clip(TINY))[present])
     return fitted if among is None else Subset(fitted, present, n_classes)
 
 
@@ -81,10 +93,12 @@ class Subset:
 
 @dataclass(frozen=True)
 class Sigmoid:
-    """Logits slope_k * score_k + offset_k."""
+    """Logits slope_k * score_k + offset_k, and the covariance (2c, 2c) of slopes (scores over spread) and offsets."""
 
     slope: np.ndarray
     offset: np.ndarray
+    covariance: np.ndarray
+    spread: float
 
     @classmethod
     def fit(cls, S, codes, w):
@@ -94,14 +108,36 @@ class Sigmoid:
         hit = (mass + 1) / (mass + 2)
         T = np.repeat(((1 - hit) / (c - 1))[codes][:, None], c, axis=1)
         T[np.arange(len(codes)), codes] = hit[codes]
-        spread = max(S.std(), np.finfo(float).tiny)
-        slope, offset = _vector_scaling(S / spread, T, w)
-        return cls(slope / spread, offset)
+        spread = max(S.std(), TINY)
+        slope, offset, covariance = _vector_scaling(S / spread, T, w)
+        return cls(slope / spread, offset, covariance, spread)
+
+    def reweighted(self, factors):
+        """The same with probabilities times factors (c,), normalised."""
+        return replace(self, offset=self.offset + np.log(factors))
 
     def proba(self, scores):
         """Class probabilities, shape (n, c)."""
         S = _columns(scores)
-        return _keep_leader(softmax(self.slope * S + self.offset, axis=1), S)
+        return self.in_order(softmax(self.slope * S + self.offset, axis=1), S)
+
+    def in_order(self, p, S):
+        """Probabilities p with that of the largest score first, but where the logits clearly have another first."""
+        c, leader = S.shape[1], S.argmax(1)
+        rows = np.flatnonzero((p.argmax(1) != leader) & (c > 2))
+        if not len(rows):
+            return p
+        logits, own = self.slope * S[rows] + self.offset, leader[rows]
+        first, each = logits.argmax(1), np.arange(len(rows))
+        pair = np.zeros((len(rows), c))
+        pair[each, first] += 1.0
+        pair[each, own] -= 1.0
+        by = np.concatenate([pair * np.where(self.slope > 0, S[rows] / self.spread, 0.0), pair], axis=1)  # derivatives
+        error = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", by, self.covariance, by), 0.0))
+        unclear = logits[each, first] - logits[each, own] <= CLEARLY * error
+        for row in rows[unclear]:
+            p[row] = _led_by(leader[row], p[row])
+        return p
 
 
 @dataclass(frozen=True)
@@ -111,6 +147,7 @@ class Isotonic:
     steps: tuple
     sigmoid: Sigmoid
     n: int
+    factors: np.ndarray | float = 1.0  # on the probabilities of the classes
 
     @classmethod
     def fit(cls, S, codes, w):
@@ -120,6 +157,10 @@ class Isotonic:
         steps = tuple(IsotonicRegression(**curve).fit(S[:, k], codes == k, sample_weight=w) for k in classes)
         return cls(steps, Sigmoid.fit(S, codes, w), len(S))
 
+    def reweighted(self, factors):
+        """The same with probabilities times factors (c,), normalised."""
+        return replace(self, factors=factors, sigmoid=self.sigmoid.reweighted(factors))
+
     def proba(self, scores):
         """Class probabilities, shape (n, c)."""
         S = _columns(scores)
@@ -128,33 +169,36 @@ class Isotonic:
             p = np.column_stack([1 - p, p])
         else:
             p = np.column_stack([curve.predict(S[:, k]) for k, curve in enumerate(self.steps)])
-            p /= np.maximum(p.sum(1, keepdims=True), np.finfo(float).tiny)
+        p = p * self.factors
+        p /= np.maximum(p.sum(1, keepdims=True), TINY)
         p = self.n * p + self.sigmoid.proba(scores)
-        return _keep_leader(p / p.sum(1, keepdims=True), S)
+        return self.sigmoid.in_order(p / p.sum(1, keepdims=True), S)
 
 
 def _vector_scaling(S, T, w):
     """Slopes >= 0 and offsets of softmax(slope * S + offset) with the least weighted log-loss to the targets T.
 
-    A model that is nearly constant has leave-one-out scores that point away from the labels (leaving out a row moves
-    the intercept to the other side); a negative slope would turn its ranking around. Such slopes are set to zero.
+    The third is their covariance. A model that is nearly constant has leave-one-out scores that point away from the
+    labels (leaving out a row moves the intercept to the other side); a negative slope would turn its ranking around.
+    Such slopes are set to zero.
     """
-    slope, offset = _newton(S, T, w)
+    slope, offset, covariance = _newton(S, T, w)
     while (slope < 0).any():
         S = np.where(slope < 0, 0.0, S)
-        slope, offset = _newton(S, T, w)
+        slope, offset, covariance = _newton(S, T, w)
         slope = np.where(S.any(0), slope, 0.0)
-    return slope, offset
+    return slope, offset, covariance
 
 
 def _newton(S, T, w):
     c = S.shape[1]
     k = 1 if c == 2 else c  # two classes have one logit: the first stays at zero
-    evaluate, newton_step = _log_loss(S[:, c - k :], T, w)
+    evaluate, derivatives = _log_loss(S[:, c - k :], T, w)
     theta = np.concatenate([np.ones(k), np.zeros(k)])
     value, p = evaluate(theta)
     for _ in range(100):
-        step = newton_step(theta, p)
+        gradient, H = derivatives(theta, p)
+        step = solve(H, gradient)
         rate, last = 1.0, value
         while True:
             value, p = evaluate(theta - rate * step)
@@ -164,15 +208,17 @@ def _newton(S, T, w):
         theta = theta - rate * step
         if rate < 1e-10 or np.abs(rate * step).max() < 1e-13 * (1 + np.abs(theta).max()):
             break
-    slope, offset = np.zeros((2, c))
+    slope, offset, covariance = np.zeros(c), np.zeros(c), np.zeros((2 * c, 2 * c))
     slope[c - k :], offset[c - k :] = theta[:k], theta[k:]
-    return slope, offset
+    free = np.concatenate([np.arange(c - k, c), np.arange(2 * c - k, 2 * c)])
+    covariance[np.ix_(free, free)] = solve(H, np.eye(2 * k))
+    return slope, offset, covariance
 
 
 def _log_loss(S, T, w):
     """Two functions of theta = (slopes, offsets), from the weighted log-loss of softmax(slope * S + offset) to T.
 
-    The first gives loss and probabilities p; the second, of theta and p, Newton's step.
+    The first gives loss and probabilities p; the second, of theta and p, gradient and Hessian.
     """
     k, first = S.shape[1], T.shape[1] - S.shape[1]
     features = np.concatenate([S, np.ones_like(S)], axis=1)
@@ -185,7 +231,7 @@ def _log_loss(S, T, w):
         logs = log_softmax(logits, axis=1)
         return 0.5 * ridge * theta @ theta - w @ np.einsum("ij,ij->i", T, logs), np.exp(logs)
 
-    def newton_step(theta, p):
+    def derivatives(theta, p):
         R = (w[:, None] * (p - T))[:, first:]
         gradient = np.sum(np.tile(R, 2) * features, 0) + ridge * theta
         # sum_i w_i (diag p - p p') times the features of both classes
@@ -193,24 +239,20 @@ def _log_loss(S, T, w):
         weighted = w[:, None] * spread
         H = ridge * np.eye(2 * k) - weighted.T @ spread
         H[same_class] += (weighted.T @ features)[same_class]
-        return solve(H, gradient)
+        return gradient, H
 
-    return evaluate, newton_step
+    return evaluate, derivatives
 
 
-def _keep_leader(p, S):
-    """Nearest probabilities whose largest entry is that of the largest score; two classes are left as they are."""
-    if S.shape[1] == 2:
-        return p
-    leader = S.argmax(1)
-    for i in np.flatnonzero(p.argmax(1) != leader):
-        above = [leader[i]]
-        for k in np.argsort(-p[i]):
-            if k != leader[i] and p[i, k] > p[i, above].mean():
-                above.append(k)
-        p[i, above] = p[i, above].mean()
-        p[i, leader[i]] *= 1 + 1e-12  # first among equals
-    return p / p.sum(1, keepdims=True)
+def _led_by(leader, p):
+    """Nearest probabilities (c,) whose largest entry is that of ``leader``."""
+    p, above = p.copy(), [leader]
+    for k in np.argsort(-p):
+        if k != leader and p[k] > p[above].mean():
+            above.append(k)
+    p[above] = p[above].mean()
+    p[leader] *= 1 + 1e-12  # first among equals
+    return p / p.sum()
 
 
 Calibrator: TypeAlias = Subset | Sigmoid | Isotonic

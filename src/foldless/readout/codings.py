@@ -91,6 +91,7 @@ class Readout:
     n_classes: int
     needs_moments: ClassVar[bool] = False  # whether decisions take class matrices
     cuts: ClassVar[bool] = False  # whether the decision is shifted to the best leave-one-out cut
+    expected: tuple | None = None  # shares of the classes that probabilities are for; None: those of the training rows
 
     @property
     def needs_axes(self):

@@ -46,6 +46,7 @@ class Discriminant(Readout):
     priors: tuple | None = None
     n_components: int | None = None
     centred: bool = True  # an intercept was fitted: the constant score is trivial
+    expected: tuple | None = None  # shares of the classes that probabilities are for; None: those of the training rows
 
     coding: ClassVar[str] = "indicator"
     needs_moments: ClassVar[bool] = True

@@ -94,7 +94,8 @@ class Task:
             assert self.codes is not None
             scores, codes, weights = self.loo_scores(model), self.codes[model.rows], np.square(model.root[:, 0])
             cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
-            calibrator = None if kind is None else fit_calibration(kind, scores, codes, self.n_classes, weights)
+            if kind is not None:
+                calibrator = fit_calibration(kind, scores, codes, self.n_classes, weights, self.readout.expected)
         return Rule(self.readout, moments, cut, calibrator)
 
     def loo_scores(self, model):
