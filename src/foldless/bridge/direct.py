@@ -15,8 +15,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import LeaveOneOut, LeavePOut
 from sklearn.utils import _safe_indexing
 
-from foldless.bridge.route import warn_caller
+from foldless.bridge.route import ONE_FIT, warn_caller
 from foldless.bridge.scorers import known_outputs, named_scorers
+from foldless.estimators.checks import warn_of_strata
 from foldless.permutation.metrics import METRICS
 
 RESPONSES = ("predict", "decision_function", ("decision_function", "predict_proba"))
@@ -68,6 +69,8 @@ def validate(plan, scoring):
     if groups is None:
         return None
     found = [run.decide(sets) for _, sets in groups]
+    if isinstance(plan.splits, LeaveOneOut) and run.task.codes is not None and plan.route.kind == ONE_FIT:
+        warn_of_strata(run.task, run.parts.whole, found[0][:, 0])
     fitted = time.perf_counter()
     n_splits = sum(len(numbers) for numbers, _ in groups)
     scores = {name: np.empty(n_splits) for name in scorers}

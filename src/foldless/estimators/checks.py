@@ -13,8 +13,10 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import _check_sample_weight
 
+from foldless.heldout.batch import FEW_ROWS
 from foldless.heldout.caution import caution
 from foldless.kernels.registry import check_symmetric
+from foldless.readout.strata import far_more_right
 
 FLOATS = [np.float64, np.float32]  # precisions of X that are kept
 
@@ -135,6 +137,17 @@ def warn_of_scale(problem):
     found = caution(problem)
     if found is not None:
         warn_caller(found)
+
+
+def warn_of_strata(task, whole, loo_scores):
+    """Warn where leave-one-out calls far more rows wrong than stratified leave-one-out does."""
+    if len(whole.rows) > FEW_ROWS or task.readout.cuts:
+        return
+    if far_more_right(task.stratified_scores(whole, loo_scores), loo_scores, task.codes[whole.rows]):
+        warn_caller(
+            "leave-one-out misleads: without a row its class is the rarer one, and the penalty lets little else decide."
+            " Use stratified_loo_score_ or cv=StratifiedLeaveOneOut(), or a smaller alpha."
+        )
 
 
 def dense(y):

@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from foldless.estimators.checks import numbers, warn_caller
+from foldless.estimators.checks import numbers, warn_caller, warn_of_strata
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow
 from foldless.linalg.threads import threads_by_size
@@ -258,6 +258,22 @@ class KernelClassifier(LabelledDecisions, OnlineMachine):
         """Class probabilities of every training row by the model fitted, and calibrated, without it."""
         parts = self._loo()
         return self._fitted_task.loo_outputs(parts, self._calibrated_rule(), "proba")
+
+    @property
+    def loo_score_(self) -> float:
+        """Leave-one-out accuracy on the training data, every row counted once whatever its weight.
+
+        It warns, up to 1,000 rows, where ``stratified_loo_score_`` is far better.
+        """
+        score, whole = super().loo_score_, self._loo().whole
+        warn_of_strata(self._fitted_task, whole, self.loo_decision_function()[whole.rows])
+        return score
+
+    @property
+    def stratified_loo_score_(self) -> float:
+        """The same with rows left out in sets that keep the shares of the classes: of equal classes one row of each."""
+        decisions = self._fitted_task.stratified_decisions(self._loo(), self._rule)
+        return float(np.mean(chosen_labels(decisions, self.classes_) == self._y))
 
     @property
     def _y(self):

@@ -59,7 +59,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         classes up to a constant for each row
     confound_coef_ : what each confound adds to the decision function, by its distance from the mean, where confounds
         are given; any kernel, only after ``fit`` with confounds
-    classes_, X_fit_, kernel_, holder_, ids_, drift_, loo_score_, n_features_in_, feature_names_in_ : as in LSSVC
+    classes_, X_fit_, kernel_, holder_, ids_, drift_, loo_score_, stratified_loo_score_, n_features_in_,
+        feature_names_in_ : as in LSSVC
 
     Examples
     --------

@@ -68,7 +68,7 @@ class LSSVC(KernelClassifier):
     holder_ : str, how P was held and why
     ids_ : list of the ids of the training rows, or None
     drift_ : float, largest residual met by updates since P was factorised
-    loo_score_ : float, exact leave-one-out accuracy
+    loo_score_, stratified_loo_score_ : float, exact leave-one-out accuracy, and that of sets of one row of each class
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples

@@ -22,6 +22,7 @@ from foldless.linalg import LinAlgError, solve
 from foldless.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
+FEW_ROWS, SMALL_SET = 1000, 64  # rows up to which P is quickly an array, and a set no quicker by itself
 
 
 @dataclass(frozen=True)
@@ -178,3 +179,22 @@ class Batch:
                 if mine is not None:
                     mine[number] = theirs
         return found
+
+
+def stacked(model, sets, of_batch, of_set):
+    """What is asked of the held-out rows of all sets of a solution, in their order.
+
+    ``of_batch`` is asked of a :class:`Batch` of sets of one size where these are many and small, else ``of_set``.
+    """
+    sizes = np.array([len(te) for te in sets])
+    if len(model.rows) > FEW_ROWS or sizes.max() > SMALL_SET or len(sets) < 2 * len(np.unique(sizes)):
+        return np.concatenate([of_set(te) for te in sets])
+    model = model if model.precision.through_features else model.explicit()
+    found: list = [None] * len(sets)
+    for size in np.unique(sizes):
+        places = np.flatnonzero(sizes == size)
+        for some in gen_batches(len(places), max(1, MAX_ENTRIES // (size * size * model.Y.shape[1]))):
+            values = of_batch(model.batch(np.stack([sets[place] for place in places[some]])))
+            for place, each in zip(places[some], values, strict=True):
+                found[place] = each
+    return np.concatenate(found)

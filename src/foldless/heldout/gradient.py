@@ -23,10 +23,12 @@ included.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless.heldout.batch import stacked
 from foldless.heldout.moments import takes_nearly_all
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution
@@ -44,7 +46,7 @@ def residuals(model, folds):
     """
     if folds is None:
         return model.loo().residuals[:, 0]
-    return np.concatenate([_fold_residuals(model, te) for te in folds])
+    return stacked(model, folds, lambda batch: batch.residuals, partial(_fold_residuals, model))
 
 
 def _fold_residuals(model, te, part=None):

@@ -12,6 +12,7 @@ from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._patterns import permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score
 from foldless.model_selection._search import FoldlessSearchCV
+from foldless.model_selection._strata import StratifiedLeaveOneOut
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
 from foldless.permutation.clusters import ClusterTestResult, cluster_test
 from foldless.permutation.group import combine, sign_flip_test
@@ -31,6 +32,7 @@ __all__ = [
     "PermutationTestResult",
     "PrevalenceResult",
     "RefitWarning",
+    "StratifiedLeaveOneOut",
     "cluster_test",
     "combine",
     "cross_val_predict",

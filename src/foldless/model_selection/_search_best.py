@@ -203,6 +203,11 @@ class BestEstimator:
         """``loo_score_`` of the best estimator. The setting was chosen by such values: no estimate of performance."""
         return self._last.loo_score_
 
+    @property
+    def stratified_loo_score_(self) -> float:
+        """``stratified_loo_score_`` of the best estimator, as ``loo_score_``."""
+        return self._last.stratified_loo_score_
+
     # -- attributes ----------------------------------------------------------------------------------------------------
 
     @property

@@ -84,6 +84,11 @@ class Subset:
     present: np.ndarray
     n_classes: int
 
+    @property
+    def known(self):
+        """Whether the scores point to the labels."""
+        return self.inner.known
+
     def proba(self, scores):
         """Class probabilities, shape (n, c)."""
         p = np.zeros((len(scores), self.n_classes))
@@ -111,6 +116,11 @@ class Sigmoid:
         spread = max(S.std(), TINY)
         slope, offset, covariance = _vector_scaling(S / spread, T, w)
         return cls(slope / spread, offset, covariance, spread)
+
+    @property
+    def known(self):
+        """Whether the scores point to the labels: no slope had to be set to zero."""
+        return bool(np.all(self.slope[1 if len(self.slope) == 2 else 0 :] > 0))
 
     def reweighted(self, factors):
         """The same with probabilities times factors (c,), normalised."""
@@ -156,6 +166,11 @@ class Isotonic:
         curve = {"y_min": 0.0, "y_max": 1.0, "out_of_bounds": "clip"}
         steps = tuple(IsotonicRegression(**curve).fit(S[:, k], codes == k, sample_weight=w) for k in classes)
         return cls(steps, Sigmoid.fit(S, codes, w), len(S))
+
+    @property
+    def known(self):
+        """Whether the scores point to the labels."""
+        return self.sigmoid.known
 
     def reweighted(self, factors):
         """The same with probabilities times factors (c,), normalised."""

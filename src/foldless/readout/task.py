@@ -11,12 +11,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from foldless.heldout.batch import stacked
 from foldless.heldout.moments import Moments
+from foldless.heldout.part import Part
 from foldless.heldout.problem import Problem
 from foldless.heldout.solution import TrainingParts
 from foldless.readout.calibration import Calibrator, fit_calibration
 from foldless.readout.codings import Readout, chosen_codes, plus_minus
 from foldless.readout.ranking import best_cut
+from foldless.readout.strata import AT_LEAST, by_margin, stratified_sets
+
+NOISE = 1e-8  # scores that differ by less, beside targets of size 1, know nothing
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ class Task:
             scores, codes, weights = self.loo_scores(model), self.codes[model.rows], np.square(model.root[:, 0])
             cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
             if kind is not None:
-                calibrator = fit_calibration(kind, scores, codes, self.n_classes, weights, self.readout.expected)
+                calibrator = self._calibrator(kind, model, scores, codes, weights)
         return Rule(self.readout, moments, cut, calibrator)
 
     def loo_scores(self, model):
@@ -103,6 +108,44 @@ class Task:
         loo = model.loo()
         moments = loo.moments() if self.readout.needs_moments else None
         return self.readout.scores(loo.fits, moments)[:, 0]
+
+    def _calibrator(self, kind, model, scores, codes, weights):
+        """The calibration by leave-one-out scores, or by stratified ones where these point away from the labels."""
+        others = self.n_classes, weights, self.readout.expected
+        fitted = fit_calibration(kind, scores, codes, *others)
+        if fitted.known or len(model.rows) < 2 * AT_LEAST:
+            return fitted
+        fairer = self.stratified_scores(model, scores)
+        return fit_calibration(kind, fairer, codes, *others) if fairer.std() > NOISE else fitted
+
+    def held_out_scores(self, model, sets):
+        """Scores of the rows of each of these sets of positions by the model without them, stacked, before any cut."""
+        readout, problem = self.readout, self.problem
+
+        def of_batch(batch):
+            return readout.scores(batch.fits, batch.moments() if readout.needs_moments else None)
+
+        def of_set(members):
+            part, rows = model.without(members), model.rows[members]
+            moments = part.moments() if readout.needs_moments else None
+            return problem.tie_equal_rows(rows, readout.scores(part.fits(rows), moments))
+
+        return stacked(model, sets, of_batch, of_set)
+
+    def stratified_scores(self, model, loo_scores):
+        """Scores of the training rows, left out in sets that keep the shares of the classes, before any cut."""
+        sets = self._strata(model, loo_scores)
+        model = model.as_solution() if isinstance(model, Part) else model
+        found = self.held_out_scores(model, sets)
+        scores = np.empty_like(found)
+        scores[np.concatenate(sets)] = found
+        return scores
+
+    def _strata(self, model, loo_scores):
+        """Sets of positions; the order of the rows does not matter."""
+        assert self.codes is not None
+        codes = self.codes[model.rows]
+        return stratified_sets(codes, by_margin(loo_scores, codes))
 
     def loo_outputs(self, parts, rule, method):
         """``method`` ("decision" or "proba") of every row by the model without it; rows of weight 0 by ``rule``.
@@ -120,6 +163,23 @@ class Task:
             held_out = self.loo_scores(whole)
         else:
             held_out = np.concatenate([left_out(row) for row in whole.rows])
+        return self._of_all_rows(parts, rule, method, held_out)
+
+    def stratified_decisions(self, parts, rule):
+        """Decisions of every row, left out in sets that keep the shares of the classes; of weight 0 by ``rule``."""
+        whole = parts.whole
+        scores = self.loo_scores(whole)
+        if not self.readout.cuts:
+            return self._of_all_rows(parts, rule, "decision", self.stratified_scores(whole, scores))
+        held_out = np.empty_like(scores)
+        for members in self._strata(whole, scores):
+            part = parts.part(np.delete(whole.rows, members))
+            held_out[members] = self.rule(part, probabilities=False).decision(part.fits(whole.rows[members]))
+        return self._of_all_rows(parts, rule, "decision", held_out)
+
+    def _of_all_rows(self, parts, rule, method, held_out):
+        """Values of the rows of positive weight, and those by ``rule`` of the others."""
+        whole = parts.whole
         out = np.empty((self.problem.n, *held_out.shape[1:]), held_out.dtype)
         out[whole.rows] = held_out
         idle = np.setdiff1d(np.arange(self.problem.n), whole.rows)

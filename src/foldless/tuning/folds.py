@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from foldless.heldout.batch import stacked
+
 
 def folds_of(splits, rows, n):
     """Positions in ``rows`` that each split leaves out, and the places among these, stacked, that it tests."""
@@ -33,4 +35,4 @@ def heldout_fits(model, folds):
     """Held-out fits in the units of the targets, (N, m), stacked as the residuals of ``heldout.gradient``."""
     if folds is None:
         return model.loo().fits[:, 0]
-    return np.concatenate([model.without(te).fits(model.rows[te]) for te in folds])
+    return stacked(model, folds, lambda batch: batch.fits, lambda te: model.without(te).fits(model.rows[te]))

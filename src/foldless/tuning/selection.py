@@ -261,14 +261,7 @@ class Selection:
 
     def scores(self, model):
         """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
-        if self.folds is None:
-            return self.task.loo_scores(model)
-        readout, scores = self.task.readout, []
-        for te in self.folds:
-            part, rows = model.without(te), self.rows[te]
-            moments = part.moments() if readout.needs_moments else None
-            scores.append(self.task.problem.tie_equal_rows(rows, readout.scores(part.fits(rows), moments)))
-        return np.concatenate(scores)
+        return self.task.loo_scores(model) if self.folds is None else self.task.held_out_scores(model, self.folds)
 
     def decisions(self, model):
         """(decisions, probabilities or None) of the same by the rule of each training part, its cut included."""

@@ -1,0 +1,46 @@
+"""Sets of rows that hold the classes in their shares: of equal classes one row of each.
+
+Leave-one-out takes a row from its own class alone, and the training part has fewer of it than of the others. Where
+the penalty leaves little of the features the intercept decides, and decides for the others (Parker, Guenter & Bedo
+2007, BMC Bioinformatics 8:326, "stratification bias"): half of the rows of either class, and every row left out is
+called wrong. Sets that take a row from each class leave the shares as they are.
+
+There are as many sets as the rarest class has rows. Where that is fewer than ten, ten of them if other classes have as
+many rows: some sets then lack the rarest.
+"""
+
+import numpy as np
+
+from foldless.readout.codings import chosen_codes
+
+AT_LEAST = 10  # sets
+
+
+def stratified_sets(codes, order):
+    """A list of positions for each set; every row is in one of them.
+
+    The rows of each class are dealt to the sets in the order ``order`` of all positions.
+    """
+    sizes = np.bincount(codes)
+    k = max(sizes[sizes > 0].min(), min(AT_LEAST, sizes.max()))
+    number = np.empty(len(codes), int)
+    for code in np.flatnonzero(sizes):
+        own = order[codes[order] == code]
+        number[own] = np.arange(len(own)) % k
+    return np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
+
+
+def by_margin(scores, codes):
+    """Positions in the order of the scores for their own class, whatever the order of the rows."""
+    margin = scores * (2 * codes - 1) if scores.ndim == 1 else scores[np.arange(len(codes)), codes]
+    return np.argsort(margin, kind="stable")
+
+
+def far_more_right(decisions, others, codes):
+    """Whether decisions name the class of far more rows than other decisions of the same rows do.
+
+    Of the rows that one of both names alone: by three standard errors of a fair coin, and by 5 % of all rows.
+    """
+    one, other = (chosen_codes(each) == codes for each in (others, decisions))
+    gained, lost = np.count_nonzero(other & ~one), np.count_nonzero(one & ~other)
+    return gained - lost > max(3.0 * np.sqrt(gained + lost), 0.05 * len(codes))
