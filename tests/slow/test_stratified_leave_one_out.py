@@ -17,8 +17,8 @@ def simulated(alpha, n=40, seed=0):
     found = []
     for _ in range(REPEATS):
         X, Z = (rng.normal(size=(len(each), 10)) for each in (y, new))
-        X[:, 0] += 0.7 * y
-        Z[:, 0] += 0.7 * new
+        X[:, 0] += y
+        Z[:, 0] += new
         model = LSSVC("linear", alpha=alpha, calibration="sigmoid").fit(X, y)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")

@@ -262,8 +262,8 @@ def has_grid(search):
 
 
 def chooses_one(search):
-    """Whether a search chooses one setting: the same for all classes, and no average."""
-    return search.share == "all" and not search.average
+    """Whether a search chooses the best setting: the same for all classes, no average, and no simpler one."""
+    return search.share == "all" and not search.average and search.refit != "one_se"
 
 
 def by_grid(search, data):

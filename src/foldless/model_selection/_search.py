@@ -29,7 +29,7 @@ from foldless.estimators.rows import PerRow, all_or_nothing
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
-from foldless.model_selection._search_average import average_of
+from foldless.model_selection._search_average import average_of, score_of
 from foldless.model_selection._search_best import BestEstimator
 from foldless.model_selection._search_end import warn_of_end
 from foldless.model_selection._search_fidelity import fidelity_search
@@ -115,7 +115,8 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         Processes over kernel settings or starting points; the linear algebra has threads of its own.
     refit : bool or str, default=True
         Whether to fit the best setting on all rows; with several scores, the name of the one that decides, or False:
-        nothing is chosen.
+        nothing is chosen. "one_se", for grids: the simplest setting whose criterion is within one standard error of the
+        best, that of the largest alpha, then of the least gamma; all ``best_`` attributes are its own.
     average : bool, default=False
         Whether predictions are averaged over the settings, at most 20, whose criterion is within one standard error of
         the best: slightly fewer errors (docs/benchmarks.md), for a held-out evaluation, a fit and a prediction of each.
@@ -136,7 +137,8 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     best_score_ : float, the score of the best setting: by ``scoring``, or accuracy or R2. It was chosen for being good:
         no estimate of performance. Where ``share`` is not "all", that of the classifier put together from the best
         settings. nan with ``threshold="loo"`` and ``cv=None``: it would take a cut for each row.
-    best_criterion_ : float, the criterion of the best setting: a loss, a prior not counted
+    best_criterion_, best_criterion_se_ : float, the criterion of the best setting, a loss, a prior not counted; and its
+        standard error where it is a mean over rows (rows taken as independent), else nan
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
         and an ``AverageEstimator`` with ``average=True``, where all other ``best_`` attributes are of the best alone
     average_params_, average_criterion_, average_score_ : with ``average=True``, the parameters of the members, the best
@@ -144,11 +146,11 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
     best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
     cv_results_ : dict of arrays as GridSearchCV's: "params", "param_...", "split0_test_score", ..., "mean_test_score",
         "std_test_score", "rank_test_score" ("..._test_NAME" of several scores), and "mean_test_criterion",
-        "rank_test_criterion" (a loss: the least has rank 1). With ``cv=None`` there are no columns of splits, and
-        "std_test_score" is nan. "mean_fit_time" is the time of a kernel setting, which all its alphas and splits share,
-        divided by the number of its alphas; "mean_score_time" that of the scores. Scores are nan for what lies on the
-        way of a search that goes down and, unless ``scoring`` asks for them, for all but the best alpha of a
-        discriminant's kernel, whose decisions take models of their own.
+        "se_test_criterion", "rank_test_criterion" (a loss: the least has rank 1). With ``cv=None`` there are no columns
+        of splits, and "std_test_score" is nan. "mean_fit_time" is the time of a kernel setting, which all its alphas
+        and splits share, divided by the number of its alphas; "mean_score_time" that of the scores. Scores are nan for
+        what lies on the way of a search that goes down and, unless ``scoring`` asks for them, for all but the best
+        alpha of a discriminant's kernel, whose decisions take models of their own.
     scorer_ : the scorer, or {name: scorer} of several
     multimetric_ : bool, whether there may be several
     n_splits_ : int, number of splits; of rows with ``cv=None``
@@ -292,6 +294,10 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             listed, tried = settings(self.estimator, self.param_grid, data)
             widen = partial(widened, self.estimator, data) if self.param_grid is None else None
             return grid_search(spec, listed, tried, splits, sample_weight, widen)
+        if spec.one_se:
+            raise ValueError(
+                "refit='one_se' chooses among settings judged on all rows; use method='grid' or param_grid."
+            )
         if spec.method == "auto":
             start, grid = beginning(spec, self.estimator, data)
             return fidelity_search(spec, start, grid, splits, sample_weight)
@@ -308,9 +314,12 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         if scoring.decides or not scoring.asked:  # of several scores, without one that decides, none is the best
             self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
             self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
-            self.best_criterion_ = float(outcome.loss)
-            if len(outcome.best) == 1:
+            self.best_criterion_, alone = float(outcome.loss), len(outcome.best) == 1
+            self.best_criterion_se_ = float(outcome.record.errors[self.best_index_]) if alone else np.nan
+            if alone:
                 self.best_score_ = float(self.cv_results_[f"mean_test_{scoring.deciding or 'score'}"][self.best_index_])
+                if spec.one_se and np.isnan(self.best_score_):  # a discriminant has scores of the best alphas only
+                    self.best_score_ = score_of(spec, self.estimator, self.best_params_, data, splits)
             else:
                 self.best_score_ = score_together(spec, self._best_setting(), data, splits)
         self.slope_ = spec.slopes[0] if outcome.slope is None else outcome.slope

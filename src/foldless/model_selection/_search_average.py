@@ -44,6 +44,13 @@ def average_of(spec, outcome, estimator, data, splits):
     return Average(members[: len(outputs)], float(judged.criterion[0]), float(score))
 
 
+def score_of(spec, estimator, params, data, splits):
+    """The score of one setting on all rows; nan where it takes cuts of every part."""
+    selection, problem = _held_out(spec, estimator, params, data, splits)
+    scores = selection.judged(problem).scores
+    return float("nan") if scores is None else float(scores.mean())
+
+
 def _held_out(spec, estimator, params, data, splits):
     """(selection, problem) of one setting on all rows."""
     _, (setting,) = settings(estimator, {name: [value] for name, value in params.items()}, data)

@@ -11,6 +11,7 @@ from joblib import delayed
 from foldless.bridge.progress import Progress, run_with_progress
 from foldless.model_selection._search_end import warn_of_time
 from foldless.model_selection._search_runs import Outcome, Record, what_decided
+from foldless.tuning.average import simplest
 from foldless.tuning.foresight import foreseen_seconds
 from foldless.tuning.grid import choose_candidates, try_alphas
 from foldless.tuning.space import on_edge
@@ -81,6 +82,8 @@ def _outcome(spec, listed, tried, found, splits, stopped, edge):
     losses, pairs = _losses(tried, found), list(zip(tried, found, strict=True))
     record = Record.of(spec, splits, [(setting.places, each.judged, each.seconds) for setting, each in pairs])
     chosen = choose_candidates(losses, tried, spec.share)
+    if spec.one_se:
+        chosen = [simplest(listed, record.criterion, chosen[0], record.errors[chosen[0]])]
     alone, n = len(chosen) == 1, tried[0].n_rows
     times = record.seconds + record.score_seconds
     return Outcome(
@@ -90,7 +93,7 @@ def _outcome(spec, listed, tried, found, splits, stopped, edge):
         chosen=chosen,
         best=[listed[place] for place in chosen],
         loss=record.criterion[chosen[0]] if alone else losses[chosen, np.arange(len(chosen))].sum(),
-        heldout=next(each.heldout for setting, each in pairs if chosen[0] in setting.places),
+        heldout=None if spec.one_se else next(each.heldout for setting, each in pairs if chosen[0] in setting.places),
         history=[
             {"n_rows": n, "time": float(seconds), **what_decided(spec, loss), **each}
             for seconds, loss, each in zip(times, losses.sum(1), listed, strict=True)

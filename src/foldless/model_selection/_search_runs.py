@@ -25,6 +25,7 @@ class Record:
 
     scorings: dict  # {name: Scoring}
     criterion: np.ndarray  # (n,)
+    errors: np.ndarray  # (n,): standard errors of the criterion, nan where unknown
     scores: np.ndarray  # (n_scores, n, n_splits)
     seconds: np.ndarray  # (n,)
     score_seconds: np.ndarray  # (n,), those of the scores alone
@@ -36,14 +37,15 @@ class Record:
         n, scorings = sum(len(places) for places, _, _ in entries), spec.scoring.scorings
         width = max((judged.scores.shape[2] for _, judged, _ in entries if judged.scores is not None), default=1)
         scores = np.full((len(scorings), n, width), np.nan)
-        criterion, seconds, score_seconds = np.empty((3, n))
+        criterion, errors, seconds, score_seconds = np.full((4, n), np.nan)
         for places, judged, spent in entries:
             criterion[places] = judged.criterion
+            errors[places] = np.nan if judged.errors is None else judged.errors
             seconds[places] = (spent - judged.seconds) / len(places)
             score_seconds[places] = judged.seconds / len(places)
             if judged.scores is not None:
                 scores[:, places] = judged.scores
-        return cls(scorings, criterion, scores, seconds, score_seconds, splits is not None)
+        return cls(scorings, criterion, errors, scores, seconds, score_seconds, splits is not None)
 
     def columns(self):
         """Columns of ``cv_results_``."""
@@ -59,6 +61,7 @@ class Record:
             yield f"std_test_{name}", values.std(1) if self.by_split else np.full(len(values), np.nan)
             yield f"rank_test_{name}", ranks(-means if scoring.greater else means)
         yield "mean_test_criterion", self.criterion
+        yield "se_test_criterion", self.errors
         yield "rank_test_criterion", ranks(self.criterion)
 
 

@@ -51,6 +51,7 @@ def search_spec(search):
         bounds=_bounds(search),
         feature_scaling=scaled,
         deadline=_deadline(search.time_limit),
+        one_se=search.refit == "one_se",
         **{name: getattr(search, name) for name in (*as_they_are, "n_jobs", "verbose")},
     )
 
@@ -63,7 +64,7 @@ def _check_options(search):
     for name in ("feature_scaling", "average", *(() if isinstance(search.refit, str) else ("refit",))):
         if not isinstance(getattr(search, name), bool | np.bool_):
             raise ValueError(f"{name}={getattr(search, name)!r} must be True or False.")
-    if isinstance(search.refit, str) and isinstance(search.scoring, str | None) and search.refit != search.scoring:
+    if isinstance(search.scoring, str | None) and search.refit not in (True, False, search.scoring, "one_se"):
         raise ValueError(f"refit={search.refit!r} names a score; scoring={search.scoring!r} holds no such name.")
     for name in ("n_starts", "max_iter"):
         value = getattr(search, name)
@@ -174,7 +175,8 @@ def _check_steps(search):
 
 
 def _check_average(search, criterion, slopes, scaled):
-    """Members of an average are told by the standard error of a mean over rows, and judged by one criterion."""
+    """Nearly best settings are told by the standard error of a mean over rows, and judged by one criterion."""
+    what = "average=True" if search.average else "refit='one_se'"
     reasons = (
         (search.share != "all", f"needs share='all', not {search.share!r}."),
         (
@@ -188,12 +190,17 @@ def _check_average(search, criterion, slopes, scaled):
             f" one of {[name for name, each in criteria.CRITERIA.items() if each.rowwise]} (with"
             " criterion_weight='balanced' in the place of 'ber'), or a Criterion of yours with rowwise=True.",
         ),
-        (scaled, "averages settings with one gamma; use feature_scaling=False."),
+        (scaled, "compares settings with one gamma; use feature_scaling=False."),
         (len(slopes) > 1, f"compares settings by one criterion; give one slope, not {search.slope!r}."),
+        (search.average and search.refit == "one_se", "takes all nearly best settings, refit='one_se' one of them."),
+        (
+            search.refit == "one_se" and search.method in ("simplex", "gradient"),
+            f"chooses among the settings of a grid; use method='grid', not {search.method!r}.",
+        ),
     )
-    for refused, why in reasons if search.average else ():
+    for refused, why in reasons if search.average or search.refit == "one_se" else ():
         if refused:
-            raise ValueError(f"average=True {why}")
+            raise ValueError(f"{what} {why}")
 
 
 def _deadline(time_limit):

@@ -1,14 +1,16 @@
-"""Averages over the settings that are nearly as good as the best.
+"""The settings that are nearly as good as the best: their average, and the simplest of them.
 
 A criterion that is a mean of losses l_i of rows, with weights w_i of sum 1, is known up to its standard error,
 
     se^2 = sum w_i^2 (l_i - sum_j w_j l_j)^2,
 
 and settings within one se of the best can hardly be told from it. The held-out fits of each are known, hence those of
-their average, whose criterion is as exact as theirs.
+their average, whose criterion is as exact as theirs. The one-standard-error rule (Breiman, Friedman, Olshen & Stone
+1984, section 3.4.3) takes the simplest of them.
 """
 
 from dataclasses import replace
+from numbers import Real
 
 import numpy as np
 
@@ -40,6 +42,22 @@ def near_best(params, losses, best, width):
         if len(kept) < MOST and not any(_alike(params[place], params[other]) for other in kept):
             kept.append(int(place))
     return kept
+
+
+def simplest(params, losses, best, width):
+    """Place of the largest alpha, then of the least gamma, then of the least loss, at most ``width`` above the best."""
+    near = np.flatnonzero(losses <= losses[best] + width)
+    return int(min(near, key=lambda place: _order(params[place], losses[place])))
+
+
+def _order(params, loss):
+    return -_number(params, "alpha"), _number(params, "gamma"), loss
+
+
+def _number(params, name):
+    """A parameter of a setting, also of a step or a kernel object; 0 where it is the same for all, or no number."""
+    values = [value for key, value in params.items() if key == name or key.endswith(f"__{name}")]
+    return float(values[0]) if values and isinstance(values[0], Real) else 0.0
 
 
 def _alike(one, other):

@@ -21,6 +21,7 @@ from foldless.heldout.moments import few_digits
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.task import Task
+from foldless.tuning.average import standard_error
 from foldless.tuning.criteria import Criterion, weights
 from foldless.tuning.folds import folds_of, heldout_fits
 
@@ -33,6 +34,7 @@ class Judged(NamedTuple):
     criterion: np.ndarray  # (n_alphas,)
     scores: np.ndarray | None = None  # (n_scores, n_alphas, n_splits)
     seconds: float = 0.0  # that the scores took
+    errors: np.ndarray | None = None  # (n_alphas,): standard errors of the criterion, where it is a mean over rows
 
     def only_at(self, place, n_alphas):
         """The scores of a single setting as one of many, of which the others have none."""
@@ -167,7 +169,11 @@ class Selection:
         """Settings judged by their outputs."""
         fits, decisions, probabilities = zip(*outputs, strict=True)
         losses = np.array([self.losses(each) for each in (decisions if self.criterion.whole else fits)])
-        criterion, scores, begin = losses.sum(1), None, time.perf_counter()
+        criterion, scores, errors = losses.sum(1), None, None
+        if self.criterion.rowwise:
+            outputs = decisions if self.criterion.whole else fits
+            errors = np.array([standard_error(self, each) for each in outputs])
+        begin = time.perf_counter()
         if self.scoring is not None:
             scores = self._scores(decisions, probabilities)
         seconds = time.perf_counter() - begin
@@ -177,7 +183,7 @@ class Selection:
         best = decisions[place]
         if best is None:
             best = fits[place] if self.criterion.ranks else self.T[self.where] - fits[place]
-        return Judged(losses, best, criterion, scores, seconds)
+        return Judged(losses, best, criterion, scores, seconds, errors)
 
     def _scores(self, decisions, probabilities):
         """Scores (n_scores, n_alphas, n_splits) of decisions."""
@@ -313,6 +319,7 @@ class SearchSpec:
     verbose: int | None = None
     deadline: float | None = None  # of time.monotonic(), after which the best so far is taken
     scoring: Any = None  # of held-out decisions: ``bridge.scorers.HeldOutScores``
+    one_se: bool = False  # whether the simplest setting within a standard error of the best is chosen
 
     @property
     def choosing(self):
