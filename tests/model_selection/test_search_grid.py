@@ -265,7 +265,7 @@ def test_results_have_the_shape_of_grid_searchs():
     search = FoldlessSearchCV(LSSVC(), KERNEL_GRIDS).fit(X, LABELS)
     theirs = skl.GridSearchCV(LSSVC(), KERNEL_GRIDS, cv=3).fit(X, LABELS)
     ours, losses = search.cv_results_, losses_of(search)
-    assert set(ours) - set(theirs.cv_results_) == {"mean_test_criterion", "rank_test_criterion"}
+    assert set(ours) - set(theirs.cv_results_) == {"mean_test_criterion", "se_test_criterion", "rank_test_criterion"}
     assert ours["params"] == theirs.cv_results_["params"]
     for name in (name for name in theirs.cv_results_ if name.startswith("param_")):
         np.testing.assert_array_equal(np.ma.getmaskarray(ours[name]), np.ma.getmaskarray(theirs.cv_results_[name]))

@@ -294,10 +294,6 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
             listed, tried = settings(self.estimator, self.param_grid, data)
             widen = partial(widened, self.estimator, data) if self.param_grid is None else None
             return grid_search(spec, listed, tried, splits, sample_weight, widen)
-        if spec.one_se:
-            raise ValueError(
-                "refit='one_se' chooses among settings judged on all rows; use method='grid' or param_grid."
-            )
         if spec.method == "auto":
             start, grid = beginning(spec, self.estimator, data)
             return fidelity_search(spec, start, grid, splits, sample_weight)

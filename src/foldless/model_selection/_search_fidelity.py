@@ -11,6 +11,11 @@ from foldless.tuning.selection import Judged
 
 def fidelity_search(spec, start, grid, splits, sample_weight):
     """The best setting by parts of the rows and a few evaluations of all (``tuning.fidelity``)."""
+    if spec.one_se:
+        raise ValueError(
+            "refit='one_se' chooses among settings judged on all rows, and a search by parts judges two or three; use"
+            " method='grid' or param_grid."
+        )
     search = Fidelity(start, grid, spec, splits, sample_weight)
     points, stopped = _looked_at(search, spec)
     best = search.best(points)
