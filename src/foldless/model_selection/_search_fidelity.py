@@ -13,7 +13,7 @@ def fidelity_search(spec, start, grid, splits, sample_weight):
     """The best setting by parts of the rows and a few evaluations of all (``tuning.fidelity``)."""
     if spec.one_se:
         raise ValueError(
-            "refit='one_se' chooses among settings judged on all rows, and a search by parts judges two or three; use"
+            "refit='one_se' chooses among settings judged on all rows, and a search by parts judges a few; use"
             " method='grid' or param_grid."
         )
     search = Fidelity(start, grid, spec, splits, sample_weight)
