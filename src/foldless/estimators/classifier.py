@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from foldless.estimators.checks import numbers, warn_caller, warn_of_strata
+from foldless.estimators.conformal import ConformalSets
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow
 from foldless.linalg.threads import threads_by_size
@@ -118,7 +119,7 @@ class needs_calibration:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KernelClassifier(LabelledDecisions, OnlineMachine):
+class KernelClassifier(LabelledDecisions, ConformalSets, OnlineMachine):
     """Base of the classifiers that solve a Task: labels, class weights, probabilities."""
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from foldless.estimators.checks import FLOATS, is_number
+from foldless.estimators.checks import check_option
 from foldless.estimators.classifier import KernelClassifier
+from foldless.estimators.conformal import borders, check_coverage, new_rows
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow
+from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import OneAgainstAll, Regression
+from foldless.readout.conformal import POWERS, residual_intervals, value_intervals
 from foldless.readout.task import Task
 
 
@@ -180,33 +182,49 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
         fits = self._loo_decisions()  # tells first where nothing was fitted
         return r2_score(self._fitted_task.Y, fits)
 
-    def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: PerRow = None) -> np.ndarray:
-        """Jackknife+ prediction intervals (Barber et al. 2021), (n_samples, 2) or (n_samples, n_outputs, 2).
+    @threads_by_size
+    def predict_interval(
+        self,
+        X: MatrixLike,
+        coverage: float = 0.9,
+        confounds: PerRow = None,
+        *,
+        method: Literal["jackknife+", "conformal", "studentised"] = "jackknife+",
+    ) -> np.ndarray:
+        """Prediction intervals that hold for any distribution of exchangeable rows, (n_samples, [n_outputs,] 2).
 
-        The interval ends are order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out models,
-        which are known in closed form at any x. For exchangeable data the interval holds a new value with probability
-        of at least 2 coverage - 1, and about ``coverage`` (between 0 and 1) in practice. Too few rows for the coverage
-        give infinite ends. With confounds the interval is one of y without what these explain by themselves;
-        ``confounds`` are those of the new rows, or at their mean, as in ``predict``.
+        Too few rows for the ``coverage`` give infinite ends. docs/conformal.md compares the methods:
+
+        "jackknife+" (Barber et al. 2021): order statistics of f_(-i)(x) -+ |y_i - f_(-i)(x_i)| over all leave-one-out
+        models, which are known in closed form at any x. It holds a new value with probability of at least
+        2 coverage - 1, and about ``coverage`` in practice. With confounds the interval is one of y without what these
+        explain by themselves; ``confounds`` are those of the new rows, or at their mean, as in ``predict``.
+
+        "conformal" (Nouretdinov et al. 2001; Burnaev & Vovk 2014): values that, learnt with the new row, leave it a
+        leave-one-out residual which is not among the largest of all n + 1. The probability is at least ``coverage``.
+        Where such values have gaps, the interval is their hull.
+
+        "studentised": the same with residuals divided by their standard deviation: intervals are wider where the model
+        knows less, and there are no gaps.
+
+        The last two need penalty="rkhs", features, no weights and no confounds.
         """
-        check_is_fitted(self)
-        if not is_number(coverage) or not 0 < coverage < 1:
-            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
-        X = self._seen(validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False))
+        check_coverage(coverage)
+        check_option("method", method, ("jackknife+", *POWERS))
+        if method != "jackknife+":
+            if confounds is not None:
+                raise ValueError(f"confounds: method={method!r} has none; use method='jackknife+'.")
+            found = borders(self, X, f"method={method!r}", " or method='jackknife+'")
+            return self._shaped(np.concatenate([value_intervals(each, coverage, POWERS[method]) for each in found]))
+        X = new_rows(self, X)
         whole = self._loo().whole
         Q = None if confounds is None else whole.problem.columns(self._new_confounds(confounds, X))
-        residual = np.abs(whole.loo().E[:, 0] / whole.root)
-        n = len(residual)
-        rank = int(np.ceil(coverage * (n + 1) - 1e-9))
-        ends = np.full((X.shape[0], residual.shape[1], 2), np.inf)
-        ends[..., 0] = -np.inf
-        if rank > n:  # too few rows for this coverage
-            return self._shaped(ends)
-        for rows in gen_batches(X.shape[0], max(1, 2**22 // n)):
+        residual = whole.loo().E[:, 0] / whole.root
+        ends = []
+        for rows in gen_batches(X.shape[0], max(1, 2**22 // len(residual))):
             F = whole.loo_at(X[rows], None if Q is None else Q[rows])
-            ends[rows, :, 0] = np.partition(F - residual, n - rank, axis=1)[:, n - rank]
-            ends[rows, :, 1] = np.partition(F + residual, rank - 1, axis=1)[:, rank - 1]
-        return self._shaped(ends)
+            ends.append(residual_intervals(F, residual, coverage))
+        return self._shaped(np.concatenate(ends))
 
 
 def _columns(y, dtype):

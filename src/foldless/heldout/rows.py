@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.extmath import row_norms
 
 from foldless.kernels.base import dot, gram_of_all
 from foldless.linalg.memory import require_memory
@@ -99,6 +100,10 @@ class KernelRows(Frozen):
         both = self.gram(new, np.concatenate([rows, new]), check=False)
         own = both[:, len(rows) :]
         return both[:, : len(rows)].T, (own + own.T) / 2
+
+    def diag_new(self, X):
+        """k(x, x) of new rows X."""
+        return self.kernel.diag(X) if self.shift is None else row_norms(self.features_new(X), squared=True)
 
     def gram_new(self, X, rows):
         """Kernel between new rows X and these rows."""

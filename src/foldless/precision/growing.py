@@ -151,6 +151,12 @@ class Growing(Precision):
         G = np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T)
         return G if self.units is None else G * (self.units / self.units[0])
 
+    @property
+    def Omega(self):  # type: ignore[override]
+        q = self._held.q
+        corner = -np.tril(self.square.H[:q, :q]) / self.unit**2
+        return corner + np.tril(corner, -1).T
+
     def _scattered(self, Y, head=None):
         """Y at its slots, and ``head`` at those of the unpenalised columns."""
         full = np.zeros((len(self.square), Y.shape[1]), Y.dtype, order="F")

@@ -1,0 +1,108 @@
+"""Prediction sets of labels and prediction intervals of values, with a coverage that holds for any distribution.
+
+**Full conformal prediction** (Vovk, Gammerman & Shafer 2005). Give the new row a candidate target, fit all n + 1 rows,
+and ask how many of them fit as badly as the new one by their leave-one-out residuals:
+
+    p = #{ i : row i is at least as strange as the new row } / (n + 1)        the new row counts among them
+
+Targets with p > 1 - coverage form the set. If the n + 1 rows are exchangeable, p is at most epsilon with probability at
+most epsilon, and the set holds the truth with a probability of at least ``coverage``, whatever the model is worth. The
+n + 1 fits follow from the border of P (``heldout.border``).
+
+Labels: strange is a row whose margin is small, the held-out fit of its own class minus the largest one of the others
+(targets +-1, one against all). Only the column of the candidate changes with it. Ranks among the rows of the
+candidate's class alone give every class its coverage (Vovk 2012, "label-conditional").
+
+Values: residuals are a_i - b_i e beside e of the new row (Nouretdinov, Melluish & Vovk 2001; Burnaev & Vovk 2014). Row
+i is at least as strange where |a_i - b_i e| >= |e|: between a / (b + 1) and a / (b - 1) if |b| < 1, else outside of
+them. Intervals end at the last e that enough rows reach. Residuals divided by their standard deviation have |b| < 1:
+their set is an interval; that of leave-one-out residuals may have gaps, which the interval bridges.
+
+**Jackknife+ and CV+** (Barber, Candes, Ramdas & Tibshirani 2021) take fits f_i at the new row by models without row i,
+or without its fold: the ends are order statistics of f_i -+ |residual_i|.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from foldless.readout.codings import indicator
+
+POWERS = {"conformal": 1.0, "studentised": 0.5}  # of h, by which residuals are divided
+
+
+def label_p_values(border, codes, n_classes, *, class_conditional=False):
+    """p (t, n_classes) of every label of new rows, for targets +-1 one against all, one column for each class."""
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(n_classes + 1))
+    of_class = [slice(*pair) for pair in pairwise(ends)]
+    A, c, h = border.A[order], border.c[:, order], border.h[:, order]
+    f, s, Y = border.f, border.s[:, None], 2.0 * indicator(codes[order], n_classes, A.dtype) - 1.0
+    # Held-out fits with -1 for the new row in every column; its candidate has a 1, which moves that column by step.
+    fits = [Y[:, k] - (s * A[:, k] + c * (1.0 + f[:, k : k + 1])) / h for k in range(n_classes)]
+    step = 2.0 * c / h
+    p = np.empty(f.shape)
+    for label in range(n_classes):
+        moved = [*fits[:label], fits[label] + step, *fits[label + 1 :]]
+        new = _margin(f.T, label)
+        new = new + np.sqrt(np.finfo(f.dtype).eps) * (1.0 + np.abs(new))  # rounding is no reason to be less strange
+        counted = [label] if class_conditional else range(n_classes)
+        margins = [_margin([fit[:, of_class[k]] for fit in moved], k) for k in counted]
+        ranks = [(margin <= new[:, None]).sum(1) for margin in margins]
+        p[:, label] = (1 + sum(ranks)) / (1 + sum(margin.shape[1] for margin in margins))
+    return p
+
+
+def _margin(fits, own):
+    """Fits of one class minus the largest of the others."""
+    return fits[own] - np.max([fit for k, fit in enumerate(fits) if k != own], 0)
+
+
+def value_intervals(border, coverage, power):
+    """Ends (t, m, 2) of full conformal intervals by residuals divided by h to this power."""
+    n, m = border.A.shape
+    needed = int(np.floor((1.0 - coverage) * (n + 1) + 1e-9))  # rows as strange as the new one, besides itself
+    if needed == 0:
+        return _endless(border.f)
+    scale = border.h**power
+    b = border.c / scale
+    ends = np.empty((*border.f.shape, 2), b.dtype)
+    for k in range(m):
+        a = border.s[:, None] * border.A[:, k] / scale
+        ends[:, k, 0] = border.f[:, k] - _reach(-a, b, needed)
+        ends[:, k, 1] = border.f[:, k] + _reach(a, b, needed)
+    return ends
+
+
+def _reach(a, b, needed):
+    """The largest e >= 0 (t,) with |a - b e| >= e in ``needed`` of the columns of a and b (t, n); infinite if none is.
+
+    All columns do at e = 0. One leaves at the first of its positive roots, and returns at the second if it has two.
+    """
+    n = a.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        roots = np.sort([a / (b + 1.0), a / (b - 1.0)], 0)
+    steep = np.abs(b) >= 1.0
+    twice = steep & (roots[0] >= 0)  # both roots have one sign
+    leaves = np.where(steep, np.where(twice, roots[0], np.inf), roots[1])
+    returns = np.where(twice, roots[1], np.nan)
+    events = np.concatenate([returns, leaves], 1)
+    order = np.argsort(events, 1, kind="stable")  # at equal places returns come first, nan at the end
+    change = np.where(order < n, 1, -1)
+    there = n + np.cumsum(change, 1) - change  # columns that reach each event
+    last = np.where((order >= n) & (there >= needed), np.take_along_axis(events, order, 1), 0.0).max(1)
+    return np.where((twice | np.isinf(leaves)).sum(1) >= needed, np.inf, last)
+
+
+def residual_intervals(fits, residuals, coverage):
+    """Jackknife+ or CV+ ends (t, m, 2) from fits (t, n, m) at new rows and residuals (n, m) of the models without i."""
+    n, size = len(residuals), np.abs(residuals)
+    rank = int(np.ceil(coverage * (n + 1) - 1e-9))
+    if rank > n:  # too few rows for this coverage
+        return _endless(fits[:, 0])
+    low = np.partition(fits - size, n - rank, axis=1)[:, n - rank]
+    return np.stack([low, np.partition(fits + size, rank - 1, axis=1)[:, rank - 1]], -1)
+
+
+def _endless(fits):
+    return np.stack([np.full_like(fits, -np.inf), np.full_like(fits, np.inf)], -1)
