@@ -10,7 +10,7 @@ from foldless.estimators.checks import FLOATS, is_number
 from foldless.heldout.border import Border, border
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
-from foldless.readout.conformal import label_p_values
+from foldless.readout.conformal import in_set, label_p_values, one_a_class
 
 ENTRIES = 2**21  # of an intermediate array
 
@@ -74,7 +74,7 @@ class ConformalSets:
         check_is_fitted(self)
         task, found = self._fitted_task, []
         for each in borders(self, X, "conformal prediction"):
-            f, A = (_one_a_class(task.readout.plus_minus_fits(values)) for values in (each.f, each.A))
+            f, A = (one_a_class(task.readout.plus_minus_fits(values)) for values in (each.f, each.A))
             each = Border(f, each.c, each.s, A, each.p)
             found.append(label_p_values(each, task.codes, task.n_classes, class_conditional=class_conditional))
         return np.concatenate(found)
@@ -89,9 +89,4 @@ class ConformalSets:
         1 / (1 - coverage), or the class is in all sets.
         """
         check_coverage(coverage)
-        return self.conformal_p_values(X, class_conditional=class_conditional) > 1.0 - coverage + 1e-9
-
-
-def _one_a_class(values):
-    """Targets +-1 of two classes in two columns."""
-    return np.hstack([-values, values]) if values.shape[1] == 1 else values
+        return in_set(self.conformal_p_values(X, class_conditional=class_conditional), coverage)

@@ -28,12 +28,13 @@ from foldless.bridge.steps import StepsLike, fits_steps, front_of
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_runs import nested_grid, nested_loop
+from foldless.model_selection._nested_sets import NestedSets, tested
 from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec, with_scores
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 
 @dataclass(repr=False)
-class NestedResult:
+class NestedResult(NestedSets):
     """Outer and inner estimates of a tuned model, one entry for each outer split.
 
     Attributes
@@ -54,6 +55,10 @@ class NestedResult:
     test_indices : list of arrays
     path : Path, how it was computed and why
     estimator : list of fitted estimators with ``return_estimator=True``, else None
+    tested : list with the training rows of each of these, and y and its outputs at the test rows; else None
+
+    With ``return_estimator=True`` there are prediction intervals and sets of new rows, which count the tuning:
+    ``predict_interval(X, coverage=0.9)`` and ``predict_set(X, coverage=0.9, class_conditional=False)``.
     """
 
     test_score: Any
@@ -66,6 +71,7 @@ class NestedResult:
     test_indices: list
     path: Route
     estimator: list | None = None
+    tested: list | None = None
 
     def _by_name(self, compute):
         """``compute(test, inner)`` of the score, or of each of several."""
@@ -204,8 +210,15 @@ def nested_cross_validate(
         decision=[each.outside.decision for each in results],
         test_indices=[test for _, test in outer],
         path=front.route(route),
-        estimator=[front.whole(each.estimator) for each in results] if return_estimator else None,
+        **_kept(front, results, targets, outer) if return_estimator else {},
     )
+
+
+def _kept(front, results, y, outer):
+    """The fitted estimators, and what they say of their test rows."""
+    models = [each.estimator for each in results]
+    said = [tested(model, front.X, y, *split) for model, split in zip(models, outer, strict=True)]
+    return {"estimator": [front.whole(model) for model in models], "tested": said}
 
 
 def _check(search, y, params):

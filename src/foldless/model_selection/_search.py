@@ -29,12 +29,13 @@ from foldless.estimators.rows import PerRow, all_or_nothing
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
+from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._search_average import average_of, score_of
-from foldless.model_selection._search_best import BestEstimator
 from foldless.model_selection._search_end import warn_of_end
 from foldless.model_selection._search_fidelity import fidelity_search
 from foldless.model_selection._search_grid import grid_search
 from foldless.model_selection._search_runs import continuous_search, score_together
+from foldless.model_selection._search_sets import SearchSets
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
     checked_rows,
@@ -47,7 +48,7 @@ from foldless.permutation.metrics import Metric
 from foldless.tuning.criteria import Criterion
 
 
-class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator):
+class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
     """Hyper-parameters by exact held-out criteria, at the price of a few fits.
 
     Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. Without a grid
@@ -229,6 +230,8 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
         self.verbose = verbose
         self.steps = steps
 
+    _nested_cross_validate = nested_cross_validate
+
     # -- fitting -------------------------------------------------------------------------------------------------------
 
     @threads_by_size
@@ -282,6 +285,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, BaseEstimator)
                 self.average_params_, self.average_criterion_, self.average_score_ = found
             self.stopped_ = outcome.stopped
             warn_of_end(self, outcome, stacklevel=3)
+            self._keep(X, learnt, groups, confounds, sample_weight)
             if self.refit:
                 self._refit(data, learnt if np.ndim(y) > 1 else y)
                 self._prepare_probabilities(data, splits, outcome.heldout)

@@ -75,19 +75,14 @@ class BestEstimator:
         """The best estimator, or the last step of the best pipeline."""
         return split_steps(self._best).last
 
-    def _ask(self, method, X, *others, **options):
+    def _ask(self, name, X, /, *others, **options):
         """A method of the best estimator at rows X; ``options`` that are None are left out."""
         best = split_steps(self._best)
-        return getattr(best.last, method)(best.transform(X), *others, **given(**options))
+        return getattr(best.last, name)(best.transform(X), *others, **given(**options))
 
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``predict`` of the best estimator."""
         return self._ask("predict", X, confounds=confounds)
-
-    @available_if(_best_has("predict_interval"))
-    def predict_interval(self, X: MatrixLike, coverage: float = 0.9, confounds: PerRow = None) -> np.ndarray:
-        """``predict_interval`` of the best estimator: the choice of its hyper-parameters is not counted."""
-        return self._ask("predict_interval", X, coverage, confounds=confounds)
 
     @available_if(_best_has("decision_function"))
     def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:

@@ -18,6 +18,9 @@ i is at least as strange where |a_i - b_i e| >= |e|: between a / (b + 1) and a /
 them. Intervals end at the last e that enough rows reach. Residuals divided by their standard deviation have |b| < 1:
 their set is an interval; that of leave-one-out residuals may have gaps, which the interval bridges.
 
+**Cross-conformal prediction** (Vovk 2015) compares margins by models without one fold each: those of its rows with that
+of the new row.
+
 **Jackknife+ and CV+** (Barber, Candes, Ramdas & Tibshirani 2021) take fits f_i at the new row by models without row i,
 or without its fold: the ends are order statistics of f_i -+ |residual_i|.
 """
@@ -44,8 +47,7 @@ def label_p_values(border, codes, n_classes, *, class_conditional=False):
     p = np.empty(f.shape)
     for label in range(n_classes):
         moved = [*fits[:label], fits[label] + step, *fits[label + 1 :]]
-        new = _margin(f.T, label)
-        new = new + np.sqrt(np.finfo(f.dtype).eps) * (1.0 + np.abs(new))  # rounding is no reason to be less strange
+        new = _tied(_margin(f.T, label))
         counted = [label] if class_conditional else range(n_classes)
         margins = [_margin([fit[:, of_class[k]] for fit in moved], k) for k in counted]
         ranks = [(margin <= new[:, None]).sum(1) for margin in margins]
@@ -56,6 +58,41 @@ def label_p_values(border, codes, n_classes, *, class_conditional=False):
 def _margin(fits, own):
     """Fits of one class minus the largest of the others."""
     return fits[own] - np.max([fit for k, fit in enumerate(fits) if k != own], 0)
+
+
+def _tied(margin):
+    """Margins up to which another counts as no larger: rounding must not make a row the strangest."""
+    return margin + np.sqrt(np.finfo(margin.dtype).eps) * (1.0 + np.abs(margin))
+
+
+def cross_p_values(new, known, *, class_conditional=False):
+    """p (t, c) from decisions of every fold's model: of new rows, and (of its held-out rows, their class numbers)."""
+    margins = [_margins(decisions)[np.arange(len(codes)), codes] for decisions, codes in known]
+    p = np.empty((len(new[0]), one_a_class(new[0]).shape[1]))
+    for label in range(p.shape[1]):
+        rank = count = 1
+        for decisions, own, (_, codes) in zip(new, margins, known, strict=True):
+            own = own[codes == label] if class_conditional else own
+            rank = rank + (own <= _tied(_margins(decisions)[:, label, None])).sum(1)
+            count += len(own)
+        p[:, label] = rank / count
+    return p
+
+
+def _margins(decisions):
+    """Margins (t, c) of every label."""
+    columns = one_a_class(decisions).T
+    return np.column_stack([_margin(columns, label) for label in range(len(columns))])
+
+
+def one_a_class(values):
+    """Values with one column for each class, where two classes have a single one."""
+    return np.column_stack([-values, values]) if values.ndim == 1 or values.shape[1] == 1 else values
+
+
+def in_set(p, coverage):
+    """Which labels belong to a set of this coverage."""
+    return p > 1.0 - coverage + 1e-9
 
 
 def value_intervals(border, coverage, power):

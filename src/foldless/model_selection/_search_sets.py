@@ -1,0 +1,108 @@
+"""Prediction intervals and sets of a search, which count that its setting was chosen by the same rows."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from foldless.estimators.checks import check_option
+from foldless.estimators.conformal import check_coverage
+from foldless.estimators.rows import PerRow, given
+from foldless.linalg.types import MatrixLike
+from foldless.model_selection._search_best import BestEstimator
+from foldless.readout.conformal import in_set
+
+FOLDS = 10  # without each of which the search is repeated
+
+classifiers_only = available_if(lambda search: is_classifier(search.estimator))
+regressors_only = available_if(lambda search: is_regressor(search.estimator))
+
+
+class SearchSets(BestEstimator):
+    """Intervals and sets of new rows: by a search repeated in folds, or by the best estimator as it is."""
+
+    random_state: Any
+    _nested_cross_validate: Any
+    _learnt: dict | None  # the rows of the last fit
+    _nested: Any  # nested cross-validation on them, once it is asked for
+
+    @regressors_only
+    def predict_interval(
+        self, X: MatrixLike, coverage: float = 0.9, confounds: PerRow = None, *, method: str = "nested"
+    ) -> np.ndarray:
+        """Prediction intervals, (n_samples, 2) or (n_samples, n_outputs, 2).
+
+        "nested", the default, counts the choice of the hyper-parameters: at the first call the search is repeated
+        without each of ten folds, and residuals are those of rows that a choice has not seen (CV+; of groups where
+        ``fit`` was given some). Other methods are those of the best estimator, at no further cost: they take the
+        setting as given, and cover too little where it was chosen by few rows (docs/conformal.md).
+        """
+        if method != "nested":
+            return self._ask("predict_interval", X, coverage, confounds=confounds, method=method)
+        if confounds is not None:
+            raise ValueError("confounds: method='nested' takes none; use method='jackknife+'.")
+        return self._nested_result().predict_interval(X, coverage)
+
+    @classifiers_only
+    def conformal_p_values(
+        self, X: MatrixLike, *, class_conditional: bool = False, method: Literal["nested", "conformal"] = "nested"
+    ) -> np.ndarray:
+        """p-values (n_samples, n_classes) of the labels of new rows; arguments as in ``predict_set``."""
+        check_option("method", method, ("nested", "conformal"))
+        if method == "conformal":
+            return self._ask("conformal_p_values", X, class_conditional=class_conditional)
+        return self._nested_result().conformal_p_values(X, class_conditional=class_conditional)
+
+    @classifiers_only
+    def predict_set(
+        self,
+        X: MatrixLike,
+        coverage: float = 0.9,
+        *,
+        class_conditional: bool = False,
+        method: Literal["nested", "conformal"] = "nested",
+    ) -> np.ndarray:
+        """Sets of labels that hold the true one with this probability, boolean (n_samples, n_classes).
+
+        "nested" counts the choice of the hyper-parameters, as in ``predict_interval``; "conformal" is ``predict_set``
+        of the best estimator, which takes the setting as given. ``class_conditional`` promises the coverage for the
+        rows of every class.
+        """
+        check_coverage(coverage)
+        return in_set(self.conformal_p_values(X, class_conditional=class_conditional, method=method), coverage)
+
+    def _nested_result(self):
+        check_is_fitted(self)
+        if self._learnt is None:
+            raise ValueError("method='nested' needs all rows, and some came or went since fit: fit again.")
+        if self._nested is None:
+            cv = _folds(self, self._learnt["y"], self._learnt["groups"])
+            self._nested = self._nested_cross_validate(**self._learnt, cv=cv, return_estimator=True)
+        return self._nested
+
+    def _keep(self, X, y, groups, confounds, sample_weight):
+        """Keep the rows of a fit: copies, but of a Gram matrix, which is the largest array of all."""
+        rows = {"y": y, "groups": groups, "confounds": confounds, "params": given(sample_weight=sample_weight)}
+        X = X if get_tags(self).input_tags.pairwise else deepcopy(X)
+        self._learnt, self._nested = {"X": X, **deepcopy(rows)}, None
+
+    def _updated(self):
+        self._learnt = self._nested = None  # not the rows of the model any more
+        return super()._updated()
+
+
+def _folds(search, y, groups):
+    """Folds of groups where there are some, else drawn; every class is in all training parts."""
+    if groups is not None:
+        return GroupKFold(min(FOLDS, len(np.unique(groups))))
+    drawn = {"shuffle": True, "random_state": search.random_state}
+    if is_classifier(search.estimator):
+        return StratifiedKFold(max(2, min(FOLDS, *np.unique(y, return_counts=True)[1])), **drawn)
+    return KFold(min(FOLDS, len(y)), **drawn)
