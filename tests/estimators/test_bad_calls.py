@@ -145,7 +145,16 @@ def test_intercept_of_a_discriminant_exists_for_the_linear_kernel_only():
     assert not hasattr(KernelFisherDiscriminant("linear"), "intercept_")
 
 
-METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba", "transform", "predict_interval")
+METHODS = (
+    "predict",
+    "decision_function",
+    "predict_proba",
+    "predict_log_proba",
+    "transform",
+    "predict_interval",
+    "predict_set",
+    "conformal_p_values",
+)
 LOO_METHODS = ("loo_predict", "loo_decision_function")
 
 

@@ -110,7 +110,7 @@ def test_one_sample_is_too_few(kind):
 def test_predict_with_another_number_of_features_is_refused(kind, kernel):
     X, y = data(kind)
     model = kind(kernel).fit(X, y)
-    for method in ("predict", "decision_function", "transform", "predict_interval"):
+    for method in ("predict", "decision_function", "transform", "predict_interval", "predict_set"):
         if hasattr(model, method):
             with pytest.raises(ValueError, match=f"X has {D - 1} features, but {kind.__name__} is expecting {D}"):
                 getattr(model, method)(X[:, 1:])

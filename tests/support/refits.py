@@ -123,6 +123,46 @@ def jackknife_plus(estimator, X, y, new, coverages, new_given=None, **given):
         yield np.stack([np.sort(F - R, 0)[n - rank], np.sort(F + R, 0)[rank - 1]], -1)
 
 
+# -- conformal prediction ----------------------------------------------------------------------------------------------
+
+
+def label_p_values(K, codes, n_classes, alpha, Q, *, class_conditional):
+    """p of every label of the last row of K, from refits of all rows with that label, each without one of them."""
+    found = []
+    for label in range(n_classes):
+        every = np.append(codes, label)
+        F = loo_fits(K, np.where(every[:, None] == np.arange(n_classes), 1.0, -1.0), alpha, Q=Q)
+        own = np.equal.outer(every, np.arange(n_classes))
+        margin = F[own] - np.where(own, -np.inf, F).max(1)
+        counted = every == label if class_conditional else slice(None)
+        found.append(np.mean(margin[counted] <= margin[-1] + 1e-7))  # equal up to rounding is equal
+    return np.array(found)
+
+
+def conformal_interval(K, y, alpha, Q, coverage, *, studentised):
+    """The hull of all values of the last row of K whose p exceeds 1 - coverage, from refits without one row each.
+
+    Residuals are linear in that value, and known from two of them. The p-value can change only where the residual of a
+    row is as large as that of the last: it is looked at there, and between.
+    """
+    n = len(K)
+    Y = np.column_stack([np.append(y, 0.0), np.append(y, 1.0)])
+    R = Y - loo_fits(K, Y, alpha, Q=Q)
+    R = R * np.sqrt(reference.precision(K, alpha, Q=Q)[0].diagonal())[:, None] if studentised else R
+    a, b = R[:, 0], R[:, 1] - R[:, 0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        places = np.concatenate([(a[-1] - a) / (b - b[-1]), (a[-1] + a) / (-b - b[-1])])
+    places = np.unique(np.append(places[np.isfinite(places)], -a[-1] / b[-1]))
+    step = 1.0 + np.ptp(places)
+    between = np.concatenate([[places[0] - step], (places[1:] + places[:-1]) / 2, [places[-1] + step]])
+    looked_at = np.concatenate([places, between])
+    size = np.abs(a[:, None] + b[:, None] * looked_at)
+    inside = looked_at[(size >= size[-1] * (1 - 1e-9) - 1e-12).sum(0) > (1 - coverage) * n + 1e-9]
+    return np.where(
+        [inside.min() < places[0], inside.max() > places[-1]], [-np.inf, np.inf], [inside.min(), inside.max()]
+    )
+
+
 # -- permutation tests -------------------------------------------------------------------------------------------------
 
 
