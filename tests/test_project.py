@@ -68,6 +68,7 @@ PAGES_WITH_EXAMPLES = [
             "calibration",
             "choosing",
             "clusters",
+            "conformal",
             "from-svc",
             "multiple-kernels",
             "online",

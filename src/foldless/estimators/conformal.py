@@ -85,8 +85,8 @@ class ConformalSets:
         A boolean array (n_samples, n_classes) in the order of ``classes_``: True for labels whose p-value
         (``conformal_p_values``) exceeds 1 - coverage. Full conformal prediction, exact for exchangeable rows, old and
         new. A set may be empty, where no label suits the row, or hold several. ``class_conditional`` promises the
-        coverage for the rows of every class rather than for all together; it needs more rows of a class than
-        1 / (1 - coverage), or the class is in all sets.
+        coverage for the rows of every class rather than for all together; a class of fewer rows than
+        1 / (1 - coverage) - 1 is then in all sets.
         """
         check_coverage(coverage)
         return in_set(self.conformal_p_values(X, class_conditional=class_conditional), coverage)
