@@ -112,7 +112,7 @@ def value_intervals(border, coverage, power):
 
 
 def _reach(a, b, needed):
-    """The largest e >= 0 (t,) with |a - b e| >= e in ``needed`` of the columns of a and b (t, n); infinite if none is.
+    """The largest e >= 0 (t,) with |a - b e| >= e in ``needed`` of the columns of a and b (t, n); perhaps infinite.
 
     All columns do at e = 0. One leaves at the first of its positive roots, and returns at the second if it has two.
     """
@@ -122,13 +122,22 @@ def _reach(a, b, needed):
     steep = np.abs(b) >= 1.0
     twice = steep & (roots[0] >= 0)  # both roots have one sign
     leaves = np.where(steep, np.where(twice, roots[0], np.inf), roots[1])
-    returns = np.where(twice, roots[1], np.nan)
+    reach = np.partition(leaves, n - needed, axis=1)[:, n - needed]
+    some = np.flatnonzero(twice.any(1))
+    reach[some] = _reach_again(leaves[some], np.where(twice, roots[1], np.nan)[some], needed)
+    return reach
+
+
+def _reach_again(leaves, returns, needed):
+    """The same where columns leave (t, n) and may return (t, n), nan where they do not."""
+    n = leaves.shape[1]
     events = np.concatenate([returns, leaves], 1)
     order = np.argsort(events, 1, kind="stable")  # at equal places returns come first, nan at the end
     change = np.where(order < n, 1, -1)
     there = n + np.cumsum(change, 1) - change  # columns that reach each event
     last = np.where((order >= n) & (there >= needed), np.take_along_axis(events, order, 1), 0.0).max(1)
-    return np.where((twice | np.isinf(leaves)).sum(1) >= needed, np.inf, last)
+    endless = (~np.isnan(returns) | np.isinf(leaves)).sum(1) >= needed
+    return np.where(endless, np.inf, last)
 
 
 def residual_intervals(fits, residuals, coverage):
