@@ -1,5 +1,7 @@
 """What else follows from held-out fits: pairs, intervals, probabilities, adaptive discriminants, confounds."""
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -7,7 +9,7 @@ from fuzz import data as sets
 from fuzz import models, scores
 from fuzz.judge import Skip
 from fuzz.oracles import BASE, LD, LIMIT, Fits, Refit, kernel_matrix, kernel_rounding, minimum_norm, stack
-from fuzz.programs.fitting import compare, started
+from fuzz.programs.fitting import check_size, compare, started
 
 
 def pairs(rng, s, judge):
@@ -88,6 +90,39 @@ def interval(rng, s, judge):
     if d.y.ndim == 1:
         ends, tolerance = ends[:, 0], tolerance[:, 0]
     judge.values("predict_interval", found, ends, tolerance, 0.05 * max(1.0, float(np.abs(ends).max())))
+
+
+def conformal(rng, s, judge):
+    """p-values of labels by refits of all rows and a new one, with every label and without each row."""
+    name, c = sets.pick(rng, "LSSVC", "KernelFisherDiscriminant"), sets.classes_of(rng)
+    model = models.draw_own(rng, name, c, simple=True, loo_cut=False)
+    d = sets.draw(rng, True, c=c, most=9, boolean=model.kernel["kernel"] == "boolean")
+    d.weights = None
+    check_size(model, d)
+    judge.label = model.label
+    s.let("X", d.X)
+    s.let("y", d.y)
+    new = np.asarray(d.dense[rng.integers(0, d.n, 1)], float)
+    if model.kernel["kernel"] != "boolean":
+        new = new + rng.integers(0, 2) * rng.normal(size=new.shape) * np.asarray(d.dense, float).std(0)
+    new, conditional = new.astype(d.dtype), bool(rng.integers(0, 2))
+    s.let("X_new", new)
+    found = s.run(f"{model.text}.fit(X, y).conformal_p_values(X_new, class_conditional={conditional})")
+    plain, rows = model.problem(d, new.astype(LD)), np.arange(d.n + 1)
+    ranks = []
+    for label in range(c):
+        codes = np.append(d.codes, label)
+        problem = replace(plain, Y=2 * np.eye(c, dtype=LD)[codes] - 1, w=np.ones(d.n + 1, LD))
+        counted = rows[codes == label] if conditional else rows
+        parts = stack([Refit(problem, rows[rows != i]).at([i]) for i in counted])
+        own = codes[counted][:, None] == np.arange(c)
+        margin = parts.values[own] - np.where(own, -np.inf, parts.values).max(1)
+        error = 2 * parts.tolerance.max(1)
+        gap = np.asarray(margin[-1] - margin, float)
+        # The library lets margins tie that rounding may tell apart.
+        error = error + error[-1] + 2 * np.sqrt(np.finfo(d.dtype).eps) * (1 + abs(float(margin[-1])))
+        ranks.append([np.mean(gap >= error), np.mean(gap >= -error)])
+    judge.intervals("conformal_p_values", found[0], ranks)
 
 
 def calibration(rng, s, judge):
@@ -186,4 +221,4 @@ def adaptive(rng, s, judge):
     return None
 
 
-AREAS = {"pairs": pairs, "interval": interval, "calibration": calibration, "adaptive": adaptive}
+AREAS = {"pairs": pairs, "interval": interval, "conformal": conformal, "calibration": calibration, "adaptive": adaptive}
