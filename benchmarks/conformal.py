@@ -1,6 +1,6 @@
 """What conformal sets and intervals cost, in fits, and how often they hold the truth.
 
-    python benchmarks/conformal.py [--fast] [--repeats 200] [--json FILE]
+    python benchmarks/conformal.py [--fast] [--repeats 100] [--json FILE]
 
 ``entries``: n = 1000 rows with an RBF kernel, 1000 new rows; seconds, those of one fit in the same run, their ratio, a
 limit in seconds and whether it is kept. ``coverage``: the share of new values, or labels, that sets of nominal coverage
@@ -79,7 +79,7 @@ def coverage(n, repeats):
 @threadpool_limits.wrap(limits=1)  # small matrices are fastest on one thread
 def main():
     options = parser(__doc__)
-    options.add_argument("--repeats", type=int, default=200)
+    options.add_argument("--repeats", type=int, default=100)
     options = options.parse_args()
     warnings.simplefilter("ignore")
     fast = options.fast
