@@ -52,10 +52,9 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
     """Hyper-parameters by exact held-out criteria, at the price of a few fits.
 
     Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. Without a grid
-    of yours the search goes by parts: a whole grid on some hundred rows, a few settings on more of them, and two or
-    three on all rows. A grid takes one decomposition for each kernel setting and all alphas along with it; the
-    continuous searches follow the exact gradient, whose cost does not grow with the number of parameters, so that every
-    feature can have a scale of its own.
+    of yours the search goes by parts: a whole grid on some hundred rows, a few settings on more of them, and one to
+    three on all rows. A grid takes one decomposition for each kernel setting; the continuous searches follow the exact
+    gradient, whose cost does not grow with the number of parameters: every feature can have a scale of its own.
 
     Parameters
     ----------
