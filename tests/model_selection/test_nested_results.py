@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from scipy.stats import t as student
 from sklearn import metrics
 from sklearn import model_selection as skl
 from sklearn.base import clone
@@ -225,9 +226,11 @@ def test_the_search_given_is_left_as_it_was():
 def test_the_text_of_a_result_holds_its_numbers():
     result = nested_cross_validate(FoldlessSearchCV(LSSVC(), GRID), X, LABELS, cv=3)
     text = str(result)
+    interval = result.interval()
+    half = student.ppf(0.95, 2) * np.sqrt((1 / 3 + 1 / 2) * result.test_score.var(ddof=1))
+    np.testing.assert_allclose([interval.low, interval.high], result.test_score.mean() + half * np.array([-1, 1]))
     assert (
-        f"test score {result.test_score.mean():.4f} (standard deviation {result.test_score.std():.4f}, 3 splits)"
-        in text
+        f"test score {interval.score:.4f} (90 % interval {interval.low:.4f} to {interval.high:.4f}, 3 splits)" in text
     )
     assert f"inner score {result.inner_score.mean():.4f}" in text
     assert f"optimism {(result.inner_score - result.test_score).mean():.4f}" in text

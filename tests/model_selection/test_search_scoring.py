@@ -281,7 +281,7 @@ def test_nested_cross_validation_has_several_scores_and_the_fitted_estimators(sh
         assert_close(result.optimism[name], one.optimism)
         assert (result.mean_test_score[name], result.std_test_score[name]) == (one.mean_test_score, one.std_test_score)
         assert one.std_test_score == one.test_score.std()
-        assert f"{name}: test score {one.mean_test_score:.4f} (standard deviation" in repr(result)
+        assert f"{name}: test score {one.mean_test_score:.4f} (90 % interval" in repr(result)
     for estimator, (train, test), decision in zip(result.estimator, splits, result.decision, strict=True):
         assert len(estimator.predict(X[train])) == len(train)
         assert_close(estimator.decision_function(X[test]), decision)

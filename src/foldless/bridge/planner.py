@@ -62,6 +62,12 @@ class Plan:
     score_params: dict | None = None
     loop: dict | None = None
 
+    @property
+    def test_share(self):
+        """Tested rows for each training row, averaged over the splits; None where these were not drawn here."""
+        splits = self.splits if self.run is not None else (self.loop or {}).get("cv")
+        return float(np.mean([len(test) / len(train) for train, test in splits])) if isinstance(splits, list) else None
+
     def route_taken(self):
         """The route after the work is done: P may have been held in another way than was foreseen."""
         if self.run is None or self.route.kind != ONE_FIT:

@@ -126,7 +126,7 @@ def check_scorers_of_confounds(scoring):
 # -- scores of many labelings ------------------------------------------------------------------------------------------
 
 
-def _score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights=None):
+def score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights=None):
     """Scores (b,) of decisions (b, k, t) by a scorer of scikit-learn, one labeling after the other."""
     rows, scores, given = np.arange(D.shape[2])[:, None], [], {} if weights is None else {"sample_weight": weights}
     for place, (decision, true) in enumerate(zip(D, truth, strict=True)):
@@ -221,7 +221,7 @@ class Scoring:
         ``options`` are for scorers of scikit-learn: ``probabilities`` (b, t, c) and ``weights`` (t,), or None.
         """
         if self.metric is None or not self._has_metric(built.task) or options.get("weights") is not None:
-            return partial(_score_decisions, self.scorer, built.classes, built.flat, **options)
+            return partial(score_decisions, self.scorer, built.classes, built.flat, **options)
         return (self.metric.as_theirs if as_theirs else None) or self.metric.function
 
 

@@ -76,7 +76,7 @@ class Run:
     def decide(self, sets):
         """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
         task, n, t = self.task, self.task.problem.n, sets.shape[1]
-        few = len(sets) < n
+        few = len(sets) < n and sets.size < 4 * n  # many overlapping sets are worth P as an array
         if few and (t > LARGE_SET or not self.parts.leaves_out(n - t)):
             return self._decide_one_by_one(sets)
         whole = self.parts.whole

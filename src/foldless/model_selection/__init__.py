@@ -7,6 +7,10 @@ The signatures and results are those of ``sklearn.model_selection``; change the 
 from foldless.bridge.route import RefitWarning
 from foldless.bridge.route import Route as Path
 from foldless.heldout.caution import HugePenaltyWarning, NothingLearntWarning
+from foldless.inference.comparison import ComparisonResult
+from foldless.inference.intervals import ScoreInterval
+from foldless.model_selection._compare import compare
+from foldless.model_selection._intervals import score_interval
 from foldless.model_selection._nested import NestedResult, nested_cross_validate
 from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._patterns import permutation_test_pattern
@@ -23,6 +27,7 @@ from foldless.permutation.stepdown import step_down
 
 __all__ = [
     "ClusterTestResult",
+    "ComparisonResult",
     "FoldlessSearchCV",
     "HugePenaltyWarning",
     "NestedResult",
@@ -32,9 +37,11 @@ __all__ = [
     "PermutationTestResult",
     "PrevalenceResult",
     "RefitWarning",
+    "ScoreInterval",
     "StratifiedLeaveOneOut",
     "cluster_test",
     "combine",
+    "compare",
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
@@ -44,6 +51,7 @@ __all__ = [
     "permutation_test_pattern",
     "permutation_test_score",
     "prevalence_test",
+    "score_interval",
     "sign_flip_test",
     "step_down",
 ]

@@ -25,6 +25,7 @@ from foldless.bridge.route import Route
 from foldless.bridge.scorers import deciding_scoring, scores_by_name, wants_probabilities
 from foldless.bridge.splits import check_confounds_determined, row_numbers
 from foldless.bridge.steps import StepsLike, fits_steps, front_of
+from foldless.inference.intervals import check_confidence, corrected_interval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_runs import nested_grid, nested_loop
@@ -47,7 +48,7 @@ class NestedResult(NestedSets):
     optimism : ndarray of shape (n_splits,); of several scores {name: ndarray}
         inner_score - test_score.
     mean_test_score, std_test_score : float; of several scores {name: float}
-        The deviation is that between splits, which share rows: no standard error.
+        The deviation is that between splits, which share rows: no standard error. See ``interval``.
     inner_criterion, outer_criterion : ndarray of shape (n_splits,)
         The criterion (a loss) of the chosen setting inside, and of its held-out fits outside.
     best_params : list of dicts (of lists of dicts, one a class, where ``share`` is not "all")
@@ -56,6 +57,7 @@ class NestedResult(NestedSets):
     path : Path, how it was computed and why
     estimator : list of fitted estimators with ``return_estimator=True``, else None
     tested : list with the training rows of each of these, and y and its outputs at the test rows; else None
+    test_share : float, tested rows for each training row, averaged over the splits
 
     With ``return_estimator=True`` there are prediction intervals and sets of new rows, which count the tuning:
     ``predict_interval(X, coverage=0.9)`` and ``predict_set(X, coverage=0.9, class_conditional=False)``.
@@ -72,6 +74,7 @@ class NestedResult(NestedSets):
     path: Route
     estimator: list | None = None
     tested: list | None = None
+    test_share: float = np.nan
 
     def _by_name(self, compute):
         """``compute(test, inner)`` of the score, or of each of several."""
@@ -94,16 +97,26 @@ class NestedResult(NestedSets):
         """Standard deviation over the splits."""
         return self._by_name(lambda test, _: float(test.std()))
 
+    def interval(self, confidence: float = 0.9) -> Any:
+        """The :class:`ScoreInterval` of ``test_score`` by Nadeau & Bengio (2003); of several scores {name: interval}.
+
+        :func:`score_interval` of the search leaves out pairs of folds: dearer, and nearer to what it promises.
+        """
+        check_confidence(confidence)
+        return self._by_name(lambda test, _: corrected_interval(test, self.test_share, confidence))
+
     def __repr__(self):
-        texts = self._by_name(_in_words)
+        texts = self._by_name(lambda test, inner: _in_words(test, inner, self.test_share))
         if isinstance(texts, dict):
             texts = "; ".join(f"{name}: {text}" for name, text in texts.items())
         return f"{texts}; {self.path}"
 
 
-def _in_words(test, inner):
-    # Not a standard error: splits share rows, and their scores are not independent.
-    text = f"test score {test.mean():.4f} (standard deviation {test.std():.4f}, {len(test)} splits)"
+def _in_words(test, inner, share):
+    text = f"test score {test.mean():.4f}"
+    if len(test) > 1 and np.isfinite(test).all():
+        _, low, high = corrected_interval(test, share, 0.9)
+        text += f" (90 % interval {low:.4f} to {high:.4f}, {len(test)} splits)"
     if np.isnan(inner).any():
         return text
     return f"{text}, inner score {inner.mean():.4f}, optimism {(inner - test).mean():.4f}"
@@ -211,6 +224,7 @@ def nested_cross_validate(
         test_indices=[test for _, test in outer],
         path=front.route(route),
         **_kept(front, results, targets, outer) if return_estimator else {},
+        test_share=float(np.mean([len(test) / len(train) for train, test in outer])),
     )
 
 

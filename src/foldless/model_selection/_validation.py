@@ -20,6 +20,7 @@ from foldless.bridge.scorers import check_single, scoring_of_rows
 from foldless.bridge.standin import Decoded, StandIn
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.estimators.checks import dense
+from foldless.inference.intervals import ScoreInterval, check_confidence, corrected_interval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import CVLike, Params, ScoringLike
@@ -30,12 +31,27 @@ EVERY_PART = "on every training part"
 class CrossValidationResult(dict):
     """The dictionary of scikit-learn's ``cross_validate``, with its keys alone, and ``path`` as an attribute.
 
-    ``result["path"]`` works as well.
+    ``result["path"]`` works as well. ``test_share`` is the number of tested rows for each training row; where it is not
+    known the splits are taken for folds.
     """
 
-    def __init__(self, values: dict[str, Any], path: Route) -> None:
+    def __init__(self, values: dict[str, Any], path: Route, test_share: float | None = None) -> None:
         super().__init__(values)
         self.path = path
+        self.test_share = test_share
+
+    def interval(self, name: str = "score", confidence: float = 0.9) -> ScoreInterval:
+        """The interval of a score by Nadeau & Bengio (2003), from its values in the splits.
+
+        :func:`score_interval` leaves out pairs of folds: dearer, and nearer to what it promises.
+        """
+        check_confidence(confidence)
+        if f"test_{name}" not in self:
+            known = [key.removeprefix("test_") for key in self if key.startswith("test_")]
+            raise ValueError(f"name={name!r} is no score of this result; it has {known}.")
+        scores = self[f"test_{name}"]
+        share = 1 / max(len(scores) - 1, 1) if self.test_share is None else self.test_share
+        return corrected_interval(scores, share, confidence, scoring=name)
 
     def __missing__(self, key: str) -> Route:
         if key == "path":
@@ -128,7 +144,7 @@ def cross_validate(
         fitted = [standin.materialise() for standin in result.get("estimator", [])]
     if return_estimator:
         result["estimator"] = [front.whole(each) for each in fitted]
-    return CrossValidationResult(result, front.route(chosen.route_taken()))
+    return CrossValidationResult(result, front.route(chosen.route_taken()), chosen.test_share)
 
 
 def cross_val_score(

@@ -1,0 +1,123 @@
+"""Simulations of what intervals and comparisons promise: how often they hold.
+
+coverage   shares of data sets in which a nominal 90 % interval of a cross-validated score holds the score of the
+           fitted model on 5000 new rows: the standard error of the folds, Nadeau & Bengio (2003), Bates, Hastie &
+           Tibshirani (2023); n = 20, 40, 100 rows; classes, values, and a tuned classifier
+compare    shares of data sets in which two models differ at 5 %: models of different columns with the same effect
+           (level), and where one of them has more of it (power)
+
+python benchmarks/inference.py [--only coverage|compare] [--sets 400] [--fast]
+"""
+
+import warnings
+
+import numpy as np
+from scipy.stats import t as student
+from scipy.stats import ttest_1samp
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import StratifiedKFold
+
+from common import markdown, parser, report
+from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.kernels import Linear, On
+from foldless.model_selection import compare, cross_val_predict, score_interval
+
+NEW = 5000
+FEATURES = 10
+
+
+def classes(n, rng, effect=0.5):
+    """Two classes that differ in all features."""
+    y = rng.permutation(np.arange(n) % 2)
+    return rng.normal(size=(n, FEATURES)) + effect * y[:, None], y
+
+
+def values(n, rng):
+    """A sum of features with noise."""
+    X = rng.normal(size=(n, FEATURES))
+    return X, X.sum(1) / 2 + rng.normal(size=n)
+
+
+KINDS = {
+    "classes": (LSSVC("linear", alpha=1.0), classes, "accuracy", 20),
+    "values": (LSSVR("linear", alpha=1.0), values, "neg_mean_squared_error", 20),
+    "tuned classes": (FoldlessSearchCV(LSSVC(gamma=0.05), {"alpha": [0.1, 1.0, 10.0]}), classes, "accuracy", 5),
+}
+
+
+def coverage(options):
+    """Shares of intervals that hold the score on new rows."""
+    table = []
+    for kind, (model, draw, scoring, n_repeats) in KINDS.items():
+        for n in (20, 40) if options.fast else (20, 40, 100):
+            rng = np.random.default_rng(n)
+            number = 8 if options.fast else options.sets // (4 if kind.startswith("tuned") else 1)
+            held = [held_by(model, *draw(n, rng), draw(NEW, rng), scoring, n_repeats, seed) for seed in range(number)]
+            line = {"model": kind, "n": n, "data sets": number}
+            table.append(line | {name: 100 * np.mean([each[name] for each in held]) for name in held[0]})
+            markdown(table[-1:])
+    return table
+
+
+def held_by(model, X, y, new, scoring, n_repeats, seed):
+    """Which intervals hold the score of the fitted model on new rows."""
+    truth = get_scorer(scoring)(model.fit(X, y), *new)
+    nested = score_interval(model, X, y, scoring=scoring, n_repeats=n_repeats, random_state=seed)
+    corrected = score_interval(model, X, y, scoring=scoring, method="nadeau-bengio", n_repeats=1, random_state=seed)
+    # The standard error of the folds of one cross-validation: the same without the second term.
+    error = corrected.standard_error / np.sqrt((1 / 10 + 1 / 9) * 10)
+    half = error * student.ppf(0.95, 9)
+    found = {"folds": abs(corrected.score - truth) <= half}
+    for name, each in {"Nadeau-Bengio": corrected, "nested": nested}.items():
+        found[name] = each.low <= truth <= each.high
+    return found
+
+
+def comparisons(options):
+    """Shares of data sets in which two models are told apart at 5 %."""
+    table = []
+    first, second = (LSSVC(On(range(*ends), Linear())) for ends in ((0, 5), (5, 10)))
+    for n in (40,) if options.fast else (20, 40, 100):
+        for what, more in {"level": 0.0, "power": 0.7}.items():
+            rng = np.random.default_rng(n)
+            number = 8 if options.fast else options.sets
+            told = [told_apart(first, second, *pair(n, rng, more), seed) for seed in range(number)]
+            line = {"n": n, "what": what, "data sets": number}
+            table.append(line | {name: 100 * np.mean([each[name] for each in told]) for name in told[0]})
+            markdown(table[-1:])
+    return table
+
+
+def pair(n, rng, more):
+    """Two classes that differ in all features, in the first five by ``more``."""
+    X, y = classes(n, rng)
+    X[:, :5] += more * y[:, None]
+    return X, y
+
+
+def told_apart(first, second, X, y, seed):
+    """Which tests find a difference."""
+    cv = StratifiedKFold(10, shuffle=True, random_state=seed)
+    rows = [cross_val_predict(each, X, y, cv=cv) == y for each in (first, second)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # all differences are 0
+        found = {"t-test of rows": ttest_1samp(rows[0].astype(float) - rows[1], 0.0).pvalue <= 0.05}
+    for method, n_repeats in (("nadeau-bengio", 1), ("nested", 20)):
+        result = compare(first, second, X, y, method=method, n_repeats=n_repeats, random_state=seed)
+        found[method] = result.differences[0].pvalue <= 0.05
+    return found
+
+
+PARTS = {"coverage": coverage, "compare": comparisons}
+
+
+def main():
+    options = parser(__doc__)
+    options.add_argument("--only", choices=PARTS)
+    options.add_argument("--sets", type=int, default=400)
+    options = options.parse_args()
+    report(options, **{name: PARTS[name](options) for name in ([options.only] if options.only else PARTS)})
+
+
+if __name__ == "__main__":
+    main()

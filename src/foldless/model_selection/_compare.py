@@ -1,0 +1,155 @@
+"""A paired comparison of models on the same rows and the same folds."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
+
+from foldless.bridge.routing import check_groups
+from foldless.bridge.scorers import check_single
+from foldless.bridge.splits import row_numbers
+from foldless.bridge.steps import StepsLike
+from foldless.estimators.checks import check_option, dense
+from foldless.inference.comparison import (
+    ComparisonResult,
+    all_pairs,
+    corrected_difference,
+    flipped_difference,
+    nested_difference,
+    row_interval,
+)
+from foldless.inference.intervals import check_confidence, interval_of, limits_of
+from foldless.linalg.types import RandomStateLike
+from foldless.model_selection._left_out import LeftOut
+from foldless.model_selection._nested import nested_cross_validate
+from foldless.model_selection._partitions import Partitions, judge_of, scores_of_models, truth_and_classes
+from foldless.model_selection._types import CVLike, Params, ScoringLike
+
+DIFFERENCES = {"nested": nested_difference, "nadeau-bengio": corrected_difference}
+
+
+def compare(
+    *models_X_y: Any,
+    scoring: ScoringLike = None,
+    cv: CVLike = None,
+    groups: ArrayLike | None = None,
+    confidence: float = 0.95,
+    method: Literal["nested", "nadeau-bengio", "sign-flip"] = "nested",
+    n_repeats: int | None = None,
+    random_state: RandomStateLike = 0,
+    params: Params = None,
+    steps: StepsLike = "each",
+    n_jobs: int | None = None,
+    verbose: int | None = None,
+) -> ComparisonResult:
+    """Whether one model is better than another, or others, on the same rows: ``compare(a, b, X, y)``.
+
+    A t-test of held-out scores, row by row or fold by fold, finds differences where there are none far more often than
+    it says, since the models of the folds share training rows. Here the scores of all models on the same folds are
+    subtracted, and the differences have the standard errors of :func:`score_interval`.
+
+    Parameters
+    ----------
+    *models_X_y : two or more estimators, then X and y
+        Any estimators that :func:`score_interval` takes, all classifiers or all regressors. In place of several one
+        dictionary {name: estimator} gives them names.
+    scoring, cv, groups, n_repeats, random_state, params, steps, n_jobs, verbose : as in :func:`score_interval`
+    confidence : float, default=0.95
+    method : {"nested", "nadeau-bengio", "sign-flip"}, default="nested"
+        The first two as in :func:`score_interval`. "sign-flip" flips the signs of the differences of single rows, and
+        counts all ways to do so where they are few; it is valid where one set of rows is held out, so ``cv`` must have
+        one split, such as ``ShuffleSplit(1, test_size=0.3)``. It asks about these fitted models, the others about
+        models fitted to as many rows.
+
+    Returns
+    -------
+    ComparisonResult
+        Scores with intervals, differences with intervals and p-values, corrected for the number of pairs.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from foldless import LSSVC
+    >>> from foldless.model_selection import compare
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> models = {"rbf": LSSVC(standardize=True), "linear": LSSVC("linear", standardize=True)}
+    >>> found = compare(models, X, y, cv=5, n_repeats=10)
+    >>> print(found)
+    accuracy, 95 % intervals (nested)
+      rbf       0.9766    0.9652 to   0.9917
+      linear    0.9599    0.9442 to   0.9776
+    differences, p-values corrected for their number
+      rbf - linear       0.0167    0.0022 to   0.0328  p = 0.02537
+    """
+    models, X, y = _sorted_out(models_X_y)
+    check_groups(groups)
+    check_confidence(confidence)
+    check_option("method", method, (*DIFFERENCES, "sign-flip"))
+    check_single(scoring, "compare takes one.")
+    X, y, groups = indexable(X, dense(y), groups)
+    estimator = next(iter(models.values()))
+    truth, classes = truth_and_classes(estimator, y)
+    found, judge, response = judge_of(scoring, estimator, classes, np.ndim(y) == 1)
+    options = {"params": params, "groups": groups, "steps": steps, "n_jobs": n_jobs}
+    options |= {"classes": classes, "response": response, "nested": nested_cross_validate}
+    waiting = [partial(LeftOut.of, each, X, y, **options) for each in models.values()]
+    said = {"scoring": found.name, "limits": limits_of(found.name)}
+    names = list(models)
+    if method == "sign-flip":
+        held, ready = _held_out(waiting, cv, (X, y, groups), truth, judge, is_classifier(estimator))
+        pairs = all_pairs(names, held, partial(flipped_difference, confidence=confidence, random_state=random_state))
+        scores = [row_interval(each, confidence, scoring=found.name) for each in held]
+    else:
+        partitions = Partitions.of(cv, X, y, groups, None if classes is None else truth, random_state)
+        held, ready = scores_of_models(waiting, partitions, truth, judge, n_repeats, verbose, _differences)
+        pairs = all_pairs(names, held, partial(DIFFERENCES[method], confidence=confidence))
+        scores = [interval_of(each, method, confidence, **said) for each in held]
+    return ComparisonResult(names, scores, pairs, found.name, method, confidence, [each.route for each in ready])
+
+
+def _differences(scores):
+    return [one - other for one, other in combinations(scores, 2)]
+
+
+def _sorted_out(given):
+    """({name: estimator}, X, y) of the positional arguments."""
+    models, (X, y) = given[:-2], given[-2:] if len(given) > 2 else (None, None)
+    if len(models) == 1 and isinstance(models[0], dict):
+        named = dict(models[0])
+    else:
+        kinds = [type(each).__name__ for each in models]
+        named = {
+            kind if kinds.count(kind) == 1 else f"{kind} {kinds[: place + 1].count(kind)}": each
+            for place, (kind, each) in enumerate(zip(kinds, models, strict=True))
+        }
+    wrong = [name for name, each in named.items() if not hasattr(each, "fit")]
+    if len(named) < 2 or wrong:
+        what = f"{wrong} cannot be fitted" if wrong else f"there are {len(named)} models"
+        raise ValueError(f"compare(a, b, X, y) takes two or more estimators, or a dict of them, then X and y; {what}.")
+    if len({is_classifier(each) for each in named.values()}) > 1:
+        raise ValueError("compare: some models are classifiers and some are not; their scores cannot be compared.")
+    return named, X, y
+
+
+def _held_out(waiting, cv, rows, truth, judge, classifier):
+    """Scores (t,) of the rows of the one test set by each model, and the models."""
+    X, y, groups = rows
+    splits = row_numbers(check_cv(cv, y, classifier=classifier).split(X, y, groups), len(y))
+    if len(splits) != 1 or len(splits[0][0]) + len(splits[0][1]) < len(y):
+        raise ValueError(
+            f"method='sign-flip' needs cv with one split that trains on all rows but the tested ones; cv={cv!r} has"
+            f" {len(splits)}. Use ShuffleSplit(1, test_size=0.3), say, or method='nested'."
+        )
+    if judge.of_rows is None:
+        raise ValueError("method='sign-flip' needs a score that is a mean over rows, such as accuracy.")
+    test = np.sort(splits[0][1])[None]
+    ready = [make(test) for make in waiting]
+    T = np.moveaxis(truth[..., test], -2, 0)
+    return [judge.of_rows(each(test), T)[0] for each in ready], ready
