@@ -128,7 +128,7 @@ def all_pairs(names, held, difference):
     found = [difference(held[i], held[j]) for i, j in pairs]
     corrected = holm([each[-1] for each in found]).tolist()
     rows = zip(pairs, found, corrected, strict=True)
-    return [Difference(names[i], names[j], *each, pvalue_corrected=p) for (i, j), each, p in rows]
+    return [Difference(names[i], names[j], *(*each, p)) for (i, j), each, p in rows]
 
 
 def row_interval(values, confidence, **said):
