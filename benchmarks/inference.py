@@ -17,10 +17,10 @@ from scipy.stats import ttest_1samp
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import StratifiedKFold
 
-from common import markdown, parser, report
+from common import markdown, parser, report, timed
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.kernels import Linear, On
-from foldless.model_selection import compare, cross_val_predict, score_interval
+from foldless.model_selection import compare, cross_val_predict, cross_validate, score_interval
 
 NEW = 5000
 FEATURES = 10
@@ -108,13 +108,36 @@ def told_apart(first, second, X, y, seed):
     return found
 
 
-PARTS = {"coverage": coverage, "compare": comparisons}
+def cost(options):
+    """Seconds of a nested interval of many partitions."""
+    n, n_repeats = (100, 20) if options.fast else (500, 1000)
+    X, y = classes(n, np.random.default_rng(0))
+    model = LSSVC(gamma=0.05)
+    score_interval(model, X, y, n_repeats=1)  # modules are imported
+    _, seconds = timed(lambda: score_interval(model, X, y, n_repeats=n_repeats))
+    unit = min(timed(lambda: cross_validate(model, X, y, cv=10))[1] for _ in range(5))
+    _, refits = timed(lambda: [model.fit(X[n // 5 :], y[n // 5 :]) for _ in range(55)])
+    table = [
+        {
+            "n": n,
+            "partitions": n_repeats,
+            "seconds": seconds,
+            "10-fold cross-validation s": unit,
+            "ratio": seconds / unit,
+            "times faster than refits": n_repeats * refits / seconds,
+        }
+    ]
+    markdown(table)
+    return table
+
+
+PARTS = {"coverage": coverage, "compare": comparisons, "cost": cost}
 
 
 def main():
     options = parser(__doc__)
     options.add_argument("--only", choices=PARTS)
-    options.add_argument("--sets", type=int, default=400)
+    options.add_argument("--sets", type=int, default=200)
     options = options.parse_args()
     report(options, **{name: PARTS[name](options) for name in ([options.only] if options.only else PARTS)})
 
