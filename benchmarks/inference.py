@@ -15,12 +15,20 @@ import numpy as np
 from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, RepeatedStratifiedKFold, StratifiedKFold
 
 from common import markdown, parser, report, timed
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.kernels import Linear, On
-from foldless.model_selection import compare, cross_val_predict, cross_validate, score_interval
+from foldless.model_selection import (
+    cluster_test,
+    compare,
+    cross_val_predict,
+    cross_validate,
+    permutation_test_score,
+    score_interval,
+    step_down,
+)
 
 NEW = 5000
 FEATURES = 10
@@ -108,6 +116,81 @@ def told_apart(first, second, X, y, seed):
     return found
 
 
+def no_effect(n, rng):
+    """Two classes, four to one, that do not differ."""
+    return rng.normal(size=(n, FEATURES)), (np.arange(n) % 5 == 0).astype(int)
+
+
+def _one(estimator, **options):
+    """The p-value of one test."""
+
+    def p(rng, seed):
+        X, y = no_effect(40, rng)
+        given = {name: make(rng, y) for name, make in options.items() if callable(make)}
+        fixed = {name: each for name, each in options.items() if not callable(each)}
+        return permutation_test_score(estimator, X, y, n_permutations=199, random_state=seed, **given | fixed).pvalue
+
+    return p
+
+
+def _values(rng, seed):
+    X, y = rng.normal(size=(30, FEATURES)), rng.normal(size=30)
+    return permutation_test_score(LSSVR("linear"), X, y, n_permutations=199, random_state=seed).pvalue
+
+
+def _family(read):
+    """The least family-wise p-value of twelve times."""
+
+    def p(rng, seed):
+        X, y = rng.normal(size=(40, 4, 12)), np.arange(40) % 2
+        result = permutation_test_score(LSSVC("linear"), X, y, n_permutations=199, random_state=seed)
+        return float(np.min(read(result)))
+
+    return p
+
+
+def _pairs(rng, seed):
+    """The least p-value of pairs of times of which at most one has the effect: two of six times have it."""
+    X, y = rng.normal(size=(40, 4, 6)), np.arange(40) % 2
+    X[:, :, 4:] += 0.8 * y[:, None, None]
+    result = permutation_test_score(LSSVC("linear"), X, y, n_permutations=199, random_state=seed, generalise=True)
+    null = np.ones((6, 6), bool)
+    null[4:, 4:] = False
+    return float(result.pvalue_fwe[null].min())
+
+
+LINEAR = LSSVC("linear")
+SEARCH = FoldlessSearchCV(LSSVC(gamma=0.05), {"alpha": [0.1, 1.0, 10.0]})
+SCHEMES = {
+    "stratified folds": _one(LINEAR, cv=5),
+    "folds blind to labels": _one(LINEAR, cv=KFold(5)),
+    "splits that go with the labels": _one(LINEAR, cv=RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)),
+    "splits drawn anew": _one(LINEAR, cv=StratifiedKFold(5), resplit=True),
+    "within strata": _one(LINEAR, cv=KFold(5), strata=lambda rng, y: np.arange(40) // 10),
+    "confounds": _one(LINEAR, cv=KFold(5), confounds=lambda rng, y: y[:, None] + rng.normal(size=(40, 1))),
+    "balanced accuracy": _one(LINEAR, cv=5, scoring="balanced_accuracy"),
+    "a search": _one(SEARCH, cv=KFold(4)),
+    "values, pooled R2": _values,
+    "family, maximum": _family(lambda result: result.pvalue_fwe),
+    "family, step-down": _family(step_down),
+    "family, cluster mass": _family(lambda result: cluster_test(result).pvalue_fwe),
+    "family, TFCE": _family(lambda result: cluster_test(result, statistic="tfce").pvalue_fwe),
+    "pairs of times": _pairs,
+}
+
+
+def levels(options):
+    """Shares of data sets without an effect in which a test finds one."""
+    table, number = [], 4 if options.fast else options.sets
+    for scheme, p in SCHEMES.items():
+        rng = np.random.default_rng(0)
+        found = np.array([p(rng, seed) for seed in range(number)])
+        shares = {f"{100 * level:g} %": 100 * np.mean(found <= level + 1e-12) for level in (0.01, 0.05, 0.1)}
+        table.append({"scheme": scheme, "data sets": number, **shares})
+        markdown(table[-1:])
+    return table
+
+
 def cost(options):
     """Seconds of a nested interval of many partitions."""
     n, n_repeats = (100, 20) if options.fast else (500, 1000)
@@ -131,7 +214,7 @@ def cost(options):
     return table
 
 
-PARTS = {"coverage": coverage, "compare": comparisons, "cost": cost}
+PARTS = {"coverage": coverage, "compare": comparisons, "levels": levels, "cost": cost}
 
 
 def main():

@@ -4,6 +4,7 @@ Each has ``from_result`` or ``from_search``, ``plot``, and the drawn artists as 
 something is drawn. They know nothing of how the numbers arose: any object with the same attributes will do.
 """
 
+from foldless.inspection._compare import ComparisonDisplay
 from foldless.inspection._families import GeneralisationDisplay, TimeCourseDisplay
 from foldless.inspection._pattern import PatternDisplay
 from foldless.inspection._permutation import PermutationDisplay
@@ -11,6 +12,7 @@ from foldless.inspection._search import AlphaPathDisplay, FeatureScalesDisplay, 
 
 __all__ = [
     "AlphaPathDisplay",
+    "ComparisonDisplay",
     "FeatureScalesDisplay",
     "GeneralisationDisplay",
     "NestedDisplay",
