@@ -63,8 +63,8 @@ class ComparisonDisplay(Display):
         look = style(LineCollection, interval_kw, color=OBSERVED, linewidth=2)
         self.intervals_ = ax.hlines(places, self.low, self.high, **look)
         look = style(Line2D, point_kw, marker="o", linestyle="none", color=OBSERVED)
-        (self.points_,) = ax.plot(self.difference, places, **look)
-        beside = {"textcoords": "offset points", "va": "center", "color": DARK, "size": "small"}
+        self.points_ = ax.plot(self.difference, places, **look)[0]
+        beside: dict[str, Any] = {"textcoords": "offset points", "va": "center", "color": DARK, "size": "small"}
         for place, high, p in zip(places, self.high, () if self.pvalue is None else self.pvalue, strict=False):
             ax.annotate(p_label(p), (high, place), (6, 0), **beside)
         ax.set(yticks=places, yticklabels=self.names, xlabel=f"difference of {self.scoring.replace('_', ' ')}")
