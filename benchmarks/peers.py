@@ -86,32 +86,34 @@ def over_sets(tables):
     ]
 
 
-def plot(path, names, tables, rows):
+def plot(path, lines, rows):
     """Errors by set and method; mean error against the time of all fits."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 0.26 * len(names) + 1.5), width_ratios=(3, 2))
-    errors = np.array([table[:, :, 0].mean(0) for table in tables])
-    order = np.argsort(errors[:, 0])
-    places = np.arange(len(names))
-    left.hlines(places, errors[order].min(1), errors[order].max(1), color="0.85", zorder=0)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12, 0.26 * len(lines) + 1.5), width_ratios=(3, 2))
+    lines = sorted(lines, key=lambda line: line["foldless"])
+    errors = np.maximum([[line[name] for name in METHODS] for line in lines], 0.5)
+    places = np.arange(len(lines))
+    left.hlines(places, errors.min(1), errors.max(1), color="0.85", zorder=0)
     for k, (name, marker) in enumerate(zip(METHODS, "os^vD", strict=True)):
         look = {"marker": marker, "color": f"C{k}", "zorder": 3 - bool(k)}
-        left.scatter(errors[order, k], places, label=name, s=26, **look)
+        left.scatter(errors[:, k], places, label=name, s=26, **look)
         right.scatter(rows[k]["seconds"], rows[k]["error"], s=60, **look)
-        right.annotate(name, (rows[k]["seconds"], rows[k]["error"]), (6, 6), textcoords="offset points")
-    left.set(yticks=places, yticklabels=[names[k] for k in order], xlabel="test error (%)")
-    left.set_xscale("symlog", linthresh=1)
-    ticks = (0, 1, 2, 5, 10, 20, 40)
-    left.set_xticks(ticks, ticks)
+        below = (0, -14 if k == 1 else 8)
+        where = {"textcoords": "offset points", "ha": "center"}
+        right.annotate(name, (rows[k]["seconds"], rows[k]["error"]), below, **where)
+    left.set(yticks=places, yticklabels=[line["set"] for line in lines], xlabel="test error (%)", xscale="log")
+    ticks = [0.5, 1, 2, 5, 10, 20, 40]
+    left.set_xticks(ticks, ["up to 0.5", *ticks[1:]])
+    left.minorticks_off()
     left.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=len(METHODS), frameon=False)
     right.set(xlabel="seconds of all fits", ylabel="mean test error (%)", xscale="log")
     right.margins(0.2)
     figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=100)
     plt.close(figure)
 
 
@@ -142,7 +144,7 @@ def main():
     rows = over_sets(tables)
     markdown(rows)
     if options.plot:
-        plot(options.plot, names, tables, rows)
+        plot(options.plot, lines, rows)
     report(options, methods=rows, sets=lines)
 
 
