@@ -165,7 +165,6 @@ SCHEMES = {
     "stratified folds": _one(LINEAR, cv=5),
     "folds blind to labels": _one(LINEAR, cv=KFold(5)),
     "splits that go with the labels": _one(LINEAR, cv=RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)),
-    "splits drawn anew": _one(LINEAR, cv=StratifiedKFold(5), resplit=True),
     "within strata": _one(LINEAR, cv=KFold(5), strata=lambda rng, y: np.arange(40) // 10),
     "confounds": _one(LINEAR, cv=KFold(5), confounds=lambda rng, y: y[:, None] + rng.normal(size=(40, 1))),
     "balanced accuracy": _one(LINEAR, cv=5, scoring="balanced_accuracy"),
