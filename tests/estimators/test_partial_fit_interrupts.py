@@ -1,10 +1,10 @@
 """Interrupts and memory that runs out leave the model of partial_fit and forget as it was."""
 
-import pickle
 import re
 import sys
 from itertools import count
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -76,10 +76,10 @@ def test_an_interrupt_at_any_line_changes_nothing(kind, options, verb, only):
         return updated_model(kind, **options)
 
     call = learn if verb == "learn" else lambda model: model.forget([1, 17])
-    blob, expected, later = pickle.dumps(make()), make().loo_predict(), learn(make()).forget([2])
+    content, expected, later = joblib.hash(make()), make().loo_predict(), learn(make()).forget([2])
     n = 0
     for n, model in enumerate(interrupted(make, call, only), 1):
-        assert pickle.dumps(model) == blob
+        assert joblib.hash(model) == content  # pickles differ by which equal strings are one object
         if n % 3 == 0:
             assert_same({"loo": model.loo_predict()}, {"loo": expected})
         learn(model).forget([2])
@@ -143,7 +143,7 @@ def test_interrupted_update_of_P_is_not_used(kind, penalty, asked, monkeypatch):
             patch.setattr(growing, "add_signed_", interrupted_add)
             with pytest.raises(KeyboardInterrupt):
                 call(model)
-        assert pickle.dumps(model) == pickle.dumps(twin)
+        assert joblib.hash(model) == joblib.hash(twin)
         if asked:
             assert_same(all_outputs(model), all_outputs(twin))
         for each in (model, twin):
@@ -167,7 +167,7 @@ def assert_memory_may_run_out(make, call, monkeypatch):
                 break
             except MemoryError:
                 pass
-        assert pickle.dumps(model) == pickle.dumps(make())
+        assert joblib.hash(model) == joblib.hash(make())
         assert_same(all_outputs(call(model), N_LARGE[:5]), expected)
         failures += 1
     assert failures

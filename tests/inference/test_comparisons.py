@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import GroupShuffleSplit, KFold, ShuffleSplit, StratifiedKFold
 
 from foldless import LSSVC, LSSVR
 from foldless.inference.comparison import flipped_difference, holm
@@ -21,7 +21,7 @@ A, B = LSSVC(gamma=0.3), LSSVC("linear")
 
 def test_the_difference_is_that_of_the_scores_on_the_same_folds():
     found = compare(A, B, X, Y, cv=4, n_repeats=3)
-    scores = [score_interval(each, X, Y, cv=4, n_repeats=3, confidence=0.95) for each in (A, B)]
+    scores = [score_interval(each, X, Y, cv=4, n_repeats=3) for each in (A, B)]
     assert [*found.scores[0]] == [*scores[0]]
     assert [*found.scores[1]] == [*scores[1]]
     (pair,) = found.differences
@@ -52,7 +52,7 @@ def test_the_error_of_the_difference_is_the_definition_by_refits():
     error = np.sqrt(np.clip(0.75 * np.mean(square), plain, 4 * plain))
     centre = np.mean(inside) - 1.5 * (np.mean(inside) - rows.mean())
     (pair,) = compare(A, B, X, Y, cv=cv).differences
-    half = norm.ppf(0.975) * error
+    half = norm.ppf(0.95) * error
     np.testing.assert_allclose([pair.low, pair.high, pair.standard_error], [centre - half, centre + half, error])
     np.testing.assert_allclose(pair.pvalue, 2 * norm.sf(abs(centre) / error))
 
@@ -102,6 +102,24 @@ def test_flipped_signs_take_the_rows_of_one_split():
     assert 0 < found.differences[0].pvalue <= 1
     many = compare(LSSVR(gamma=0.3), Ridge(), X, VALUES, cv=cv, method="sign-flip")
     assert many.differences == found.differences
+
+
+def test_the_order_of_the_models_changes_nothing_but_the_sign():
+    strong = LSSVC(alpha=2000.0)
+    (one,), (other,) = (compare(*pair, X, Y, cv=5, n_repeats=2).differences for pair in ((A, strong), (strong, A)))
+    np.testing.assert_allclose(one.difference, -other.difference)
+    np.testing.assert_allclose([one.pvalue, one.standard_error], [other.pvalue, other.standard_error])
+
+
+def test_flipped_signs_are_those_of_groups():
+    cv, groups = GroupShuffleSplit(1, test_size=10, random_state=0), np.arange(40) // 2
+    models = LSSVR(gamma=0.3), Ridge()
+    found = compare(*models, X, VALUES, cv=cv, method="sign-flip", groups=groups)
+    ((train, test),) = cv.split(X, groups=groups)
+    errors = [-((each.fit(X[train], VALUES[train]).predict(X[test]) - VALUES[test]) ** 2) for each in models]
+    d = np.array([np.sum((errors[0] - errors[1])[groups[test] == g]) for g in np.unique(groups[test])])
+    np.testing.assert_allclose(found.differences[0].difference, d.sum() / 20)
+    np.testing.assert_allclose(found.differences[0].standard_error, np.sqrt(len(d)) * d.std(ddof=1) / 20)
 
 
 @pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning")

@@ -13,8 +13,10 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless.bridge.standin import Run
 from foldless.inference.intervals import FoldScores, nested_error
 from foldless.model_selection import RefitWarning, score_interval
 
@@ -175,9 +177,13 @@ def test_probabilities_are_judged_by_their_logarithm():
 
 def test_groups_stay_together():
     groups = np.arange(40) // 4
-    found = score_interval(LSSVR(gamma=0.3), X, VALUES, cv=GroupKFold(5), groups=groups)
-    alone = score_interval(LSSVR(gamma=0.3), X, VALUES, cv=list(GroupKFold(5).split(X, VALUES, groups)))
-    assert [*found] == [*alone]
+    cv, model = list(GroupKFold(5).split(X, VALUES, groups)), LSSVR(gamma=0.3)
+    found = score_interval(model, X, VALUES, cv=GroupKFold(5), groups=groups)
+    assert found.score == score_interval(model, X, VALUES, cv=cv).score
+    outside = [squares(VALUES[test], model.fit(X[train], VALUES[train]).predict(X[test])) for train, test in cv]
+    # Two groups of four rows a fold: the variance of their mean is that of two numbers.
+    least = np.mean([np.var(each.reshape(2, 4).mean(1), ddof=1) / 2 for each in outside]) / 5
+    assert least * (1 - 1e-9) <= found.standard_error**2 <= 5 * least * (1 + 1e-9)
     drawn = score_interval(LSSVR(gamma=0.3), X, VALUES, cv=5, groups=groups, n_repeats=2)
     assert drawn.n_repeats == 2
 
@@ -217,7 +223,10 @@ def test_the_error_lies_between_that_of_independent_rows_and_root_of_k_times_it(
         ({"cv": TimeSeriesSplit(4)}, "does not test every row once"),
         ({"scoring": ["accuracy", "f1"]}, "score_interval takes one"),
         ({"scoring": lambda model, X, y: 0.0}, "is a function of a fitted estimator"),
-        ({"scoring": "neg_brier_score"}, "judges probabilities"),
+        ({"scoring": "neg_brier_score"}, "needs probabilities"),
+        ({"n_repeats": 0}, "n_repeats=0 must be a whole number"),
+        ({"confidence": "0.9"}, "confidence='0.9' must lie between"),
+        ({"cv": 3, "groups": np.arange(40) // 10}, "at least three folds of at least two groups"),
     ],
 )
 def test_bad_arguments_are_named(options, message):
@@ -228,5 +237,29 @@ def test_bad_arguments_are_named(options, message):
 def test_a_class_that_two_folds_hold_is_named():
     y = np.zeros(40, int)
     y[:2] = 1
-    with pytest.raises(ValueError, match="two of the folds hold all 2 rows of class number 1"):
+    with pytest.raises(ValueError, match="two of the folds hold all 2 rows of class 1"):
         score_interval(LSSVC(), X, y, cv=KFold(20))
+
+
+def test_r2_needs_folds_of_ten_rows():
+    assert score_interval(LSSVR(gamma=0.3), X, VALUES, cv=4, scoring="r2", n_repeats=1).high <= 1.0
+    with pytest.raises(ValueError, match="the smallest fold has 4 rows, and this score needs 10"):
+        score_interval(LSSVR(gamma=0.3), X, VALUES, scoring="r2")
+    with pytest.raises(ValueError, match="'r2_pooled' is of all folds together"):
+        score_interval(LSSVR(gamma=0.3), X, VALUES, scoring="r2_pooled")
+
+
+@pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning")
+def test_refits_take_the_columns_of_their_part_of_a_precomputed_kernel():
+    given = score_interval(SVC(kernel="precomputed"), X @ X.T, TWO, cv=3, n_repeats=1)
+    made = score_interval(SVC(kernel="linear"), X, TWO, cv=3, n_repeats=1)
+    assert [*given] == [*made]
+
+
+def test_no_pairs_are_left_out_where_none_are_needed(monkeypatch):
+    sizes = []
+    decide = Run.decide
+    monkeypatch.setattr(Run, "decide", lambda run, sets: sizes.append(sets.shape[1]) or decide(run, sets))
+    found = score_interval(LSSVC(gamma=0.3), X, TWO, cv=5, method="nadeau-bengio")
+    assert set(sizes) == {8}
+    assert found.n_repeats == 1

@@ -211,6 +211,19 @@ def test_an_interrupt_keeps_the_best_so_far(monkeypatch, size):
     assert search.predict(X).shape == (N,)
 
 
+def test_an_interrupt_of_a_search_inside_ends_the_whole(monkeypatch):
+    fit = FoldlessSearchCV.fit
+
+    def interrupted(search, *args, **options):
+        found = fit(search, *args, **options)
+        found.stopped_ = "interrupted"
+        return found
+
+    monkeypatch.setattr(FoldlessSearchCV, "fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        nested_cross_validate(FoldlessSearchCV(LSSVC()), X, Y, cv=2)
+
+
 @pytest.mark.parametrize("calls", [1, 3, 8, 9, 11])
 def test_an_interrupt_on_a_way_down_ends_the_search(monkeypatch, calls):
     call, count = Objective.__call__, []

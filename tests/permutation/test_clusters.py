@@ -167,7 +167,9 @@ def test_no_member_above_the_threshold_gives_no_cluster():
     found = cluster_test(result, threshold=100.0, unit="z")
     assert len(found.clusters) == len(found.cluster_masses) == len(found.cluster_pvalues) == 0
     assert (found.pvalue_fwe == 1).all()
-    assert repr(found).startswith("0 clusters of score, 10 members: 0 with p <= 0.05, smallest p = 1 (29 perm")
+    assert repr(found).startswith(
+        "cluster masses of score: 0 of 0 clusters, 0 of 10 members with p <= 0.05, smallest p = 1"
+    )
 
 
 @pytest.mark.parametrize("statistic", ["mass", "tfce"])
@@ -187,7 +189,7 @@ def test_a_result_unpacks_and_survives_pickling():
     assert_array_equal(null, result.permutation_scores)
     assert_array_equal(pvalue, result.pvalue)
     assert found.pvalue_fwe.min() == 1 / (M + 1)
-    assert repr(found).startswith("TFCE of score, 10 members: ")
+    assert repr(found).startswith("TFCE of score: 1 of 10 members")
 
 
 def single():

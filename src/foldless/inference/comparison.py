@@ -68,11 +68,11 @@ class ComparisonResult:
         lines = [f"{self.scoring}, {100 * self.confidence:g} % intervals ({self.method})"]
         for name, each in zip(self.names, self.scores, strict=True):
             lines.append(f"  {name:{width}}  {each.score:8.4f}  {each.low:8.4f} to {each.high:8.4f}")
-        lines.append("differences, p-values corrected for their number")
+        lines.append("differences, p-values (of each alone; corrected for their number)")
         for each in self.differences:
             pair = f"{each.first} - {each.second}"
             interval = f"{each.difference:8.4f}  {each.low:8.4f} to {each.high:8.4f}"
-            lines.append(f"  {pair:{2 * width + 3}}  {interval}  p = {each.pvalue_corrected:.4g}")
+            lines.append(f"  {pair:{2 * width + 3}}  {interval}  p = {each.pvalue:.4g}; {each.pvalue_corrected:.4g}")
         return "\n".join(lines)
 
 

@@ -26,7 +26,18 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
-SHARES = ("accuracy", "balanced_accuracy", "roc_auc", "ber")  # scores between 0 and 1
+SHARES = (
+    "accuracy",
+    "balanced_accuracy",
+    "roc_auc",
+    "ber",
+    "f1",
+    "precision",
+    "recall",
+    "jaccard",
+    "average_precision",
+)
+AT_MOST_ONE = ("r2", "r2_pooled", "correlation", "matthews_corrcoef", "explained_variance")
 
 
 @dataclass(frozen=True)
@@ -37,16 +48,18 @@ class FoldScores:
     ----------
     S : ndarray of shape (R, K, K), the score of fold i by the model without i and j; on the diagonal without i alone
     parts : ndarray of shape (R, K, p), what the scores on the diagonal are means of: scores of single rows, or
-        pseudo-values of a jackknife; nan fills up shorter folds
+        pseudo-values of a jackknife over groups of rows; nan fills up shorter folds
     weight : ndarray of shape (R, K), of the folds in their mean: their rows, or 1
+    subtracted : bool, whether these are differences
     """
 
     S: np.ndarray
     parts: np.ndarray
     weight: np.ndarray
+    subtracted: bool = False
 
     def __sub__(self, other):
-        return FoldScores(self.S - other.S, self.parts - other.parts, self.weight)
+        return FoldScores(self.S - other.S, self.parts - other.parts, self.weight, True)
 
     def extended(self, other):
         """The same with the partitions of another."""
@@ -99,7 +112,7 @@ class FoldScores:
             return plain
         n, mean = len(values) / len(self.parts), values.mean()
         square = (n * np.square(values).mean() + 2) / (n + 4)
-        centre = square if (values >= 0).all() else n * mean / (n + 4)
+        centre = n * mean / (n + 4) if self.subtracted else square
         return max(plain, float(square - centre**2) / n)
 
     def known_within(self, share):
@@ -154,7 +167,7 @@ class ScoreInterval:
 
 def check_confidence(confidence):
     """Refuse what is no share."""
-    if not 0.0 < confidence < 1.0:
+    if isinstance(confidence, str) or not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence={confidence!r} must lie between 0 and 1; 0.9 gives a 90 % interval.")
 
 
@@ -198,7 +211,9 @@ def corrected_interval(scores, share, confidence, limits=(-np.inf, np.inf), **sa
 
 def limits_of(scoring):
     """The least and the largest value that a score can have."""
-    return (0.0, 1.0) if scoring in SHARES else (-np.inf, np.inf)
+    if scoring in SHARES or scoring.startswith(("f1_", "precision_", "recall_", "jaccard_", "roc_auc_")):
+        return 0.0, 1.0
+    return -np.inf, 1.0 if scoring in AT_MOST_ONE else 0.0 if scoring.startswith("neg_") else np.inf
 
 
 def interval_of(scores, method, confidence, **said):

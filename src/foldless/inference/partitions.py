@@ -50,54 +50,62 @@ class Judge:
 
     score: Callable  # (decisions, truth) -> (b,)
     of_rows: Callable | None  # the same -> (b, t), where the score is a mean over rows
+    least: int = 2  # rows of a fold
 
     def scores(self, D, truth):
         """Scores (b,)."""
         return self.score(D, truth) if self.of_rows is None else self.of_rows(D, truth).mean(1)
 
-    def parts(self, D, truth):
-        """What the scores are means of, (b, p): scores of rows, or pseudo-values without one group of rows each."""
-        if self.of_rows is not None:
+    def parts(self, D, truth, groups=None):
+        """What the scores are means of, [(p,)]: scores of rows, or pseudo-values without one group of rows each.
+
+        Rows of equal ``groups`` (b, t) depend on each other and are left out together.
+        """
+        if groups is None and self.of_rows is not None:
             return self.of_rows(D, truth)
-        group = np.arange(D.shape[2]) % min(GROUPS, D.shape[2])
-        n_groups, whole = group.max() + 1, self.score(D, truth)
-        without = [self.score(D[..., group != g], truth[..., group != g]) for g in range(n_groups)]
+        if groups is None:
+            return self._pseudo(D, truth, np.arange(D.shape[2]) % min(GROUPS, D.shape[2]))
+        sets = zip(D, truth, groups, strict=True)
+        return [self._pseudo(one[None], true[None], np.unique(of, return_inverse=True)[1])[0] for one, true, of in sets]
+
+    def _pseudo(self, D, truth, group):
+        n_groups, whole = group.max() + 1, self.scores(D, truth)
+        without = [self.scores(D[..., group != g], truth[..., group != g]) for g in range(n_groups)]
         return n_groups * whole[:, None] - (n_groups - 1) * np.stack(without, 1)
 
 
-def left_out(folds):
-    """{(rows of the first fold, of the second or 0): [(partition, i, j, rows)]} of all folds and pairs of them."""
+def left_out(folds, pairs=True):
+    """{(rows of the first fold, of the second or 0): [(partition, i, j, rows)]} of all folds, and pairs of them."""
     found = defaultdict(list)
     for partition, tests in enumerate(folds):
         for i, rows in enumerate(tests):
             found[len(rows), 0].append((partition, i, i, rows))
-        for i, j in combinations(range(len(tests)), 2):
+        for i, j in combinations(range(len(tests)), 2 if pairs else len(tests) + 1):
             rows = np.concatenate([tests[i], tests[j]])
             found[len(tests[i]), len(tests[j])].append((partition, i, j, rows))
     return dict(found)
 
 
-def fold_scores(folds, decide, truth, judges):
-    """[FoldScores] of partitions ``folds``, [[rows of each fold]], one for each judge.
+def fold_scores(folds, decide, truth, judge, groups=None, pairs=True):
+    """:class:`FoldScores` of partitions ``folds``, [[rows of each fold]]; without pairs nan beside the diagonal.
 
     ``decide(sets)`` gives decisions (b, k, t) of the rows of each set (b, t) by the model without it; ``truth`` is
     (n,) class numbers or (m, n) values.
     """
     n_folds = len(folds[0])
     longest = max(len(rows) for tests in folds for rows in tests)
-    S = np.empty((len(judges), len(folds), n_folds, n_folds))
-    parts = np.full((len(judges), len(folds), n_folds, longest), np.nan)
-    for (first, second), members in left_out(folds).items():
+    S = np.full((len(folds), n_folds, n_folds), np.nan)
+    parts = np.full((len(folds), n_folds, longest), np.nan)
+    for (first, second), members in left_out(folds, pairs).items():
         partition, i, j = np.transpose([member[:3] for member in members])
         sets = np.stack([member[3] for member in members])
         D, T = decide(sets), np.moveaxis(truth[..., sets], -2, 0)
-        for number, judge in enumerate(judges):
-            S[number, partition, i, j] = judge.scores(D[..., :first], T[..., :first])
-            if second:
-                S[number, partition, j, i] = judge.scores(D[..., first:], T[..., first:])
-            else:
-                found = judge.parts(D, T)
-                parts[number, partition, i, : found.shape[1]] = found
+        S[partition, i, j] = judge.scores(D[..., :first], T[..., :first])
+        if second:
+            S[partition, j, i] = judge.scores(D[..., first:], T[..., first:])
+            continue
+        found = judge.parts(D, T, None if groups is None else groups[sets])
+        for place, values in zip(zip(partition, i, strict=True), found, strict=True):
+            parts[place][: len(values)] = values
     rows = np.array([[len(rows) for rows in tests] for tests in folds], float)
-    weights = [np.ones_like(rows) if judge.of_rows is None else rows for judge in judges]
-    return [FoldScores(*each) for each in zip(S, parts, weights, strict=True)]
+    return FoldScores(S, parts, np.ones_like(rows) if judge.of_rows is None else rows)

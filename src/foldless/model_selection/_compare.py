@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
+from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.routing import check_groups
 from foldless.bridge.scorers import check_single
 from foldless.bridge.splits import row_numbers
@@ -29,7 +30,13 @@ from foldless.inference.intervals import check_confidence, interval_of, limits_o
 from foldless.linalg.types import RandomStateLike
 from foldless.model_selection._left_out import LeftOut
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._partitions import Partitions, judge_of, scores_of_models, truth_and_classes
+from foldless.model_selection._partitions import (
+    Partitions,
+    check_repeats,
+    judge_of,
+    scores_of_models,
+    truth_and_classes,
+)
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 DIFFERENCES = {"nested": nested_difference, "nadeau-bengio": corrected_difference}
@@ -40,7 +47,7 @@ def compare(
     scoring: ScoringLike = None,
     cv: CVLike = None,
     groups: ArrayLike | None = None,
-    confidence: float = 0.95,
+    confidence: float = 0.9,
     method: Literal["nested", "nadeau-bengio", "sign-flip"] = "nested",
     n_repeats: int | None = None,
     random_state: RandomStateLike = 0,
@@ -61,7 +68,7 @@ def compare(
         Any estimators that :func:`score_interval` takes, all classifiers or all regressors. In place of several one
         dictionary {name: estimator} gives them names.
     scoring, cv, groups, n_repeats, random_state, params, steps, n_jobs, verbose : as in :func:`score_interval`
-    confidence : float, default=0.95
+    confidence : float, default=0.9; of each interval by itself
     method : {"nested", "nadeau-bengio", "sign-flip"}, default="nested"
         The first two as in :func:`score_interval`. "sign-flip" flips the signs of the differences of single rows, and
         counts all ways to do so where they are few; it is valid where one set of rows is held out, so ``cv`` must have
@@ -82,17 +89,20 @@ def compare(
     >>> models = {"rbf": LSSVC(standardize=True), "linear": LSSVC("linear", standardize=True)}
     >>> found = compare(models, X, y, cv=5, n_repeats=10)
     >>> print(found)
-    accuracy, 95 % intervals (nested)
-      rbf       0.9766    0.9652 to   0.9917
-      linear    0.9599    0.9442 to   0.9776
-    differences, p-values corrected for their number
-      rbf - linear       0.0167    0.0022 to   0.0328  p = 0.02537
+    accuracy, 90 % intervals (nested)
+      rbf       0.9766    0.9673 to   0.9895
+      linear    0.9599    0.9469 to   0.9750
+    differences, p-values (of each alone; corrected for their number)
+      rbf - linear       0.0167    0.0046 to   0.0304  p = 0.02537; 0.02537
     """
     models, X, y = _sorted_out(models_X_y)
     check_groups(groups)
     check_confidence(confidence)
+    check_repeats(n_repeats)
     check_option("method", method, (*DIFFERENCES, "sign-flip"))
     check_single(scoring, "compare takes one.")
+    for each in models.values():
+        check_probabilities(scoring, each)
     X, y, groups = indexable(X, dense(y), groups)
     estimator = next(iter(models.values()))
     truth, classes = truth_and_classes(estimator, y)
@@ -107,8 +117,9 @@ def compare(
         pairs = all_pairs(names, held, partial(flipped_difference, confidence=confidence, random_state=random_state))
         scores = [row_interval(each, confidence, scoring=found.name) for each in held]
     else:
-        partitions = Partitions.of(cv, X, y, groups, None if classes is None else truth, random_state)
-        held, ready = scores_of_models(waiting, partitions, truth, judge, n_repeats, verbose, _differences)
+        partitions = Partitions.of(cv, X, y, groups, truth, classes, random_state)
+        watch = _differences if method == "nested" else None
+        held, ready = scores_of_models(waiting, partitions, truth, judge, n_repeats, verbose, watch)
         pairs = all_pairs(names, held, partial(DIFFERENCES[method], confidence=confidence))
         scores = [interval_of(each, method, confidence, **said) for each in held]
     return ComparisonResult(names, scores, pairs, found.name, method, confidence, [each.route for each in ready])
@@ -122,7 +133,7 @@ def _sorted_out(given):
     """({name: estimator}, X, y) of the positional arguments."""
     models, (X, y) = given[:-2], given[-2:] if len(given) > 2 else (None, None)
     if len(models) == 1 and isinstance(models[0], dict):
-        named = dict(models[0])
+        named = {str(name): each for name, each in models[0].items()}
     else:
         kinds = [type(each).__name__ for each in models]
         named = {
@@ -152,4 +163,11 @@ def _held_out(waiting, cv, rows, truth, judge, classifier):
     test = np.sort(splits[0][1])[None]
     ready = [make(test) for make in waiting]
     T = np.moveaxis(truth[..., test], -2, 0)
-    return [judge.of_rows(each(test), T)[0] for each in ready], ready
+    # Rows of a group depend on each other: their scores are added up, and groups flipped.
+    of = np.arange(test.size) if groups is None else np.unique(np.asarray(groups)[test[0]], return_inverse=True)[1]
+    if of.max() < 1:
+        raise ValueError(
+            "method='sign-flip' needs at least two rows to test, or two groups of rows; use a larger test_size."
+        )
+    share = (of.max() + 1) / test.size
+    return [share * np.bincount(of, judge.of_rows(each(test), T)[0]) for each in ready], ready

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
+from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.routing import check_groups
 from foldless.bridge.scorers import check_single
 from foldless.bridge.steps import StepsLike
@@ -19,7 +20,13 @@ from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._left_out import LeftOut
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._partitions import Partitions, judge_of, scores_of_models, truth_and_classes
+from foldless.model_selection._partitions import (
+    Partitions,
+    check_repeats,
+    judge_of,
+    scores_of_models,
+    truth_and_classes,
+)
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 
@@ -70,8 +77,8 @@ def score_interval(
         The second corrects the variance of the scores of folds for their shared training rows (Nadeau & Bengio 2003),
         without leaving out pairs.
     n_repeats : int, default=None
-        Partitions into folds. None: until the standard error is known within 5 %, at most 200 times (10 times where
-        models are searched or refitted).
+        Partitions into folds. None: until the standard error is known within 10 %, at most 100 times (10 times where
+        models are searched or refitted); once for "nadeau-bengio".
     random_state : int, RandomState instance or None, default=0; draws the partitions
     params : dict, default=None; {"sample_weight": weights} for the fits; scores are not weighted
     confounds : array-like of shape (n_samples, n_confounds), default=None; as in :func:`cross_validate`
@@ -96,14 +103,17 @@ def score_interval(
     """
     check_groups(groups)
     check_confidence(confidence)
+    check_repeats(n_repeats)
     check_option("method", method, ("nested", "nadeau-bengio"))
     check_single(scoring, "score_interval takes one.")
+    check_probabilities(scoring, estimator)
     X, y, groups = indexable(X, dense(y), groups)
     truth, classes = truth_and_classes(estimator, y)
     found, judge, response = judge_of(scoring, estimator, classes, np.ndim(y) == 1)
-    partitions = Partitions.of(cv, X, y, groups, None if classes is None else truth, random_state)
+    partitions = Partitions.of(cv, X, y, groups, truth, classes, random_state)
     options = {"params": params, "confounds": confounds, "groups": groups, "steps": steps, "n_jobs": n_jobs}
     options |= {"nested": nested_cross_validate}
     model = partial(LeftOut.of, estimator, X, y, classes=classes, response=response, **options)
-    (scores,), (ready,) = scores_of_models([model], partitions, truth, judge, n_repeats, verbose, lambda each: each)
+    watch = (lambda each: each) if method == "nested" else None
+    (scores,), (ready,) = scores_of_models([model], partitions, truth, judge, n_repeats, verbose, watch)
     return interval_of(scores, method, confidence, scoring=found.name, path=ready.route, limits=limits_of(found.name))

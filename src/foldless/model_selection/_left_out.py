@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
+from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
 from foldless.bridge.pipelines import Search, split_steps
@@ -113,9 +114,10 @@ class LeftOut:
 
 def _refit(loop, y, train, test, response):
     """(predictions, decisions or probabilities of the test rows, what they are) of a refit."""
+    estimator = clone(loop["estimator"])
     params = _check_method_params(loop["X"], loop["params"] or {}, train)
-    fitted = clone(loop["estimator"]).fit(_safe_indexing(loop["X"], train), _safe_indexing(y, train), **params)
-    rows = _safe_indexing(loop["X"], test)
+    fitted = estimator.fit(*_safe_split(estimator, loop["X"], y, train), **params)
+    rows, _ = _safe_split(estimator, loop["X"], y, test, train)
     if response == "decision_function" and not hasattr(fitted, "decision_function"):
         proba = fitted.predict_proba(rows)
         return proba[:, 1] - 0.5 if proba.shape[1] == 2 else proba, response

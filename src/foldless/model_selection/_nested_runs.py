@@ -137,6 +137,8 @@ def _one_split(data, spec, train, test):
     given = (data.sample_weight, None if search.cv is None else data.groups, data.confounds)
     weight, groups, confounds = (None if each is None else _safe_indexing(each, train) for each in given)
     search.fit(X, y, sample_weight=weight, groups=groups, confounds=confounds)
+    if search.stopped_ == "interrupted":  # the user means the whole, not this one search
+        raise KeyboardInterrupt
     whole = search.best_estimator_
     splits = draw_splits(search.cv, search.estimator, X, y, groups)
     parts = parts_of(search.estimator, search.steps, splits, len(train))

@@ -21,8 +21,8 @@ from foldless.bridge.splits import row_numbers
 from foldless.inference.partitions import ROW_SCORES, Judge, fold_scores, left_out
 
 AT_A_TIME = 10  # partitions
-MOST, MOST_REFITTED = 200, 10  # partitions, where their number is not given
-PRECISION = 0.05  # of the standard error, at which more partitions tell nothing new
+MOST, MOST_REFITTED = 100, 10  # partitions, where their number is not given
+PRECISION = 0.1  # of the standard error, at which more partitions tell nothing new
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,22 @@ class Partitions:
     y: Any
     groups: Any
     codes: np.ndarray | None  # class numbers
+    classes: np.ndarray | None
     random_state: Any  # None: there is one partition
 
     @classmethod
-    def of(cls, cv, X, y, groups, codes, random_state):
+    def of(cls, cv, X, y, groups, truth, classes, random_state):
         """Of ``cv=``: a number of folds is drawn at random, with groups kept together; a splitter says by itself."""
+        codes = None if classes is None else truth
         if cv is None or isinstance(cv, Integral):
             kinds = (KFold, StratifiedKFold) if groups is None else (GroupKFold, StratifiedGroupKFold)
-            drawn = kinds[codes is not None](10 if cv is None else cv, shuffle=True)
+            most = 10 if groups is None else max(3, min(10, len(np.unique(groups)) // 2))
+            drawn = kinds[codes is not None](most if cv is None else cv, shuffle=True)
         else:
             drawn = copy.deepcopy(check_cv(cv, y, classifier=codes is not None))
         random = getattr(drawn, "shuffle", False)
-        return cls(drawn, X, y, groups, codes, check_random_state(random_state) if random else None)
+        groups = None if groups is None else np.asarray(groups)
+        return cls(drawn, X, y, groups, codes, classes, check_random_state(random_state) if random else None)
 
     @property
     def shuffled(self):
@@ -70,18 +74,22 @@ class Partitions:
                 f"cv={self.cv!r} does not test every row once; folds are left out in pairs, so use KFold or a number of"
                 " folds."
             )
-        if len(tests) < 3 or min(map(len, tests)) < 2:
+        units, what = (
+            (tests, "rows") if self.groups is None else ([np.unique(self.groups[rows]) for rows in tests], "groups")
+        )
+        if len(tests) < 3 or min(map(len, units)) < 2:
             raise ValueError(
-                f"cv leaves out {len(tests)} folds, the smallest of {min(map(len, tests))} rows; intervals need"
-                " at least three folds of at least two rows each."
+                f"cv leaves out {len(tests)} folds, the smallest of {min(map(len, units))} {what}; intervals need"
+                f" at least three folds of at least two {what} each."
             )
         if self.codes is None:
             return
         counts = np.array([np.bincount(self.codes[rows], minlength=self.codes.max() + 1) for rows in tests])
         gone = np.flatnonzero(np.sort(counts, axis=0)[-2:].sum(0) == counts.sum(0))
         if len(gone):
+            name = None if self.classes is None else self.classes[gone[0]]
             raise ValueError(
-                f"cv: two of the folds hold all {counts[:, gone[0]].sum()} rows of class number {gone[0]}; use other"
+                f"cv: two of the folds hold all {counts[:, gone[0]].sum()} rows of class {name}; use other"
                 " folds, or leave out classes of few rows."
             )
 
@@ -90,9 +98,10 @@ def truth_and_classes(estimator, y):
     """(class numbers (n,), classes), or (values (m, n), None)."""
     if not is_classifier(estimator):
         return np.asarray(y, float).reshape(len(y), -1).T, None
-    if type_of_target(y) not in ("binary", "multiclass"):
-        raise ValueError("y holds several labels a row; intervals and comparisons take one.")
-    classes, codes = np.unique(y, return_inverse=True)
+    kind = type_of_target(y, input_name="y")
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(f"y is {kind}; intervals and comparisons of classifiers take one label for each row.")
+    classes, codes = np.unique(np.ravel(y), return_inverse=True)
     return codes, classes
 
 
@@ -106,29 +115,50 @@ def judge_of(scoring, estimator, classes, flat):
     response = getattr(found.scorer, "_response_method", "predict")
     response = response if isinstance(response, str) else response[0]
     of_rows = ROW_SCORES.get(scoring) if isinstance(scoring, str) else None
+    if found.metric is not None and found.metric.pooled:
+        raise ValueError(
+            f"scoring={found.name!r} is of all folds together; use 'neg_mean_squared_error', or 'r2' of each."
+        )
     if response == "predict_proba" and of_rows is None:
         raise ValueError(f"scoring={found.name!r} judges probabilities; of these neg_log_loss has intervals.")
     metric = found.metric
     known = metric is not None and metric.labels == (classes is not None)
     if known and metric.classes in (None, 0 if classes is None else len(classes)):
-        return found, Judge(metric.function, of_rows), response
+        least = 10 if metric.rows > 1 and of_rows is None else 2  # R2 of a few rows is anything
+        return found, Judge(metric.function, of_rows, least), response
     return found, Judge(partial(score_decisions, found.scorer, classes, flat), of_rows), response
 
 
-def scores_of_models(models, partitions, truth, judge, n_repeats, verbose, watch):
+def check_repeats(n_repeats):
+    """Refuse what is no number of partitions."""
+    if n_repeats is not None and (not isinstance(n_repeats, Integral) or n_repeats < 1):
+        raise ValueError(f"n_repeats={n_repeats!r} must be a whole number, at least 1, or None.")
+
+
+def scores_of_models(models, partitions, truth, judge, n_repeats, verbose, watch=None):
     """([FoldScores], [LeftOut]) of models, each given as a function from some of the sets to a ``LeftOut``.
 
     ``n_repeats=None``: until the standard errors of what ``watch`` makes of the scores are known, within limits.
+    Without ``watch`` pairs of folds are not left out.
     """
+    pairs = watch is not None
+    n_repeats = n_repeats if pairs else n_repeats or 1
     first = partitions.draw(1 if not partitions.shuffled else min(AT_A_TIME, n_repeats or AT_A_TIME))
-    ready = [make([rows for *_, rows in chain(*left_out(first[:1]).values())]) for make in models]
-    most = n_repeats or (MOST if all(each.quick for each in ready) else MOST_REFITTED)
+    smallest = min(map(len, first[0]))
+    if smallest < judge.least:
+        raise ValueError(
+            f"scoring: the smallest fold has {smallest} rows, and this score needs {judge.least}; use fewer folds"
+            " (cv=3, say), or 'neg_mean_squared_error'."
+        )
+    ready = [make([rows for *_, rows in chain(*left_out(first[:1], pairs).values())]) for make in models]
+    quick = all(each.quick for each in ready) and not isinstance(judge.score, partial)  # of scikit-learn, one by one
+    most = n_repeats or (MOST if quick else MOST_REFITTED)
     most = most if partitions.shuffled else 1
     progress = Progress(most, "partitions", verbose)
     found = None
     while found is None or len(found[0].S) < most:
         drawn = first if found is None else partitions.draw(min(AT_A_TIME, most - len(found[0].S)))
-        new = [fold_scores(drawn, each, truth, [judge])[0] for each in ready]
+        new = [fold_scores(drawn, each, truth, judge, partitions.groups, pairs) for each in ready]
         found = new if found is None else [old.extended(more) for old, more in zip(found, new, strict=True)]
         progress.step(steps=len(drawn))
         if n_repeats is None and all(each.known_within(PRECISION) for each in watch(found)):

@@ -45,11 +45,11 @@ class ClusterTestResult(PermutationTestResult):
     def __repr__(self):
         few, size = int(np.sum(self.pvalue_fwe <= 0.05)), np.size(self.score)
         lowest = f"smallest p = {np.nanmin(self.pvalue_fwe):.4g}" if not np.isnan(self.pvalue_fwe).all() else "no score"
-        what = "TFCE" if self.statistic == "tfce" else f"{len(self.clusters)} clusters"
-        return (
-            f"{what} of {self.scoring or 'score'}, {size} members: {few} with p <= 0.05, {lowest}"
-            f" ({self.n_permutations} permutations)"
-        )
+        found = f"{few} of {size} members with p <= 0.05"
+        if self.statistic != "tfce":
+            found = f"{np.sum(np.asarray(self.cluster_pvalues) <= 0.05)} of {len(self.clusters)} clusters, {found}"
+        what = "TFCE" if self.statistic == "tfce" else "cluster masses"
+        return f"{what} of {self.scoring or 'score'}: {found}, {lowest} ({self.n_permutations} permutations)"
 
 
 def cluster_test(

@@ -65,7 +65,7 @@ def combine(
     >>> combine(results, n_permutations=1000).pvalue_fwe <= 0.05
     array([False, False, False,  True,  True,  True])
     """
-    pools = check_subjects(results)
+    results, pools = check_subjects(results)
     if n_permutations is None:
         n_permutations = max(map(len, pools)) - 1
     means = drawn(pools, n_permutations, random_state, np.add) / len(pools)
@@ -111,7 +111,7 @@ def sign_flip_test(
     >>> sign_flip_test(results).pvalue.round(3)
     array([0.004, 0.504])
     """
-    pools = check_subjects(results)
+    results, pools = check_subjects(results)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of members without any score
         differences = np.array([pool[0] - np.nanmean(pool[1:], axis=0) for pool in pools])
@@ -127,8 +127,11 @@ def sign_flip_test(
 
 
 def check_subjects(results):
-    """Scores (1 + m, ...) of all labelings of each subject, the true ones first."""
-    results = list(results)
+    """(results, scores (1 + m, ...) of all labelings of each subject, the true ones first)."""
+    single = hasattr(results, "permutation_scores") or isinstance(results, dict)
+    results = [] if single else list(results)
+    if single or not all(hasattr(each, "permutation_scores") for each in results):
+        raise ValueError("results must be a list with what permutation_test_score returned for each subject.")
     if len(results) < 2:
         raise ValueError(f"results has {len(results)} subjects; give one result of permutation_test_score for each.")
     for name, values in {
@@ -145,7 +148,7 @@ def check_subjects(results):
         if np.array_equal(pool, same, equal_nan=True) and np.ptp(pool):
             message = f"results[{one}] and results[{other}] have equal scores throughout: is it one subject twice?"
             warnings.warn(message, UserWarning, stacklevel=3)
-    return pools
+    return results, pools
 
 
 def drawn(pools, n_draws, random_state, join):

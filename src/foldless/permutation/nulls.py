@@ -246,7 +246,7 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
             flat = np.reshape(permutation_scores, (len(permutation_scores), np.size(score)))[:, known]
             self.max_scores = best(np.where(np.isnan(flat), extreme, flat), axis=1, initial=-extreme)
             self.pvalue_fwe = counted(self.max_scores.reshape(-1, *[1] * np.ndim(score)))
-        if np.ndim(score) == 2:
+        if np.ndim(score) == 2 and len(set(np.shape(score))) == 1:  # members trained on and tested at
             alone = np.diagonal(self.pvalue_fwe)
             self.pvalue_fwe = np.maximum(self.pvalue_fwe, np.maximum(alone[:, None], alone))
         return self

@@ -91,7 +91,7 @@ def prevalence_test(
     >>> print(round(found.pvalue_majority, 3), round(found.prevalence, 2))
     0.024 0.59
     """
-    pools = check_subjects(results)
+    results, pools = check_subjects(results)
     if not 0 < level < 1:
         raise ValueError(f"level={level!r} must be between 0 and 1.")
     greater, count = results[0].greater_is_better, len(pools)

@@ -57,7 +57,7 @@ def step_down(result: PermutationTestResult, *, unit: Literal["p", "z", "score"]
     adjusted = np.full(scores.shape[1], np.nan)
     adjusted[known[order]] = np.maximum.accumulate(p_values(values[0, order], best_of_rest[1:]))
     adjusted = adjusted.reshape(np.shape(result.score))
-    if adjusted.ndim == 2:
+    if adjusted.ndim == 2 and len(set(adjusted.shape)) == 1:
         alone = np.diagonal(adjusted)
         adjusted = np.maximum(adjusted, np.maximum(alone[:, None], alone))
     return adjusted
