@@ -28,7 +28,6 @@ from support.online import (
 )
 from support.tolerances import assert_close
 
-
 SOURCE = str(Path(foldless.__file__).parent)
 
 
