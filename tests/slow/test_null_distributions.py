@@ -96,6 +96,7 @@ def test_the_family_wise_p_value_is_uniform_and_the_smallest_of_all_is_not():
     assert_too_small(smallest)
 
 
+@pytest.mark.filterwarnings("ignore:there are .* different labelings")
 def test_labels_that_follow_a_confound_are_permuted_within_it():
     """Features and labels both follow z, and each other only through it."""
 

@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
 from foldless.bridge import direct
-from foldless.bridge.adapters import check_probabilities
+from foldless.bridge.adapters import TASKS, check_probabilities
 from foldless.bridge.confounded import WithConfounds
 from foldless.bridge.families import axes_taken
+from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.planner import METHODS, CrossValidation, plan
 from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, scoring_of_rows
@@ -186,7 +187,9 @@ def cross_val_score(
     options: dict[str, Any] = {"groups": groups, "scoring": scoring, "cv": cv, "n_jobs": n_jobs, "verbose": verbose}
     options |= {"params": params, "pre_dispatch": pre_dispatch, "error_score": error_score, "steps": steps}
     options |= {"confounds": confounds, "confounds_in_score": confounds_in_score}
-    if getattr(X, "ndim", 0) == 3 and axes_taken(estimator) == 2:
+    last = split_steps(estimator).last
+    known = type(last) in TASKS or isinstance(last, Search)  # others say themselves what they make of three axes
+    if getattr(X, "ndim", 0) == 3 and known and axes_taken(estimator) == 2:
         times = np.moveaxis(np.asarray(X), 2, 0)
         return np.stack([cross_val_score(estimator, each, y, **options) for each in times], 1)
     result = cross_validate(estimator, X, y, **options)
