@@ -78,7 +78,7 @@ def score_interval(
         without leaving out pairs.
     n_repeats : int, default=None
         Partitions into folds. None: until the standard error is known within 10 %, at most 100 times (10 times where
-        models are searched or refitted); once for "nadeau-bengio".
+        models are searched or refitted). Once for "nadeau-bengio", whose intervals of more partitions are too narrow.
     random_state : int, RandomState instance or None, default=0; draws the partitions
     params : dict, default=None; {"sample_weight": weights} for the fits; scores are not weighted
     confounds : array-like of shape (n_samples, n_confounds), default=None; as in :func:`cross_validate`
