@@ -34,8 +34,8 @@ def test_memory_that_will_not_suffice_is_told_before_it_is_asked_for(monkeypatch
     fewer = int(n * np.sqrt(16 * 2**30 / needed))
     assert f"fewer rows (about {fewer} fit)" in message
     assert (f"float32 input ({needed / 2**31:.1f} GiB, still too much)" in message) == (dtype == np.float64)
-    assert "kernel='linear' on explicit features, up to" in message
-    assert "Nystroem" in message
+    assert "explicit features, up to" in message
+    assert "approximation='nystroem'" in message
 
 
 @every_kind

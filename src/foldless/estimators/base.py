@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from foldless.estimators.approximate import kernel_for
 from foldless.estimators.checks import (
     FLOATS,
     check_confounds,
@@ -37,6 +38,7 @@ from foldless.linalg.types import MatrixLike
 
 FEW_ROWS = 20  # rows from which a width for the kernel can hardly be told
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
+REMEDIES = {"standardize": "Scale X before", "landmarks": "Give an array of rows"}
 NOT_PICKLED = ("_parts", "_qr")  # attributes with a factorisation, which is made again on demand
 
 
@@ -58,7 +60,7 @@ class KernelExpansion(BaseEstimator):
         """A parameter of the kernel that is taken from the first few rows of a stream stays with the model."""
         n = self.X_fit_.shape[0]
         for name, value in self._taken_from_rows().items() if n < FEW_ROWS else ():
-            remedy = "Scale X before" if name == "standardize" else "Give a number"
+            remedy = REMEDIES.get(name, "Give a number")
             warnings.warn(
                 f"{name}={value!r} is resolved from the {n} rows of the first partial_fit and stays: {self.kernel_!r}."
                 f" {remedy}, or start with fit or partial_fit on more rows.",
@@ -102,6 +104,11 @@ class KernelMachine(KernelExpansion):
     basis: Literal["train", "all"] = "train"
     fit_intercept: bool = True
     standardize: bool = False
+    approximation: Literal["nystroem", "rff", "auto"] | None = None
+    n_landmarks: int = 500
+    landmarks: Any = "kmeans"
+    landmarks_per_fold: bool = False
+    random_state: Any = 0
 
     # What subclasses know: y, and how fits are read out.
     _make_task: ClassVar[Callable]  # the Task of validated X, y, weights and named classes
@@ -181,7 +188,8 @@ class KernelMachine(KernelExpansion):
         return StandardScaler(with_mean=not sp.issparse(X)).fit(X, sample_weight=weights)
 
     def _taken_from_rows(self):
-        return super()._taken_from_rows() | ({"standardize": True} if self.standardize else {})
+        given = kernel_for(self, self.X_fit_.shape[0], self.X_fit_.dtype.itemsize)
+        return given.unresolved | ({"standardize": True} if self.standardize else {})
 
     def _seen(self, X):
         """Validated rows as the kernel sees them."""
@@ -195,9 +203,11 @@ class KernelMachine(KernelExpansion):
         return (X - center) / self._scaler.scale_.astype(X.dtype)
 
     def _problem(self, X, weights, base_weights):
-        kernel = given_kernel(self).resolved(X, base_weights)
+        kernel = kernel_for(self, X.shape[0], X.dtype.itemsize).resolved(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
         norm: dict[str, Any] = {"alpha": float(self.alpha), "penalty": self.penalty, "basis": self.basis}
+        if kernel.approximates:  # its features are what is penalised
+            norm["penalty"] = "rkhs"
         return Problem(kernel, X, Q=Q, sample_weight=weights, **norm)
 
     def _accept(self, task, model, rule, parts=None):

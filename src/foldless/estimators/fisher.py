@@ -35,6 +35,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     basis : {"train", "all"}, default="train"; as in LSSVC
     fit_intercept : bool, default=True; without it scatter is taken about the origin and ``transform`` has one more axis
     standardize : bool, default=False; as in LSSVC
+    approximation, n_landmarks, landmarks, landmarks_per_fold, random_state : as in LSSVC
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
         computed once from the y given to ``fit``.

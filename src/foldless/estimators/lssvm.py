@@ -52,6 +52,18 @@ class LSSVC(KernelClassifier):
         Whether features are divided by their standard deviation and, where X is dense, centred. Both are resolved once
         on the rows given to ``fit``, as ``gamma="scale"`` is: weights count as repetitions, labels are not seen, and
         cross-validation leaves them as they are. ``coef_`` and ``intercept_`` are those of X as it was given.
+    approximation : {None, "nystroem", "rff", "auto"}, default=None
+        Explicit features in the place of the exact kernel, for many rows: time and memory grow with n_samples *
+        n_landmarks. "nystroem" takes any kernel, "rff" (random Fourier features) "rbf" and "laplacian"; "auto" is exact
+        as long as an n_samples x n_samples matrix fits and takes no more than about a minute, then "nystroem". With
+        penalty="coef" the coefficients of the landmarks' kernel functions are penalised.
+    n_landmarks : int, default=500; number of features
+    landmarks : {"kmeans", "uniform", "leverage"} or array-like of shape (n_landmarks, n_features), default="kmeans"
+        Where "nystroem" looks at the kernel: centres of k-means, rows drawn at random, rows drawn by how badly others
+        explain them, or rows of yours. Chosen once from the rows given to ``fit``; labels are not seen.
+    landmarks_per_fold : bool, default=False
+        Whether cross-validation chooses landmarks anew from each training part, or keeps those of all rows.
+    random_state : int, RandomState instance or None, default=0; draws of landmarks and random features
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y
         given to ``fit``.
@@ -104,6 +116,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
     Parameters
     ----------
     kernel, gamma, degree, coef0, eta, alpha, penalty, basis, fit_intercept, standardize : as in LSSVC
+    approximation, n_landmarks, landmarks, landmarks_per_fold, random_state : as in LSSVC
 
     Attributes
     ----------

@@ -1,5 +1,6 @@
 """Kernels: the Gram matrix, its diagonal, and the way back from dL/dK to the parameters (``base`` is the contract)."""
 
+from foldless.kernels.approximations import Nystroem, RandomFeatures
 from foldless.kernels.base import FeatureMap, Kernel, Product, Sum
 from foldless.kernels.columns import On
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
@@ -17,11 +18,13 @@ __all__ = [
     "Laplacian",
     "Linear",
     "Number",
+    "Nystroem",
     "On",
     "Parameter",
     "Poly",
     "Precomputed",
     "Product",
+    "RandomFeatures",
     "Sum",
     "Width",
     "check_symmetric",

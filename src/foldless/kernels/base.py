@@ -33,6 +33,7 @@ class Kernel(Parametrised):
     name: ClassVar[str] = ""
     takes_rows: ClassVar[bool] = True  # False: X is the Gram matrix itself
     is_linear: ClassVar[bool] = False  # True: features(X) is X itself
+    approximates: ClassVar[bool] = False  # True: explicit features in the place of another kernel
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z)); Z=None: that of X with itself."""
@@ -57,6 +58,27 @@ class Kernel(Parametrised):
         n^3).
         """
         return {}
+
+    def pullback_between(self, R: np.ndarray, X: Matrix, Z: Matrix) -> dict:
+        """{parameter: sum_ij R_ij dk(x_i, z_j)/dparameter} for R = dL/dk(X, Z).
+
+        By :meth:`pullback` of some rows of X and all of Z together; a kernel may know a shorter way.
+        """
+        found: dict[str, Any] = {}
+        m = Z.shape[0]
+        for rows in gen_batches(X.shape[0], max(m, 256)):
+            both = self.joined(X[rows], Z)
+            n = both.shape[0] - m
+            slopes = np.zeros((n + m, n + m), R.dtype)
+            slopes[:n, n:] = R[rows] / 2
+            slopes[n:, :n] = slopes[:n, n:].T
+            for name, value in self.pullback(slopes, both, np.ascontiguousarray(self.gram(both))).items():
+                found[name] = found.get(name, 0.0) + value
+        return found
+
+    def waves(self, rng: np.random.RandomState, shape: tuple) -> np.ndarray | None:
+        """Frequencies (n_features, n_waves) whose cosines have this kernel as their mean, for a width of 1; or None."""
+        return None
 
     def caution(self, X: Matrix) -> str | None:
         """What the rows X have that the kernel is not made for, in words; None where all is well."""

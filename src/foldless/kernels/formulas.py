@@ -176,6 +176,25 @@ class RBF(_OfDistances):
             by_feature[columns] = 2 * _inner_derivative(R, part if sp.issparse(part) else part - part.mean(0))
         return {"gamma": by_feature if np.ndim(self.gamma) else by_feature.sum()}
 
+    def pullback_between(self, R: np.ndarray, X: Matrix, Z: Matrix) -> dict:
+        """dL/dgamma_k = -sum_ij (R*K)_ij (x_ik - z_jk)^2, the square multiplied out about a point among the rows."""
+        if sp.issparse(X) or sp.issparse(Z):
+            return super().pullback_between(R, X, Z)
+        R = R * self.gram(X, Z)
+        X, Z = _centred(X, Z)
+        mixed = np.einsum("ik,ik->k", X, product(R, Z))
+        by_feature = 2 * mixed - R.sum(1) @ np.square(X) - R.sum(0) @ np.square(Z)
+        return {"gamma": by_feature if np.ndim(self.gamma) else by_feature.sum()}
+
+    def waves(self, rng: np.random.RandomState, shape: tuple) -> np.ndarray:
+        return rng.standard_normal(shape)
+
+    def wave_scale(self, dtype: Any) -> Any:
+        return np.sqrt(2 * np.asarray(self.gamma, dtype))
+
+    def wave_slope(self, dtype: Any) -> Any:
+        return 1 / np.maximum(self.wave_scale(dtype), np.finfo(dtype).tiny)
+
 
 @dataclass(frozen=True)
 class Laplacian(_OfDistances):
@@ -199,6 +218,15 @@ class Laplacian(_OfDistances):
         R *= K
         columns = (np.asarray(dense(X[:, [k]])) for k in range(X.shape[1]))
         return {"gamma": -np.array([np.vdot(R, np.abs(x - x.T)) for x in columns])}
+
+    def waves(self, rng: np.random.RandomState, shape: tuple) -> np.ndarray:
+        return rng.standard_cauchy(shape)
+
+    def wave_scale(self, dtype: Any) -> Any:
+        return np.asarray(self.gamma, dtype)
+
+    def wave_slope(self, dtype: Any) -> Any:
+        return np.ones((), dtype)
 
 
 def _by_filling(X, Z):

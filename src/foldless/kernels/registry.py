@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from foldless.kernels.approximations import Nystroem, RandomFeatures
 from foldless.kernels.base import Kernel, dense
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
 from foldless.linalg.types import Matrix
@@ -122,6 +123,15 @@ def is_object(kernel):
 def given_kernel(estimator):
     """The kernel object of an estimator with ``kernel`` and the shorthands, as it was given."""
     return build(estimator.kernel, **{name: getattr(estimator, name) for name in SHORTHANDS})
+
+
+def approximated(kernel, how, *, whiten=True, **options):
+    """The approximation of a kernel that ``how`` names; the kernel itself for None."""
+    if how is None or kernel.approximates:
+        return kernel
+    if how == "rff":
+        return RandomFeatures(kernel, options["n_landmarks"], options["random_state"])
+    return Nystroem(kernel, **options, whiten=whiten)
 
 
 def is_precomputed(kernel):

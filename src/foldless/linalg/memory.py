@@ -82,7 +82,6 @@ def _ways_out(shape, dtype, needed, free):
     features = int(free / (4 * n * dtype.itemsize))
     if n == columns and features:
         ways.append(
-            f"kernel='linear' on explicit features, up to {features} of them"
-            " (for instance sklearn.kernel_approximation.Nystroem)"
+            f"explicit features, up to {features} of them (approximation='nystroem', n_landmarks={min(500, features)})"
         )
     return f"Use {', or '.join(ways)}."

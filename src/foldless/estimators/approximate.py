@@ -1,0 +1,27 @@
+"""Which kernel an estimator works with: the exact one, or explicit features where asked for or where n x n is too much.
+
+``approximation="auto"`` is exact up to ``MOST_EXACT`` rows, as long as their Gram matrix and one more of its size fit
+into memory, and Nystroem beyond.
+"""
+
+from foldless.kernels.registry import approximated, given_kernel
+from foldless.linalg.memory import available_memory
+
+MOST_EXACT = 12_000  # rows whose leave-one-out takes about half a minute on two cores
+
+
+def kernel_for(estimator, n, itemsize=8):
+    """The kernel of an estimator for n rows, as it was given, behind the approximation that it asks for."""
+    kernel, how = given_kernel(estimator), estimator.approximation
+    if how == "auto":
+        how = "nystroem" if needs_approximation(kernel, n, itemsize) else None
+    options = {name: getattr(estimator, name) for name in ("n_landmarks", "landmarks", "random_state")}
+    return approximated(kernel, how, whiten=estimator.penalty == "rkhs", **options)
+
+
+def needs_approximation(kernel, n, itemsize=8):
+    """Whether the exact kernel of n rows would take too much memory or time."""
+    if not kernel.takes_rows or kernel.is_linear or kernel.approximates:
+        return False
+    free = available_memory()
+    return n > MOST_EXACT or (free is not None and 2 * n * n * itemsize > free)

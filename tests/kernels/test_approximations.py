@@ -1,0 +1,164 @@
+"""Kernels by landmarks and by random waves: what they equal, whence landmarks come, and the way back to parameters."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from foldless.kernels import RBF, Boolean, Laplacian, Linear, Nystroem, On, Poly, Precomputed, RandomFeatures
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+KERNELS = [
+    RBF(0.3),
+    RBF(np.array([0.1, 0.5, 0.2])),
+    Laplacian(0.2),
+    Laplacian(np.array([0.1, 0.5, 0.2])),
+    Poly(0.3, 2, 1.0),
+    Boolean(0.1),
+    RBF(0.3) + 0.5 * Linear(),
+    RBF(0.3) * Linear(),
+    On([0, 1], RBF(0.2)),
+]
+WAVES = [RBF(0.3), RBF(np.array([0.1, 0.5, 0.2])), Laplacian(0.2), Laplacian(np.array([0.1, 0.5, 0.2]))]
+every_choice = pytest.mark.parametrize("landmarks", ["uniform", "kmeans", "leverage"])
+every_form = pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+
+
+@every_form
+@every_choice
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_nystroem_is_the_projection_on_the_landmarks(kernel, landmarks, form):
+    found = Nystroem(kernel, 12, landmarks=landmarks).resolved(form(X))
+    Z = found.landmarks
+    C, W = kernel.gram(form(X), Z), kernel.gram(Z)
+    assert found.features(form(X)).shape == (60, Z.shape[0])
+    assert_allclose(found.gram(form(X)), C @ np.linalg.pinv(W, 1e-12) @ C.T, atol=1e-6 * abs(C).max())
+    assert_allclose(found.diag(form(X)), found.gram(form(X)).diagonal())
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.3), Laplacian(0.2)], ids=repr)
+def test_nystroem_by_all_rows_is_the_kernel_itself(kernel):
+    assert_allclose(Nystroem(kernel, 60).resolved(X).gram(X), kernel.gram(X), atol=1e-7)
+
+
+def test_features_without_whitening_are_the_kernel_of_the_landmarks():
+    found = Nystroem(RBF(0.3), 7, whiten=False).resolved(X)
+    assert_allclose(found.features(X), RBF(0.3).gram(X, found.landmarks))
+
+
+@pytest.mark.parametrize("kernel", WAVES, ids=repr)
+def test_the_mean_of_many_waves_is_the_kernel(kernel):
+    found = RandomFeatures(kernel, 20_000).resolved(X)
+    assert_allclose(found.gram(X), kernel.gram(X), atol=0.05)
+    assert_allclose(found.features(sp.csr_array(X)), found.features(X), atol=1e-12)
+
+
+@every_choice
+def test_landmarks_follow_from_rows_of_positive_weight_alone(landmarks):
+    weight = (np.arange(60) % 3 > 0).astype(float)
+    moved = X.copy()
+    moved[weight == 0] += 100.0
+    first, second = (Nystroem(RBF(0.3), 9, landmarks=landmarks).resolved(rows, weight).landmarks for rows in (X, moved))
+    assert_array_equal(first, second)
+
+
+@every_choice
+@every_form
+def test_landmarks_are_the_same_for_the_same_seed_and_others_for_another(landmarks, form):
+    def drawn(seed):
+        Z = Nystroem(RBF(0.3), 9, seed, landmarks=landmarks).resolved(form(X)).landmarks
+        return Z.toarray() if sp.issparse(Z) else Z
+
+    assert_array_equal(drawn(3), drawn(3))
+    assert not np.array_equal(drawn(3), drawn(4))
+
+
+def test_leverage_finds_a_far_group_that_a_uniform_draw_misses():
+    rows = np.vstack([np.random.default_rng(1).normal(size=(995, 2)) * 0.01, 10 + np.eye(5, 2)])
+    for seed in range(5):
+        Z = Nystroem(RBF(1.0), 10, seed, landmarks="leverage").resolved(rows).landmarks
+        assert Z.max() > 5
+
+
+def test_landmarks_may_be_rows_of_the_user():
+    found = Nystroem(RBF(0.3), landmarks=X[:5].tolist()).resolved(X)
+    assert_array_equal(found.landmarks, X[:5])
+    assert found.n_features(X) == 5
+
+
+def test_equal_rows_as_landmarks_do_no_harm():
+    found = Nystroem(RBF(0.3), landmarks=np.vstack([X[:5], X[:5]])).resolved(X)
+    assert_allclose(found.gram(X), Nystroem(RBF(0.3), landmarks=X[:5]).resolved(X).gram(X), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (Nystroem(RBF(0.3), 0), "n_landmarks=0 must be an integer >= 1"),
+        (Nystroem(RBF(0.3), 2.5), "n_landmarks=2.5 must be an integer"),
+        (Nystroem(RBF(0.3), landmarks="all"), "landmarks='all' is unknown; use one of 'uniform', 'kmeans', 'leverage'"),
+        (Nystroem(RBF(0.3), landmarks=np.ones((3, 2))), "give at least one row of 3 features"),
+        (Nystroem(RBF(0.3), landmarks=np.full((3, 3), np.nan)), "no finite numbers"),
+        (Nystroem(Precomputed()), "approximation needs rows"),
+        (RandomFeatures(Poly()), "approximation='rff' is for 'rbf' and 'laplacian'"),
+    ],
+)
+def test_what_cannot_be_approximated_is_told(kernel, message):
+    with pytest.raises(ValueError, match=message):
+        kernel.resolved(X)
+
+
+def slopes(kernel, R, form):
+    """Derivatives of sum_ij R_ij K_ij by central differences."""
+    found = {}
+    for name in kernel.differentiable:
+        value = np.array(kernel.get_params()[name], float)
+        each = []
+        for place in np.ndindex(value.shape):
+            step = np.zeros(value.shape)
+            step[place] = 1e-5 * value[place]
+            ends = [value + sign * step for sign in (1, -1)]
+            ends = [float(end) if not end.ndim else (tuple(end) if name == "weights" else end) for end in ends]
+            up, down = (np.vdot(R, kernel.changed(**{name: end}).gram(form(X))) for end in ends)
+            each.append((up - down) / (2 * step[place]))
+        found[name] = np.reshape(each, value.shape)
+    return found
+
+
+@every_form
+@pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "as it is"])
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_the_way_back_from_landmarks_is_the_derivative(kernel, whiten, form):
+    kernel = Nystroem(kernel, 8, landmarks="uniform", whiten=whiten).resolved(form(X))
+    R = np.random.default_rng(2).normal(size=(60, 60))
+    R = R + R.T
+    expected, found = slopes(kernel, R, form), kernel.pullback(R.copy(), form(X), kernel.gram(form(X)))
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert_allclose(found[name], value, rtol=1e-5, atol=1e-6 * abs(value).max())
+
+
+@every_form
+@pytest.mark.parametrize("kernel", WAVES, ids=repr)
+def test_the_way_back_from_waves_is_the_derivative(kernel, form):
+    kernel = RandomFeatures(kernel, 8).resolved(form(X))
+    R = np.random.default_rng(2).normal(size=(60, 60))
+    R = R + R.T
+    expected, found = slopes(kernel, R, form), kernel.pullback(R.copy(), form(X), kernel.gram(form(X)))
+    assert_allclose(found["gamma"], expected["gamma"], rtol=1e-5)
+
+
+def test_parameters_are_those_of_the_kernel():
+    kernel = Nystroem(RBF("scale"), 8).resolved(X)
+    other = kernel.changed(gamma=2.0)
+    assert (other.get_params()["gamma"], other.landmarks is kernel.landmarks) == (2.0, True)
+    assert kernel == kernel.changed(gamma=kernel.get_params()["gamma"])
+    assert kernel != other
+    assert kernel.default_grid(X) == RBF(1.0).default_grid(X)
+
+
+def test_float32_rows_have_float32_features():
+    found = Nystroem(RBF(0.3), 12).resolved(X.astype(np.float32))
+    exact = Nystroem(RBF(0.3), landmarks=found.landmarks).resolved(X)
+    assert found.features(X.astype(np.float32)).dtype == np.float32
+    assert_allclose(found.gram(X.astype(np.float32)), exact.gram(X), atol=1e-3)
