@@ -104,7 +104,7 @@ class KernelMachine(KernelExpansion):
     basis: Literal["train", "all"] = "train"
     fit_intercept: bool = True
     standardize: bool = False
-    approximation: Literal["nystroem", "rff", "auto"] | None = None
+    approximation: Literal[None, "nystroem", "rff", "auto"] = None
     n_landmarks: int = 500
     landmarks: Any = "kmeans"
     landmarks_per_fold: bool = False

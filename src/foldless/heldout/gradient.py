@@ -17,9 +17,9 @@ kernel then turns dL/dK into derivatives by its own parameters (``pullback``).
 
 All derivatives together cost, beyond the factor, its inverse, the blocks of the sets (n^2 t for sets of t rows) and one
 product of size n^2 d, whatever their number; for leave-one-out, or more sets than rows, also an explicit P and one
-product of size n^3. The forward formulas (Bo, Wang & Jiao 2006, eq. 3.7-3.11; in 3.11 the outer factors C and C' are
-missing) take several products of size n^3 for each parameter. Exact for any list of held-out sets, overlapping ones
-included.
+product of size n^3. Of r explicit features that approximate a kernel dL/dPhi takes the place of dL/dK: n r^2 in all.
+The forward formulas (Bo, Wang & Jiao 2006, eq. 3.7-3.11; in 3.11 the outer factors C and C' are missing) take several
+products of size n^3 for each parameter. Exact for any list of held-out sets, overlapping ones included.
 """
 
 from dataclasses import dataclass
@@ -72,6 +72,8 @@ def value_and_gradient(problem, rows, Y, folds, loss):
         value, slopes = loss(held.residuals)
         return value, {"alpha": held.by_alpha(slopes)}
     problem = problem.replace(shift=None) if tuned else problem  # pullback takes K as the kernel gives it
+    if problem.kernel.approximates and problem.n_features(len(rows)) is not None:
+        return _through_features(problem, rows, Y, folds, loss)
     functions = problem.basis_rows(rows)  # these rows, unless basis functions of other rows stay
     n = len(functions)
     require_memory((n, n), problem.dtype, "the derivatives by the kernel", ARRAYS * problem.penalty.sites_per_row**2)
@@ -83,6 +85,15 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     dK, dalpha = problem.penalty.gradient(held.adjoint(slopes), problem, rows, K, places)
     by_kernel = problem.kernel.pullback(dK, problem.data(functions), K) if tuned else {}
     return value, {"alpha": dalpha, **by_kernel}
+
+
+def _through_features(problem, rows, Y, folds, loss):
+    """The same with dL/dPhi = 2 W^1/2 dL/dZ W^1/2 Phi in the place of dL/dK: nothing n x n is formed."""
+    held = _held_out(Solution(problem, rows, Y), folds)
+    value, slopes = loss(held.residuals)
+    D = problem.root(rows) * held.doubled(slopes, problem.whitened_features(rows))
+    by_kernel = problem.kernel.pullback_features(D, problem.data(rows), problem.features(rows))
+    return value, {"alpha": held.by_alpha(slopes), **by_kernel}
 
 
 def _held_out(solution, folds):
@@ -113,7 +124,7 @@ class EachRow:
     """Every row left out alone: residuals (n, m) in the units of the targets, and the way back from slopes by them.
 
     ``by_alpha`` is dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing.
-    ``adjoint`` is dL/dZ.
+    ``doubled`` is 2 dL/dZ Phi for the features Phi of a holder that goes through them, and ``adjoint`` is dL/dZ.
     """
 
     def __init__(self, solution):
@@ -130,6 +141,11 @@ class EachRow:
     def by_alpha(self, slopes):
         P, z = self.solution.precision, self._z(slopes)[:, 0]
         return np.vdot((z * self.loo.E[:, 0]).sum(1), P.squared_diagonal()) - np.vdot(P.apply(z), self.solution.A)
+
+    def doubled(self, slopes, Phi):
+        P, A, z = self.solution.precision, self.solution.A, self._z(slopes)[:, 0]
+        V, u = (z * self.loo.E[:, 0]).sum(1)[:, None], P.apply(z)
+        return 2 * P.apply(V * P.feature_weights(slice(None)).T) - u @ (A.T @ Phi) - A @ (u.T @ Phi)
 
     def adjoint(self, slopes):
         P, A, n = self.solution.precision.explicit().P, self.solution.site_A, len(self.solution.rows)
@@ -174,6 +190,14 @@ class Folds:
 
     def by_alpha(self, slopes):
         return sum(np.vdot(L, R) - np.vdot(L.sum(1), self.solution.A) for L, R in self._spread(slopes))
+
+    def doubled(self, slopes, Phi):
+        A, total, D = self.solution.A, np.zeros_like(self.solution.A), np.zeros_like(Phi)
+        for L, R in self._spread(slopes):
+            total += L.sum(1)
+            L, R = (each.reshape(len(A), -1) for each in (L, R))
+            D += L @ (R.T @ Phi) + R @ (L.T @ Phi)
+        return D - total @ (A.T @ Phi) - A @ (total.T @ Phi)
 
     def adjoint(self, slopes):
         """By n x m products of each set, or by P V P where sets and targets are more than rows."""

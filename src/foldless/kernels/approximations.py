@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils import check_random_state, gen_batches
 
 from foldless.kernels.base import FeatureMap, dot
@@ -75,6 +76,9 @@ class Approximation(FeatureMap):
         return Phi
 
     # -- parameters: those of the kernel ---------------------------------------------------------------------------
+
+    def __sklearn_clone__(self) -> Self:
+        return replace(self, kernel=clone(self.kernel))
 
     @property
     def parts(self) -> dict[str, Any]:

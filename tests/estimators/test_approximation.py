@@ -1,0 +1,194 @@
+"""Models of landmarks and random features: held-out results equal refits of the same approximate model."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
+
+from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless.heldout.gradient import value_and_gradient
+from foldless.heldout.problem import Problem
+from foldless.kernels import RBF, Laplacian, RandomFeatures
+from foldless.kernels import Nystroem as Landmarks
+from foldless.model_selection import cross_val_predict, explain, nested_cross_validate, permutation_test_score
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(90, 3))
+Y = {"two": (X[:, 0] + X[:, 1] ** 2 > 1) * 1, "three": np.digitize(X[:, 0] + X[:, 1] ** 2, [0.5, 1.5])}
+W = RNG.integers(0, 3, 90).astype(float)
+every_model = pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant, LSSVR])
+every_approximation = pytest.mark.parametrize("approximation", ["nystroem", "rff"])
+every_penalty = pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+
+
+def model(kind, approximation="nystroem", **more):
+    return kind(gamma=0.3, alpha=0.1, approximation=approximation, n_landmarks=12, **more)
+
+
+def same_features(estimator, rows, weight=None):
+    """The estimator with its landmarks, or its waves, as they are on all rows: what a refit on some of them takes."""
+    fitted = clone(estimator).fit(rows, np.arange(rows.shape[0]) % 2, weight)
+    return clone(estimator).set_params(kernel=fitted.kernel_, approximation=None, penalty="rkhs")
+
+
+def decisions(fitted, rows):
+    return fitted.predict(rows) if isinstance(fitted, LSSVR) else fitted.decision_function(rows)
+
+
+@every_model
+@every_approximation
+@every_penalty
+@pytest.mark.parametrize("weights", [None, W], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_leave_one_out_equals_refits(kind, approximation, penalty, weights, form):
+    rows, y = form(X), Y["three"]
+    estimator = model(kind, approximation, penalty=penalty).fit(rows, y, weights)
+    found = estimator.loo_predict() if kind is LSSVR else estimator.loo_decision_function()
+    again = same_features(model(kind, approximation, penalty=penalty), rows, weights)
+    for i in (0, 7, 50, 89):
+        kept = np.arange(90) != i
+        refit = clone(again).fit(rows[kept], y[kept], None if weights is None else weights[kept])
+        assert_allclose(found[i], decisions(refit, rows[[i]])[0], rtol=1e-8, atol=1e-9)
+
+
+@every_model
+@every_approximation
+@pytest.mark.parametrize("cv", [KFold(4, shuffle=True, random_state=0), GroupKFold(5)], ids=["folds", "groups"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_any_split_equals_refits(kind, approximation, cv, dtype):
+    rows, y = X.astype(dtype), Y["two"]
+    groups = np.arange(90) // 9 if isinstance(cv, GroupKFold) else None
+    method = "predict" if kind is LSSVR else "decision_function"
+    found = cross_val_predict(model(kind, approximation), rows, y, cv=cv, groups=groups, method=method)
+    again, expected = same_features(model(kind, approximation), rows), np.empty(90)
+    for train, test in cv.split(rows, y, groups):
+        expected[test] = decisions(clone(again).fit(rows[train], y[train]), rows[test])
+    assert_allclose(found, expected, **({"rtol": 1e-8, "atol": 1e-9} if dtype is np.float64 else {"atol": 1e-3}))
+
+
+def test_the_model_is_ridge_regression_on_the_features_of_scikit_learn():
+    """Its Nystroem features, by the symmetric root of k(Z, Z), span the same space with the same norm."""
+    theirs = Nystroem(kernel="rbf", gamma=0.3, n_components=12, random_state=0).fit(X)
+    estimator = LSSVR(gamma=0.3, alpha=0.1, approximation="nystroem", landmarks=theirs.components_).fit(X, X[:, 0])
+    ridge = Ridge(alpha=0.1).fit(theirs.transform(X), X[:, 0])
+    assert_allclose(estimator.predict(X), ridge.predict(theirs.transform(X)), atol=1e-7)
+
+
+def test_with_the_penalty_of_coefficients_it_is_ridge_regression_on_the_kernel_of_the_landmarks():
+    estimator = model(LSSVR, penalty="coef").fit(X, X[:, 0])
+    C = RBF(0.3).gram(X, estimator.kernel_.landmarks)
+    assert_allclose(estimator.predict(X), Ridge(alpha=0.1).fit(C, X[:, 0]).predict(C), atol=1e-8)
+
+
+@every_model
+def test_landmarks_never_see_labels(kind):
+    y = Y["three"]
+    first, second = (model(kind).fit(X, labels).kernel_.landmarks for labels in (y, y[::-1]))
+    assert_array_equal(first, second)
+
+
+@every_model
+@every_approximation
+def test_learning_and_forgetting_equal_a_new_fit_with_the_same_landmarks(kind, approximation):
+    y = Y["three"]
+    estimator = model(kind, approximation).fit(X[:70], y[:70])
+    estimator.partial_fit(X[70:], y[70:]).forget(np.arange(5, 25))
+    kept = np.r_[0:5, 25:90]
+    expected = same_features(model(kind, approximation), X[:70]).fit(X[kept], y[kept])
+    assert_allclose(decisions(estimator, X), decisions(expected, X), rtol=1e-8, atol=1e-9)
+    assert_allclose(estimator.loo_score_, expected.loo_score_)
+    certificate = estimator.unlearning_certificate()
+    assert certificate.holds
+    assert certificate.inherited == (("landmarks",) if approximation == "nystroem" else ())
+
+
+@pytest.mark.parametrize("kind", [Landmarks, RandomFeatures])
+@pytest.mark.parametrize("kernel", [RBF(0.3), RBF(np.array([0.1, 0.5, 0.2])), Laplacian(0.3)], ids=repr)
+@pytest.mark.parametrize("folds", [None, "sets"])
+@pytest.mark.parametrize("weights", [None, W + 0.5], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("intercept", [0, 1])
+def test_gradients_are_differences_of_the_loss(kind, kernel, folds, weights, intercept, monkeypatch):
+    monkeypatch.delattr(Problem, "whitened_gram")  # nothing n x n is formed
+    kernel = kind(kernel, 12).resolved(X)
+    problem = Problem(kernel, X, 0.1, np.ones((90, intercept)), weights)
+    rows, T = np.arange(90), np.column_stack([X[:, 0] ** 2, Y["two"]])
+    sets = None if folds is None else np.split(np.random.default_rng(1).permutation(90), 6)
+
+    def loss(E):
+        return float(np.square(E).sum()), 2 * E
+
+    def value(problem):
+        return value_and_gradient(problem, rows, T, sets, loss)[0]
+
+    assert problem.n_features(90) == 12
+    _, found = value_and_gradient(problem, rows, T, sets, loss)
+    ends = [problem.replace(alpha=0.1 * (1 + sign * 1e-5)) for sign in (1, -1)]
+    assert_allclose(found["alpha"], (value(ends[0]) - value(ends[1])) / 2e-6, rtol=1e-5)
+    gamma = np.array(kernel.get_params()["gamma"], float)
+    for place in np.ndindex(gamma.shape):
+        step = np.zeros_like(gamma)
+        step[place] = 1e-5 * gamma[place]
+        both = [gamma + step, gamma - step]
+        ends = [problem.replace(kernel=kernel.changed(gamma=each if each.ndim else float(each))) for each in both]
+        expected = (value(ends[0]) - value(ends[1])) / (2 * step[place])
+        assert_allclose(np.asarray(found["gamma"])[place], expected, rtol=1e-4, atol=1e-6)
+
+
+@every_approximation
+def test_searches_tune_alpha_and_gamma_of_the_approximate_model(approximation):
+    search = FoldlessSearchCV(model(LSSVC, approximation), cv=KFold(3)).fit(X, Y["two"])
+    best = model(LSSVC, approximation).set_params(**search.best_params_)
+    expected = cross_val_predict(best, X, Y["two"], cv=KFold(3), method="decision_function")
+    assert set(search.best_params_) == {"alpha", "gamma"}
+    loss = np.mean(np.square(np.where(Y["two"], 1, -1) - expected))
+    for alpha, gamma in [(0.1, 0.3), (10.0, 0.3), (0.1, 0.01)]:
+        other = model(LSSVC, approximation).set_params(alpha=alpha, gamma=gamma)
+        F = cross_val_predict(other, X, Y["two"], cv=KFold(3), method="decision_function")
+        assert loss <= np.mean(np.square(np.where(Y["two"], 1, -1) - F)) + 1e-9
+
+
+def test_nested_and_permuted_results_equal_those_on_the_features_themselves():
+    """A linear model on the features, written out, is the same model: all that is asked of it agrees."""
+    y, grid = Y["two"], {"alpha": [0.01, 0.1, 1.0]}
+    kernel = model(LSSVC).fit(X, y).kernel_
+    Phi, cv = kernel.features(X), StratifiedKFold(5)
+    linear = LSSVC("linear", alpha=0.1)
+    ours = nested_cross_validate(FoldlessSearchCV(model(LSSVC), grid), X, y, cv=cv)
+    theirs = nested_cross_validate(FoldlessSearchCV(linear, grid), Phi, y, cv=cv)
+    assert_allclose(ours.decision, theirs.decision, rtol=1e-8, atol=1e-9)
+    ours = permutation_test_score(model(LSSVC), X, y, cv=cv, n_permutations=20, random_state=0)
+    theirs = permutation_test_score(linear, Phi, y, cv=cv, n_permutations=20, random_state=0)
+    assert_allclose(ours.permutation_scores, theirs.permutation_scores)
+    linear.set_params(calibration="sigmoid")
+    ours, theirs = model(LSSVC, calibration="sigmoid").fit(X, y), linear.fit(Phi, y)
+    assert_allclose(ours.predict_proba(X), theirs.predict_proba(Phi), rtol=1e-6)
+    ours, theirs = model(LSSVR).fit(X, X[:, 0]), LSSVR("linear", alpha=0.1).fit(Phi, X[:, 0])
+    assert_allclose(ours.predict_interval(X[:5]), theirs.predict_interval(Phi[:5]), rtol=1e-6)
+
+
+def test_auto_is_exact_for_few_rows_and_approximate_for_many(monkeypatch):
+    estimator = LSSVC(gamma=0.3, approximation="auto", n_landmarks=12)
+    assert not estimator.fit(X, Y["two"]).kernel_.approximates
+    monkeypatch.setattr("foldless.estimators.approximate.MOST_EXACT", 80)
+    assert estimator.fit(X, Y["two"]).kernel_.approximates
+    assert "12 features" in str(explain(estimator, X, Y["two"], cv=5))
+    assert not LSSVC("linear", approximation="auto").fit(X, Y["two"]).kernel_.approximates
+
+
+def test_auto_is_approximate_where_the_matrix_does_not_fit(monkeypatch):
+    monkeypatch.setattr("foldless.estimators.approximate.available_memory", lambda: 100_000)
+    assert LSSVC(gamma=0.3, approximation="auto", n_landmarks=12).fit(X, Y["two"]).kernel_.approximates
+
+
+def test_leave_one_out_by_scikit_learns_loop_is_the_same():
+    found = cross_val_predict(model(LSSVC), X, Y["two"], cv=LeaveOneOut(), method="decision_function")
+    assert_allclose(found, model(LSSVC).fit(X, Y["two"]).loo_decision_function(), rtol=1e-9)
+
+
+def test_unknown_approximations_are_refused():
+    with pytest.raises(ValueError, match="approximation='exact' is unknown; use one of"):
+        LSSVC(approximation="exact").fit(X, Y["two"])
