@@ -8,6 +8,8 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.heldout.gradient import value_and_gradient
@@ -159,7 +161,7 @@ def test_nested_and_permuted_results_equal_those_on_the_features_themselves():
     linear = LSSVC("linear", alpha=0.1)
     ours = nested_cross_validate(FoldlessSearchCV(model(LSSVC), grid), X, y, cv=cv)
     theirs = nested_cross_validate(FoldlessSearchCV(linear, grid), Phi, y, cv=cv)
-    assert_allclose(ours.decision, theirs.decision, rtol=1e-8, atol=1e-9)
+    assert_allclose(np.concatenate(ours.decision), np.concatenate(theirs.decision), rtol=1e-8, atol=1e-9)
     ours = permutation_test_score(model(LSSVC), X, y, cv=cv, n_permutations=20, random_state=0)
     theirs = permutation_test_score(linear, Phi, y, cv=cv, n_permutations=20, random_state=0)
     assert_allclose(ours.permutation_scores, theirs.permutation_scores)
@@ -192,3 +194,68 @@ def test_leave_one_out_by_scikit_learns_loop_is_the_same():
 def test_unknown_approximations_are_refused():
     with pytest.raises(ValueError, match="approximation='exact' is unknown; use one of"):
         LSSVC(approximation="exact").fit(X, Y["two"])
+
+
+def refits(estimator, y, splits):
+    """Held-out decisions of plain refits, landmarks of each training part included."""
+    found = np.empty(90)
+    for train, test in splits:
+        found[test] = decisions(clone(estimator).fit(X[train], y[train]), X[test])
+    return found
+
+
+@every_model
+def test_landmarks_of_each_training_part_equal_refits(kind):
+    estimator, cv = model(kind, landmarks_per_fold=True), KFold(4)
+    method = "predict" if kind is LSSVR else "decision_function"
+    found = cross_val_predict(estimator, X, Y["two"], cv=cv, method=method)
+    assert_allclose(found, refits(estimator, Y["two"], cv.split(X)), rtol=1e-9)
+    once = cross_val_predict(model(kind), X, Y["two"], cv=cv, method=method)
+    assert abs(found - once).max() > 1e-3
+    route = explain(estimator, X, Y["two"], cv=cv)
+    assert route.kind == "one P per fold"
+    assert "landmarks_per_fold=False would take one fit" in route.reason
+
+
+def test_searches_take_landmarks_of_each_training_part():
+    estimator, cv, y = model(LSSVC, landmarks_per_fold=True), KFold(3), Y["two"]
+    search = FoldlessSearchCV(estimator, {"alpha": [0.01, 1.0]}, cv=cv).fit(X, y)
+    signs = np.where(y, 1.0, -1.0)
+    for alpha, score in zip([0.01, 1.0], search.cv_results_["mean_test_criterion"], strict=True):
+        F = refits(clone(estimator).set_params(alpha=alpha), y, cv.split(X))
+        assert_allclose(abs(score), np.mean(np.square(signs - F)), rtol=1e-8)
+
+
+def test_nested_results_take_landmarks_of_each_training_part():
+    estimator, y, inner, outer = model(LSSVC, landmarks_per_fold=True), Y["two"], KFold(3), KFold(4)
+    grid = {"alpha": [0.01, 1.0]}
+    result = nested_cross_validate(FoldlessSearchCV(estimator, grid, cv=inner), X, y, cv=outer)
+    signs = np.where(y, 1.0, -1.0)
+    for number, (train, test) in enumerate(outer.split(X)):
+        losses = []
+        for alpha in grid["alpha"]:
+            own = clone(estimator).set_params(alpha=alpha)
+            F = np.concatenate(
+                [decisions(clone(own).fit(X[train][a], y[train][a]), X[train][b]) for a, b in inner.split(train)]
+            )
+            losses.append(np.mean(np.square(signs[train] - F)))
+        best = clone(estimator).set_params(alpha=grid["alpha"][int(np.argmin(losses))]).fit(X[train], y[train])
+        assert_allclose(np.ravel(result.decision[number]), decisions(best, X[test]), rtol=1e-8)
+        assert result.best_params[number]["alpha"] == best.alpha
+
+
+@pytest.mark.parametrize("steps", [False, True], ids=["alone", "behind a scaler"])
+def test_permutations_take_landmarks_of_each_training_part(steps):
+    estimator, cv, y = model(LSSVC, landmarks_per_fold=True), StratifiedKFold(3), Y["two"]
+    estimator = make_pipeline(StandardScaler(), estimator) if steps else estimator
+    result = permutation_test_score(estimator, X, y, cv=cv, n_permutations=4, random_state=0)
+    assert result.path.kind == "one P per fold"
+    scores = [clone(estimator).fit(X[a], y[a]).score(X[b], y[b]) for a, b in cv.split(X, y)]
+    assert_allclose(result.score, np.mean(scores))
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(y)
+    splits = list(cv.split(X, y))
+    one = permutation_test_score(estimator, X, labels, cv=splits, n_permutations=1, random_state=0)
+    assert_allclose(
+        one.score, np.mean([clone(estimator).fit(X[a], labels[a]).score(X[b], labels[b]) for a, b in splits])
+    )

@@ -23,6 +23,7 @@ from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.bridge.scorers import named_scorers, wants_probabilities
 from foldless.estimators.access import EstimatorTask, task_of
 from foldless.estimators.adaptive import AdaptiveKDA
+from foldless.estimators.approximate import chooses_landmarks
 from foldless.estimators.average import AverageEstimator
 from foldless.estimators.checks import check_confounds, check_square, check_weights, dense
 from foldless.estimators.fisher import KernelFisherDiscriminant
@@ -188,6 +189,9 @@ def closed_form_estimator(estimator, fit_params):
         raise NoSharedP(f"{steps.names} fitted on each training part, then one solve of {kind.__name__} there")
     known = {"sample_weight", "confounds"} if kind in FOLDLESS_ESTIMATORS else {"sample_weight"}
     check_fit_params(set(steps.fit_params_of_last(fit_params)) - known)
+    if chooses_landmarks(last):
+        reason = f"landmarks chosen on each training part, then one solve of {kind.__name__} there"
+        raise NoSharedP(reason, "landmarks_per_fold=False")
     return last
 
 

@@ -275,7 +275,7 @@ def by_grid(search, data):
     n = len(problem.active)
     if Space(problem.kernel).names and len(default_grid(problem)) == 1:
         return False  # the grid is one of alpha alone, and there is more to tune, as for sums of kernels
-    return n <= FEW or problem.n_features(n) is not None
+    return n <= FEW or (problem.n_features(n) is not None and not problem.kernel.approximates)
 
 
 def beginning(spec, estimator, data):

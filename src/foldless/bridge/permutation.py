@@ -27,8 +27,9 @@ from foldless.bridge.split_scores import SplitScores
 from foldless.bridge.splits import check_confounds_determined, depends_on_labels
 from foldless.bridge.standin import Run, StandIn
 from foldless.bridge.steps import fits_steps
+from foldless.estimators.approximate import chooses_landmarks, kernel_for
 from foldless.estimators.checks import warn_of_scale
-from foldless.kernels.registry import given_kernel, is_precomputed
+from foldless.kernels.registry import is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
 from foldless.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy
 from foldless.permutation.tally import Score
@@ -69,14 +70,18 @@ def _closed_form(spec, data, steps):
     """Permutations as columns, or one by one from one P."""
     adapters.check_fit_params(set(spec.metadata.fit) - {steps.fit_param("sample_weight")})
     last = adapters.freeze_class_weights(steps.last, data.y) if spec.weights == "fixed" else steps.last
-    adapters.closed_form_estimator(last, {})
+    each_part = chooses_landmarks(last)
+    if not each_part:
+        adapters.closed_form_estimator(last, {})
     seen = data  # by the last step
     if steps.first is not None:
+        each_part = True
         check_steps(steps.first)
         if getattr(last, "standardize", False):
             raise NoClosedForm("standardize=True behind fitted steps is resolved on each training part")
         if is_precomputed(getattr(last, "kernel", None)):
             raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
+    if each_part:
         if spec.moves_splits:
             raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
         seen = _fit_steps(steps.first, data, *spec.first[0])[1]
@@ -89,11 +94,12 @@ def _closed_form(spec, data, steps):
     if weights_move(last, data.sample_weight, spec.weights):
         raise NoSharedP("weights follow the labels, so that every permutation has a factorisation of its own")
     by_columns = not spec.metadata.score and _judged_by_decisions(spec, built.task)
-    if steps.first is not None:
+    if each_part:
         if not by_columns:
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
         by_split = partial(_solver_behind_steps, steps.first, last, data)
-        reason = f"{steps.names} fitted on each training part; all permutations are columns of one P there"
+        fitted = f"{steps.names} fitted" if steps.first is not None else "landmarks chosen"
+        reason = f"{fitted} on each training part; all permutations are columns of one P there"
         return _batched(spec, built, Route(route.ONE_P_PER_FOLD, reason), solver_of=by_split)
     solver = Solver(built.task.problem)
     if not by_columns:
@@ -122,6 +128,8 @@ def _batched(spec, built, way, **solver):
 
 def _fit_steps(first, data, train, test):
     """(steps fitted on ``train``, the data as they see them)."""
+    if first is None:
+        return None, data
     fitted = fit_steps(first, data.X, train)
     return fitted, replace(data, X=transform_split(fitted, data.X, len(data.y), train, test))
 
@@ -130,9 +138,10 @@ def _solver_behind_steps(first, last, data, train, test):
     """P of a model ``last`` on a training part, behind steps that are fitted there."""
     fitted, data = _fit_steps(first, data, train, test)
     problem = data.task(last).task.problem
-    if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" is resolved on the training part, as in a refit
+    if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" and landmarks are those of the training part, as in a refit
         weight = None if data.sample_weight is None else data.sample_weight[train]
-        problem = problem.replace(kernel=given_kernel(last).resolved(problem.X[train], weight))
+        kernel = kernel_for(last, len(train), problem.dtype.itemsize)
+        problem = problem.replace(kernel=kernel.resolved(problem.X[train], weight))
     return Solver(problem.restricted(train).replace(functions=None), steps=fitted)  # as if other rows were never seen
 
 

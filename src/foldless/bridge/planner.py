@@ -95,7 +95,7 @@ def plan(asked):
         return _solve(asked, run, metadata.score)
     except NoSharedP as error:
         parts = cv.get_n_splits(asked.X, asked.y, **metadata.split)
-        obstacle: NoClosedForm = NoSharedP(f"{error}; steps='once' would take one fit for all {parts} parts")
+        obstacle: NoClosedForm = NoSharedP(f"{error}; {error.otherwise} would take one fit for all {parts} parts")
     except NoClosedForm as error:
         obstacle = error
     return _refit(asked, obstacle, metadata)

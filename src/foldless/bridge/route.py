@@ -49,9 +49,13 @@ class NoClosedForm(Exception):
 
 
 class NoSharedP(NoClosedForm):
-    """No P serves all training parts, or all labelings; each has one of its own."""
+    """No P serves all training parts, or all labelings; each has one of its own, unless ``otherwise`` is set."""
 
     kind: ClassVar[str] = ONE_P_PER_FOLD
+
+    def __init__(self, reason: str, otherwise: str = "steps='once'"):
+        super().__init__(reason)
+        self.otherwise = otherwise
 
 
 def warn_of_refits(estimator, route, when):

@@ -23,6 +23,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from foldless.bridge.pipelines import Search, check_steps, split_steps
 from foldless.bridge.route import NoClosedForm
+from foldless.estimators.approximate import chooses_landmarks
 from foldless.estimators.checks import check_option, warn_caller
 from foldless.linalg.memory import require_memory
 
@@ -53,9 +54,10 @@ class Front:
 
 
 def parts_of(estimator, steps, splits, n):
-    """The (train, test) pairs of row numbers that a search fits steps on; None: steps are fitted once, or never."""
+    """The (train, test) pairs of row numbers that a search fits steps on, or takes landmarks from; None: all rows."""
     check_option("steps", steps, ("each", "once"))
-    if steps == "once" or not isinstance(estimator, Pipeline):
+    fitted = steps == "each" and isinstance(estimator, Pipeline)
+    if not fitted and not chooses_landmarks(split_steps(estimator).last):
         return None
     if splits is None:
         if n > MANY_FITS:
@@ -91,8 +93,9 @@ def front_of(estimator, X, params, steps):
 
 
 def fits_steps(search, steps):
-    """Whether a search of a pipeline fits its steps on every outer training part, in a call with ``steps``."""
-    return split_steps(search.estimator).first is not None and "each" in (steps, search.steps)
+    """Whether a search fits steps, or chooses landmarks, on every outer training part, in a call with ``steps``."""
+    taken = split_steps(search.estimator)
+    return (taken.first is not None and "each" in (steps, search.steps)) or chooses_landmarks(taken.last)
 
 
 def _split_params(taken, params):

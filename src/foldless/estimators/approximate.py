@@ -19,6 +19,12 @@ def kernel_for(estimator, n, itemsize=8):
     return approximated(kernel, how, whiten=estimator.penalty == "rkhs", **options)
 
 
+def chooses_landmarks(estimator):
+    """Whether an estimator is asked to choose its landmarks anew on every training part."""
+    asked = getattr(estimator, "landmarks_per_fold", False) and estimator.approximation in ("nystroem", "auto")
+    return bool(asked) and isinstance(estimator.landmarks, str)
+
+
 def needs_approximation(kernel, n, itemsize=8):
     """Whether the exact kernel of n rows would take too much memory or time."""
     if not kernel.takes_rows or kernel.is_linear or kernel.approximates:

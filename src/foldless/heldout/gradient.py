@@ -91,8 +91,8 @@ def _through_features(problem, rows, Y, folds, loss):
     """The same with dL/dPhi = 2 W^1/2 dL/dZ W^1/2 Phi in the place of dL/dK: nothing n x n is formed."""
     held = _held_out(Solution(problem, rows, Y), folds)
     value, slopes = loss(held.residuals)
-    D = problem.root(rows) * held.doubled(slopes, problem.whitened_features(rows))
-    by_kernel = problem.kernel.pullback_features(D, problem.data(rows), problem.features(rows))
+    root, Phi = problem.root(rows), held.solution.precision.Phi  # whitened
+    by_kernel = problem.kernel.pullback_features(root * held.doubled(slopes, Phi), problem.data(rows), Phi / root)
     return value, {"alpha": held.by_alpha(slopes), **by_kernel}
 
 

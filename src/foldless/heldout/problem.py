@@ -54,8 +54,10 @@ class Problem(KernelRows):
         named = {"rkhs": FunctionNorm(), "coef": CoefficientNorm(basis)}
         fields["penalty"] = named[penalty] if isinstance(penalty, str) else penalty
         fields["intercept"] = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
-        # With an intercept P sees no constants: taking the mean out of features only improves the rounding.
-        fields["shift"] = "mean" if fields["intercept"] and not fields["penalty"].squares_kernel else None
+        # With an intercept P sees no constants: taking the mean out of features only improves the rounding. Those that
+        # approximate a kernel are of size 1, and not wanted for all rows before they are asked for.
+        centred = fields["intercept"] and not fields["penalty"].squares_kernel and not kernel.approximates
+        fields["shift"] = "mean" if centred else None
         self._set(fields | {"root_w": _roots(sample_weight, X), "functions": None}, OWN)
 
     def _set(self, fields, changed):
@@ -233,7 +235,10 @@ class Problem(KernelRows):
         """Mean of the diagonal of the kernel, of centred features where these are centred."""
         if self.shift is not None:
             return float(np.mean(row_norms(self.features(self.active), squared=True)))
-        return float(np.mean(self.kernel.diag(self.data(self.active))))
+        rows = self.active
+        if self.kernel.approximates:  # features of about 1,000 rows tell
+            rows = rows[:: max(1, len(rows) // 1000)]
+        return float(np.mean(self.kernel.diag(self.data(rows))))
 
     @cached_property
     def mean_diagonal_of_S(self):

@@ -70,6 +70,8 @@ class KernelRows(Frozen):
 
     def features(self, rows, *, dense=True):
         """Explicit features of these rows; as they are, perhaps sparse, unless ``dense``."""
+        if self.kernel.approximates and 2 * len(rows) < self.n and "value" not in vars(self.table):
+            return self._centred(self.kernel.features(self.data(rows)), dense)  # others may never be asked for
         return self._centred(self._taken(self.table.value, rows), dense)
 
     def features_new(self, X, *, dense=True):

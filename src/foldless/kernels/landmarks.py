@@ -22,7 +22,7 @@ from foldless.linalg import NotPositiveDefiniteError, cholesky_, lower_solve
 
 CHOICES = ("uniform", "kmeans", "leverage")
 BLOCK = 8192  # rows whose kernel with the landmarks is held at once
-ENOUGH = 100  # rows for each centre: more would not move the centres by much
+ENOUGH = 30  # rows for each centre: more would not move the centres by much
 
 
 def choose(how, kernel, X, count, sample_weight=None, random_state=None):
@@ -41,7 +41,8 @@ def _centres(X, rows, count, rng):
     if len(rows) > ENOUGH * count:
         rows = np.sort(rng.choice(rows, ENOUGH * count, replace=False))
     seen = X[rows]
-    means = MiniBatchKMeans(count, init="random", n_init=1, batch_size=max(1024, 2 * count), random_state=rng).fit(seen)
+    options: dict = {"init": "random", "n_init": 1, "max_iter": 20, "batch_size": max(1024, 2 * count)}
+    means = MiniBatchKMeans(count, random_state=rng, **options).fit(seen)
     centres = means.cluster_centers_.astype(X.dtype)
     if not sp.issparse(X):
         return np.unique(centres, axis=0)

@@ -93,7 +93,9 @@ def permutation_test_pattern(
         built = data.task(solved)
     except NoClosedForm as obstacle:
         if isinstance(obstacle, NoSharedP):
-            raise ValueError(f"patterns are those of one fit to all rows: {obstacle}. Use steps='once'.") from None
+            raise ValueError(
+                f"patterns are those of one fit to all rows: {obstacle}. Use {obstacle.otherwise}."
+            ) from None
         raise ValueError(f"patterns need a linear least-squares model: {obstacle}.") from None
     warn_of_scale(built.task.problem)
     kernel, n = built.task.problem.kernel, built.task.problem.n
