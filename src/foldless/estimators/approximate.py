@@ -29,5 +29,10 @@ def needs_approximation(kernel, n, itemsize=8):
     """Whether the exact kernel of n rows would take too much memory or time."""
     if not kernel.takes_rows or kernel.is_linear or kernel.approximates:
         return False
+    return n > MOST_EXACT or not fits_into_memory(n, itemsize)
+
+
+def fits_into_memory(n, itemsize=8):
+    """Whether there is room for the Gram matrix of n rows and one more of its size."""
     free = available_memory()
-    return n > MOST_EXACT or (free is not None and 2 * n * n * itemsize > free)
+    return free is None or 2 * n * n * itemsize <= free

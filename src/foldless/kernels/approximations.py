@@ -115,7 +115,8 @@ class Approximation(FeatureMap):
             )
         count = self.n_landmarks
         if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
-            raise ValueError(f"n_landmarks={count!r} must be an integer >= 1.")
+            also = "; 'auto' is found by a search, FoldlessSearchCV" if isinstance(count, str) else ""
+            raise ValueError(f"n_landmarks={count!r} must be an integer >= 1{also}.")
         return self._placed(self.kernel.resolved(X, sample_weight), X, sample_weight)
 
 

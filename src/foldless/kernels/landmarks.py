@@ -9,6 +9,7 @@
 All are drawn from the rows of positive weight and put in the order of the rows.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,13 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import row_norms
+from threadpoolctl import threadpool_limits
 
 from foldless.linalg import NotPositiveDefiniteError, cholesky_, lower_solve
 
 CHOICES = ("uniform", "kmeans", "leverage")
 BLOCK = 8192  # rows whose kernel with the landmarks is held at once
+SMALL = 10**6  # distances from which several threads pay
 ENOUGH = 30  # rows for each centre: more would not move the centres by much
 
 
@@ -42,7 +45,8 @@ def _centres(X, rows, count, rng):
         rows = np.sort(rng.choice(rows, ENOUGH * count, replace=False))
     seen = X[rows]
     options: dict = {"init": "random", "n_init": 1, "max_iter": 20, "batch_size": max(1024, 2 * count)}
-    means = MiniBatchKMeans(count, random_state=rng, **options).fit(seen)
+    with threadpool_limits(1, "openmp") if seen.shape[0] * count < SMALL else nullcontext():
+        means = MiniBatchKMeans(count, random_state=rng, **options).fit(seen)
     centres = means.cluster_centers_.astype(X.dtype)
     if not sp.issparse(X):
         return np.unique(centres, axis=0)

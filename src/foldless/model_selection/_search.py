@@ -34,6 +34,7 @@ from foldless.model_selection._search_average import average_of, score_of
 from foldless.model_selection._search_end import warn_of_end
 from foldless.model_selection._search_fidelity import fidelity_search
 from foldless.model_selection._search_grid import grid_search
+from foldless.model_selection._search_landmarks import asks_for_landmarks, fit_with_landmarks
 from foldless.model_selection._search_runs import continuous_search, score_together
 from foldless.model_selection._search_sets import SearchSets
 from foldless.model_selection._search_spec import (
@@ -255,14 +256,13 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
         confounds : array-like of shape (n_samples, n_confounds), default=None
             As in ``fit`` of the estimator. The criterion judges the scores: targets minus held-out fits of features
             from which the confounds were regressed.
-
-        Returns
-        -------
-        self : object
         """
         if y is None:
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
         X, y, groups = indexable(X, y, groups)
+        given = {"y": y, "sample_weight": sample_weight, "groups": groups, "confounds": confounds}
+        if asks_for_landmarks(self, X):
+            return fit_with_landmarks(self, X, given)
         spec = search_spec(self)
         warn_of_unused_groups(self.cv, groups, stacklevel=3)
         learnt = y  # several labels a row, if sparse, are predicted as such

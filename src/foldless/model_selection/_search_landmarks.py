@@ -1,0 +1,126 @@
+"""How many landmarks a search takes, and when it takes any.
+
+``n_landmarks="auto"`` is decided by the criterion of the held-out fits: a search with ``FIRST`` landmarks, then others
+with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows, the memory or
+the time limit is reached. Every search tunes the kernel anew: more landmarks can show a narrower one.
+
+Where the exact kernel matrix does not fit into memory, landmarks take its place, with a warning.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import _num_samples
+
+from foldless.bridge.pipelines import split_steps
+from foldless.estimators.approximate import fits_into_memory, needs_approximation
+from foldless.estimators.checks import warn_caller
+from foldless.estimators.rows import all_or_nothing
+from foldless.kernels.registry import given_kernel
+from foldless.linalg.memory import GIB, available_memory
+
+FIRST = 125  # landmarks
+WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
+ARRAYS = 6  # n x n_landmarks, at the same time
+GROWTH = 4.0  # factor of the time for twice as many landmarks
+
+
+def asks_for_landmarks(search, X):
+    """Whether the number of landmarks of a search's estimator is still to be found."""
+    return _asked(search.estimator, X) is not None
+
+
+def fit_with_landmarks(search, X, given):
+    """The search fitted by one like it that has a number of landmarks; ``given`` are further arguments of ``fit``."""
+    settings = _asked(search.estimator, X)
+    if settings["approximation"] != split_steps(search.estimator).last.approximation:
+        _warn_of_memory(_num_samples(X), X)
+    if search.share != "all":
+        raise ValueError(f"n_landmarks='auto' is one number for all classes; share={search.share!r} needs a number.")
+    growing = Growing(search, X, given, settings)
+    chosen = growing.chosen()
+    with all_or_nothing(search):
+        own = search.get_params(deep=False)
+        for name in set(vars(search)) - set(own):
+            delattr(search, name)
+        vars(search).update({name: value for name, value in vars(chosen).items() if name not in own})
+        search.best_params_ = {**chosen.best_params_, **growing.params(growing.count)}
+        search.landmark_path_ = growing.path
+    return search
+
+
+class Growing:
+    """Searches with more and more landmarks."""
+
+    def __init__(self, search, X, given, settings):
+        self.search, self.X, self.given, self.settings = search, X, given, settings
+        self.prefix, self.n = split_steps(search.estimator).prefix, _num_samples(X)
+        self.begin, self.path, self.count = time.monotonic(), [], 0
+
+    def params(self, count):
+        """Parameters of the estimator with so many landmarks."""
+        return {self.prefix + name: value for name, value in {**self.settings, "n_landmarks": count}.items()}
+
+    def chosen(self):
+        """The fitted search with the least number of landmarks that is about as good as the best."""
+        searches: list = []
+        while not searches or not (self._enough() or self._short()):
+            count, start = min(FIRST, self.n) * 2 ** len(self.path), time.monotonic()
+            searches = [*searches[-2:], self._with(count).fit(self.X, **self.given)]
+            seconds, loss = time.monotonic() - start, searches[-1].best_criterion_
+            self.path.append({"n_landmarks": count, "criterion": loss, "seconds": seconds})
+        tried = self.path[-len(searches) :]
+        least = min(each["criterion"] for each in tried)
+        place = next(place for place, each in enumerate(tried) if (1 - WORTH) * each["criterion"] <= least)
+        self.count = tried[place]["n_landmarks"]
+        return searches[place]
+
+    def _with(self, count):
+        left, limit = None, self.search.time_limit
+        if limit is not None:
+            left = max(0.1, limit - (time.monotonic() - self.begin))
+        estimator = clone(self.search.estimator).set_params(**self.params(count))
+        return clone(self.search).set_params(estimator=estimator, time_limit=left)
+
+    def _enough(self):
+        """Whether more landmarks are not worth it, do not fit, or are more than a third of the rows."""
+        free, more, losses = available_memory(), 2 * self.path[-1]["n_landmarks"], [e["criterion"] for e in self.path]
+        no_memory = free is not None and ARRAYS * self.n * more * 8 > free
+        in_vain = len(losses) > 2 and min(losses[-2:]) >= (1 - WORTH) * losses[-3]
+        return 3 * more > self.n or no_memory or in_vain
+
+    def _short(self):
+        """Whether twice as many landmarks would take more than the time limit."""
+        limit = self.search.time_limit
+        return limit is not None and time.monotonic() - self.begin + GROWTH * self.path[-1]["seconds"] > limit
+
+
+def _asked(estimator, X):
+    """Parameters of the approximation whose number of landmarks is to be found; None where nothing is to be found."""
+    last: Any = split_steps(estimator).last
+    how = getattr(last, "approximation", "unknown")
+    if how == "unknown":
+        return None
+    kernel, n, itemsize = given_kernel(last), _num_samples(X), _itemsize(X)
+    if how == "auto":
+        how = "nystroem" if needs_approximation(kernel, n, itemsize) else None
+    elif how is None:
+        exact = not kernel.takes_rows or kernel.is_linear or kernel.approximates or fits_into_memory(n, itemsize)
+        return None if exact else {"approximation": "nystroem"}
+    return {"approximation": how} if how is not None and last.n_landmarks == "auto" else None
+
+
+def _itemsize(X):
+    return 4 if getattr(X, "dtype", None) == np.float32 else 8
+
+
+def _warn_of_memory(n, X):
+    if fits_into_memory(n, _itemsize(X)):
+        return
+    needed, free = n * n * _itemsize(X) / GIB, (available_memory() or 0) / GIB
+    warn_caller(
+        f"{n} rows: an exact kernel matrix takes {needed:.0f} GiB and {free:.0f} GiB are free. The kernel is"
+        " approximated by landmarks (approximation='nystroem'); results are exact for that model."
+    )
