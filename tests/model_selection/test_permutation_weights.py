@@ -5,11 +5,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import KFold, RepeatedStratifiedKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC
 from foldless.model_selection import RefitWarning, permutation_test_score
+from foldless.permutation.nulls import Exchangeable, moved_splits
 from support.permutation import CODES, EVERYONE, FOLDS, KFDA, LABELS, OUTPUTS, WEIGHT, N, X, check_scores, plain_score
 
 BY_CLASS = {0: 3.0, 1: 0.5, 2: 1.5}
@@ -80,6 +82,31 @@ def test_class_weights_that_follow_the_labels_equal_refits(name, class_weight, w
         kind="one P per fold",
         oracle={"estimator": unweighted(estimator, class_weight), "weight": of_labeling},
     )
+
+
+SPLITS = {
+    "folds of unequal size": KFold(4),
+    "parts of the rows": ShuffleSplit(5, test_size=0.2, train_size=0.6, random_state=0),
+    "splits that go with the labels": RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("cv", SPLITS.values(), ids=SPLITS)
+@pytest.mark.parametrize("name", OWN_WEIGHTED)
+def test_class_weights_that_follow_the_labels_equal_refits_in_any_splits(name, cv):
+    """A refit sees rows in another order in the place of labels, weights and splits in another order."""
+    estimator = clone(OWN_WEIGHTED[name]).set_params(class_weight=BY_CLASS)
+    result = permutation_test_score(estimator, X, CODES, cv=cv, n_permutations=4, random_state=0)
+    splits = list(cv.split(X, CODES))
+    orders = Exchangeable().orders(N, 4, 0)
+    expected = []
+    for order in orders:
+        moves = isinstance(cv, RepeatedStratifiedKFold)
+        own = moved_splits(splits, order) if moves else splits
+        parts = [clone(estimator).fit(X[train], CODES[order][train]) for train, _ in own]
+        expected.append([part.score(X[test], CODES[order][test]) for part, (_, test) in zip(parts, own, strict=True)])
+    np.testing.assert_allclose(result.permutation_scores, np.mean(expected, axis=1), rtol=1e-12)
+    assert "every permutation has a factorisation of its own" in result.path.reason
 
 
 @pytest.mark.many_cases

@@ -31,10 +31,11 @@ from foldless.estimators.approximate import chooses_landmarks, kernel_for
 from foldless.estimators.checks import warn_of_scale
 from foldless.kernels.registry import is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit
-from foldless.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy
+from foldless.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
 from foldless.permutation.tally import Score
 
 FEW = 8  # labelings at a time where each takes its own time
+SOME = 64  # labelings that share the kernel matrix where each has a P
 TOGETHER = 256  # labelings that share the making of every candidate's P
 
 
@@ -91,9 +92,12 @@ def _closed_form(spec, data, steps):
     built = seen.task(last)
     warn_of_scale(built.task.problem)
     check_confounds_determined(built.task.problem, spec.first)
-    if weights_move(last, data.sample_weight, spec.weights):
-        raise NoSharedP("weights follow the labels, so that every permutation has a factorisation of its own")
     by_columns = not spec.metadata.score and _judged_by_decisions(spec, built.task)
+    if weights_move(last, data.sample_weight, spec.weights):
+        each = NoSharedP("weights follow the labels, so that every permutation has a factorisation of its own")
+        if each_part or data.sample_weight is not None or not by_columns:
+            raise each
+        return Weighted(each.route, SOME, built.task, _asked(spec, built))
     if each_part:
         if not by_columns:
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")

@@ -193,8 +193,9 @@ def stacked(model, sets, of_batch, of_set):
     found: list = [None] * len(sets)
     for size in np.unique(sizes):
         places = np.flatnonzero(sizes == size)
-        for some in gen_batches(len(places), max(1, MAX_ENTRIES // (size * size * model.Y.shape[1]))):
-            values = of_batch(model.batch(np.stack([sets[place] for place in places[some]])))
-            for place, each in zip(places[some], values, strict=True):
+        step = max(1, MAX_ENTRIES // (size * size * model.Y.shape[1]))
+        for some in np.split(places, range(step, len(places), step)):
+            values = of_batch(model.batch(np.stack([sets[place] for place in some])))
+            for place, each in zip(some, values, strict=True):
                 found[place] = each
     return np.concatenate(found)

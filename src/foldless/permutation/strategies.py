@@ -4,8 +4,9 @@
                   pipeline; with ``members`` models are tested at the features of every member of a family as well
                   (time-by-time generalisation); splits may go with the labels (``permutation.moving``)
     BatchedGrid   a whole grid search: every labeling chooses its own setting in every outer training part
-    OneByOne      a cross-validation for every labeling: scores that take more than decisions (all from one P), weights
-                  that follow the labels, no closed form
+    Weighted      class weights that follow the labels: rows and kernel stay, and every labeling has a P of its own
+    OneByOne      a cross-validation for every labeling: scores that take more than decisions (all from one P), other
+                  weights that follow the labels, no closed form
 
 :class:`Strategy` says what they have in common.
 
@@ -22,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless.heldout.solution import Solution
 from foldless.permutation.labelings import Labelings, Solver, elsewhere, labelings_that_fit, truth_of
 from foldless.permutation.moving import Moving
 from foldless.permutation.nulls import Null
@@ -189,6 +191,58 @@ class BatchedGrid:
                                 held[s] = np.empty((len(orders), *D.shape[1:]), D.dtype)
                             held[s][those[mine]] = D
         return held
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """Scores of labelings that take the weights of their rows along: a P each, of the same rows and kernel."""
+
+    route: Any
+    n_together: int
+    task: Task
+    asked: list  # of Score
+
+    def scores(self, null):
+        """Scores of the labelings, one after the other."""
+        K = _gram(self.task.problem)
+        held = [self._held_out(order, splits, K) for order, splits in zip(null.orders, null.splits, strict=True)]
+        if null.own is None:
+            return self._tallied(held)
+        return Found.joined([self._tallied([each]) for each in held])
+
+    def _held_out(self, order, splits, K):
+        """(decisions, truth, test) of every split of one labeling."""
+        task = self.task.labelled(order)
+        problem, sets = task.problem, [test for _, test in splits]
+        P = problem.precision(problem.active, None if K is None else K.copy())
+        if all(_leaves_every_class(task, *split) for split in splits):
+            D = task.held_out_scores(Solution(problem, problem.active, task.Y, P), sets)
+            D = D.reshape(len(D), -1).T[None]
+            parts = np.split(D, np.cumsum([len(test) for test in sets])[:-1], 2)
+        else:
+            one = Labelings(Solver(problem, P), task, task.codes[None])
+            parts = [one.decisions(one.part(train), test) for train, test in splits]
+        return [(D, task.codes[None, test], test) for D, test in zip(parts, sets, strict=True)]
+
+    def _tallied(self, held):
+        """What is found for labelings whose test sets have the same sizes."""
+        tally = Tally(self.asked)
+        for split in zip(*held, strict=True):
+            D, truth, test = zip(*split, strict=True)
+            tally.add(np.concatenate(D), np.concatenate(truth), test[0])
+        return tally.found(self.task.problem.n)
+
+
+def _gram(problem):
+    """The Gram matrix of all rows; None where P is held through features."""
+    rows = problem.active
+    return problem.gram(rows, rows) if problem.n_features(len(rows)) is None else None
+
+
+def _leaves_every_class(task, train, test):
+    """Whether a split trains on all rows that it does not test, and on every class."""
+    times = np.bincount(np.concatenate([train, test]), minlength=task.problem.n)
+    return (times == 1).all() and np.bincount(task.codes[train], minlength=task.n_classes).all()
 
 
 @dataclass(frozen=True)

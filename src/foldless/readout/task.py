@@ -74,6 +74,12 @@ class Task:
         codes = None if self.codes is None else self.codes[rows]
         return replace(self, problem=self.problem.subset(rows), Y=self.Y[rows], codes=codes)
 
+    def labelled(self, order):
+        """The task of row i with label and weight of row order[i]."""
+        problem = self.problem.replace(root_w=self.problem.root_w[order])
+        codes = None if self.codes is None else self.codes[order]
+        return replace(self, problem=problem, Y=self.Y[order], codes=codes)
+
     def restricted(self, rows):
         """The task with the weight of all other rows set to 0; their basis functions stay."""
         return replace(self, problem=self.problem.restricted(rows))
