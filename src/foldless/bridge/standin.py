@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import _safe_indexing, gen_batches, get_tags
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 
@@ -22,7 +22,6 @@ from foldless.bridge.pipelines import with_last
 from foldless.estimators.access import EstimatorTask, fitted_on_part, rows_of
 from foldless.readout.codings import chosen_labels
 
-MAX_ENTRIES = 2**22  # entries of an intermediate array
 SMALL = 1000  # rows up to which P as an array costs next to nothing
 LARGE_SET = 64  # rows from which a held-out set is as quick by itself
 
@@ -79,16 +78,9 @@ class Run:
         few = len(sets) < n and sets.size < 4 * n  # many overlapping sets are worth P as an array
         if few and (t > LARGE_SET or not self.parts.leaves_out(n - t)):
             return self._decide_one_by_one(sets)
-        whole = self.parts.whole
-        if t > 1 and not whole.precision.through_features:
-            if few and n > SMALL:
-                return self._decide_one_by_one(sets)
-            whole = whole.explicit()
-        found = []
-        for some in gen_batches(len(sets), max(1, MAX_ENTRIES // (t * t * task.Y.shape[1]))):
-            batch = whole.batch(sets[some])
-            found.append(task.readout.scores(batch.fits, batch.moments() if task.readout.needs_moments else None))
-        return np.concatenate(found)
+        if few and n > SMALL and t > 1 and not self.parts.whole.precision.through_features:
+            return self._decide_one_by_one(sets)
+        return task.held_out_decisions(self.parts.whole, sets)
 
     def _decide_one_by_one(self, sets):
         """The same with one training part at a time."""

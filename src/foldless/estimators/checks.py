@@ -4,7 +4,7 @@ import sys
 import warnings
 from dataclasses import fields
 from functools import cache
-from numbers import Real
+from numbers import Integral, Real
 from types import FrameType
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -25,6 +25,12 @@ def check_option(name, value, allowed):
     """Refuse a value that is not among those allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}.")
+
+
+def check_whole(name, value, least):
+    """Refuse what is no whole number, or too small a one."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
 
 
 def check_options(estimator):

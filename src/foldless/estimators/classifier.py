@@ -19,6 +19,7 @@ from sklearn.utils.validation import column_or_1d
 
 from foldless.estimators.checks import numbers, warn_caller, warn_of_strata
 from foldless.estimators.conformal import ConformalSets
+from foldless.estimators.intervals import ScoreIntervals
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow
 from foldless.linalg.threads import threads_by_size
@@ -119,7 +120,7 @@ class needs_calibration:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KernelClassifier(LabelledDecisions, ConformalSets, OnlineMachine):
+class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineMachine):
     """Base of the classifiers that solve a Task: labels, class weights, probabilities."""
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None = None

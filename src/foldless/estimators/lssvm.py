@@ -14,6 +14,7 @@ from sklearn.utils import gen_batches
 from foldless.estimators.checks import check_option
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.conformal import borders, check_coverage, new_rows
+from foldless.estimators.intervals import ScoreIntervals
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow
 from foldless.linalg.threads import threads_by_size
@@ -107,7 +108,7 @@ class LSSVC(KernelClassifier):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LSSVR(RegressorMixin, MultiOutputMixin, OnlineMachine):
+class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
     """Least-squares support vector regression (kernel ridge with an intercept), with exact leave-one-out.
 
     Minimises ``sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2`` over f(x) = k(x)' beta + b; several outputs share the

@@ -16,6 +16,9 @@ from foldless.inference.intervals import FoldScores
 from foldless.readout.codings import chosen_among_close
 
 GROUPS = 20  # into which a fold is divided for a jackknife
+AT_A_TIME = 10  # partitions
+MOST = 100  # partitions, where their number is not given
+PRECISION = 0.1  # of the standard error, at which more partitions tell nothing new
 
 
 def _right(D, codes):
@@ -48,13 +51,16 @@ ROW_SCORES: dict[str, Callable] = {
 class Judge:
     """A score of decisions (b, k, t) with its truth, and what it is the mean of."""
 
-    score: Callable  # (decisions, truth) -> (b,)
-    of_rows: Callable | None  # the same -> (b, t), where the score is a mean over rows
+    score: Callable | None  # (decisions, truth) -> (b,)
+    of_rows: Callable | None  # the same -> (b, t), where the score is a mean over rows: it is taken
     least: int = 2  # rows of a fold
 
     def scores(self, D, truth):
         """Scores (b,)."""
-        return self.score(D, truth) if self.of_rows is None else self.of_rows(D, truth).mean(1)
+        if self.of_rows is not None:
+            return self.of_rows(D, truth).mean(1)
+        assert self.score is not None
+        return self.score(D, truth)
 
     def parts(self, D, truth, groups=None):
         """What the scores are means of, [(p,)]: scores of rows, or pseudo-values without one group of rows each.

@@ -29,7 +29,6 @@ from foldless.inference.comparison import (
 from foldless.inference.intervals import check_confidence, interval_of, limits_of
 from foldless.linalg.types import RandomStateLike
 from foldless.model_selection._left_out import LeftOut
-from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._partitions import (
     Partitions,
     check_repeats,
@@ -52,6 +51,7 @@ def compare(
     n_repeats: int | None = None,
     random_state: RandomStateLike = 0,
     params: Params = None,
+    confounds: ArrayLike | None = None,
     steps: StepsLike = "each",
     n_jobs: int | None = None,
     verbose: int | None = None,
@@ -67,7 +67,8 @@ def compare(
     *models_X_y : two or more estimators, then X and y
         Any estimators that :func:`score_interval` takes, all classifiers or all regressors. In place of several one
         dictionary {name: estimator} gives them names.
-    scoring, cv, groups, n_repeats, random_state, params, steps, n_jobs, verbose : as in :func:`score_interval`
+    scoring, cv, groups, n_repeats, random_state : as in :func:`score_interval`
+    params, confounds, steps, n_jobs, verbose : as there
     confidence : float, default=0.9; of each interval by itself
     method : {"nested", "nadeau-bengio", "sign-flip"}, default="nested"
         The first two as in :func:`score_interval`. "sign-flip" flips the signs of the differences of single rows, and
@@ -108,7 +109,7 @@ def compare(
     truth, classes = truth_and_classes(estimator, y)
     found, judge, response = judge_of(scoring, estimator, classes, np.ndim(y) == 1)
     options = {"params": params, "groups": groups, "steps": steps, "n_jobs": n_jobs}
-    options |= {"classes": classes, "response": response, "nested": nested_cross_validate}
+    options |= {"classes": classes, "response": response, "confounds": confounds}
     waiting = [partial(LeftOut.of, each, X, y, **options) for each in models.values()]
     said = {"scoring": found.name, "limits": limits_of(found.name)}
     names = list(models)

@@ -5,28 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import indexable
 
-from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.routing import check_groups
-from foldless.bridge.scorers import check_single
 from foldless.bridge.steps import StepsLike
-from foldless.estimators.checks import check_option, dense
-from foldless.inference.intervals import ScoreInterval, check_confidence, interval_of, limits_of
+from foldless.estimators.checks import dense
+from foldless.inference.intervals import ScoreInterval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._left_out import LeftOut
-from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._partitions import (
-    Partitions,
-    check_repeats,
-    judge_of,
-    scores_of_models,
-    truth_and_classes,
-)
+from foldless.model_selection._partitions import interval_of_model
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 
 
@@ -102,18 +92,16 @@ def score_interval(
     accuracy 0.9871, 90 % interval 0.9663 to 1.0000 (nested, 10 folds, 20 times)
     """
     check_groups(groups)
-    check_confidence(confidence)
-    check_repeats(n_repeats)
-    check_option("method", method, ("nested", "nadeau-bengio"))
-    check_single(scoring, "score_interval takes one.")
-    check_probabilities(scoring, estimator)
     X, y, groups = indexable(X, dense(y), groups)
-    truth, classes = truth_and_classes(estimator, y)
-    found, judge, response = judge_of(scoring, estimator, classes, np.ndim(y) == 1)
-    partitions = Partitions.of(cv, X, y, groups, truth, classes, random_state)
     options = {"params": params, "confounds": confounds, "groups": groups, "steps": steps, "n_jobs": n_jobs}
-    options |= {"nested": nested_cross_validate}
-    model = partial(LeftOut.of, estimator, X, y, classes=classes, response=response, **options)
-    watch = (lambda each: each) if method == "nested" else None
-    (scores,), (ready,) = scores_of_models([model], partitions, truth, judge, n_repeats, verbose, watch)
-    return interval_of(scores, method, confidence, scoring=found.name, path=ready.route, limits=limits_of(found.name))
+    asked = {"scoring": scoring, "cv": cv, "confidence": confidence, "method": method, "n_repeats": n_repeats}
+    return interval_of_model(
+        partial(LeftOut.of, estimator, X, y, **options),
+        estimator,
+        X,
+        y,
+        groups,
+        **asked,
+        random_state=random_state,
+        verbose=verbose,
+    )

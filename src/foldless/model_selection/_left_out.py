@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +14,13 @@ from sklearn.utils.validation import _check_method_params
 
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.planner import CrossValidation, Plan, plan
-from foldless.bridge.route import RefitWarning, Route, warn_of_refits
+from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.standin import StandIn
 from foldless.bridge.steps import front_of
 from foldless.linalg.threads import jobs_as_here
+from foldless.model_selection._searched import Searched, columns_of, splits_of
 
 EVERY_SET = "without every fold and every pair of folds"
-
-
-def splits_of(sets, n):
-    """(train, test) pairs of sets of rows (b, t)."""
-    rows = np.arange(n)
-    return [(np.delete(rows, test), test) for test in sets]
 
 
 @dataclass(frozen=True)
@@ -42,13 +36,12 @@ class LeftOut:
     y: Any
     classes: np.ndarray | None
     response: str  # "predict", "decision_function" or "predict_proba": what is judged
-    plan: Plan | None  # None for a search
+    plan: Plan
     route: Route
-    options: dict  # of ``nested`` for a search, n_jobs of refits
-    nested: Any  # ``nested_cross_validate``
+    n_jobs: int | None  # of refits
 
     @classmethod
-    def of(cls, estimator, X, y, first, *, classes, response, nested, params=None, steps="each", **options):
+    def of(cls, estimator, X, y, first, *, classes, response, params=None, steps="each", **options):
         """The model, with its way chosen by some sets that are going to be asked for.
 
         ``options`` are groups, confounds and n_jobs.
@@ -57,27 +50,22 @@ class LeftOut:
         taken = split_steps(front.estimator).last
         X, y = indexable(front.X, y)
         if isinstance(taken, Search):
-            if response == "predict_proba":
-                raise ValueError("scoring judges probabilities, which a search has no held-out ones of; use another.")
             options |= {"params": front.params or None, "steps": steps}
-            route = Route("nested", f"{type(taken).__name__} chooses anew without every set of rows")
-            return cls(front.estimator, X, y, classes, response, None, route, options, nested)
+            return Searched.of(front.estimator, X, y, classes=classes, response=response, **options)
         splits = splits_of(first, len(y))
         given = (front.estimator, X, y, splits, None, front.params, options.get("confounds"), False)
         chosen = plan(CrossValidation("cross_val_predict", *given))
         warn_of_refits(estimator, chosen.route, EVERY_SET)
-        jobs = {"n_jobs": options.get("n_jobs")}
-        return cls(front.estimator, X, y, classes, response, chosen, front.route(chosen.route), jobs, nested)
+        route = front.route(chosen.route)
+        return cls(front.estimator, X, y, classes, response, chosen, route, options.get("n_jobs"))
 
     @property
     def quick(self):
         """Whether all sets follow from one fit."""
-        return self.plan is not None and self.plan.run is not None
+        return self.plan.run is not None
 
     def __call__(self, sets):
         """Decisions (b, k, t)."""
-        if self.plan is None:
-            return self._searched(sets)
         if self.plan.run is None:
             return self._refitted(self.plan.loop, sets)
         run = self.plan.run
@@ -87,29 +75,12 @@ class LeftOut:
         raw = run.decide(sets)
         return raw[:, None] if raw.ndim == 2 else np.swapaxes(raw, 1, 2)
 
-    def _searched(self, sets):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RefitWarning)
-            found = self.nested(self.estimator, self.X, self.y, cv=splits_of(sets, len(self.y)), **self.options)
-        values = found.predictions if self.classes is None else found.decision
-        return np.stack([self._columns(each, "decision_function") for each in values])
-
     def _refitted(self, loop, sets):
         jobs = (
             delayed(_refit)(loop, self.y, train, test, self.response) for train, test in splits_of(sets, len(self.y))
         )
-        found = Parallel(n_jobs=self.options.get("n_jobs"))(jobs_as_here(jobs))
-        return np.stack([self._columns(*each) for each in found])
-
-    def _columns(self, values, response):
-        """Predictions or decisions of one set as (k, t)."""
-        values = np.asarray(values)
-        if self.classes is None:
-            return values.reshape(len(values), -1).T
-        if response == "predict":
-            chosen = values == self.classes[:, None]
-            return np.where(chosen[1:], 1.0, -1.0) if len(chosen) == 2 else chosen.astype(float)
-        return values[None] if values.ndim == 1 else values.T
+        found = Parallel(n_jobs=self.n_jobs)(jobs_as_here(jobs))
+        return np.stack([columns_of(values, what, self.classes) for values, what in found])
 
 
 def _refit(loop, y, train, test, response):

@@ -15,14 +15,15 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
+from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.progress import Progress
-from foldless.bridge.scorers import Scoring, is_function, score_decisions
+from foldless.bridge.scorers import Scoring, check_single, is_function, score_decisions
 from foldless.bridge.splits import row_numbers
-from foldless.inference.partitions import ROW_SCORES, Judge, fold_scores, left_out
+from foldless.estimators.checks import check_option
+from foldless.inference.intervals import check_confidence, interval_of, limits_of
+from foldless.inference.partitions import AT_A_TIME, MOST, PRECISION, ROW_SCORES, Judge, fold_scores, left_out
 
-AT_A_TIME = 10  # partitions
-MOST, MOST_REFITTED = 100, 10  # partitions, where their number is not given
-PRECISION = 0.1  # of the standard error, at which more partitions tell nothing new
+MOST_REFITTED = 10  # partitions, where their number is not given and models are refitted
 
 
 @dataclass(frozen=True)
@@ -164,3 +165,21 @@ def scores_of_models(models, partitions, truth, judge, n_repeats, verbose, watch
         if n_repeats is None and all(each.known_within(PRECISION) for each in watch(found)):
             break
     return found, ready
+
+
+def interval_of_model(
+    make, estimator, X, y, groups, *, scoring, cv, confidence, method, n_repeats, random_state, verbose
+):
+    """The :class:`ScoreInterval` of a model; ``make`` is a function from some sets of rows to a ``LeftOut``."""
+    check_confidence(confidence)
+    check_repeats(n_repeats)
+    check_option("method", method, ("nested", "nadeau-bengio"))
+    check_single(scoring, "score_interval takes one.")
+    check_probabilities(scoring, estimator)
+    truth, classes = truth_and_classes(estimator, y)
+    found, judge, response = judge_of(scoring, estimator, classes, np.ndim(y) == 1)
+    partitions = Partitions.of(cv, X, y, groups, truth, classes, random_state)
+    model = partial(make, classes=classes, response=response)
+    watch = (lambda each: each) if method == "nested" else None
+    (scores,), (ready,) = scores_of_models([model], partitions, truth, judge, n_repeats, verbose, watch)
+    return interval_of(scores, method, confidence, scoring=found.name, path=ready.route, limits=limits_of(found.name))

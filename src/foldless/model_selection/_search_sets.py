@@ -1,4 +1,4 @@
-"""Prediction intervals and sets of a search, which count that its setting was chosen by the same rows."""
+"""Intervals and sets of a search, which count that its setting was chosen by the same rows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from foldless.bridge.scorers import deciding_scoring
 from foldless.estimators.checks import check_option
 from foldless.estimators.conformal import check_coverage
 from foldless.estimators.rows import PerRow, given
-from foldless.linalg.types import MatrixLike
+from foldless.inference.intervals import ScoreInterval
+from foldless.linalg.types import MatrixLike, RandomStateLike
+from foldless.model_selection._partitions import interval_of_model
 from foldless.model_selection._search_best import BestEstimator
+from foldless.model_selection._searched import Searched
+from foldless.model_selection._types import CVLike, ScoringLike
 from foldless.readout.conformal import in_set
 
 FOLDS = 10  # without each of which the search is repeated
@@ -29,6 +34,8 @@ class SearchSets(BestEstimator):
     """Intervals and sets of new rows: by a search repeated in folds, or by the best estimator as it is."""
 
     random_state: Any
+    scoring: Any
+    refit: Any
     _nested_cross_validate: Any
     _learnt: dict | None  # the rows of the last fit
     _nested: Any  # nested cross-validation on them, once it is asked for
@@ -78,13 +85,45 @@ class SearchSets(BestEstimator):
         check_coverage(coverage)
         return in_set(self.conformal_p_values(X, class_conditional=class_conditional, method=method), coverage)
 
-    def _nested_result(self):
+    def score_interval(
+        self,
+        *,
+        scoring: ScoringLike = None,
+        cv: CVLike = None,
+        confidence: float = 0.9,
+        method: Literal["nested", "nadeau-bengio"] = "nested",
+        n_repeats: int | None = None,
+        random_state: RandomStateLike = 0,
+        verbose: int | None = None,
+    ) -> ScoreInterval:
+        """An interval for the score of the search on new rows: ``best_score_`` is too good, it was chosen for that.
+
+        The search is repeated on the rows, groups, weights and confounds of ``fit``, without every fold and every pair
+        of folds. Arguments are those of :func:`foldless.model_selection.score_interval`; ``scoring=None`` is the
+        deciding score, else accuracy or "neg_mean_squared_error".
+        """
+        X, y, groups, confounds, params = self._rows("score_interval").values()
+
+        def searched(_, **asked):
+            return Searched.of(self, X, y, groups=groups, confounds=confounds, params=params, **asked)
+
+        if scoring is None:
+            scoring = deciding_scoring(self.scoring, self.refit)
+        asked = {"scoring": scoring, "cv": cv, "confidence": confidence, "method": method, "n_repeats": n_repeats}
+        return interval_of_model(searched, self, X, y, groups, **asked, random_state=random_state, verbose=verbose)
+
+    def _rows(self, what):
+        """Those of the last fit."""
         check_is_fitted(self)
         if self._learnt is None:
-            raise ValueError("method='nested' needs all rows, and some came or went since fit: fit again.")
+            raise ValueError(f"{what} needs all rows, and some came or went since fit: fit again.")
+        return self._learnt
+
+    def _nested_result(self):
+        rows = self._rows("method='nested'")
         if self._nested is None:
-            cv = _folds(self, self._learnt["y"], self._learnt["groups"])
-            self._nested = self._nested_cross_validate(**self._learnt, cv=cv, return_estimator=True)
+            cv = _folds(self, rows["y"], rows["groups"])
+            self._nested = self._nested_cross_validate(**rows, cv=cv, return_estimator=True)
         return self._nested
 
     def _keep(self, X, y, groups, confounds, sample_weight):

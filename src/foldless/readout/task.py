@@ -10,8 +10,9 @@ that cross-validation of a calibrated classifier stays exact.
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.utils import gen_batches
 
-from foldless.heldout.batch import stacked
+from foldless.heldout.batch import MAX_ENTRIES, stacked
 from foldless.heldout.moments import Moments
 from foldless.heldout.part import Part
 from foldless.heldout.problem import Problem
@@ -137,6 +138,24 @@ class Task:
             return problem.tie_equal_rows(rows, readout.scores(part.fits(rows), moments))
 
         return stacked(model, sets, of_batch, of_set)
+
+    def held_out_decisions(self, whole, sets):
+        """Decisions (k, t), or (k, t, c), of the rows of k sets (k, t) of positions by the model without each.
+
+        Many sets of one size; small ones, or such that overlap, are worth P as an array.
+        """
+        if self.readout.cuts:
+            return np.stack([self._decisions_without(whole, members) for members in sets])
+        found, size = [], sets.shape[1] ** 2 * self.Y.shape[1]
+        whole = whole if sets.shape[1] == 1 or whole.precision.through_features else whole.explicit()
+        for some in gen_batches(len(sets), max(1, MAX_ENTRIES // size)):
+            batch = whole.batch(sets[some])
+            found.append(self.readout.scores(batch.fits, batch.moments() if self.readout.needs_moments else None))
+        return np.concatenate(found)
+
+    def _decisions_without(self, whole, members):
+        part = whole.without(members)
+        return self.rule(part, probabilities=False).decision(part.fits(whole.rows[members]))
 
     def stratified_scores(self, model, loo_scores):
         """Scores of the training rows, left out in sets that keep the shares of the classes, before any cut."""

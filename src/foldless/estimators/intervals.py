@@ -1,0 +1,102 @@
+"""Intervals of the score of a fitted estimator, from the P of its fit (the matrix that a fit makes of X alone)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from foldless.estimators.checks import check_option, check_whole
+from foldless.inference.intervals import ScoreInterval, check_confidence, limits_of, nested_interval
+from foldless.inference.partitions import AT_A_TIME, MOST, PRECISION, ROW_SCORES, Judge, fold_scores
+from foldless.linalg.threads import threads_by_size
+from foldless.linalg.types import RandomStateLike
+from foldless.permutation.metrics import METRICS
+
+ENOUGH_FOR_RANKS = 10  # rows of a fold by which areas, correlations and R2 can be told
+
+
+class ScoreIntervals:
+    """What a fitted estimator knows of its score on new rows."""
+
+    _fitted_task: Any
+    _loo: Any
+
+    @threads_by_size
+    def score_interval(
+        self,
+        *,
+        scoring: str | None = None,
+        cv: int = 10,
+        confidence: float = 0.9,
+        n_repeats: int | None = None,
+        random_state: RandomStateLike = 0,
+    ) -> ScoreInterval:
+        """The score on new rows with an interval, from the training rows: what ``loo_score_`` says without one.
+
+        Nested cross-validation (Bates, Hastie & Tibshirani 2023) with ``cv`` folds drawn at random, at most one for
+        every row of the rarest class, all from the fit there is. ``scoring`` is "accuracy", or
+        "neg_mean_squared_error" of values, by default; also "balanced_accuracy", "roc_auc", "r2", "correlation" and
+        "neg_mean_absolute_error". ``n_repeats=None`` draws folds until the standard error is known within 10 %, at most
+        100 times. For other scores, splitters and groups of rows see
+        :func:`foldless.model_selection.score_interval`.
+        """
+        check_is_fitted(self)
+        check_confidence(confidence)
+        check_whole("cv", cv, 3)
+        if n_repeats is not None:
+            check_whole("n_repeats", n_repeats, 1)
+        task, whole = self._fitted_task, self._loo().whole
+        name, judge = _judge(task, scoring)
+        of_classes = task.codes is not None
+        truth = task.codes[whole.rows] if of_classes else task.Y[whole.rows].T
+        splitter = _splitter(cv, truth, judge.least, of_classes)
+        random_state, found = check_random_state(random_state), None
+
+        def decide(sets):
+            D = task.held_out_decisions(whole, sets)
+            return D[:, None] if D.ndim == 2 else np.swapaxes(D, 1, 2)
+
+        most = n_repeats or MOST
+        while found is None or len(found.S) < most:
+            left = most if found is None else most - len(found.S)
+            drawn = [_folds(splitter, truth, random_state) for _ in range(min(AT_A_TIME, left))]
+            new = fold_scores(drawn, decide, truth, judge)
+            found = new if found is None else found.extended(new)
+            if n_repeats is None and found.known_within(PRECISION):
+                break
+        return nested_interval(found, confidence, limits_of(name), scoring=name)
+
+
+def _judge(task, scoring):
+    """(name, :class:`Judge`) of ``scoring=``."""
+    if scoring is None:
+        scoring = "neg_mean_squared_error" if task.codes is None else "accuracy"
+    known = {name: each for name, each in METRICS.items() if each.suits(task) and not each.pooled}
+    by_row = {} if task.codes is not None else {"neg_mean_absolute_error": None}
+    check_option("scoring", scoring, (*known, *by_row))
+    of_rows, metric = ROW_SCORES.get(scoring), known.get(scoring)
+    ranks = metric is not None and metric.rows > 1
+    return scoring, Judge(None if metric is None else metric.function, of_rows, ENOUGH_FOR_RANKS if ranks else 2)
+
+
+def _splitter(cv, truth, least, of_classes):
+    """Folds of at least so many rows, at most one for every row of the rarest class."""
+    n = truth.shape[-1]
+    most = min(cv, n // least, np.bincount(truth).min() if of_classes else n)
+    if most < 3:
+        what = "rows of every class" if of_classes else "rows"
+        raise ValueError(
+            f"score_interval needs three folds of at least {least} rows each, and three {what}; learn more rows."
+        )
+    return (StratifiedKFold if of_classes else KFold)(most, shuffle=True)
+
+
+def _folds(splitter, truth, random_state):
+    """The rows of each fold."""
+    splitter.random_state = random_state.randint(2**31 - 1)
+    n = truth.shape[-1]
+    return [test for _, test in splitter.split(np.empty((n, 1)), truth if truth.ndim == 1 else None)]
