@@ -103,7 +103,7 @@ def test_generalisation_equals_refits_tested_at_every_member(case):
 
 def test_a_pair_is_found_only_if_both_of_its_members_are():
     score = np.array([[0.9, 0.9, 0.5], [0.9, 0.5, 0.5], [0.9, 0.5, 0.9]])
-    result = PermutationTestResult(score, np.full((19, 3, 3), 0.6))
+    result = PermutationTestResult(score, np.full((19, 3, 3), 0.6), generalised=True)
     np.testing.assert_array_equal(result.pvalue_fwe == 0.05, [[1, 0, 0], [0, 0, 0], [1, 0, 1]])
 
 

@@ -172,6 +172,24 @@ def test_errors_say_what_to_do(function, results, message):
         function(results)
 
 
+def test_random_signs_of_few_subjects_say_the_smallest_p_value():
+    with pytest.warns(UserWarning, match=r"results of 4 subjects have 2\^4 signs, and no p-value is below 0.0625"):
+        found = sign_flip_test(subjects(4))
+    assert found.pvalue.min() >= 1 / 16
+
+
+def test_a_group_of_generalisations_is_one():
+    results = subjects(6, (3, 3))
+    pairs = [PermutationTestResult(*each[:2], scoring="score", generalised=True) for each in results]
+    for function in (combine, sign_flip_test):
+        found, plain = function(pairs), function(results)
+        alone = np.diagonal(plain.pvalue_fwe)
+        assert_array_equal(found.pvalue_fwe, np.maximum(plain.pvalue_fwe, np.maximum(alone[:, None], alone)))
+    assert cluster_test(found).generalised
+    with pytest.raises(ValueError, match="results differ in generalised"):
+        combine([*pairs, results[0]])
+
+
 def test_a_level_beyond_one_is_refused():
     with pytest.raises(ValueError, match="level=5 must be between 0 and 1"):
         prevalence_test(subjects(), level=5)

@@ -10,6 +10,7 @@ from sklearn import model_selection as skl
 from sklearn.dummy import DummyClassifier
 
 from foldless import LSSVC
+from foldless.bridge.route import Route
 from foldless.model_selection import permutation_test_score
 from foldless.permutation.nulls import Exchangeable, PermutationTestResult, p_values
 from support.permutation import CODES, GROUPS, STRATA, N, X
@@ -142,4 +143,12 @@ def test_p_values_of_a_family_leave_out_undefined_members():
 def test_repr_names_the_best_pair_of_a_generalisation():
     score, null = np.diag([0.0, 0.4, 0.4]), np.zeros((4, 3, 3))
     score[1, 2] = 0.5
-    assert "of 9 members, best 0.5000 at (1, 2), family-wise p = 0.2 " in repr(PermutationTestResult(score, null))
+    result = PermutationTestResult(score, null, generalised=True)
+    assert repr(result).endswith("of 9 members, best 0.5000 at (1, 2), family-wise p = 0.2 (4 permutations)")
+
+
+def test_repr_says_the_way_without_its_reasons():
+    path = Route("one fit", "permutations are columns")
+    assert repr(PermutationTestResult(0.5, np.zeros(4), scoring="r2", path=path)) == (
+        "r2 0.5000, p = 0.2 (4 permutations; one fit)"
+    )

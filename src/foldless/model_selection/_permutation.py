@@ -320,4 +320,4 @@ def _build_result(spec, scoring, data, scores):
             shown = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing"
         warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. Use a stratified splitter.")
     asked = {"scoring": scoring.name, "greater_is_better": scoring.greater, "rounding": rounding}
-    return PermutationTestResult(score, null, pvalue, **asked)
+    return PermutationTestResult(score, null, pvalue, generalised=np.ndim(score) == 2, **asked)

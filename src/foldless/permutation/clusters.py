@@ -6,6 +6,7 @@ TFCE (``neighbours``). Each is compared with the largest one of every permutatio
     p = (1 + #{j : largest_j >= statistic}) / (1 + m)
 """
 
+from numbers import Integral, Real
 from typing import Any, Literal
 
 import numpy as np
@@ -105,12 +106,9 @@ def cluster_test(
     check_unit(unit)
     if statistic not in ("mass", "tfce"):
         raise ValueError(f"statistic={statistic!r} is unknown; use 'mass' or 'tfce'.")
-    if unit == "p" and not 0 < threshold < 1:
-        raise ValueError(f"threshold={threshold!r} must be between 0 and 1, a p-value; or set unit='z' or 'score'.")
+    _check_threshold(threshold, unit)
     scores = all_scores(result)
-    shape = np.shape(result.score) if shape is None else tuple(shape)
-    if np.prod(shape) != scores.shape[1]:
-        raise ValueError(f"shape={shape} has {np.prod(shape)} places, and there are {scores.shape[1]} members.")
+    shape = _checked_shape(np.shape(result.score) if shape is None else shape, scores.shape[1])
     values = comparable(scores, "score" if unit == "score" else "z")
     pairs = neighbours(shape, adjacency)
     if statistic == "tfce":
@@ -122,9 +120,25 @@ def cluster_test(
     return _with_clusters(_result(result, statistic, values[0], found), above[0], pairs)
 
 
+def _check_threshold(threshold, unit):
+    if not isinstance(threshold, Real) or not np.isfinite(threshold):
+        raise ValueError(f"threshold={threshold!r} must be a number, in the unit {unit!r}.")
+    if unit == "p" and not 0 < threshold < 1:
+        raise ValueError(f"threshold={threshold!r} must be between 0 and 1, a p-value; or set unit='z' or 'score'.")
+
+
+def _checked_shape(shape, n_members):
+    lengths = tuple(shape) if np.iterable(shape) else (shape,)
+    if isinstance(shape, str) or not all(isinstance(each, Integral) and each > 0 for each in lengths):
+        raise ValueError(f"shape={shape!r} must be a tuple of lengths, such as (n_channels, n_times).")
+    if np.prod(lengths) != n_members:
+        raise ValueError(f"shape={lengths} has {np.prod(lengths)} places, and there are {n_members} members.")
+    return lengths
+
+
 def _result(result, statistic, values, found):
     """The result of statistics (1 + m, members) of all labelings, the true ones first."""
-    given = {name: getattr(result, name) for name in ("scoring", "greater_is_better", "path", "strata")}
+    given = {name: getattr(result, name) for name in ("scoring", "greater_is_better", "generalised", "path", "strata")}
     test = ClusterTestResult(*result, **given)
     shape, known = np.shape(result.score), ~np.isnan(np.ravel(result.score))
     test.statistic, test.max_statistics, test.max_scores = statistic, found[1:].max(1), None

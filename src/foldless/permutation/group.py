@@ -20,6 +20,8 @@ from foldless.linalg.memory import require_memory
 from foldless.linalg.types import RandomStateLike
 from foldless.permutation.nulls import PermutationTestResult
 
+FEW_SIGNS = 0.05  # smallest possible p-value of random signs above which they are said to be few
+
 
 def combine(
     results: Sequence[PermutationTestResult],
@@ -121,6 +123,13 @@ def sign_flip_test(
     else:
         signs = check_random_state(random_state).choice([1.0, -1.0], (1 + n_permutations, count))
         signs[0], how = 1.0, "random signs"
+    if 2.0**-count > FEW_SIGNS:
+        warnings.warn(
+            f"results of {count} subjects have 2^{count} signs, and no p-value is below {2.0**-count:.3g}: it takes"
+            " five subjects to reach 0.05. combine, which draws permutations of each subject, has no such limit.",
+            UserWarning,
+            stacklevel=2,
+        )
     means = np.tensordot(signs, differences, 1) / count
     scoring = f"{results[0].scoring or 'score'} minus chance"
     return _like(results[0], means, scoring, f"{how} of {count} subjects")
@@ -138,6 +147,7 @@ def check_subjects(results):
         "shapes of score": [np.shape(each.score) for each in results],
         "scoring": [each.scoring for each in results],
         "greater_is_better": [each.greater_is_better for each in results],
+        "generalised": [getattr(each, "generalised", False) for each in results],
     }.items():
         if len(set(values)) > 1:
             raise ValueError(f"results differ in {name}: {sorted(set(values))}; test all subjects in the same way.")
@@ -164,5 +174,6 @@ def drawn(pools, n_draws, random_state, join):
 
 def _like(result, scores, scoring, path):
     """A result of the same kind, of scores (1 + m, ...) with the true ones first."""
-    known = {"greater_is_better": result.greater_is_better, "scoring": scoring, "path": path}
+    known = {name: getattr(result, name) for name in ("greater_is_better", "generalised")}
+    known |= {"scoring": scoring, "path": path}
     return PermutationTestResult(scores[0], scores[1:], **known)

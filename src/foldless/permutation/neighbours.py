@@ -43,7 +43,13 @@ def _pairs(length, matrix):
     """Pairs of neighbours along one axis."""
     if matrix is None:
         return np.arange(length - 1), np.arange(1, length)
-    matrix = coo_array(matrix)
+    try:
+        matrix = coo_array(matrix, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"adjacency holds a {type(matrix).__name__} that is no matrix of numbers; give a matrix of all members, a"
+            " tuple with a matrix or None for each axis of shape, or None."
+        ) from None
     if matrix.shape != (length, length):
         raise ValueError(
             f"adjacency has a matrix of shape {matrix.shape} for {length} members; give a square one of that size, or"

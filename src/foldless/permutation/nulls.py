@@ -176,12 +176,18 @@ def p_values(score, null, *, greater=True, rounding=ROUNDING):
     return np.where(np.isnan(score), np.nan, (count + 1.0) / (len(null) + 1.0))[()]
 
 
+def conjunction(pvalue):
+    """p-values (k, k) of pairs, each no less than those of its two members by themselves."""
+    alone = np.diagonal(pvalue)
+    return np.maximum(pvalue, np.maximum(alone[:, None], alone))
+
+
 class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalue")):
     """scikit-learn's three values, and what displays and readers want besides.
 
     For one test ``score`` and ``pvalue`` are numbers and ``permutation_scores`` has shape (n_permutations,). For a
     family of k members they are (k,) and (n_permutations, k), for a generalisation (k, k) and (n_permutations, k, k)
-    with the member trained on first.
+    with the member trained on first. Families made by hand may have any shape.
 
     Attributes
     ----------
@@ -192,6 +198,7 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     n_permutations : int
     scoring : str
     greater_is_better : bool
+    generalised : bool, whether the members are pairs of one trained on and one tested at
     strata : ndarray of shape (n_samples,) or None, the sets of rows within which labels were permuted
     best_params : list of dicts, the choice of every outer split for the true labels; None unless a search was tested
         Of a family a list for each member.
@@ -213,6 +220,7 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     n_permutations: int = 0
     scoring: str = ""
     greater_is_better: bool = True
+    generalised: bool = False
     best_params: list | None = None
     strata: np.ndarray | None = None
     path: Any = None
@@ -230,6 +238,7 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
         *,
         scoring="",
         greater_is_better=True,
+        generalised=False,
         path=None,
         best_params=None,
         strata=None,
@@ -238,7 +247,12 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
         counted = partial(p_values, score, greater=greater_is_better, rounding=rounding)
         pvalue = counted(permutation_scores) if pvalue is None else pvalue
         self = super().__new__(cls, score, permutation_scores, pvalue)
-        self.scoring, self.greater_is_better, self.path = scoring, greater_is_better, path
+        self.scoring, self.greater_is_better, self.path, self.generalised = (
+            scoring,
+            greater_is_better,
+            path,
+            generalised,
+        )
         self.n_permutations, self.best_params, self.strata = len(permutation_scores), best_params, strata
         if np.ndim(score):
             best, extreme = (np.max, np.inf) if greater_is_better else (np.min, -np.inf)
@@ -246,13 +260,13 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
             flat = np.reshape(permutation_scores, (len(permutation_scores), np.size(score)))[:, known]
             self.max_scores = best(np.where(np.isnan(flat), extreme, flat), axis=1, initial=-extreme)
             self.pvalue_fwe = counted(self.max_scores.reshape(-1, *[1] * np.ndim(score)))
-        if np.ndim(score) == 2 and len(set(np.shape(score))) == 1:  # members trained on and tested at
-            alone = np.diagonal(self.pvalue_fwe)
-            self.pvalue_fwe = np.maximum(self.pvalue_fwe, np.maximum(alone[:, None], alone))
+        if generalised:
+            self.pvalue_fwe = conjunction(self.pvalue_fwe)
         return self
 
     def __repr__(self):
-        how = f"{self.n_permutations} permutations; {self.path}"
+        way = getattr(self.path, "kind", self.path)  # without its reason
+        how = f"{self.n_permutations} permutations" + (f"; {way}" if way else "")
         if not np.ndim(self.score):
             return f"{self.scoring} {self.score:.4f}, p = {self.pvalue:.4g} ({how})"
         if np.isnan(self.score).all():

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from foldless.permutation.comparable import all_scores, check_unit, comparable
-from foldless.permutation.nulls import PermutationTestResult, p_values
+from foldless.permutation.nulls import PermutationTestResult, conjunction, p_values
 
 
 def step_down(result: PermutationTestResult, *, unit: Literal["p", "z", "score"] = "p") -> np.ndarray:
@@ -57,7 +57,4 @@ def step_down(result: PermutationTestResult, *, unit: Literal["p", "z", "score"]
     adjusted = np.full(scores.shape[1], np.nan)
     adjusted[known[order]] = np.maximum.accumulate(p_values(values[0, order], best_of_rest[1:]))
     adjusted = adjusted.reshape(np.shape(result.score))
-    if adjusted.ndim == 2 and len(set(adjusted.shape)) == 1:
-        alone = np.diagonal(adjusted)
-        adjusted = np.maximum(adjusted, np.maximum(alone[:, None], alone))
-    return adjusted
+    return conjunction(adjusted) if result.generalised else adjusted
