@@ -225,6 +225,19 @@ def test_fits_without_exchangeable_rows_or_closed_form_are_refused(name):
     assert model.predict_interval(NEW).shape == (3, 2, 2)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_equal_weights_are_another_penalty(kernel):
+    options, weight = {"gamma": 0.2}, np.full(N, 4.0)
+    weighted = LSSVC(kernel, alpha=2.0, **options).fit(X, LABELS[3], sample_weight=weight)
+    plain = LSSVC(kernel, alpha=0.5, **options).fit(X, LABELS[3])
+    assert_array_equal(weighted.conformal_p_values(NEW), plain.conformal_p_values(NEW))
+    weighted = LSSVR(kernel, alpha=2.0, **options).fit(X, X[:, 0] ** 2, sample_weight=weight)
+    plain = LSSVR(kernel, alpha=0.5, **options).fit(X, X[:, 0] ** 2)
+    for method in ("conformal", "studentised"):
+        ends = (each.predict_interval(NEW, method=method) for each in (weighted, plain))
+        assert_allclose(*ends, rtol=1e-8)
+
+
 def test_class_weights_and_kernels_without_rows_are_refused():
     with pytest.raises(ValueError, match=r"class_weight.* Fit without weights"):
         LSSVC(class_weight="balanced").fit(X, LABELS[2]).predict_set(NEW)

@@ -9,6 +9,8 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GroupShuffleSplit, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR
 from foldless.inference.comparison import flipped_difference, holm
@@ -120,6 +122,21 @@ def test_flipped_signs_are_those_of_groups():
     d = np.array([np.sum((errors[0] - errors[1])[groups[test] == g]) for g in np.unique(groups[test])])
     np.testing.assert_allclose(found.differences[0].difference, d.sum() / 20)
     np.testing.assert_allclose(found.differences[0].standard_error, np.sqrt(len(d)) * d.std(ddof=1) / 20)
+
+
+def test_pipelines_are_named_by_their_steps():
+    models = make_pipeline(StandardScaler(), A), make_pipeline("passthrough", A), make_pipeline(StandardScaler(), B)
+    found = compare(*models, X, Y, cv=3, n_repeats=1)
+    assert found.names == ["StandardScaler + LSSVC 1", "LSSVC", "StandardScaler + LSSVC 2"]
+
+
+def test_scores_of_models_with_confounds_are_those_of_their_intervals():
+    confound = X[:, 3]
+    found = compare(A, B, X, Y, cv=KFold(4), confounds=confound)
+    for mine, model in zip(found.scores, (A, B), strict=True):
+        alone = score_interval(model, X, Y, cv=KFold(4), confounds=confound)
+        np.testing.assert_allclose([*mine], [*alone])
+    assert found.scores[0].low != compare(A, B, X, Y, cv=KFold(4)).scores[0].low
 
 
 @pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning")

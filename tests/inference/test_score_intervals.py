@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge.standin import Run
 from foldless.inference.intervals import FoldScores, nested_error
-from foldless.model_selection import RefitWarning, score_interval
+from foldless.model_selection import RefitWarning, cross_validate, score_interval
 
 RNG = np.random.default_rng(0)
 X, TWO = make_classification(40, 5, n_informative=3, flip_y=0.2, random_state=0)
@@ -263,3 +263,19 @@ def test_no_pairs_are_left_out_where_none_are_needed(monkeypatch):
     found = score_interval(LSSVC(gamma=0.3), X, TWO, cv=5, method="nadeau-bengio")
     assert set(sizes) == {8}
     assert found.n_repeats == 1
+
+
+def test_the_interval_of_the_only_score_needs_no_name():
+    found = cross_validate(LSSVC(gamma=0.3), X, TWO, cv=3, scoring=["roc_auc"])
+    assert found.interval() == found.interval("roc_auc")
+    assert found.interval().scoring == "roc_auc"
+    assert found.interval(confidence=0.999999).high == 1.0
+    several = cross_validate(LSSVC(gamma=0.3), X, TWO, cv=3, scoring=["roc_auc", "f1"])
+    with pytest.raises(ValueError, match=r"name=None is no score of this result; give one of \['roc_auc', 'f1'\]"):
+        several.interval()
+
+
+def test_a_score_of_another_range_is_not_cut_by_its_name():
+    given = {"accuracy": lambda model, X, y: 100.0 * model.score(X, y)}
+    found = cross_validate(LSSVC(gamma=0.3), X, TWO, cv=3, scoring=given)
+    assert found.interval().low < found["test_accuracy"].mean() < found.interval().high

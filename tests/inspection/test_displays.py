@@ -187,7 +187,7 @@ def test_time_course_draws_score_and_null(plt, greater_is_better):
         assert_allclose(np.unique(band.vertices[band.vertices[:, 0] == t, 1]), pair)
     assert display.ax_.get_xlabel() == "time (s)"
     words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert words == ["null, 5 to 95 %", "family-wise p = 0.05"]
+    assert words == ["null, 5 to 95 %", "family-wise p = 0.05", "significant at 0.05"]
     assert display.ax_.get_ylabel() == ("roc auc" if greater_is_better else "error (lower is better)")
 
 
@@ -226,6 +226,7 @@ def test_bars_cover_significant_members_and_no_others(plt):
     assert low[0] == (times[1] + times[2]) / 2
     assert high[0] == (times[4] + times[5]) / 2
     assert_equal(display.significant_.get_ydata(), 0)
+    assert "significant at 0.05" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
     display.figure_.canvas.draw()
     bottom = display.ax_.get_ylim()[0]
     drawn = display.significant_.get_transform().transform([[0, 0]])[0, 1]
@@ -237,6 +238,7 @@ def test_no_significant_member_no_bar(plt):
     result = permutation_result(np.full(4, 0.5), rng.normal(0.5, 0.1, (99, 4)))
     display = TimeCourseDisplay.from_result(result)
     assert len(display.significant_.get_xdata()) == 0
+    assert not any("significant" in text.get_text() for text in display.ax_.get_legend().get_texts())
     assert display.ax_.get_xlabel() == "member"
     display.figure_.canvas.draw()
     assert_equal(display.ax_.get_xticks() % 1, 0)

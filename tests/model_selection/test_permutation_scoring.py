@@ -174,3 +174,10 @@ def test_a_true_score_that_is_not_defined_has_no_p_value():
         result = permutation_test_score(LSSVC(), X, LABELS, n_permutations=2, scoring=lambda model, X, y: np.nan)
     assert np.isnan(result.pvalue)
     assert "nan" in repr(result)
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class", "ignore:.*permuted scores are not defined")
+def test_a_class_rarer_than_the_folds_is_named():
+    rare = (np.arange(N) < 3).astype(int)
+    with pytest.warns(UserWarning, match="The rarest class has 3 rows: use a stratified splitter of at most as many"):
+        permutation_test_score(LSSVC(), X, rare, cv=5, scoring="roc_auc", n_permutations=3)

@@ -53,7 +53,9 @@ def no_slope(f, t, w):
         ({"param_grid": {"alpha": [np.nan]}}, r"alpha=nan must be a finite number > 0"),
         ({"param_grid": {"alpha": ["1"]}}, r"alpha='1' must be a finite number > 0"),
         ({"param_grid": {"alpha": [-1.0]}, "method": "gradient"}, r"alpha=-1.0 must be a finite number > 0"),
-        ({"param_grid": {"C": [1.0]}}, "Invalid parameter 'C' for estimator LSSVC"),
+        ({"param_grid": {"C": [1.0]}}, r"Invalid parameter 'C' for estimator LSSVC.*did you mean alpha = 1 / C\?"),
+        ({"param_grid": {"lssvc__alpha": [1.0]}}, r"'lssvc__alpha': did you mean alpha\?"),
+        ({"param_grid": {"kernel__gamma": [1.0]}}, r"param_grid: \['kernel__gamma'\] cannot be set.* mean gamma\?"),
         ({"param_grid": {"gamma": [-1.0]}}, "gamma=-1.0 must be positive"),
         ({"param_grid": []}, "param_grid"),
         ({"param_grid": {"alpha": []}}, "alpha"),
@@ -304,3 +306,14 @@ def test_candidate_whose_criterion_is_nan_is_not_chosen():
 def test_a_search_without_y_is_refused():
     with pytest.raises(ValueError, match="FoldlessSearchCV requires y to be passed"):
         FoldlessSearchCV(LSSVC()).fit(np.eye(4), None)
+
+
+def test_parameters_of_a_pipeline_without_the_name_of_the_step_are_hinted_at():
+    model = make_pipeline(StandardScaler(), LSSVC())
+    for name, meant in (
+        ("alpha", "lssvc__alpha"),
+        ("lssvc__C", "lssvc__alpha = 1 / C"),
+        ("svc__gamma", "lssvc__gamma"),
+    ):
+        with pytest.raises(ValueError, match=rf"'{name}': did you mean {meant}\?"):
+            FoldlessSearchCV(model, {name: [1.0]}).fit(X, LABELS)

@@ -152,6 +152,14 @@ def test_calls_without_an_answer_say_why():
         fitted.predict_interval(NEW, 2)
     with pytest.raises(ValueError, match=r"confounds: method='nested'.*jackknife\+"):
         fitted.predict_interval(NEW, confounds=NEW[:, 0])
+    with pytest.raises(ValueError, match=r"method='x' is unknown.*'nested', 'jackknife\+', 'conformal', 'studentised'"):
+        fitted.predict_interval(NEW, method="x")
+    ridge = clone(SEARCHES["Ridge"]).fit(X, VALUES)
+    with pytest.raises(ValueError, match=r"method='conformal' is one of foldless' LSSVR, and Ridge has none"):
+        ridge.predict_interval(NEW, method="conformal")
+    ridge = FoldlessSearchCV(RidgeClassifier(), {"alpha": ALPHAS}).fit(X, BINARY)
+    with pytest.raises(ValueError, match=r"RidgeClassifier has none; use method='nested'"):
+        ridge.predict_set(NEW, method="conformal")
     labels = FoldlessSearchCV(LSSVC(), GRID).fit(X, LABELS)
     with pytest.raises(ValueError, match="coverage=0 must lie"):
         labels.predict_set(NEW, 0)

@@ -14,7 +14,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import _safe_indexing, check_random_state
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, freeze_class_weights
-from foldless.bridge.pipelines import split_steps, with_last
+from foldless.bridge.pipelines import meant_by, split_steps, with_last
 from foldless.bridge.route import NoClosedForm
 from foldless.bridge.steps import RowsBehindSteps, content_of_params
 from foldless.estimators import AverageEstimator, OneAgainstAllClassifier
@@ -73,7 +73,12 @@ def check_known(estimator):
 
 def with_params(estimator, params):
     """A clone with these parameters, which are cloned too: ``kernel__name`` changes a kernel in place."""
-    return clone(estimator).set_params(**clone(params, safe=False))
+    try:
+        return clone(estimator).set_params(**clone(params, safe=False))
+    except (AttributeError, ValueError) as error:  # the former where a kernel is a name, and has no parameters
+        hints = [f"{name!r}: did you mean {meant}?" for name in params if (meant := meant_by(estimator, name))]
+        what = str(error) if isinstance(error, ValueError) else f"param_grid: {sorted(params)} cannot be set."
+        raise ValueError(" ".join([what, *hints])) from None
 
 
 def chosen_setting(estimator, params, classes):

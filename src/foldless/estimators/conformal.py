@@ -38,7 +38,7 @@ def borders(estimator, X, what, instead=""):
 
 def _check_exchangeable(problem, what, instead):
     """Refuse fits in which a new row is not one more row like the others, or whose border has no closed form."""
-    if problem.weighted or len(problem.active) < problem.n:
+    if np.ptp(problem.root_w) > 0:
         raise ValueError(
             f"sample_weight, class_weight: {what} ranks a new row among those of the fit, which rows of different"
             f" weights do not allow. Fit without weights{instead}."

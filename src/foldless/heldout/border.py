@@ -14,7 +14,8 @@ all share. Through explicit features phi, of which Phi' c is what the rows repro
 
     s = alpha (1 + |c|^2) + |phi - Phi' c|^2
 
-O(n^2) a new row, in one product for many. Rows have weight 1, and Q is an intercept or nothing.
+O(n^2) a new row, in one product for many. Q is an intercept or nothing. All rows, the new one too, have one weight r^2:
+k is r^2 k, q is r q and y is r y.
 """
 
 from dataclasses import dataclass
@@ -41,18 +42,18 @@ class Border:
 
 
 def border(whole, X):
-    """The :class:`Border` of new rows X, of a solution with the function norm, without weights and confounds."""
-    P, problem = whole.own_precision, whole.problem
+    """The :class:`Border` of new rows X, of a solution with the function norm, equal weights and no confounds."""
+    P, problem, r = whole.own_precision, whole.problem, whole.root[0, 0]
     Q = np.ones((X.shape[0], problem.Q.shape[1]), problem.dtype)
     if whole.weights is not None:
         Phi = problem.features_new(X)
-        f, c = Phi @ whole.weights + Q @ whole.B, Phi @ P.feature_weights(slice(None)) + Q @ P.G
-        rest = Phi - c @ problem.features(whole.rows)
+        f, c = Phi @ whole.weights + Q @ whole.B, r * (Phi @ P.feature_weights(slice(None)) + Q @ P.G)
+        rest = r * (Phi - c @ problem.features(whole.rows))
         s = problem.alpha * (1.0 + row_norms(c, squared=True)) + row_norms(rest, squared=True)
     else:
-        K = problem.gram_new(X, whole.rows)
-        f, c = K @ whole.A + Q @ whole.B, P.apply(np.ascontiguousarray(K.T)).T + Q @ P.G
-        s = problem.alpha + problem.diag_new(X) - np.einsum("tn,tn->t", K, c)
+        K, q = r**2 * problem.gram_new(X, whole.rows), r * Q
+        f, c = K @ whole.A / r + Q @ whole.B, P.apply(np.ascontiguousarray(K.T)).T + q @ P.G
+        s = problem.alpha + r**2 * problem.diag_new(X) - np.einsum("tn,tn->t", K, c)
         if Q.shape[1]:
-            s = s - np.einsum("tq,tq->t", Q, K @ P.G.T - Q @ P.Omega)
-    return Border(f, c, np.maximum(s, problem.alpha).astype(c.dtype), whole.A, P.diagonal())
+            s = s - np.einsum("tq,tq->t", q, K @ P.G.T - q @ P.Omega)
+    return Border(f, c, np.maximum(s, problem.alpha).astype(c.dtype), whole.A / r, P.diagonal())

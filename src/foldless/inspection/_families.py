@@ -160,6 +160,8 @@ class TimeCourseDisplay(FamilyDisplay):
         runs = cell_edges(x)[changes.reshape(-1, 2)]
         runs = np.column_stack([runs, np.full(len(runs), np.nan)]).ravel()
         look = {"color": self.line_.get_color(), "linewidth": 8, "solid_capstyle": "butt"}  # the upper half shows
+        if len(runs):
+            look["label"] = f"significant at {level:g}"
         along_bottom = self.ax_.get_xaxis_transform()
         self.significant_ = self.ax_.plot(runs, np.zeros(len(runs)), transform=along_bottom, **look)[0]
 

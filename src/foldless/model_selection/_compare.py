@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
 from foldless.bridge.adapters import check_probabilities
@@ -136,7 +137,7 @@ def _sorted_out(given):
     if len(models) == 1 and isinstance(models[0], dict):
         named = {str(name): each for name, each in models[0].items()}
     else:
-        kinds = [type(each).__name__ for each in models]
+        kinds = [_kind(each) for each in models]
         named = {
             kind if kinds.count(kind) == 1 else f"{kind} {kinds[: place + 1].count(kind)}": each
             for place, (kind, each) in enumerate(zip(kinds, models, strict=True))
@@ -148,6 +149,12 @@ def _sorted_out(given):
     if len({is_classifier(each) for each in named.values()}) > 1:
         raise ValueError("compare: some models are classifiers and some are not; their scores cannot be compared.")
     return named, X, y
+
+
+def _kind(model):
+    """The name of its class; of a pipeline, those of its steps."""
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    return " + ".join(type(step).__name__ for step in steps if step not in (None, "passthrough"))
 
 
 def _held_out(waiting, cv, rows, truth, judge, classifier):

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import gen_batches, indexable
 
 from foldless.bridge.families import family_members
@@ -318,6 +318,10 @@ def _build_result(spec, scoring, data, scores):
         if spec.as_theirs:
             pvalue = np.where(undefined, smallest, pvalue)[()]
             shown = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing"
-        warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. Use a stratified splitter.")
+        remedy = "Use larger test parts."
+        if is_classifier(spec.estimator) and np.ndim(data.y) == 1:
+            rare = np.unique(np.asarray(data.y), return_counts=True)[1].min()
+            remedy = f"The rarest class has {rare} rows: use a stratified splitter of at most as many folds."
+        warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. {remedy}")
     asked = {"scoring": scoring.name, "greater_is_better": scoring.greater, "rounding": rounding}
     return PermutationTestResult(score, null, pvalue, generalised=np.ndim(score) == 2, **asked)

@@ -22,7 +22,7 @@ from foldless.model_selection._partitions import interval_of_model
 from foldless.model_selection._search_best import BestEstimator
 from foldless.model_selection._searched import Searched
 from foldless.model_selection._types import CVLike, ScoringLike
-from foldless.readout.conformal import in_set
+from foldless.readout.conformal import POWERS, in_set
 
 FOLDS = 10  # without each of which the search is repeated
 
@@ -51,7 +51,9 @@ class SearchSets(BestEstimator):
         ``fit`` was given some). Other methods are those of the best estimator, at no further cost: they take the
         setting as given, and cover too little where it was chosen by few rows (docs/conformal.md).
         """
+        check_option("method", method, ("nested", "jackknife+", *POWERS))
         if method != "nested":
+            self._check_known("predict_interval", method)
             return self._ask("predict_interval", X, coverage, confounds=confounds, method=method)
         if confounds is not None:
             raise ValueError("confounds: method='nested' takes none; use method='jackknife+'.")
@@ -64,6 +66,7 @@ class SearchSets(BestEstimator):
         """p-values (n_samples, n_classes) of the labels of new rows; arguments as in ``predict_set``."""
         check_option("method", method, ("nested", "conformal"))
         if method == "conformal":
+            self._check_known("conformal_p_values", method)
             return self._ask("conformal_p_values", X, class_conditional=class_conditional)
         return self._nested_result().conformal_p_values(X, class_conditional=class_conditional)
 
@@ -84,6 +87,15 @@ class SearchSets(BestEstimator):
         """
         check_coverage(coverage)
         return in_set(self.conformal_p_values(X, class_conditional=class_conditional, method=method), coverage)
+
+    def _check_known(self, name, method):
+        """Refuse what the best estimator does not have."""
+        if not hasattr(self._last, name):
+            kind = "classifiers" if is_classifier(self.estimator) else "LSSVR"
+            raise ValueError(
+                f"method={method!r} is one of foldless' {kind}, and {type(self._last).__name__} has none; use"
+                " method='nested'."
+            )
 
     def score_interval(
         self,

@@ -21,7 +21,7 @@ from foldless.bridge.scorers import check_single, scoring_of_rows
 from foldless.bridge.standin import Decoded, StandIn
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.estimators.checks import dense
-from foldless.inference.intervals import ScoreInterval, check_confidence, corrected_interval
+from foldless.inference.intervals import ScoreInterval, check_confidence, corrected_interval, limits_of
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import CVLike, Params, ScoringLike
@@ -41,18 +41,22 @@ class CrossValidationResult(dict):
         self.path = path
         self.test_share = test_share
 
-    def interval(self, name: str = "score", confidence: float = 0.9) -> ScoreInterval:
-        """The interval of a score by Nadeau & Bengio (2003), from its values in the splits.
+    def interval(self, name: str | None = None, confidence: float = 0.9) -> ScoreInterval:
+        """The interval of a score by Nadeau & Bengio (2003), from its values in the splits; of several, name one.
 
         :func:`score_interval` leaves out pairs of folds: dearer, and nearer to what it promises.
         """
         check_confidence(confidence)
-        if f"test_{name}" not in self:
-            known = [key.removeprefix("test_") for key in self if key.startswith("test_")]
-            raise ValueError(f"name={name!r} is no score of this result; it has {known}.")
+        known = [key.removeprefix("test_") for key in self if key.startswith("test_")]
+        name = known[0] if name is None and len(known) == 1 else name
+        if name not in known:
+            raise ValueError(f"name={name!r} is no score of this result; give one of {known}.")
         scores = self[f"test_{name}"]
         share = 1 / max(len(scores) - 1, 1) if self.test_share is None else self.test_share
-        return corrected_interval(scores, share, confidence, scoring=name)
+        limits = limits_of(name)
+        if not np.all((np.asarray(scores) >= limits[0]) & (np.asarray(scores) <= limits[1])):
+            limits = -np.inf, np.inf  # somebody else's score of that name
+        return corrected_interval(scores, share, confidence, limits, scoring=name)
 
     def __missing__(self, key: str) -> Route:
         if key == "path":

@@ -121,15 +121,15 @@ def cluster_test(
 
 
 def _check_threshold(threshold, unit):
-    if not isinstance(threshold, Real) or not np.isfinite(threshold):
+    if not isinstance(threshold, Real) or not np.isfinite(float(threshold)):
         raise ValueError(f"threshold={threshold!r} must be a number, in the unit {unit!r}.")
-    if unit == "p" and not 0 < threshold < 1:
+    if unit == "p" and not 0 < float(threshold) < 1:
         raise ValueError(f"threshold={threshold!r} must be between 0 and 1, a p-value; or set unit='z' or 'score'.")
 
 
 def _checked_shape(shape, n_members):
     lengths = tuple(shape) if np.iterable(shape) else (shape,)
-    if isinstance(shape, str) or not all(isinstance(each, Integral) and each > 0 for each in lengths):
+    if isinstance(shape, str) or not all(isinstance(each, Integral) and int(each) > 0 for each in lengths):
         raise ValueError(f"shape={shape!r} must be a tuple of lengths, such as (n_channels, n_times).")
     if np.prod(lengths) != n_members:
         raise ValueError(f"shape={lengths} has {np.prod(lengths)} places, and there are {n_members} members.")
