@@ -221,7 +221,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
         "studentised": the same with residuals divided by their standard deviation: intervals are wider where the model
         knows less, and there are no gaps.
 
-        The last two need penalty="rkhs", features, no weights and no confounds.
+        The last two need penalty="rkhs", features, equal weights and no confounds.
         """
         check_coverage(coverage)
         check_option("method", method, ("jackknife+", *POWERS))
