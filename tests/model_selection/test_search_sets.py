@@ -83,6 +83,23 @@ def test_intervals_take_weights_and_leave_groups_together():
     assert_allclose(clone(search).fit(X, VALUES, groups=GROUPS).predict_interval(NEW), expected, rtol=1e-8)
 
 
+def test_sets_of_grouped_rows_keep_groups_together_and_the_shares_of_the_classes():
+    search = FoldlessSearchCV(LSSVC(), GRID, cv=skl.GroupKFold(3))
+    fitted = clone(search).fit(X, BINARY, groups=GROUPS)
+    folds = skl.StratifiedGroupKFold(len(np.unique(GROUPS)))
+    expected = nested_cross_validate(search, X, BINARY, cv=folds, groups=GROUPS, return_estimator=True)
+    assert_array_equal(fitted.conformal_p_values(NEW), expected.conformal_p_values(NEW))
+
+
+def test_searches_that_take_long_are_said_to_be_repeated():
+    search = clone(SEARCHES["LSSVR"]).fit(X, VALUES)
+    search.history_ = [{**each, "time": 120.0} for each in search.history_]
+    with pytest.warns(
+        UserWarning, match=r"method='nested' repeats the search without each of 10 folds.*minutes"
+    ):
+        search.predict_interval(NEW)
+
+
 @pytest.mark.many_cases
 @pytest.mark.parametrize("class_conditional", [False, True])
 @pytest.mark.parametrize("kind", [LSSVC, KFDA, RidgeClassifier])

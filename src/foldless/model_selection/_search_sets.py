@@ -7,19 +7,20 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.scorers import deciding_scoring
-from foldless.estimators.checks import check_option
+from foldless.estimators.checks import check_option, warn_caller
 from foldless.estimators.conformal import check_coverage
 from foldless.estimators.rows import PerRow, given
 from foldless.inference.intervals import ScoreInterval
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._partitions import interval_of_model
 from foldless.model_selection._search_best import BestEstimator
+from foldless.model_selection._search_end import LONG
 from foldless.model_selection._searched import Searched
 from foldless.model_selection._types import CVLike, ScoringLike
 from foldless.readout.conformal import POWERS, in_set
@@ -37,6 +38,7 @@ class SearchSets(BestEstimator):
     scoring: Any
     refit: Any
     _nested_cross_validate: Any
+    history_: list
     _learnt: dict | None  # the rows of the last fit
     _nested: Any  # nested cross-validation on them, once it is asked for
 
@@ -47,9 +49,10 @@ class SearchSets(BestEstimator):
         """Prediction intervals, (n_samples, 2) or (n_samples, n_outputs, 2).
 
         "nested", the default, counts the choice of the hyper-parameters: at the first call the search is repeated
-        without each of ten folds, and residuals are those of rows that a choice has not seen (CV+; of groups where
-        ``fit`` was given some). Other methods are those of the best estimator, at no further cost: they take the
-        setting as given, and cover too little where it was chosen by few rows (docs/conformal.md).
+        without each of ten folds, which takes up to ten times as long as ``fit``, and residuals are those of rows that
+        a choice has not seen (CV+; of groups where ``fit`` was given some). Other methods are those of the best
+        estimator, at no further cost: they take the setting as given, and cover too little where it was chosen by few
+        rows (docs/conformal.md).
         """
         check_option("method", method, ("nested", "jackknife+", *POWERS))
         if method != "nested":
@@ -135,8 +138,19 @@ class SearchSets(BestEstimator):
         rows = self._rows("method='nested'")
         if self._nested is None:
             cv = _folds(self, rows["y"], rows["groups"])
+            self._warn_of_time(cv.get_n_splits())
             self._nested = self._nested_cross_validate(**rows, cv=cv, return_estimator=True)
         return self._nested
+
+    def _warn_of_time(self, n_folds):
+        """Say so where the searches without each fold will take long, judged by the one that was done."""
+        seconds = n_folds * sum(each["time"] for each in self.history_)
+        if seconds > LONG:
+            other = "conformal" if is_classifier(self.estimator) else "jackknife+"
+            warn_caller(
+                f"method='nested' repeats the search without each of {n_folds} folds, once: about {seconds / 60:.0f}"
+                f" minutes. method={other!r} takes the setting as given, and no time; n_jobs= works on several folds."
+            )
 
     def _keep(self, X, y, groups, confounds, sample_weight):
         """Keep the rows of a fit: copies, but of a Gram matrix, which is the largest array of all."""
@@ -150,10 +164,11 @@ class SearchSets(BestEstimator):
 
 
 def _folds(search, y, groups):
-    """Folds of groups where there are some, else drawn; every class is in all training parts."""
-    if groups is not None:
-        return GroupKFold(min(FOLDS, len(np.unique(groups))))
-    drawn = {"shuffle": True, "random_state": search.random_state}
+    """Folds of groups where there are some, else drawn; those of labels keep the shares of the classes."""
+    drawn, most = {"shuffle": True, "random_state": search.random_state}, FOLDS
     if is_classifier(search.estimator):
-        return StratifiedKFold(max(2, min(FOLDS, *np.unique(y, return_counts=True)[1])), **drawn)
-    return KFold(min(FOLDS, len(y)), **drawn)
+        most = max(2, min(FOLDS, *np.unique(y, return_counts=True)[1]))
+    if groups is not None:
+        kind = StratifiedGroupKFold if is_classifier(search.estimator) else GroupKFold
+        return kind(min(most, len(np.unique(groups))))
+    return StratifiedKFold(most, **drawn) if is_classifier(search.estimator) else KFold(min(FOLDS, len(y)), **drawn)
