@@ -94,9 +94,7 @@ def test_sets_of_grouped_rows_keep_groups_together_and_the_shares_of_the_classes
 def test_searches_that_take_long_are_said_to_be_repeated():
     search = clone(SEARCHES["LSSVR"]).fit(X, VALUES)
     search.history_ = [{**each, "time": 120.0} for each in search.history_]
-    with pytest.warns(
-        UserWarning, match=r"method='nested' repeats the search without each of 10 folds.*minutes"
-    ):
+    with pytest.warns(UserWarning, match=r"method='nested' repeats the search without each of 10 folds.*minutes"):
         search.predict_interval(NEW)
 
 

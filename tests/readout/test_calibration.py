@@ -11,8 +11,10 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, KernelFisherDiscriminant
+from foldless.model_selection import cross_val_predict
 from foldless.readout.calibration import fit_calibration
 from support.tolerances import assert_close
 
@@ -244,3 +246,24 @@ def test_log_loss_of_calibration_is_close_to_that_of_a_calibrated_ensemble():
     ours = LSSVC(gamma=0.05, calibration="sigmoid").fit(X[train], y[train]).predict_proba(X[test])
     theirs = CalibratedClassifierCV(LSSVC(gamma=0.05), cv=5).fit(X[train], y[train]).predict_proba(X[test])
     assert log_loss(y[test], ours) < log_loss(y[test], theirs) + 0.02
+
+
+@pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 8.0}], ids=["balanced", "dict"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_class_weights_do_not_make_classes_more_frequent(kind, class_weight, weighted):
+    X, y = make_classification(200, 5, n_informative=3, weights=[0.85], flip_y=0.1, random_state=1)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, 200) if weighted else np.ones(200)
+    model = kind(alpha=3.0, class_weight=class_weight, calibration="sigmoid").fit(X, y, sample_weight=weight)
+    expected = fit_calibration("sigmoid", model.loo_decision_function(), y, 2, weight)
+    assert_close(model.predict_proba(X), expected.proba(model.decision_function(X)))
+    share = np.average(y, weights=weight)
+    assert abs(np.average(model.loo_predict_proba()[:, 1], weights=weight) - share) < 0.02
+
+
+def test_probabilities_of_training_parts_count_their_rows_without_class_weights():
+    X, y = make_classification(60, 4, weights=[0.7], random_state=0)
+    model = LSSVC(gamma=0.2, class_weight={0: 1.0, 1: 5.0}, calibration="sigmoid")
+    found = cross_val_predict(model, X, y, cv=3, method="predict_proba")
+    for train, test in StratifiedKFold(3).split(X, y):
+        assert_close(found[test], clone(model).fit(X[train], y[train]).predict_proba(X[test]))

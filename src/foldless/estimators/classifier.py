@@ -162,15 +162,14 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         check_two_classes(self.classes_, self, "In a stream, name them all in partial_fit(classes=...).")
         if weights is not None and not len(self._named_classes) and np.unique(codes[weights > 0]).size < 2:
             raise ValueError("sample_weight leaves one class only; at least two classes need rows of positive weight.")
-        factors = None
-        total = weights
+        factors, base, total = None, None, weights
         if self.class_weight is not None:
             base = np.ones(len(codes), dtype) if weights is None else weights
             factors = self._class_factors(np.bincount(codes, weights=base, minlength=n_classes))
             total = base * factors[codes].astype(dtype)
         readout = self._readout(n_classes, factors)
         Y = readout.targets(codes, dtype)
-        return Task(problem_of(total), Y, readout, codes, n_classes, self.calibration)
+        return Task(problem_of(total), Y, readout, codes, n_classes, self.calibration, base)
 
     def partial_fit(
         self,

@@ -48,7 +48,8 @@ class Rule:
 class Task:
     """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration.
 
-    Rows with several labels have no codes: Y says which.
+    Rows with several labels have no codes: Y says which. ``counted`` are the weights (n,) of the rows in the
+    calibration where class weights make others of them for the fit: these would change how frequent classes are.
     """
 
     problem: Problem
@@ -57,6 +58,7 @@ class Task:
     codes: np.ndarray | None = None
     n_classes: int = 0
     calibration: str | None = None
+    counted: np.ndarray | None = None
 
     def with_confounds(self, C, *, in_score=False):
         """The task with the columns C (n, k) fitted beside the intercept."""
@@ -72,14 +74,14 @@ class Task:
 
     def subset(self, rows):
         """The task of these rows alone."""
-        codes = None if self.codes is None else self.codes[rows]
-        return replace(self, problem=self.problem.subset(rows), Y=self.Y[rows], codes=codes)
+        codes, counted = (None if each is None else each[rows] for each in (self.codes, self.counted))
+        return replace(self, problem=self.problem.subset(rows), Y=self.Y[rows], codes=codes, counted=counted)
 
     def labelled(self, order):
         """The task of row i with label and weight of row order[i]."""
         problem = self.problem.replace(root_w=self.problem.root_w[order])
-        codes = None if self.codes is None else self.codes[order]
-        return replace(self, problem=problem, Y=self.Y[order], codes=codes)
+        codes, counted = (None if each is None else each[order] for each in (self.codes, self.counted))
+        return replace(self, problem=problem, Y=self.Y[order], codes=codes, counted=counted)
 
     def restricted(self, rows):
         """The task with the weight of all other rows set to 0; their basis functions stay."""
@@ -107,7 +109,8 @@ class Task:
             scores, codes, weights = self.loo_scores(model), self.codes[model.rows], np.square(model.root[:, 0])
             cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
             if kind is not None:
-                calibrator = self._calibrator(kind, model, scores, codes, weights)
+                counted = weights if self.counted is None else self.counted[model.rows]
+                calibrator = self._calibrator(kind, model, scores, codes, counted)
         return Rule(self.readout, moments, cut, calibrator)
 
     def loo_scores(self, model):
