@@ -151,6 +151,14 @@ LAWS = {
         lambda v, a: (v.svd(a.B)[1], np.linalg.svd(a.B)[1]),
         lambda v, a: ((v.svd(a.B)[0] * v.svd(a.B)[1]) @ v.svd(a.B)[2], a.B),
     ],
+    "solve_definite": [
+        lambda v, a: (v.solve_definite(a.D, np.stack([a.B, a.C])), np.linalg.inv(a.D) @ np.stack([a.B, a.C])),
+        lambda v, a: (
+            (v.solve_definite(a.G[None], a.B[None]), np.linalg.inv(a.G)[None] @ a.B)
+            if a.n < 20
+            else (v.solve_definite(-a.D, np.stack([a.B, a.C])), -np.linalg.inv(a.D) @ np.stack([a.B, a.C]))
+        ),
+    ],
     "solve": [
         lambda v, a: (v.solve(a.G, a.B), np.linalg.inv(a.G) @ a.B),
         lambda v, a: (v.solve(a.D, np.stack([a.B, a.B])), np.linalg.inv(a.D) @ a.B),

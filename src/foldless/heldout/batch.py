@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.moments import Moments, adds_up, few_digits, nearly_gone, remaining_masses, takes_nearly_all
-from foldless.linalg import LinAlgError, solve
+from foldless.linalg import LinAlgError, solve, solve_definite
 from foldless.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
@@ -49,7 +49,8 @@ class Batch:
         if lost is not None and lost.any():
             regular = np.where(lost[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
         try:
-            E = A / regular if D.shape[-1] == 1 else solve(regular, A)
+            solved = solve_definite if model.precision.definite else solve
+            E = A / regular if D.shape[-1] == 1 else solved(regular, A)
         except LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(model.rows)) from None
         return cls(model, members, Y, A, D, E, lost)

@@ -26,9 +26,9 @@ __all__ = [  # noqa: RUF022
     # triangles
     "cholesky_", "invert_lower_", "lower_solve", "upper_solve", "right_solve", "cholesky_solve", "lower_times",
     "product", "outer_square", "lower_square", "symmetric_times", "add_outer_", "add_signed_", "norm",  # products
-    # decompositions and general systems; eigh, eigenvalues, solve and inverse take leading batch axes
+    # decompositions and general systems; eigh, eigenvalues, solve and inverse take leading batch axes, solve_definite 1
     "orthonormal", "thin_qr", "eigh_", "eigh", "eigenvalues", "svd",
-    "solve", "inverse", "lu_factor", "lu_solve", "least_squares_",
+    "solve", "solve_definite", "inverse", "lu_factor", "lu_solve", "least_squares_",
     # updated QR: A = Q R with a square orthogonal Q, Fortran-ordered; rows and columns come and go by rotations, O(n^2)
     # flops each, without loss of orthogonality
     "qr_", "append_rows", "insert_columns_", "delete",
@@ -38,6 +38,7 @@ __all__ = [  # noqa: RUF022
 solve, inverse, norm, thin_qr, eigh = np.linalg.solve, np.linalg.inv, np.linalg.norm, np.linalg.qr, np.linalg.eigh
 
 LARGE = 8192  # rows from which on triangles and squares are computed in panels
+STACKED = 20  # rows up to which a stack of systems is sooner solved in one call than by the cheaper factors, one by one
 FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
 
 
@@ -85,6 +86,19 @@ def upper_solve(R, B, *, lower=False):
 def cholesky_solve(L, B):
     """(L L')^-1 B."""
     return lower_solve(L, lower_solve(L, B), transpose=True)
+
+
+def solve_definite(stack, B):
+    """Solutions (k, n, m) of positive definite systems (k, n, n); any that rounding has made indefinite by pivots."""
+    if stack.shape[-1] <= STACKED:
+        return solve(stack, B)
+    (posv,) = get_lapack_funcs(("posv",), (stack, B))
+    X = np.empty(B.shape, posv.dtype)
+    for k, M in enumerate(stack):
+        _, X[k], info = posv(M.T, B[k], lower=1)  # M is symmetric: its transpose is a Fortran view
+        if info != 0:
+            X[k] = solve(M, B[k])
+    return X
 
 
 def lower_times(L, Y, *, transpose=False):

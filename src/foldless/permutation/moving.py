@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.moments import Moments, few_digits, nearly_gone
-from foldless.linalg import solve
+from foldless.linalg import solve_definite
 from foldless.permutation.labelings import ENTRIES, Labelings, truth_of
 
 
@@ -77,7 +77,7 @@ class Moving(Labelings):
             blocks = P.diagonal_blocks(rows[some])
             lost[some] = P.lost(blocks)
             blocks[lost[some]] = np.eye(t, dtype=blocks.dtype)
-            E[some] = solve(blocks, A[some].transpose(0, 2, 1)).transpose(0, 2, 1)
+            E[some] = solve_definite(blocks, A[some].transpose(0, 2, 1)).transpose(0, 2, 1)
         return Left(train, A, E, lost)
 
     def _fits(self, left, rows, wanted):
