@@ -24,7 +24,7 @@ __all__ = [
     "SlidingWindow",
     "__version__",
 ]
-SUBMODULES = ("criteria", "inspection", "kernels", "model_selection", "reduction", "reference")
+SUBMODULES = ("chunked", "criteria", "inspection", "kernels", "model_selection", "reduction", "reference")
 
 
 def __getattr__(name):

@@ -3,6 +3,7 @@
 Nobody else reads an estimator's private attributes.
 """
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -72,3 +73,50 @@ def rows_of(estimator, X, rows, train):
         return _safe_indexing(X, rows)
     K = X if hasattr(X, "shape") else np.asarray(X)
     return _safe_indexing(_safe_indexing(K, rows), train, axis=1)
+
+
+class NoRows:
+    """Stands for the training rows of a model that was fitted without keeping them."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(
+            "this model was fitted in chunks and keeps no training rows: it predicts, but does not learn, forget or"
+            " leave out rows. Leave-one-out values are in the result of foldless.chunked.cross_validate."
+        )
+
+
+def prepared(estimator, X, y, sample_weight=None, classes=None, names=None):
+    """A copy of the estimator that lacks its coefficients alone, and its task, from a sample of the rows.
+
+    ``classes`` are all that there are, ``names`` those of the features.
+    """
+    model = clone(estimator)
+    X, y, weights = model._validated(X, y, sample_weight)
+    task = model._make_task(X, y, weights, *([classes] if classes is not None else []))
+    if names is not None:
+        model.feature_names_in_ = np.asarray(names, object)
+    return model, task
+
+
+def class_factors(model, masses):
+    """Factors (c,) on the weights of the classes of these masses; None without ``class_weight``."""
+    return None if getattr(model, "class_weight", None) is None else model._class_factors(masses)
+
+
+def seen_by(model, X):
+    """Rows as the kernel of a prepared model sees them."""
+    return model._seen(X)
+
+
+def with_coefficients(model, params, kernel, weights, offset, rule, choice):
+    """A prepared model with these parameters, fitted: f(x) = features(x)' weights + offset, read out by the rule."""
+    fitted, m = copy(model).set_params(**params), weights.shape[1]
+    known = {"X_fit_": np.empty((0, model.n_features_in_)), "kernel_": kernel, "holder_": choice, "ids_": None}
+    known |= {"_weights": weights, "_offset": offset, "_rule": rule, "_dual": np.empty((0, m))}
+    known |= {"_confound_B": np.empty((0, m)), "_confound_mean": np.empty(0), "_base_weights": None, "_n_forgotten": 0}
+    known |= {"_fitted_task": NoRows(), "_parts": None, "_loo_values": None, "_settings": fitted.get_params()}
+    vars(fitted).update(known)
+    fitted._set_attributes()
+    return fitted

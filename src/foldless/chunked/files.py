@@ -1,0 +1,170 @@
+"""Parquet and CSV files as sources of chunks, by pyarrow."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foldless.chunked.arrow import needs_pyarrow
+from foldless.chunked.rows import Chunk, ChunkError
+from foldless.chunked.sources import Source
+
+Paths = str | os.PathLike | Sequence
+
+
+@dataclass(frozen=True)
+class Files(Source):
+    """Columns of files in their order; ``others`` are the columns of weights, groups and folds by what they are."""
+
+    paths: tuple
+    format: str
+    target: Any
+    features: tuple
+    others: dict
+    rows: int
+    n_rows: int | None = None
+
+    @property
+    def names(self):  # type: ignore[override]
+        """Names of the features."""
+        return list(self.features)
+
+    def chunks(self, first=0):
+        """Batches of rows, none of which spans two files."""
+        return islice(self._chunks(), first, None)
+
+    def _chunks(self):
+        columns = [*self.features, *_columns(self.target), *self.others.values()]
+        number = 0
+        for path in self.paths:
+            try:
+                batches = _open([path], self.format).to_batches(
+                    columns=list(dict.fromkeys(columns)), batch_size=self.rows
+                )
+                for batch in batches:
+                    yield self._chunk(batch, number)
+                    number += 1
+            except ChunkError:
+                raise
+            except (OSError, ValueError) as error:  # pyarrow's own errors are among these
+                raise ChunkError(f"{path} cannot be read; is it truncated or damaged? ({error})", number) from error
+
+    def _chunk(self, batch, number):
+        def column(name):
+            values = batch.column(name)
+            return values.to_numpy(zero_copy_only=False)
+
+        X = [column(name) for name in self.features]
+        for name, values in zip(self.features, X, strict=True):
+            if values.dtype.kind not in "fiub":
+                raise ChunkError(f"column {name!r} has values of type {batch.column(name).type}, not numbers.", number)
+        several = not isinstance(self.target, str)
+        y = np.column_stack([column(name) for name in self.target]) if several else column(self.target)
+        kept = np.float32 if all(each.dtype == np.float32 for each in X) else np.float64
+        table = np.empty((batch.num_rows, len(X)), kept)
+        for place, values in enumerate(X):
+            table[:, place] = values
+        return Chunk(table, y, **{what: column(name) for what, name in self.others.items()})
+
+
+def parquet(
+    paths: Paths,
+    *,
+    target: str | Sequence[str],
+    features: Iterable[str] | None = None,
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    folds: str | None = None,
+    rows: int = 65536,
+) -> Source:
+    """Chunks of Parquet files.
+
+    Parameters
+    ----------
+    paths : path or list of paths; a folder stands for all its .parquet files, in the order of their names
+    target : str or list of str; the column of labels or values, or several of values
+    features : list of str, default=None; columns of X; None: all that are not named otherwise
+    sample_weight, groups, folds : str or None; columns of these, as in :class:`Chunk`
+    rows : int, default=65536; rows of a chunk at most
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.datasets import load_iris
+    >>> from foldless import chunked
+    >>> load_iris(as_frame=True).frame.to_parquet("/tmp/iris.parquet")
+    >>> data = chunked.parquet("/tmp/iris.parquet", target="target", rows=64)
+    >>> [len(chunk.y) for chunk in data.chunks()]
+    [64, 64, 22]
+    """
+    return _files(paths, "parquet", target, features, sample_weight, groups, folds, rows)
+
+
+def csv(
+    paths: Paths,
+    *,
+    target: str | Sequence[str],
+    features: Iterable[str] | None = None,
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    folds: str | None = None,
+    rows: int = 65536,
+) -> Source:
+    """Chunks of CSV files with a line of column names; parameters as in :func:`parquet`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from foldless import chunked
+    >>> load_iris(as_frame=True).frame.to_csv("/tmp/iris.csv", index=False)
+    >>> data = chunked.csv("/tmp/iris.csv", target="target")
+    >>> [len(chunk.y) for chunk in data.chunks()]
+    [150]
+    """
+    return _files(paths, "csv", target, features, sample_weight, groups, folds, rows)
+
+
+def _files(paths, format, target, features, sample_weight, groups, folds, rows):
+    needs_pyarrow(f"chunked.{format}")
+    paths = _listed(paths, format)
+    known = _open(paths[:1], format).schema.names
+    others = {"sample_weight": sample_weight, "groups": groups, "folds": folds}
+    others = {what: name for what, name in others.items() if name is not None}
+    taken = [*_columns(target), *others.values()]
+    features = tuple(name for name in known if name not in taken) if features is None else tuple(features)
+    missing = [name for name in [*features, *taken] if name not in known]
+    if missing:
+        raise ValueError(f"{paths[0]} has no column {missing[0]!r}; its columns are {', '.join(map(repr, known))}.")
+    n_rows = None
+    if format == "parquet":
+        n_rows = _open(paths, format).count_rows()
+    target = target if isinstance(target, str) else tuple(target)
+    return Files(paths, format, target, features, others, rows, n_rows)
+
+
+def _columns(target):
+    return [target] if isinstance(target, str) else list(target)
+
+
+def _listed(paths, format):
+    """Files in the order given, those of a folder by name."""
+    found = []
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        path = Path(path)
+        found += sorted(path.rglob(f"*.{format}")) if path.is_dir() else [path]
+    lost = [path for path in found if not path.exists()]
+    if lost or not found:
+        raise FileNotFoundError(f"{lost[0]} does not exist." if lost else f"{paths} has no .{format} file.")
+    return tuple(map(str, found))
+
+
+def _open(paths, format):
+    dataset = needs_pyarrow(f"chunked.{format}", "dataset")
+    try:
+        return dataset.dataset(list(paths), format=format)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{paths[0]} cannot be read; is it truncated or damaged? ({error})") from error

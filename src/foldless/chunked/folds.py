@@ -1,0 +1,53 @@
+"""The fold of each row: from its number and a seed, from its group, or as it was given. Chunks have no say.
+
+Rows are taken k at a time, in their order. Each of the k goes to another fold, in a random order that follows from the
+numbers of the rows: folds differ in size by one row at most. Groups go to the fold of their random word.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foldless.chunked.hashing import mixed, row_words, words
+
+
+@dataclass(frozen=True)
+class Folds:
+    """k folds; ``names`` are those of given ones. k = 1: there are none."""
+
+    k: int
+    seed: int = 0
+    by_group: bool = False
+    names: np.ndarray | None = None
+
+    def of(self, rows):
+        """Numbers of the folds of these rows, (n,)."""
+        if self.k == 1:
+            return np.zeros(len(rows), np.intp)
+        if self.names is not None:
+            return np.searchsorted(self.names, rows.folds)
+        if self.by_group:
+            return (mixed(words(rows.groups), self.seed) % np.uint64(self.k)).astype(np.intp)
+        first, last = rows.start // self.k, -(-(rows.start + len(rows)) // self.k)
+        random = row_words(first * self.k, last * self.k, self.seed).reshape(-1, self.k)
+        ranks = random.argsort(1).argsort(1).ravel()
+        begin = rows.start - first * self.k
+        return ranks[begin : begin + len(rows)]
+
+
+def folds_for(cv, survey, layout, seed):
+    """The folds that ``cv`` asks for: a number, or None for those given with the rows, and none without these."""
+    if "folds" in layout.present:
+        if cv is not None:
+            raise ValueError(f"cv={cv!r}: the data bring their own folds; use cv=None to take them.")
+        if len(survey.folds) < 2:
+            raise ValueError("folds: all rows are in one fold; at least two are needed.")
+        return Folds(len(survey.folds), names=survey.folds)
+    if cv is None:
+        return Folds(1)
+    if isinstance(cv, bool) or not isinstance(cv, int | np.integer) or not 2 <= cv <= survey.n_rows:
+        raise ValueError(
+            f"cv={cv!r} must be a number of folds from 2 to the number of rows, {survey.n_rows}, or None. Folds of your"
+            " own are given with the rows (folds=), and so are groups."
+        )
+    return Folds(int(cv), seed, "groups" in layout.present)

@@ -1,0 +1,51 @@
+"""Random numbers that follow from a row's number and a seed: the same whatever the chunks, on any machine.
+
+``mixed`` is the output function of SplitMix64 (Steele, Lea & Flood 2014), evaluated at a counter. Arithmetic is modulo
+2^64.
+"""
+
+import hashlib
+
+import numpy as np
+
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
+WORD = 2**64
+
+
+def mixed(values, seed):
+    """A random word of 64 bits for each of the words ``values``."""
+    z = values + np.uint64((seed + 1) * GOLDEN % WORD)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def row_words(start, stop, seed):
+    """Random words of the rows from ``start`` to ``stop``."""
+    return mixed(mixed(np.arange(start, stop, dtype=np.uint64), seed), seed)
+
+
+def words(values):
+    """A word for each value, equal for equal values: numbers by their bits, anything else by its text."""
+    if values.dtype.kind in "iub":
+        return values.astype(np.int64).view(np.uint64)
+    if values.dtype.kind == "f":
+        whole = np.trunc(values) == values  # 3.0 is 3
+        small = whole & (np.abs(values) < 2.0**53)
+        bits = (values + 0.0).astype(np.float64).view(np.uint64)
+        return np.where(small, np.where(small, values, 0).astype(np.int64).view(np.uint64), bits)
+    different, places = np.unique(values.astype(str), return_inverse=True)
+    texts = [hashlib.blake2b(each.encode(), digest_size=8).digest() for each in different.tolist()]
+    return np.frombuffer(b"".join(texts), np.uint64)[places]
+
+
+def checksum(rows):
+    """A word (1,) of the targets and the first feature of all rows; those of parts of the rows add up to it."""
+    found = row_words(rows.start, rows.start + len(rows), 0)
+    columns = [*rows.y.reshape(len(rows), -1).T]
+    if rows.X.shape[1]:
+        first = rows.X[:, [0]]
+        columns.append(np.ravel(first if isinstance(first, np.ndarray) else first.toarray()))
+    for column in columns:
+        found = mixed(found ^ words(column), 1)
+    return found.sum(keepdims=True, dtype=np.uint64)

@@ -1,0 +1,125 @@
+"""What is decided before the first product: kernel, scales, classes, targets, folds, and origins of features and y.
+
+Everything here follows from a sample of the rows, which fixes widths, scales and landmarks, and from the classes of all
+rows; labels decide about targets and weights alone. A plan is frozen, small and can be pickled: it is all that a
+machine needs to work on a chunk.
+
+An intercept lets origins be moved at will: features and values are taken about their means in the sample, which saves
+the digits that sums of squares would lose.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from foldless.chunked.folds import Folds
+from foldless.chunked.rows import Layout
+from foldless.estimators.access import class_factors, prepared, seen_by
+from foldless.estimators.base import KernelMachine
+
+BLOCK = 2**22  # entries of a block of features
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The prepared ``model`` with what its task consists of; ``origin`` of the features, ``level`` of the targets."""
+
+    model: Any
+    kernel: Any
+    readout: Any
+    layout: Layout
+    folds: Folds
+    intercept: bool
+    origin: np.ndarray
+    level: np.ndarray
+    factors: np.ndarray | None = None
+
+    @property
+    def r(self):
+        """Number of features."""
+        return len(self.origin)
+
+    @property
+    def m(self):
+        """Number of targets."""
+        return len(self.level)
+
+    @property
+    def n_classes(self):
+        """Number of classes, 0 of a regression."""
+        return len(self.layout.classes) if self.layout.labels else 0
+
+    @property
+    def block(self):
+        """Rows whose features are looked at together."""
+        return max(64, BLOCK // (self.r + self.m + 1))
+
+    def features(self, X):
+        """Features (n, r) of some rows about their origin, in double precision."""
+        found = features_of(self.kernel, seen_by(self.model, X.astype(np.float64)))
+        return found - self.origin if self.intercept else found
+
+    def codes(self, y):
+        """Class numbers of labels."""
+        return np.searchsorted(self.layout.classes, y)
+
+    def targets(self, y):
+        """Targets (n, m) about their level."""
+        if self.n_classes:
+            return self.readout.targets(self.codes(y), np.float64)
+        return y.reshape(len(y), -1) - self.level
+
+    def weights(self, rows):
+        """Weights (n,) of the rows, factors of their classes included."""
+        weights = np.ones(len(rows)) if rows.sample_weight is None else rows.sample_weight
+        return weights if self.factors is None else weights * self.factors[self.codes(rows.y)]
+
+
+def features_of(kernel, X):
+    """Explicit features of rows, as a new dense array or X itself."""
+    found = kernel.features(X)
+    return found.toarray() if sp.issparse(found) else np.asarray(found)
+
+
+def check_estimator(estimator):
+    """Refuse what has no closed form over chunks."""
+    name = type(estimator).__name__
+    if not isinstance(estimator, KernelMachine):
+        raise ValueError(f"{name}: LSSVC, LSSVR and KernelFisherDiscriminant can be fitted in chunks.")
+    if estimator.penalty != "rkhs":
+        raise ValueError(f"penalty={estimator.penalty!r} has a basis function for every row; use penalty='rkhs'.")
+    if getattr(estimator, "calibration", None) is not None:
+        raise ValueError(
+            f"calibration={estimator.calibration!r} is not fitted in chunks; use calibration=None, and calibrate the"
+            " held-out decisions that predictions= writes."
+        )
+    if getattr(estimator, "threshold", None) == "loo":
+        raise ValueError("threshold='loo' would sort all rows; use 'pm1', 'fisher' or 'centroid' in chunks.")
+
+
+def plan_of(estimator, survey, layout, folds, names=None):
+    """The plan for an estimator from a survey of all rows."""
+    if not len(survey.numbers):
+        raise ValueError("no row has a positive weight." if survey.n_rows else "the data have no rows.")
+    classes = survey.classes if layout.labels and layout.classes is None else layout.classes
+    layout = replace(layout, classes=classes)
+    model, task = prepared(estimator, survey.X, survey.y, survey.sample_weight, classes, names)
+    kernel, readout = task.problem.kernel, task.readout
+    if kernel.n_features(survey.X) is None:
+        raise ValueError(
+            f"kernel={estimator.kernel!r} has no explicit features, and its n x n matrix is never formed in chunks. Use"
+            " kernel='linear', a kernels.FeatureMap, or approximation='nystroem' or 'rff'."
+        )
+    factors = None
+    if classes is not None:
+        masses = np.zeros(len(classes))
+        masses[np.searchsorted(classes, survey.classes)] = survey.masses
+        factors = class_factors(model, masses)
+    origin = features_of(kernel, seen_by(model, survey.X.astype(np.float64))).mean(0)
+    intercept = bool(estimator.fit_intercept)
+    level = np.zeros(task.Y.shape[1])
+    if intercept and classes is None:
+        level = survey.y.reshape(len(survey.y), -1).mean(0)
+    return Plan(model, kernel, readout, layout, folds, intercept, origin, level, factors)

@@ -1,0 +1,101 @@
+"""Where held-out predictions go: into arrays, or into a Parquet file that appears whole or not at all.
+
+Columns are ``fold``, ``decision`` and ``prediction`` of the k-fold models, ``loo_decision`` and ``loo_prediction`` of
+leave-one-out; a regression has no decisions. Several classes or outputs have a column each in a file, such as
+``decision_versicolor`` or ``prediction_0``.
+"""
+
+import os
+from collections.abc import Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from foldless.chunked.arrow import needs_pyarrow
+
+
+@contextmanager
+def writer(predictions, plan, n_rows):
+    """A function ``write(start, columns)`` for consecutive rows; what it wrote is complete when the block ends well."""
+    if predictions is None:
+        yield lambda start, columns: None
+    elif isinstance(predictions, str | os.PathLike):
+        with _parquet(Path(predictions), plan) as write:
+            yield write
+    else:
+        yield _into_arrays(predictions, n_rows)
+
+
+def _into_arrays(predictions, n_rows):
+    """One array, or {column: array}."""
+    arrays = predictions if isinstance(predictions, Mapping) else {None: predictions}
+    for name, array in arrays.items():
+        shown = "predictions" if name is None else f"predictions[{name!r}]"
+        if not hasattr(array, "shape") or array.shape[:1] != (n_rows,):
+            found = f"shape {array.shape}" if hasattr(array, "shape") else type(array).__name__
+            raise ValueError(
+                f"{shown}: an array with one entry or row for each of {n_rows} rows is needed, not {found}."
+            )
+
+    def write(start, columns):
+        for name, array in arrays.items():
+            name = _first_column(columns) if name is None else name
+            if name not in columns:
+                raise ValueError(f"predictions: there is no column {name!r}; there are {sorted(columns)}.")
+            values = columns[name]
+            if array.shape[1:] != values.shape[1:]:
+                shape = (n_rows, *values.shape[1:])
+                raise ValueError(f"predictions: {name} has shape {shape}, and the array {array.shape}.")
+            array[start : start + len(values)] = values
+
+    return write
+
+
+def _first_column(columns):
+    """What a single array is for: decisions or values, of the k-fold models where there are some."""
+    return next(name for name in ("decision", "prediction", "loo_decision", "loo_prediction") if name in columns)
+
+
+@contextmanager
+def _parquet(path, plan):
+    """Rows go to a temporary file beside the one asked for, which takes its name at the end."""
+    pyarrow, parquet = needs_pyarrow("predictions to a Parquet file"), needs_pyarrow("predictions", "parquet")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    opened: list = []
+
+    def write(start, columns):
+        table = pyarrow.table(_flat(columns, plan))
+        if not opened:
+            opened.append(parquet.ParquetWriter(temporary, table.schema))
+        opened[0].write_table(table)
+
+    try:
+        yield write
+        for each in opened:
+            each.close()
+        os.replace(temporary, path)
+    except BaseException as error:
+        with suppress(Exception):
+            for each in opened:
+                each.close()
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(
+                error.errno,
+                f"predictions={str(path)!r} could not be written ({error}); nothing is left of them. Is the"
+                " disk full, or the folder not there?",
+            ) from error
+        raise
+
+
+def _flat(columns, plan):
+    """Columns of several classes or outputs one by one."""
+    flat = {}
+    for name, values in columns.items():
+        if values.ndim == 1:
+            flat[name] = values
+            continue
+        tags = plan.layout.classes.tolist() if plan.n_classes else range(values.shape[1])
+        flat |= {f"{name}_{tag}": np.ascontiguousarray(each) for tag, each in zip(tags, values.T, strict=True)}
+    return flat

@@ -1,0 +1,53 @@
+"""What cross-validation in chunks returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class ChunkedResult:
+    """A fitted estimator and its exact held-out scores.
+
+    Attributes
+    ----------
+    estimator : the estimator with the chosen alpha, fitted on all rows, of which it keeps none
+    alpha : float, the chosen penalty
+    test_score : ndarray of shape (k,) or None; accuracy or R2 of each fold by the model without it
+    loo_score : float or None; the same of leave-one-out, of all rows together
+    alphas : ndarray of shape (n_alphas,)
+    kfold_press, loo_press : ndarrays of shape (n_alphas,) or None
+        Mean squared held-out errors of the targets (+-1 for labels, summed over classes), rows counted by their
+        weights. That of leave-one-out is there where it decided about alpha.
+    fold_sizes : ndarray of shape (k,), rows of each fold
+    n_rows, n_components : int; number of rows, and of explicit features of the kernel
+    seconds : dict, of each pass over the data
+    """
+
+    estimator: Any
+    alpha: float
+    test_score: np.ndarray | None
+    loo_score: float | None
+    alphas: np.ndarray
+    kfold_press: np.ndarray | None
+    loo_press: np.ndarray | None
+    fold_sizes: np.ndarray
+    n_rows: int
+    n_components: int
+    seconds: dict[str, float]
+
+    def __str__(self):
+        name = "accuracy" if hasattr(self.estimator, "classes_") else "R2"
+        lines = [f"{type(self.estimator).__name__} of {self.n_components} features, {self.n_rows} rows in chunks"]
+        chosen = f", best of {len(self.alphas)}" if len(self.alphas) > 1 else ""
+        lines.append(f"alpha          {self.alpha:g}{chosen}")
+        if self.test_score is not None:
+            mean, spread = self.test_score.mean(), self.test_score.std()
+            lines.append(f"{name:14} {mean:.4f} +- {spread:.4f} over {len(self.test_score)} folds")
+        if self.loo_score is not None:
+            lines.append(f"{name:14} {self.loo_score:.4f} leave-one-out")
+        spent = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
+        return "\n".join([*lines, f"passes         {spent}"])

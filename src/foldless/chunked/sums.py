@@ -1,0 +1,63 @@
+"""All that a fit needs of the rows, as sums over them: one Gram matrix for each fold.
+
+    T = [Phi, 1, Y],    T' W T   of shape (r + q + m, r + q + m)
+
+with the features Phi about their origin, the column of ones of an intercept (q = 1, or none), targets Y and weights W.
+Those of chunks add up (``merged``); those of all folds but one belong to the training part. A chunk is sorted by fold
+first, so a pass costs n (r + q + m)^2 operations, whatever the number of folds.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from foldless.chunked.hashing import checksum
+from foldless.linalg import outer_square
+
+
+class Sums(NamedTuple):
+    """Of each fold: Gram matrix (k, p, p), mass and rows (k,), rows of positive weight by class (k, c); a checksum."""
+
+    gram: np.ndarray
+    mass: np.ndarray
+    rows: np.ndarray
+    labels: np.ndarray
+    checksum: np.ndarray
+
+
+def merged(first, second):
+    """The sums over the rows of both."""
+    return type(first)(*(mine + theirs for mine, theirs in zip(first, second, strict=True)))
+
+
+def blocks_of(plan, rows):
+    """(fold, places of some of its rows), until all rows were there: small blocks of one fold each."""
+    folds = plan.folds.of(rows)
+    order = np.argsort(folds, kind="stable")
+    ends = np.cumsum(np.bincount(folds, minlength=plan.folds.k))
+    for fold, places in enumerate(np.split(order, ends[:-1])):
+        for part in gen_batches(len(places), plan.block):
+            yield fold, places[part]
+
+
+def sums_of(plan, rows):
+    """The sums over some rows; features are there for a block of them at a time."""
+    p, k = plan.r + plan.intercept + plan.m, plan.folds.k
+    gram, labels = np.zeros((k, p, p)), np.zeros((k, plan.n_classes))
+    mass, counts = np.zeros(k), np.zeros(k)
+    weights = plan.weights(rows)
+    for fold, places in blocks_of(plan, rows):
+        T = np.empty((len(places), p))
+        T[:, : plan.r] = plan.features(rows.X[places])
+        T[:, plan.r : p - plan.m] = 1.0
+        T[:, p - plan.m :] = plan.targets(rows.y[places])
+        w = weights[places]
+        if not (w == 1).all():
+            T *= np.sqrt(w)[:, None]
+        gram[fold] += outer_square(T.T)
+        mass[fold] += w.sum()
+        counts[fold] += len(places)
+        if plan.n_classes:
+            labels[fold] += np.bincount(plan.codes(rows.y[places][w > 0]), minlength=plan.n_classes)
+    return Sums(gram, mass, counts, labels, checksum(rows))

@@ -1,0 +1,105 @@
+"""Cross-validation of rows that do not fit into memory: the recipe.
+
+survey       all rows are counted and checked, a sample is drawn, from which the model is prepared (``plan``)
+sums         one Gram matrix for each fold                                                      n r^2 operations
+solve        all alphas, on all rows and on each training part                                  (k + 1) 9 r^3
+errors       leave-one-out for every alpha, where that decides                                  2 n r^2
+held out     predictions and scores at the chosen alpha                                         2 n r^2
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import is_classifier
+
+from foldless.chunked.passes import Reader
+from foldless.chunked.plan import check_estimator
+from foldless.chunked.recipe import Settings, validated
+from foldless.chunked.result import ChunkedResult
+from foldless.chunked.rows import layout_of
+from foldless.chunked.sources import Source
+
+
+def cross_validate(
+    estimator: Any,
+    data: Source,
+    *,
+    cv: int | None = 10,
+    loo: bool = True,
+    alphas: ArrayLike | None = None,
+    select: Literal[None, "kfold", "loo"] = None,
+    predictions: Mapping | np.ndarray | str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    classes: ArrayLike | None = None,
+    sample: int = 10_000,
+    random_state: int | np.random.RandomState | None = 0,
+    verbose: int | None = None,
+) -> ChunkedResult:
+    """Fit a model to chunks of rows, with exact k-fold and leave-one-out scores of the model.
+
+    The kernel needs explicit features: ``kernel="linear"``, a ``kernels.FeatureMap``, or an ``approximation``. Widths,
+    scales and landmarks come from a sample of all rows, never from labels, and are the same in every fold. Results do
+    not depend on the sizes of the chunks, apart from rounding. Chunks in single precision are added up in double.
+
+    Parameters
+    ----------
+    estimator : LSSVC, LSSVR or KernelFisherDiscriminant
+    data : what :func:`arrays`, :func:`parquet`, :func:`csv` or :func:`iterator` returns
+    cv : int or None, default=10
+        Number of folds, drawn from the numbers of the rows and ``random_state``; groups stay together. None: the folds
+        that come with the rows, or no folds.
+    loo : bool, default=True; whether leave-one-out is evaluated
+    alphas : array-like of numbers > 0, default=None; penalties to choose from; None: that of the estimator
+    select : {None, "kfold", "loo"}, default=None
+        Whose squared error decides about alpha; None: that of the folds where there are some, which takes no further
+        pass over the data.
+    predictions : array, dict of arrays, path or None, default=None
+        Where held-out predictions go: a Parquet file, or arrays for some of the columns "fold", "decision",
+        "prediction", "loo_decision", "loo_prediction". One array takes decisions, or the values of a regression.
+    checkpoint : path of a folder or None, default=None; keeps the sums, from which an interrupted run goes on
+    classes : array-like of labels, default=None; those that may occur, another one is an error; None: all that occur
+    sample : int, default=10000; rows of the sample
+    random_state : int, RandomState or None, default=0; decides about folds and sample
+    verbose : 0, 1 or None, default=None; progress: never, always, or in terminals where it takes some seconds
+
+    Returns
+    -------
+    ChunkedResult
+        ``estimator``, ``test_score``, ``loo_score``, ``alpha`` and more; prints as a short text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foldless import LSSVC, chunked
+    >>> X = np.random.default_rng(0).normal(size=(5000, 10))
+    >>> y = X[:, 0] + X[:, 1] > 0
+    >>> data = chunked.arrays(X, y, rows=1000)
+    >>> result = chunked.cross_validate(LSSVC(kernel="linear"), data, cv=5, alphas=[0.1, 10, 1000])
+    >>> result.alpha, result.test_score.shape
+    (10.0, (5,))
+    >>> round(result.loo_score, 2)
+    0.99
+    >>> result.estimator.predict(X[:3]) == y[:3]
+    array([ True,  True,  True])
+    """
+    check_estimator(estimator)
+    given = estimator.alpha if alphas is None else alphas
+    settings = Settings.checked(cv=cv, loo=loo, alphas=given, select=select, sample=sample, random_state=random_state)
+    layout = layout_of(_first_chunk(data), is_classifier(estimator), classes)
+    reader = Reader(data, layout, checkpoint=checkpoint, predictions=predictions, verbose=verbose)
+    return validated(estimator, reader, settings)
+
+
+def _first_chunk(data):
+    if not isinstance(data, Source):
+        raise ValueError(
+            f"data: found {type(data).__name__}; give what chunked.arrays, parquet, csv or iterator returns."
+        )
+    for chunk in data.chunks():
+        return chunk
+    raise ValueError("data: there are no chunks.")

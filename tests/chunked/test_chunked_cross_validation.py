@@ -1,0 +1,283 @@
+"""Cross-validation in chunks equals refits of the same model in memory, whatever the chunks."""
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, chunked
+from foldless.kernels import FeatureMap
+from support.refits import refit
+from support.tolerances import assert_close
+
+N = 211
+
+
+@dataclass(frozen=True)
+class Waves(FeatureMap):
+    """cos and sin of some projections: more features than columns, and of another mean than 0."""
+
+    count: int = 7
+
+    def features(self, X):
+        A = np.random.default_rng(5).normal(size=(X.shape[1], self.count))
+        return np.hstack([np.cos(X @ A), np.sin(X @ A) + 0.5])
+
+
+def data_of(kind, seed=0, dtype=np.float64):
+    """(X, y) of a regression with one or two outputs ("values", "outputs"), or of 2 or 4 classes."""
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(N, 3)) + 2).astype(dtype)
+    if kind == "values":
+        return X, np.sin(X[:, 0]) + X[:, 1] + 100 + 0.1 * rng.normal(size=N)
+    if kind == "outputs":
+        return X, np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + 0.1 * rng.normal(size=(N, 2))
+    if kind == 2:
+        return X, np.where(X[:, 0] + X[:, 1] ** 2 / 4 + rng.normal(size=N) > 3, "yes", "no")
+    return X, 3 + (X[:, 0] > 2) + 2 * (X[:, 1] + 0.3 * rng.normal(size=N) > 2)
+
+
+MODELS = {
+    "LSSVR": (LSSVR(Waves(), alpha=0.3), "values"),
+    "LSSVR two outputs": (LSSVR(Waves(), alpha=0.3), "outputs"),
+    "LSSVR no intercept": (LSSVR(Waves(), alpha=0.3, fit_intercept=False), "values"),
+    "LSSVR standardize": (LSSVR("linear", standardize=True), "values"),
+    "LSSVC": (LSSVC(Waves(), alpha=0.5), 2),
+    "LSSVC linear": (LSSVC("linear", class_weight={"no": 2.0, "yes": 0.5}), 2),
+    "LSSVC classes": (LSSVC(Waves(), alpha=0.5), 4),
+    "KFDA": (KernelFisherDiscriminant(Waves()), 2),
+    "KFDA fisher": (KernelFisherDiscriminant(Waves(), threshold="fisher"), 2),
+    "KFDA centroid": (KernelFisherDiscriminant(Waves(), threshold="centroid"), 2),
+    "KFDA classes": (KernelFisherDiscriminant(Waves(), alpha=0.2), 4),
+    "KFDA class weights": (KernelFisherDiscriminant(Waves(), class_weight={3: 2.0}), 4),
+    "KFDA no intercept": (KernelFisherDiscriminant(Waves(), fit_intercept=False, n_components=2), 4),
+}
+
+
+def arrays_for(y, outputs):
+    """Empty arrays for held-out predictions."""
+    shape = (N, outputs) if outputs > 1 else (N,)
+    names = ("decision", "loo_decision") if y.dtype.kind in "iU" else ("prediction", "loo_prediction")
+    return {"fold": np.empty(N, int)} | {name: np.empty(shape) for name in names}
+
+
+def outputs_of(kind):
+    return {"outputs": 2, 4: 4}.get(kind, 1)
+
+
+def answers(model, X):
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_folds_and_leave_one_out_equal_refits(name, weighted):
+    model, kind = MODELS[name]
+    X, y = data_of(kind)
+    w = np.random.default_rng(1).integers(0, 4, N) / 2 if weighted else None
+    found = arrays_for(y, outputs_of(kind))
+    data = chunked.arrays(X, y, sample_weight=w, rows=50)
+    result = chunked.cross_validate(model, data, cv=4, predictions=found)
+    of_folds, of_loo = list(found)[1:]
+    if model.standardize:  # scales are those of all rows
+        X, model = (X - X.mean(0)) / X.std(0) if w is None else _standardized(X, w), LSSVR("linear")
+    for fold in range(4):
+        test = found["fold"] == fold
+        fitted = refit(model, X, y, ~test, sample_weight=w)
+        assert_close(found[of_folds][test], answers(fitted, X[test]))
+        assert result.test_score[fold] == pytest.approx(fitted.score(X[test], y[test]), rel=1e-8)
+    whole = refit(model, X, y, slice(None), sample_weight=w)
+    assert_close(found[of_loo], whole.loo_predict() if of_loo == "loo_prediction" else whole.loo_decision_function())
+    assert result.loo_score == pytest.approx(whole.loo_score_, rel=1e-8)
+    if name != "LSSVR standardize":
+        assert_close(answers(result.estimator, X), answers(whole, X))
+
+
+def _standardized(X, w):
+    mean = np.average(X, 0, w)
+    return (X - mean) / np.sqrt(np.average((X - mean) ** 2, 0, w))
+
+
+@pytest.mark.parametrize("name", ["LSSVR two outputs", "LSSVC", "KFDA classes"])
+def test_chunks_of_any_sizes_and_precisions_give_the_same(name):
+    model, kind = MODELS[name]
+    X, y = data_of(kind, dtype=np.float32)
+    rng = np.random.default_rng(2)
+
+    def uneven():
+        cuts = np.sort(np.random.default_rng(3).integers(0, N, 20))
+        for part in np.split(np.arange(N), cuts):  # some are empty
+            yield X[part], y[part]
+
+    sources = [chunked.arrays(X.astype(float), y, rows=int(rows)) for rows in (1, 7, 64, N, 1000)]
+    sources += [chunked.arrays(X, y, rows=int(rng.integers(2, 100))), chunked.iterator(uneven)]
+    results = []
+    for data in sources:
+        found = arrays_for(y, outputs_of(kind))
+        result = chunked.cross_validate(model, data, cv=5, sample=30, alphas=[0.1, 1.0], predictions=found)
+        results.append((*found.values(), result.test_score, result.loo_score, result.kfold_press))
+    for other in results[1:]:
+        assert_array_equal(other[0], results[0][0])
+        for mine, theirs in zip(other, results[0], strict=True):
+            assert_close(mine, theirs, rtol=1e-11)
+
+
+def test_features_are_never_held_whole(monkeypatch):
+    sizes = []
+
+    class Watched(Waves):
+        def features(self, X):
+            sizes.append(len(X))
+            return super().features(X)
+
+    X, y = data_of("values")
+    expected = chunked.cross_validate(LSSVR(Waves()), chunked.arrays(X, y), cv=3)
+    monkeypatch.setattr("foldless.chunked.plan.Plan.block", 16)
+    found = chunked.cross_validate(LSSVR(Watched()), chunked.arrays(X, y), cv=3, sample=20)
+    assert max(sizes) == 20
+    assert_close(found.test_score, expected.test_score)
+
+
+def test_sparse_rows():
+    X, y = data_of(4)
+    X = np.where(X > 2, X, 0.0)
+    model = LSSVC("linear")
+    dense = chunked.cross_validate(model, chunked.arrays(X, y, rows=40), cv=3)
+    sparse = chunked.cross_validate(model, chunked.arrays(sp.csr_array(X), y, rows=40), cv=3)
+    assert_close(sparse.estimator.coef_, dense.estimator.coef_)
+    assert sparse.loo_score == dense.loo_score
+
+
+def test_targets_and_features_far_from_zero_keep_their_digits():
+    X, y = data_of("values")
+    near, far = LSSVR("linear"), LSSVR("linear")
+    near = chunked.cross_validate(near, chunked.arrays(X, y, rows=50), sample=60)
+    far = chunked.cross_validate(far, chunked.arrays(X + 1e6, y + 1e8, rows=50), sample=60)
+    assert_close(far.test_score, near.test_score, rtol=1e-7)
+    assert_close(far.estimator.predict(X + 1e6) - 1e8, near.estimator.predict(X), rtol=1e-6)
+
+
+# -- alphas ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["LSSVR two outputs", "LSSVC classes", "KFDA", "KFDA classes"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squared_errors_of_all_alphas_equal_refits(name, weighted):
+    model, kind = MODELS[name]
+    X, y = data_of(kind)
+    w = np.random.default_rng(1).integers(0, 4, N) / 2 if weighted else None
+    plain = LSSVC(model.kernel) if y.dtype.kind in "iU" else LSSVR(model.kernel)
+    T = y if y.ndim > 1 else 2.0 * (y[:, None] == np.unique(y)[-1 if kind == 2 else slice(None)]) - 1
+    alphas, weights = [0.01, 1.0, 100.0], np.ones(N) if w is None else w
+    data = chunked.arrays(X, y, sample_weight=w, rows=80)
+    by_folds = chunked.cross_validate(
+        model, data, cv=3, alphas=alphas, predictions=(found := arrays_for(y, outputs_of(kind)))
+    )
+    by_loo = chunked.cross_validate(model, data, cv=3, alphas=alphas, select="loo")
+    kfold, loo = [], []
+    for alpha in alphas:
+        plain.set_params(alpha=alpha)
+        F = np.empty(T.shape)
+        for fold in range(3):
+            test = found["fold"] == fold
+            F[test] = answers(refit(plain, X, y, ~test, sample_weight=w), X[test]).reshape(-1, T.shape[1])
+        kfold.append(np.average(np.square(F - T).sum(1), weights=weights))
+        whole = refit(plain, X, y, slice(None), sample_weight=w)
+        L = whole.loo_predict() if kind == "outputs" else whole.loo_decision_function()
+        loo.append(np.average(np.square(L.reshape(T.shape) - T).sum(1), weights=weights))
+    assert_close(by_folds.kfold_press, kfold)
+    assert_close(by_loo.loo_press, loo)
+    assert by_folds.alpha == alphas[np.argmin(kfold)] == by_folds.estimator.alpha
+    assert by_loo.alpha == alphas[np.argmin(loo)]
+    assert by_folds.loo_press is None
+
+
+def test_a_tiny_alpha_is_told():
+    X, y = data_of("values")
+    with pytest.warns(UserWarning, match="fewer than 8 digits"):
+        chunked.cross_validate(LSSVR("linear", alpha=1e-9), chunked.arrays(X, y))
+
+
+# -- folds, samples ----------------------------------------------------------------------------------------------------
+
+
+def folds_of(data, n=N, **options):
+    found = {"fold": np.full(n, -1)}
+    result = chunked.cross_validate(LSSVR("linear"), data, predictions=found, loo=False, **options)
+    assert_array_equal(np.bincount(found["fold"]), result.fold_sizes)
+    return found["fold"]
+
+
+def test_folds_differ_in_size_by_one_row_and_follow_the_seed():
+    X, y = data_of("values")
+    data = chunked.arrays(X, y, rows=33)
+    folds = folds_of(data, cv=10)
+    assert set(np.bincount(folds)) == {N // 10, N // 10 + 1}
+    assert_array_equal(folds_of(data, cv=10), folds)
+    other = folds_of(data, cv=10, random_state=1)
+    assert np.mean(other == folds) < 0.25
+    assert np.mean(folds[10:] == folds[:-10]) < 0.25  # no period
+
+
+def test_groups_stay_together():
+    X, y = data_of("values")
+    groups = np.random.default_rng(0).integers(0, 40, N)
+    folds = folds_of(chunked.arrays(X, y, groups=groups, rows=33), cv=3)
+    assert all(len(np.unique(folds[groups == each])) == 1 for each in np.unique(groups))
+    named = np.array([f"site {each}" for each in groups])
+    by_name = folds_of(chunked.arrays(X, y, groups=named, rows=60), cv=3)
+    assert all(len(np.unique(by_name[groups == each])) == 1 for each in np.unique(groups))
+
+
+def test_given_folds_are_taken():
+    X, y = data_of("values")
+    own = np.random.default_rng(0).choice(["a", "b", "c"], N)
+    folds = folds_of(chunked.arrays(X, y, folds=own, rows=33), cv=None)
+    assert_array_equal(np.array(["a", "b", "c"])[folds], own)
+
+
+def test_without_folds_there_is_leave_one_out_alone():
+    X, y = data_of("values")
+    out = np.empty(N)
+    result = chunked.cross_validate(LSSVR(Waves()), chunked.arrays(X, y), cv=None, predictions=out)
+    assert result.test_score is None
+    assert_close(out, LSSVR(Waves()).fit(X, y).loo_predict())
+
+
+def test_kernel_parameters_come_from_a_sample_that_never_sees_labels():
+    X, y = data_of("values")
+    seen = []
+
+    class Kept(Waves):
+        def resolved(self, X, sample_weight=None):
+            seen.append(X.copy())
+            return self
+
+    for rows, target in ((10, y), (60, y[::-1])):
+        chunked.cross_validate(LSSVR(Kept()), chunked.arrays(X, target, rows=rows), cv=None, sample=25)
+    assert_array_equal(seen[0], seen[1])
+    assert len(seen[0]) == 25
+    assert len(np.unique(seen[0], axis=0)) == 25
+
+
+# -- the fitted estimator ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["LSSVR", "LSSVC classes", "KFDA classes"])
+def test_the_estimator_predicts_and_keeps_no_rows(name):
+    model, kind = MODELS[name]
+    X, y = data_of(kind)
+    X, y = np.tile(X, (20, 1)), np.tile(y, 20)
+    found = chunked.cross_validate(model, chunked.arrays(X, y), cv=None, sample=100).estimator
+    text = pickle.dumps(found)
+    assert len(text) < 5000
+    assert_array_equal(pickle.loads(text).predict(X), found.predict(X))
+    assert found.score(X, y) == pytest.approx(model.fit(X, y).score(X, y), rel=1e-12)
+    for use in (lambda: found.loo_score_, found.loo_predict, lambda: found.partial_fit(X[:2], y[:2])):
+        with pytest.raises(AttributeError, match="keeps no training rows"):
+            use()
+    if kind == 4:
+        assert_close(found.decision_function(X), model.decision_function(X))
