@@ -41,7 +41,7 @@ class Checkpoint:
         if self.path is None or not self.path.exists():
             return 0, 0, None
         try:
-            with np.load(self.path) as found:
+            with self.path.open("rb") as file, np.load(file) as found:
                 known = {name: found[name] for name in found.files}
             differ = [name for name, value in self.identity.items() if not _same(known[name], value)]
             place, sums = known["place"].tolist(), Sums(*(known[f"sums_{name}"] for name in Sums._fields))

@@ -56,10 +56,10 @@ class Plan:
         """Rows whose features are looked at together."""
         return max(64, BLOCK // (self.r + self.m + 1))
 
-    def features(self, X):
-        """Features (n, r) of some rows about their origin, in double precision."""
+    def features(self, X, out=None):
+        """Features (n, r) of some rows about their origin, in double precision, as a new array or in ``out``."""
         found = features_of(self.kernel, seen_by(self.model, X.astype(np.float64)))
-        return found - self.origin if self.intercept else found
+        return np.subtract(found, self.origin if self.intercept else 0.0, out=out)
 
     def codes(self, y):
         """Class numbers of labels."""

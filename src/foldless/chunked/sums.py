@@ -10,7 +10,6 @@ first, so a pass costs n (r + q + m)^2 operations, whatever the number of folds.
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless.chunked.hashing import checksum
 from foldless.linalg import outer_square
@@ -37,8 +36,8 @@ def blocks_of(plan, rows):
     order = np.argsort(folds, kind="stable")
     ends = np.cumsum(np.bincount(folds, minlength=plan.folds.k))
     for fold, places in enumerate(np.split(order, ends[:-1])):
-        for part in gen_batches(len(places), plan.block):
-            yield fold, places[part]
+        for start in range(0, len(places), plan.block):
+            yield fold, places[start : start + plan.block]
 
 
 def sums_of(plan, rows):
@@ -49,7 +48,7 @@ def sums_of(plan, rows):
     weights = plan.weights(rows)
     for fold, places in blocks_of(plan, rows):
         T = np.empty((len(places), p))
-        T[:, : plan.r] = plan.features(rows.X[places])
+        plan.features(rows.X[places], out=T[:, : plan.r])
         T[:, plan.r : p - plan.m] = 1.0
         T[:, p - plan.m :] = plan.targets(rows.y[places])
         w = weights[places]

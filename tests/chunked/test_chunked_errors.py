@@ -1,0 +1,247 @@
+"""Bad chunks, bad arguments, full disks: what is told, and what is left."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from foldless import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant, chunked
+from foldless.kernels import RBF
+
+X = np.random.default_rng(0).normal(size=(120, 3))
+VALUES = X[:, 0] + 0.1 * np.random.default_rng(1).normal(size=120)
+LABELS = np.where(X[:, 0] > 0, "b", "a")
+
+
+def chunks_with(labels=False, **changes):
+    """Three chunks of 40 rows, the last with some of its parts changed."""
+
+    def make():
+        y = LABELS if labels else VALUES
+        for start in (0, 40):
+            yield chunked.Chunk(X[start : start + 40], y[start : start + 40])
+        yield chunked.Chunk(X[80:], y[80:])._replace(**changes)
+
+    return chunked.iterator(make)
+
+
+def with_value(values, row, value):
+    values = np.array(values, object if values.dtype.kind == "U" else values.dtype)
+    values[row] = value
+    return values
+
+
+BAD = {
+    "width": ({"X": X[80:, :2]}, False, r"chunk 2: X has shape \(40, 2\); rows of 3 features"),
+    "rank": ({"X": X[80:, 0]}, False, r"chunk 2: X has shape \(40,\)"),
+    "length": ({"X": X[90:]}, False, r"chunk 2: y has shape \(40,\) and X has 30 rows"),
+    "text": ({"X": X[80:].astype(str)}, False, "chunk 2: X has values of type"),
+    "nan": ({"X": with_value(X[80:], (7, 1), np.nan)}, False, r"chunk 2, row 7 \(row 87 of all\): X holds nan in column 1"),
+    "target": ({"y": with_value(VALUES[80:], 3, np.inf)}, False, r"chunk 2, row 3 \(row 83 of all\): y holds inf"),
+    "targets": ({"y": X[80:, :2]}, False, r"chunk 2: y has shape \(40, 2\)"),
+    "words": ({"y": LABELS[80:]}, False, "chunk 2: y has values of type"),
+    "weights": ({"sample_weight": np.ones(40)}, False, "chunk 2: it has sample_weight, and the first chunk has none"),
+    "class": ({"y": with_value(LABELS[80:], 9, "c")}, True, r"row 9 \(row 89 of all\): its label 'c' is not among"),
+    "missing": ({"y": with_value(LABELS[80:], 9, None)}, True, "row 9 .*its label is missing"),
+    "kind": ({"y": VALUES[80:] > 0}, True, "chunk 2: labels such as .* are of another kind"),
+    "fraction": ({"y": VALUES[80:]}, True, "chunk 2, row 0 .*is not a whole number"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_chunks_are_named(name):
+    changes, labels, message = BAD[name]
+    model, classes = (LSSVC("linear"), ["a", "b"]) if labels else (LSSVR("linear"), None)
+    with pytest.raises(chunked.ChunkError, match=message) as found:
+        chunked.cross_validate(model, chunks_with(labels, **changes), classes=classes)
+    assert found.value.chunk == 2
+    assert not hasattr(model, "kernel_")
+
+
+def test_a_negative_weight_is_named():
+    data = chunked.arrays(X, VALUES, sample_weight=with_value(np.ones(120), 50, -1.0), rows=40)
+    with pytest.raises(chunked.ChunkError, match=r"chunk 1, row 10 \(row 50 of all\): its sample_weight is -1"):
+        chunked.cross_validate(LSSVR("linear"), data)
+
+
+def test_an_object_that_is_no_chunk():
+    with pytest.raises(chunked.ChunkError, match=r"chunk 0: found ndarray; a chunk is a tuple"):
+        chunked.cross_validate(LSSVR("linear"), chunked.iterator(lambda: iter([X])))
+
+
+def test_announced_classes_need_not_occur():
+    result = chunked.cross_validate(LSSVC("linear"), chunks_with(True), classes=["a", "b", "z"], cv=3)
+    assert_array_equal(result.estimator.classes_, ["a", "b", "z"])
+    assert result.loo_score > 0.9
+
+
+# -- passes that differ ------------------------------------------------------------------------------------------------
+
+
+def test_an_iterator_that_does_not_start_anew_is_told():
+    once = iter([(X[:60], VALUES[:60]), (X[60:], VALUES[60:])])
+    with pytest.raises(ValueError, match="Every pass over the data must find the same rows"):
+        chunked.cross_validate(LSSVR("linear"), chunked.iterator(lambda: once))
+
+
+@pytest.mark.parametrize("what", ["rows", "targets", "features", "chunks"])
+def test_other_chunks_in_a_later_pass_are_told(what):
+    passes = []
+
+    def make():
+        passes.append(1)
+        changed = len(passes) > 2  # the first look is for the layout
+        y = VALUES[::-1] if changed and what == "targets" else VALUES
+        Z = X + 1.0 if changed and what == "features" else X
+        n = 100 if changed and what == "rows" else 120
+        step = 20 if changed and what == "chunks" else 60
+        for start in range(0, n, step):
+            yield Z[start : min(start + step, n)], y[start : min(start + step, n)]
+
+    with pytest.raises(ValueError, match="Every pass over the data must find the same rows"):
+        chunked.cross_validate(LSSVR("linear"), chunked.iterator(make))
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+WRONG = [
+    (AdaptiveKDA(), {}, "AdaptiveKDA: LSSVC, LSSVR and KernelFisherDiscriminant can be fitted in chunks"),
+    (LSSVR(RBF(1.0)), {}, "has no explicit features"),
+    (LSSVR("linear", penalty="coef"), {}, "penalty='coef' has a basis function for every row"),
+    (LSSVC("linear", calibration="sigmoid"), {}, "calibration='sigmoid' is not fitted in chunks"),
+    (KernelFisherDiscriminant("linear", threshold="loo"), {}, "threshold='loo' would sort all rows"),
+    (LSSVR("linear"), {"cv": 1}, "cv=1 must be a number of folds from 2"),
+    (LSSVR("linear"), {"cv": 121}, "cv=121 must be a number of folds from 2"),
+    (LSSVR("linear"), {"cv": "ten"}, "cv='ten' must be a number"),
+    (LSSVR("linear"), {"alphas": [1.0, 0.0]}, "alphas=.* must be finite numbers > 0"),
+    (LSSVR("linear"), {"select": "both"}, "select='both' is unknown"),
+    (LSSVR("linear"), {"select": "kfold", "cv": None}, "select='kfold' needs folds"),
+    (LSSVR("linear"), {"sample": 0}, "sample=0 must be an integer of at least 2"),
+    (LSSVR("linear", alpha=-1.0), {}, "alpha"),
+    (LSSVR("linear"), {"predictions": np.empty(3)}, "one entry or row for each of 120 rows"),
+    (LSSVR("linear"), {"predictions": {"decision": np.empty(120)}}, "there is no column 'decision'"),
+    (LSSVR("linear"), {"predictions": np.empty((120, 2))}, "prediction has shape"),
+]
+
+
+@pytest.mark.parametrize(("model", "options", "message"), WRONG, ids=lambda each: str(each)[:30])
+def test_wrong_arguments_are_named(model, options, message):
+    y = VALUES if isinstance(model, LSSVR) else LABELS
+    with pytest.raises(ValueError, match=message):
+        chunked.cross_validate(model, chunked.arrays(X, y), **options)
+
+
+def test_wrong_sources_are_named():
+    with pytest.raises(ValueError, match="data: found tuple; give what chunked.arrays"):
+        chunked.cross_validate(LSSVR("linear"), (X, VALUES))
+    with pytest.raises(ValueError, match="iterator: found list; give a function"):
+        chunked.iterator([(X, VALUES)])
+    with pytest.raises(ValueError, match="y has 119 rows and X has 120"):
+        chunked.arrays(X, VALUES[1:])
+    with pytest.raises(ValueError, match="rows=0 must be"):
+        chunked.arrays(X, VALUES, rows=0)
+    with pytest.raises(ValueError, match="no chunks"):
+        chunked.cross_validate(LSSVR("linear"), chunked.iterator(lambda: iter([])))
+
+
+def test_one_class_and_folds_without_a_class_are_refused():
+    with pytest.raises(ValueError, match="one class only"):
+        chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, np.zeros(120, int)))
+    y = np.zeros(120, int)
+    y[5] = 1
+    with pytest.raises(ValueError, match="all rows of class .*1.* are in fold"):
+        chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, y), cv=3)
+
+
+def test_few_groups_leave_a_fold_empty():
+    data = chunked.arrays(X, VALUES, groups=np.arange(120) % 2)
+    with pytest.raises(ValueError, match="has no rows"):
+        chunked.cross_validate(LSSVR("linear"), data, cv=3)
+
+
+def test_rows_of_no_weight_at_all():
+    with pytest.raises(ValueError, match="no row has a positive weight"):
+        chunked.cross_validate(LSSVR("linear"), chunked.arrays(X, VALUES, sample_weight=np.zeros(120)))
+
+
+def test_given_folds_and_a_number_of_folds_contradict():
+    data = chunked.arrays(X, VALUES, folds=np.arange(120) % 2)
+    with pytest.raises(ValueError, match="bring their own folds"):
+        chunked.cross_validate(LSSVR("linear"), data, cv=3)
+
+
+# -- checkpoints -------------------------------------------------------------------------------------------------------
+
+
+class Interrupted(Exception):
+    """What ends a pass before its time."""
+
+
+def interrupted_after(n_chunks, which_pass):
+    """Chunks of 10 rows; one pass ends with an error after so many, the next ones are complete. Counts its chunks."""
+    passes = []
+
+    def make():
+        passes.append(0)
+        mine = len(passes)
+        for start in range(0, 120, 10):
+            if mine == which_pass and start == 10 * n_chunks:
+                raise Interrupted
+            passes[mine - 1] += 1
+            yield X[start : start + 10], VALUES[start : start + 10]
+
+    return chunked.iterator(make), passes
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Every chunk is worked on, and kept, by itself."""
+    monkeypatch.setattr("foldless.chunked.passes.ENOUGH", 1)
+    monkeypatch.setattr("foldless.chunked.checkpoint.SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("which_pass", [3, 4])
+def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch, which_pass):
+    model = LSSVR("linear")
+    expected = chunked.cross_validate(model, chunked.arrays(X, VALUES), cv=4)
+    data, passes = interrupted_after(7, which_pass)  # layout, survey, sums, held out
+    with pytest.raises(Interrupted):
+        chunked.cross_validate(model, data, cv=4, checkpoint=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["sums.npz"]
+    seen = []
+    from foldless.chunked import sums
+
+    monkeypatch.setattr("foldless.chunked.passes.sums_of", lambda *args: seen.append(1) or sums.sums_of(*args))
+    result = chunked.cross_validate(model, data, cv=4, checkpoint=tmp_path)
+    assert len(seen) == (5 if which_pass == 3 else 0)
+    np.testing.assert_allclose(result.test_score, expected.test_score, rtol=1e-12)
+    assert result.loo_score == pytest.approx(expected.loo_score, rel=1e-12)
+
+
+def test_other_alphas_take_the_sums_of_a_checkpoint(tmp_path):
+    data = chunked.arrays(X, VALUES)
+    chunked.cross_validate(LSSVR("linear"), data, cv=4, checkpoint=tmp_path)
+    again = chunked.cross_validate(LSSVR("linear"), data, cv=4, alphas=[0.1, 10.0], checkpoint=tmp_path)
+    assert "sums" not in again.seconds
+    fresh = chunked.cross_validate(LSSVR("linear"), data, cv=4, alphas=[0.1, 10.0])
+    assert_array_equal(again.kfold_press, fresh.kfold_press)
+
+
+@pytest.mark.parametrize("what", ["cv", "seed", "rows", "weights", "kernel", "scale"])
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, what):
+    chunked.cross_validate(LSSVR("linear"), chunked.arrays(X, VALUES), cv=4, checkpoint=tmp_path)
+    y = VALUES + (np.arange(120) == 77) if what == "rows" else VALUES
+    w = np.arange(120) % 3 if what == "weights" else None
+    model = LSSVR("linear", fit_intercept=what != "kernel", standardize=what == "scale")
+    options = {"cv": 5 if what == "cv" else 4, "random_state": int(what == "seed")}
+    with pytest.raises(ValueError, match="belongs to another run"):
+        chunked.cross_validate(model, chunked.arrays(X, y, sample_weight=w), checkpoint=tmp_path, **options)
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path):
+    data = chunked.arrays(X, VALUES)
+    chunked.cross_validate(LSSVR("linear"), data, checkpoint=tmp_path)
+    whole = (tmp_path / "sums.npz").read_bytes()
+    (tmp_path / "sums.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="cannot be read"):
+        chunked.cross_validate(LSSVR("linear"), data, checkpoint=tmp_path)
