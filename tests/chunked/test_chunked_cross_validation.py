@@ -189,17 +189,40 @@ def test_squared_errors_of_all_alphas_equal_refits(name, weighted):
         whole = refit(plain, X, y, slice(None), sample_weight=w)
         L = whole.loo_predict() if kind == "outputs" else whole.loo_decision_function()
         loo.append(np.average(np.square(L.reshape(T.shape) - T).sum(1), weights=weights))
-    assert_close(by_folds.kfold_press, kfold)
-    assert_close(by_loo.loo_press, loo)
-    assert by_folds.alpha == alphas[np.argmin(kfold)] == by_folds.estimator.alpha
-    assert by_loo.alpha == alphas[np.argmin(loo)]
+    assert_close(by_folds.kfold_press, [kfold])
+    assert_close(by_loo.loo_press, [loo])
+    assert by_folds.best_params["alpha"] == alphas[np.argmin(kfold)] == by_folds.estimator.alpha
+    assert by_loo.best_params["alpha"] == alphas[np.argmin(loo)]
     assert by_folds.loo_press is None
+
+
+@pytest.mark.parametrize("select", ["kfold", "loo"])
+def test_other_parameters_are_chosen_in_the_same_passes(select):
+    X, y = data_of(4)
+    data, alphas, counts = chunked.arrays(X, y, rows=80), [0.1, 10.0], [2, 3, 5]
+    options = {"cv": 3, "alphas": alphas, "select": select}
+    found = chunked.cross_validate(LSSVC(Waves()), data, param_grid={"kernel__count": counts}, **options)
+    alone = [chunked.cross_validate(LSSVC(Waves(each)), data, **options) for each in counts]
+    name = f"{select}_press"
+    assert_close(getattr(found, name), np.vstack([getattr(each, name) for each in alone]))
+    best = min(alone, key=lambda each: getattr(each, name).min())
+    assert found.best_params == {"kernel__count": best.estimator.kernel.count, **best.best_params}
+    assert found.estimator.kernel == best.estimator.kernel
+    assert_close(found.test_score, best.test_score)
+    assert_close(found.estimator.decision_function(X), best.estimator.decision_function(X))
+
+
+def test_rows_that_carry_a_feature_alone_are_told():
+    X = np.zeros((20, 2))
+    X[0, 0], X[:, 1] = 1e4, np.arange(20)
+    with pytest.warns(UserWarning, match="1 rows carry a feature nearly alone"):
+        chunked.cross_validate(LSSVR("linear"), chunked.arrays(X, np.arange(20.0) % 3), cv=None)
 
 
 def test_a_tiny_alpha_is_told():
     X, y = data_of("values")
-    with pytest.warns(UserWarning, match="fewer than 8 digits"):
-        chunked.cross_validate(LSSVR("linear", alpha=1e-9), chunked.arrays(X, y))
+    with pytest.warns(UserWarning, match="fewer than 6 digits"):
+        chunked.cross_validate(LSSVR("linear", alpha=1e-11), chunked.arrays(X, y))
 
 
 # -- folds, samples ----------------------------------------------------------------------------------------------------

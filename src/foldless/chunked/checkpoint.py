@@ -1,8 +1,8 @@
 """Sums of a pass, kept in a file: a run that was interrupted goes on from them.
 
 The file is written under another name first and then renamed, so there is always a whole one. It also holds the
-features of a few rows of the sample and other numbers that say which model of which rows the sums belong to. Alphas are
-not among them: other ones can be tried without another pass.
+features of a few rows of the sample and other numbers that say which models of which rows the sums belong to. Alphas
+are not among them: other ones can be tried without another pass.
 """
 
 import os
@@ -18,48 +18,41 @@ SOME = 8  # rows of the sample whose features say which model it is
 
 
 class Checkpoint:
-    """The file of sums in a folder; None in its place: nothing is kept."""
+    """The file of the sums of some plans in a folder; with None for a folder nothing is kept."""
 
-    def __init__(self, folder, plan, survey):
+    def __init__(self, folder, plans, survey):
         self.path = None if folder is None else Path(folder) / "sums.npz"
         self.n_rows, self._last = survey.n_rows, time.monotonic()
-        if self.path is None:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        folds = plan.folds
-        self.identity = {
-            "rows": np.array([survey.n_rows, *survey.checksum.tolist()], np.uint64),
-            "folds": np.array([folds.k, folds.seed, folds.by_group, folds.names is not None]),
-            "model": np.array([plan.intercept, plan.r, plan.m]),
-            "level": plan.level,
-            "factors": np.empty(0) if plan.factors is None else plan.factors,
-            "features": plan.origin + plan.features(survey.X[:SOME]),
-        }
+        if self.path is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.identity = _identity(plans, survey)
 
     def load(self):
-        """(next chunk, next row, sums) to go on from; sums are None where there are none."""
+        """(next chunk, next row, sums of each plan) to go on from; sums are None where there are none."""
         if self.path is None or not self.path.exists():
             return 0, 0, None
         try:
             with self.path.open("rb") as file, np.load(file) as found:
                 known = {name: found[name] for name in found.files}
-            differ = [name for name, value in self.identity.items() if not _same(known[name], value)]
-            place, sums = known["place"].tolist(), Sums(*(known[f"sums_{name}"] for name in Sums._fields))
         except Exception as error:
             raise ValueError(f"checkpoint: {self.path} cannot be read ({error}). Remove it to start anew.") from error
-        if differ:
+        mine = {name: value for name, value in known.items() if not name.startswith("sums_")}
+        place = mine.pop("place").tolist()
+        same = mine.keys() == self.identity.keys()
+        if not same or not all(_same(mine[name], value) for name, value in self.identity.items()):
             raise ValueError(
-                f"checkpoint: {self.path} belongs to another run: its {', '.join(differ)} differ. Remove it to start"
-                " anew, or name another folder."
+                f"checkpoint: {self.path} belongs to another run, with other rows, folds, weights or kernels. Remove it"
+                " to start anew, or name another folder."
             )
-        return *place, sums
+        count = sum(name.startswith("sums_gram") for name in known)
+        return *place, [Sums(*(known[f"sums_{name}_{i}"] for name in Sums._fields)) for i in range(count)]
 
     def save(self, following, row, sums):
         """Keep the sums where the pass is complete, or some time has passed."""
         if self.path is None or (row < self.n_rows and time.monotonic() - self._last < SECONDS):
             return
+        known = {f"sums_{name}_{i}": value for i, each in enumerate(sums) for name, value in each._asdict().items()}
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.unfinished")
-        known = {f"sums_{name}": value for name, value in zip(Sums._fields, sums, strict=True)}
         try:
             with temporary.open("wb") as file:
                 np.savez(file, place=np.array([following, row]), **self.identity, **known)
@@ -69,6 +62,18 @@ class Checkpoint:
         finally:
             temporary.unlink(missing_ok=True)
         self._last = time.monotonic()
+
+
+def _identity(plans, survey):
+    """Numbers that differ where sums do: of rows and folds, and of each plan."""
+    folds = plans[0].folds
+    known: dict[str, np.ndarray] = {"rows": np.array([survey.n_rows, *survey.checksum.tolist()], np.uint64)}
+    known["folds"] = np.array([folds.k, folds.seed, folds.by_group, folds.names is not None])
+    for i, plan in enumerate(plans):
+        known[f"level_{i}"] = plan.level
+        known[f"factors_{i}"] = np.ones(1) if plan.factors is None else plan.factors
+        known[f"features_{i}"] = np.append(plan.features(survey.X[:SOME]), [plan.intercept, *plan.origin])
+    return known
 
 
 def _same(known, value):

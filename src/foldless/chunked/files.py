@@ -38,13 +38,11 @@ class Files(Source):
         return islice(self._chunks(), first, None)
 
     def _chunks(self):
-        columns = [*self.features, *_columns(self.target), *self.others.values()]
+        columns = list(dict.fromkeys([*self.features, *_columns(self.target), *self.others.values()]))
         number = 0
         for path in self.paths:
             try:
-                batches = _open([path], self.format).to_batches(
-                    columns=list(dict.fromkeys(columns)), batch_size=self.rows
-                )
+                batches = _open([path], self.format, self.features).to_batches(columns=columns, batch_size=self.rows)
                 for batch in batches:
                     yield self._chunk(batch, number)
                     number += 1
@@ -162,9 +160,16 @@ def _listed(paths, format):
     return tuple(map(str, found))
 
 
-def _open(paths, format):
+def _open(paths, format, features=()):
+    """A dataset of pyarrow; text in the columns ``features`` of a CSV file is an error, wherever it comes."""
     dataset = needs_pyarrow(f"chunked.{format}", "dataset")
+    kind = format
+    if format == "csv":
+        numbers = dict.fromkeys(features, needs_pyarrow("chunked.csv").float64())
+        kind = dataset.CsvFileFormat(
+            convert_options=needs_pyarrow("chunked.csv", "csv").ConvertOptions(column_types=numbers)
+        )
     try:
-        return dataset.dataset(list(paths), format=format)
+        return dataset.dataset(list(paths), format=kind)
     except (OSError, ValueError) as error:
         raise ValueError(f"{paths[0]} cannot be read; is it truncated or damaged? ({error})") from error

@@ -7,6 +7,7 @@
 import hashlib
 
 import numpy as np
+import scipy.sparse as sp
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
 WORD = 2**64
@@ -40,12 +41,11 @@ def words(values):
 
 
 def checksum(rows):
-    """A word (1,) of the targets and the first feature of all rows; those of parts of the rows add up to it."""
+    """A word (1,) of all that rows have, of the features the first; those of parts of the rows add up to it."""
     found = row_words(rows.start, rows.start + len(rows), 0)
-    columns = [*rows.y.reshape(len(rows), -1).T]
-    if rows.X.shape[1]:
-        first = rows.X[:, [0]]
-        columns.append(np.ravel(first if isinstance(first, np.ndarray) else first.toarray()))
-    for column in columns:
+    first = rows.X[:, :1]
+    first = first.toarray() if sp.issparse(first) else first
+    others = [each for each in (rows.sample_weight, rows.groups, rows.folds) if each is not None]
+    for column in [*rows.y.reshape(len(rows), -1).T, *first.T, *others]:
         found = mixed(found ^ words(column), 1)
     return found.sum(keepdims=True, dtype=np.uint64)

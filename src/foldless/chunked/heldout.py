@@ -23,6 +23,8 @@ from foldless.heldout.moments import Moments
 from foldless.linalg import product
 from foldless.readout.codings import chosen_codes, chosen_labels
 
+FREE = 1e-6  # share of a row not explained by its own target, below which more than 6 digits are lost
+
 
 @dataclass(frozen=True)
 class Judges:
@@ -63,6 +65,13 @@ class Scores(NamedTuple):
     checksum: np.ndarray
 
 
+class Press(NamedTuple):
+    """Sums of weighted squared leave-one-out errors for each alpha, and the checksum of the rows."""
+
+    total: np.ndarray
+    checksum: np.ndarray
+
+
 def held_out_of(plan, judges, rows):
     """(columns, scores) of some rows: held-out predictions by name, in the order of the rows, and sums for scores."""
     m, k = (0 if plan.n_classes else plan.m), plan.folds.k
@@ -94,8 +103,12 @@ def held_out_of(plan, judges, rows):
     return found, scores
 
 
-def press_of(plan, judges, rows):
-    """Sums of the weighted squared leave-one-out errors of some rows for each alpha, (k,), as a tuple to merge."""
+def press_of(plans, judges, rows):
+    """Weighted squared leave-one-out errors of some rows, for each of the plans."""
+    return [_press(*each, rows) for each in zip(plans, judges, strict=True)]
+
+
+def _press(plan, judges, rows):
     total, weights = np.zeros(judges.inverted.shape[1]), plan.weights(rows)
     for _, places in blocks_of(plan, rows):
         Phi, Y, w = plan.features(rows.X[places]), plan.targets(rows.y[places]), weights[places]
@@ -106,16 +119,6 @@ def press_of(plan, judges, rows):
             E = plan.readout.plus_minus_fits(rest) / free[:, j, None]
             total[j] += w @ np.square(E).sum(1)
     return Press(total, checksum(rows))
-
-
-class Press(NamedTuple):
-    """Weighted squared leave-one-out errors for each alpha, and the checksum of the rows."""
-
-    total: np.ndarray
-    checksum: np.ndarray
-
-
-FREE = 1e-6  # share of a row not explained by its own target, below which more than 6 digits are lost
 
 
 def _left_out(plan, judges, Phi, Y, w):

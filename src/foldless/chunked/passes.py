@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from foldless.bridge.progress import Progress
 from foldless.chunked.checkpoint import Checkpoint
 from foldless.chunked.heldout import held_out_of
-from foldless.chunked.predictions import writer
+from foldless.chunked.predictions import check_writable, writer
 from foldless.chunked.rows import ChunkError, Rows, checked, joined
 from foldless.chunked.sums import merged, sums_of
 
@@ -60,14 +60,15 @@ class Reader:
         self._check_same(state)
         return state
 
-    def add_up(self, plan, survey):
-        """The sums over all rows, from a checkpoint on where there is one."""
-        checkpoint = Checkpoint(self.checkpoint, plan, survey)
+    def add_up(self, plans, survey):
+        """The sums over all rows for each of the plans, from a checkpoint on where there is one."""
+        check_writable(self.predictions, survey.n_rows)
+        checkpoint = Checkpoint(self.checkpoint, plans, survey)
         first, start, sums = checkpoint.load()
         if start == survey.n_rows:
             return sums
         known = {"first": first, "start": start, "state": sums, "after": checkpoint.save}
-        return self.run("sums", partial(sums_of, plan), merged, **known)
+        return self.run("sums", partial(sums_of, plans), merged, **known)
 
     def judge(self, plan, judges, n_rows):
         """Scores of all rows; their predictions are written on the way."""
@@ -110,9 +111,10 @@ class Reader:
             raise ValueError(
                 f"the data have no rows. {SAME}" if self._checksum is not None else "the data have no rows."
             )
+        found = (state[0] if isinstance(state, list) else state).checksum
         if self._checksum is None:
-            self._checksum = state.checksum
-        if not np.array_equal(state.checksum, self._checksum):
+            self._checksum = found
+        if not np.array_equal(found, self._checksum):
             raise ValueError(f"the rows differ from those of the first pass over the data. {SAME}")
 
 

@@ -27,16 +27,27 @@ def writer(predictions, plan, n_rows):
         yield _into_arrays(predictions, n_rows)
 
 
+def check_writable(predictions, n_rows):
+    """Tell of arrays that are too short and folders that are not there before the work begins."""
+    if isinstance(predictions, str | os.PathLike):
+        needs_pyarrow("predictions to a Parquet file")
+        if not Path(predictions).parent.is_dir():
+            raise FileNotFoundError(f"predictions={str(predictions)!r}: its folder does not exist.")
+    elif predictions is not None:
+        for name, array in _by_name(predictions).items():
+            shown = "predictions" if name is None else f"predictions[{name!r}]"
+            if not hasattr(array, "shape") or array.shape[:1] != (n_rows,):
+                found = f"shape {array.shape}" if hasattr(array, "shape") else type(array).__name__
+                raise ValueError(f"{shown}: an array with an entry for each of {n_rows} rows is needed, not {found}.")
+
+
+def _by_name(predictions):
+    """{column: array}; of a single array, whose column is to be found, {None: array}."""
+    return predictions if isinstance(predictions, Mapping) else {None: predictions}
+
+
 def _into_arrays(predictions, n_rows):
-    """One array, or {column: array}."""
-    arrays = predictions if isinstance(predictions, Mapping) else {None: predictions}
-    for name, array in arrays.items():
-        shown = "predictions" if name is None else f"predictions[{name!r}]"
-        if not hasattr(array, "shape") or array.shape[:1] != (n_rows,):
-            found = f"shape {array.shape}" if hasattr(array, "shape") else type(array).__name__
-            raise ValueError(
-                f"{shown}: an array with one entry or row for each of {n_rows} rows is needed, not {found}."
-            )
+    arrays = _by_name(predictions)
 
     def write(start, columns):
         for name, array in arrays.items():

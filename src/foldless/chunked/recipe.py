@@ -15,6 +15,8 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from foldless.chunked.folds import folds_for
@@ -36,51 +38,75 @@ class Settings:
     cv: Any
     loo: bool
     alphas: np.ndarray
+    candidates: tuple[dict, ...]  # parameters of the estimator to choose from, besides alpha
     select: str | None
     sample: int
     seed: int
 
     @classmethod
-    def checked(cls, *, cv, loo, alphas, select, sample, random_state) -> Self:
+    def checked(cls, *, cv, loo, alphas, param_grid, select, sample, random_state) -> Self:
         """The settings, or an error that says which argument is wrong."""
         check_option("select", select, (None, "kfold", "loo"))
         found = numbers(np.ravel(alphas))
         if found is None or not len(found) or found.min() <= 0:
             raise ValueError(f"alphas={alphas!r} must be finite numbers > 0.")
+        candidates = tuple(ParameterGrid(param_grid or {}))
+        if any("alpha" in each for each in candidates):
+            raise ValueError("param_grid: give alphas by alphas=; they share the sums over the rows.")
         if not isinstance(sample, int | np.integer) or sample < 2:
             raise ValueError(f"sample={sample!r} must be an integer of at least 2.")
         whole = isinstance(random_state, int | np.integer)
         seed = random_state if whole else check_random_state(random_state).randint(2**31)
-        return cls(cv, bool(loo), found, select, int(sample), int(seed))
+        return cls(cv, bool(loo), found, candidates, select, int(sample), int(seed))
+
+
+class Candidate:
+    """A plan with its sums, solved for all alphas on all rows and on each training part."""
+
+    def __init__(self, plan, sums, alphas):
+        check_folds(plan, sums)
+        self.plan, self.sums, self.alphas = plan, sums, alphas
+        self.whole = Part(plan, sums.gram.sum(0))
+        self.folds, self.errors = [], np.zeros(len(alphas))  # squared errors of held-out folds
+        for fold, part in enumerate(training_parts(plan, sums)):
+            self.folds.append([part.coefficients(alpha) for alpha in alphas])
+            self.errors += [squared_errors(plan, sums.gram[fold], each) for each in self.folds[-1]]
+
+    def judges(self, best, loo):
+        """The models at the alpha of this number; with that of all rows if ``loo``."""
+        folds = tuple(each[best] for each in self.folds)
+        return with_whole(folds, self.whole, self.sums, self.alphas[best : best + 1]) if loo else Judges(folds)
 
 
 def validated(estimator, reader, settings):
     """The result of all passes."""
-    plan, survey = _prepared(estimator, reader, settings)
-    sums = reader.add_up(plan, survey)
-    check_folds(plan, sums)
-    alphas, mass = settings.alphas, sums.mass.sum()
-    whole = Part(plan, sums.gram.sum(0))
-    _warn_of_digits(whole, alphas)
-    parts, errors = _of_folds(plan, sums, alphas)
-    kfold_press, loo_press = (errors / mass if parts else None), None
-    if len(alphas) > 1 and (settings.select == "loo" or not parts):
-        judges = with_whole((), whole, sums, alphas)
-        loo_press = reader.run("leave-one-out errors", partial(press_of, plan, judges), merged).total / mass
-    best = 0 if len(alphas) == 1 else int(np.argmin(errors if loo_press is None else loo_press))
-    judges = Judges(tuple(each[best] for each in parts))
-    if settings.loo:
-        judges = with_whole(judges.folds, whole, sums, alphas[best : best + 1])
-    scores: Any = reader.judge(plan, judges, survey.n_rows) if parts or settings.loo else None
+    alphas = settings.alphas
+    plans, survey = _prepared(estimator, reader, settings)
+    found = [Candidate(plan, sums, alphas) for plan, sums in zip(plans, reader.add_up(plans, survey), strict=True)]
+    _warn_of_digits(found, alphas)
+    mass, folds = found[0].sums.mass.sum(), plans[0].folds.k > 1
+    kfold_press, loo_press = (np.array([each.errors for each in found]) / mass if folds else None), None
+    if len(found) * len(alphas) > 1 and (settings.select == "loo" or not folds):
+        judges = [with_whole((), each.whole, each.sums, alphas) for each in found]
+        errors = reader.run("leave-one-out errors", partial(press_of, plans, judges), merged)
+        loo_press = np.array([each.total for each in errors]) / mass
+    press: Any = kfold_press if loo_press is None else loo_press
+    which, best = (0, 0) if press is None else np.unravel_index(press.argmin(), press.shape)
+    plan, chosen = plans[which], found[which]
+    judges = chosen.judges(best, settings.loo)
+    scores: Any = reader.judge(plan, judges, survey.n_rows) if folds or settings.loo else None
+    _warn_of_lost(scores)
+    params = {**settings.candidates[which], "alpha": float(alphas[best])}
     return ChunkedResult(
-        estimator=_fitted(plan, whole.coefficients(alphas[best]), alphas[best]),
-        alpha=float(alphas[best]),
-        test_score=np.array([score_of(plan, each) for each in scores.folds]) if parts else None,
+        estimator=_fitted(plan, chosen.whole.coefficients(alphas[best]), params),
+        best_params=params,
+        test_score=np.array([score_of(plan, each) for each in scores.folds]) if folds else None,
         loo_score=score_of(plan, scores.loo.sum(0)) if settings.loo else None,
         alphas=alphas,
+        candidates=settings.candidates,
         kfold_press=kfold_press,
         loo_press=loo_press,
-        fold_sizes=sums.rows.astype(int),
+        fold_sizes=chosen.sums.rows.astype(int),
         n_rows=survey.n_rows,
         n_components=plan.r,
         seconds=reader.seconds,
@@ -88,40 +114,41 @@ def validated(estimator, reader, settings):
 
 
 def _prepared(estimator, reader, settings):
-    """The plan, and the survey that it comes from."""
+    """Plans of all candidates, and the survey that they come from."""
     layout, size = reader.layout, settings.sample
     look = partial(survey_of, labels=layout.labels, size=size, seed=settings.seed)
     survey = reader.run("survey", look, partial(merged_surveys, size=size))
     folds = folds_for(settings.cv, survey, layout, settings.seed)
     if settings.select == "kfold" and folds.k == 1:
         raise ValueError("select='kfold' needs folds; give cv, or use select='loo'.")
-    plan = plan_of(estimator, survey, layout, folds, reader.names)
-    reader.layout = plan.layout  # the classes are known from now on
-    return plan, survey
+    models = [clone(estimator).set_params(**each) for each in settings.candidates]
+    plans = [plan_of(each, survey, layout, folds, reader.names) for each in models]
+    reader.layout = plans[0].layout  # the classes are known from now on
+    return plans, survey
 
 
-def _of_folds(plan, sums, alphas):
-    """Coefficients of every training part for all alphas, and squared errors of the held-out rows (n_alphas,)."""
-    found, errors = [], np.zeros(len(alphas))
-    for part, own in zip(training_parts(plan, sums), sums.gram, strict=False):
-        found.append([part.coefficients(alpha) for alpha in alphas])
-        errors += [squared_errors(plan, own, each) for each in found[-1]]
-    return found, errors
-
-
-def _fitted(plan, found, alpha):
+def _fitted(plan, found, params):
     """The estimator with these coefficients, for features and values as they are."""
     offset = found.offset + plan.level - (plan.origin @ found.weights if plan.intercept else 0.0)
     rule = Rule(plan.readout, found.moments)
     choice = f"sums over chunks: {plan.r} features"
-    return with_coefficients(plan.model, {"alpha": float(alpha)}, plan.kernel, found.weights, offset, rule, choice)
+    return with_coefficients(plan.model, params, plan.kernel, found.weights, offset, rule, choice)
 
 
-def _warn_of_digits(whole, alphas):
+def _warn_of_digits(found, alphas):
     """Sums of squares keep half the digits of a decomposition of the rows."""
-    least = SQUARED * whole.s.max(initial=0.0)
+    least = SQUARED * max(each.whole.s.max(initial=0.0) for each in found)
     if alphas.min() < least:
         warn_caller(
-            f"alpha={alphas.min():g} is below {least:.3g}, from where on sums over chunks have fewer than 8 digits."
+            f"alpha={alphas.min():g} is below {least:.3g}, from where on sums over chunks have fewer than 6 digits."
             " Use a larger alpha, or scale the features."
+        )
+
+
+def _warn_of_lost(scores):
+    """A row that fits itself has no digits left in what is held out."""
+    if scores is not None and scores.lost[0]:
+        warn_caller(
+            f"leave-one-out: {scores.lost[0]:.0f} rows carry a feature nearly alone, and their held-out values have few"
+            " digits. Use a larger alpha."
         )

@@ -14,24 +14,26 @@ class ChunkedResult:
 
     Attributes
     ----------
-    estimator : the estimator with the chosen alpha, fitted on all rows, of which it keeps none
-    alpha : float, the chosen penalty
+    estimator : the estimator with the chosen parameters, fitted on all rows, of which it keeps none
+    best_params : dict of the chosen parameters, alpha among them
     test_score : ndarray of shape (k,) or None; accuracy or R2 of each fold by the model without it
     loo_score : float or None; the same of leave-one-out, of all rows together
     alphas : ndarray of shape (n_alphas,)
-    kfold_press, loo_press : ndarrays of shape (n_alphas,) or None
+    candidates : tuple of dicts, the other parameters that were chosen from
+    kfold_press, loo_press : ndarrays of shape (n_candidates, n_alphas) or None
         Mean squared held-out errors of the targets (+-1 for labels, summed over classes), rows counted by their
-        weights. That of leave-one-out is there where it decided about alpha.
+        weights. That of leave-one-out is there where it decided.
     fold_sizes : ndarray of shape (k,), rows of each fold
     n_rows, n_components : int; number of rows, and of explicit features of the kernel
     seconds : dict, of each pass over the data
     """
 
     estimator: Any
-    alpha: float
+    best_params: dict[str, Any]
     test_score: np.ndarray | None
     loo_score: float | None
     alphas: np.ndarray
+    candidates: tuple[dict, ...]
     kfold_press: np.ndarray | None
     loo_press: np.ndarray | None
     fold_sizes: np.ndarray
@@ -42,12 +44,15 @@ class ChunkedResult:
     def __str__(self):
         name = "accuracy" if hasattr(self.estimator, "classes_") else "R2"
         lines = [f"{type(self.estimator).__name__} of {self.n_components} features, {self.n_rows} rows in chunks"]
-        chosen = f", best of {len(self.alphas)}" if len(self.alphas) > 1 else ""
-        lines.append(f"alpha          {self.alpha:g}{chosen}")
+        count = len(self.alphas) * len(self.candidates)
+        chosen = ", ".join(
+            f"{name}={value:g}" if name == "alpha" else f"{name}={value!r}" for name, value in self.best_params.items()
+        )
+        lines.append(f"{'parameters':14} {chosen}" + f", best of {count}" * (count > 1))
         if self.test_score is not None:
             mean, spread = self.test_score.mean(), self.test_score.std()
             lines.append(f"{name:14} {mean:.4f} +- {spread:.4f} over {len(self.test_score)} folds")
         if self.loo_score is not None:
             lines.append(f"{name:14} {self.loo_score:.4f} leave-one-out")
         spent = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
-        return "\n".join([*lines, f"passes         {spent}"])
+        return "\n".join([*lines, f"{'passes':14} {spent}"])

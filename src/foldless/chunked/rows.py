@@ -49,6 +49,7 @@ class Layout:
 
     n_features: int
     labels: bool  # y holds labels, not values
+    text: bool = False  # labels are text, not numbers
     n_outputs: int | None = None  # None: y is one column without an axis of its own
     present: tuple = ()  # which of sample_weight, groups and folds the chunks have
     classes: Any = None  # those that may occur, where they are known
@@ -81,7 +82,8 @@ def layout_of(chunk, labels, classes=None):
     y = np.asarray(chunk.y)
     outputs = None if labels or y.ndim < 2 else y.shape[1]
     present = tuple(name for name in OPTIONAL if getattr(chunk, name) is not None)
-    return Layout(X.shape[1], labels, outputs, present, None if classes is None else np.unique(np.asarray(classes)))
+    classes = None if classes is None else np.unique(np.asarray(classes))
+    return Layout(X.shape[1], labels, _is_text(y if classes is None else classes), outputs, present, classes)
 
 
 def checked(chunk, number, start, layout):
@@ -152,12 +154,13 @@ def _labels(y, number, layout, refuse):
     if y.ndim != 1:
         raise ChunkError(f"y has shape {y.shape}; labels are one column.", number)
     refuse(_missing(y), lambda row: f"its label is missing ({y[row]}).")
+    if _is_text(y) != layout.text:
+        kinds = ("text", "numbers") if layout.text else ("numbers", "text")
+        raise ChunkError(f"labels were {kinds[0]} and are {kinds[1]} here, such as {y[0]!r}.", number)
     if y.dtype.kind == "f":
         refuse(np.trunc(y) != y, lambda row: f"its label {y[row]} is not a whole number; labels are whole or text.")
     classes = layout.classes
     if classes is not None and len(y):
-        if (y.dtype.kind in "OUST") != (classes.dtype.kind in "OUST"):
-            raise ChunkError(f"labels such as {y[0]!r} are of another kind than the classes {_some(classes)}.", number)
         places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         refuse(classes[places] != y, lambda row: f"its label {y[row]!r} is not among the classes {_some(classes)}.")
     return y
@@ -183,6 +186,10 @@ def _weights(weights, number, refuse):
     bad = ~(np.isfinite(weights) & (weights >= 0))
     refuse(bad, lambda row: f"its sample_weight is {weights[row]}; weights must be finite and not negative.")
     return weights
+
+
+def _is_text(labels):
+    return labels.dtype.kind in "OUST"
 
 
 def _missing(values):

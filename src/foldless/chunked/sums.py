@@ -26,7 +26,9 @@ class Sums(NamedTuple):
 
 
 def merged(first, second):
-    """The sums over the rows of both."""
+    """The sums over the rows of both; lists are merged entry by entry."""
+    if isinstance(first, list):
+        return [merged(mine, theirs) for mine, theirs in zip(first, second, strict=True)]
     return type(first)(*(mine + theirs for mine, theirs in zip(first, second, strict=True)))
 
 
@@ -40,8 +42,13 @@ def blocks_of(plan, rows):
             yield fold, places[start : start + plan.block]
 
 
-def sums_of(plan, rows):
-    """The sums over some rows; features are there for a block of them at a time."""
+def sums_of(plans, rows):
+    """The sums over some rows, for each of the plans."""
+    return [_sums(plan, rows) for plan in plans]
+
+
+def _sums(plan, rows):
+    """Features are there for a block of rows at a time."""
     p, k = plan.r + plan.intercept + plan.m, plan.folds.k
     gram, labels = np.zeros((k, p, p)), np.zeros((k, plan.n_classes))
     mass, counts = np.zeros(k), np.zeros(k)

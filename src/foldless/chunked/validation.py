@@ -10,7 +10,7 @@ held out     predictions and scores at the chosen alpha                         
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +32,7 @@ def cross_validate(
     cv: int | None = 10,
     loo: bool = True,
     alphas: ArrayLike | None = None,
+    param_grid: Mapping | Sequence[Mapping] | None = None,
     select: Literal[None, "kfold", "loo"] = None,
     predictions: Mapping | np.ndarray | str | os.PathLike | None = None,
     checkpoint: str | os.PathLike | None = None,
@@ -55,8 +56,11 @@ def cross_validate(
         that come with the rows, or no folds.
     loo : bool, default=True; whether leave-one-out is evaluated
     alphas : array-like of numbers > 0, default=None; penalties to choose from; None: that of the estimator
+    param_grid : dict of lists, or list of these, default=None
+        Other parameters to choose from, such as gamma; all candidates share the passes over the data, each has sums of
+        its own.
     select : {None, "kfold", "loo"}, default=None
-        Whose squared error decides about alpha; None: that of the folds where there are some, which takes no further
+        Whose squared error decides about these; None: that of the folds where there are some, which takes no further
         pass over the data.
     predictions : array, dict of arrays, path or None, default=None
         Where held-out predictions go: a Parquet file, or arrays for some of the columns "fold", "decision",
@@ -70,7 +74,7 @@ def cross_validate(
     Returns
     -------
     ChunkedResult
-        ``estimator``, ``test_score``, ``loo_score``, ``alpha`` and more; prints as a short text.
+        ``estimator``, ``test_score``, ``loo_score``, ``best_params`` and more; prints as a short text.
 
     Examples
     --------
@@ -80,8 +84,8 @@ def cross_validate(
     >>> y = X[:, 0] + X[:, 1] > 0
     >>> data = chunked.arrays(X, y, rows=1000)
     >>> result = chunked.cross_validate(LSSVC(kernel="linear"), data, cv=5, alphas=[0.1, 10, 1000])
-    >>> result.alpha, result.test_score.shape
-    (10.0, (5,))
+    >>> result.best_params, result.test_score.shape
+    ({'alpha': 10.0}, (5,))
     >>> round(result.loo_score, 2)
     0.99
     >>> result.estimator.predict(X[:3]) == y[:3]
@@ -89,7 +93,9 @@ def cross_validate(
     """
     check_estimator(estimator)
     given = estimator.alpha if alphas is None else alphas
-    settings = Settings.checked(cv=cv, loo=loo, alphas=given, select=select, sample=sample, random_state=random_state)
+    settings = Settings.checked(
+        cv=cv, loo=loo, alphas=given, param_grid=param_grid, select=select, sample=sample, random_state=random_state
+    )
     layout = layout_of(_first_chunk(data), is_classifier(estimator), classes)
     reader = Reader(data, layout, checkpoint=checkpoint, predictions=predictions, verbose=verbose)
     return validated(estimator, reader, settings)
