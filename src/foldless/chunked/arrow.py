@@ -8,4 +8,4 @@ def needs_pyarrow(what, module=None):
     try:
         return importlib.import_module("pyarrow" if module is None else f"pyarrow.{module}")
     except ImportError as error:
-        raise ImportError(f"{what} needs pyarrow: pip install 'foldless[chunks]'.") from error
+        raise ImportError(f"{what} needs pyarrow: pip install pyarrow.") from error
