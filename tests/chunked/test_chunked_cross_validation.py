@@ -101,6 +101,35 @@ def _standardized(X, w):
     return (X - mean) / np.sqrt(np.average((X - mean) ** 2, 0, w))
 
 
+APPROXIMATE = {
+    "nystroem": LSSVC(approximation="nystroem", n_landmarks=12, landmarks="uniform"),
+    "auto": LSSVC(approximation="auto", n_landmarks=12),
+    "coef": KernelFisherDiscriminant(approximation="nystroem", n_landmarks=12, penalty="coef"),
+    "rff": KernelFisherDiscriminant(approximation="rff", n_landmarks=12),
+    "rff regression": LSSVR(approximation="rff", n_landmarks=12, standardize=True),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", APPROXIMATE)
+def test_approximate_kernels_equal_refits_with_the_same_features(name, dtype):
+    model = APPROXIMATE[name]
+    kind = "values" if name == "rff regression" else 4
+    X, y = data_of(kind, dtype=dtype)
+    found = arrays_for(y, outputs_of(kind))
+    of_folds, of_loo = list(found)[1:]
+    result = chunked.cross_validate(model, chunked.arrays(X, y, rows=60), cv=3, sample=80, predictions=found)
+    same = type(model)(result.estimator.kernel_, alpha=1.0)  # features as they were resolved
+    X = X.astype(float)
+    if model.standardize:
+        X = (X - result.estimator._scaler.mean_) / result.estimator._scaler.scale_
+    for fold in range(3):
+        test = found["fold"] == fold
+        assert_close(found[of_folds][test], answers(refit(same, X, y, ~test), X[test]))
+    whole = refit(same, X, y, slice(None))
+    assert_close(found[of_loo], whole.loo_predict() if of_loo == "loo_prediction" else whole.loo_decision_function())
+
+
 @pytest.mark.parametrize("name", ["LSSVR two outputs", "LSSVC", "KFDA classes"])
 def test_chunks_of_any_sizes_and_precisions_give_the_same(name, monkeypatch):
     model, kind = MODELS[name]

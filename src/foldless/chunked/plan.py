@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from foldless.chunked.folds import Folds
 from foldless.chunked.rows import Layout
 from foldless.estimators.access import class_factors, prepared, seen_by
 from foldless.estimators.base import KernelMachine
 
-BLOCK = 2**22  # entries of a block of features
+BLOCK = 2**20  # entries of a block of features: a few thousand rows, which stay in the cache
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ def check_estimator(estimator):
     name = type(estimator).__name__
     if not isinstance(estimator, KernelMachine):
         raise ValueError(f"{name}: LSSVC, LSSVR and KernelFisherDiscriminant can be fitted in chunks.")
-    if estimator.penalty != "rkhs":
-        raise ValueError(f"penalty={estimator.penalty!r} has a basis function for every row; use penalty='rkhs'.")
+    if estimator.landmarks_per_fold:
+        raise ValueError("landmarks_per_fold=True is not done in chunks; use landmarks_per_fold=False.")
     if getattr(estimator, "calibration", None) is not None:
         raise ValueError(
             f"calibration={estimator.calibration!r} is not fitted in chunks; use calibration=None, and calibrate the"
@@ -105,21 +106,34 @@ def plan_of(estimator, survey, layout, folds, names=None):
         raise ValueError("no row has a positive weight." if survey.n_rows else "the data have no rows.")
     classes = survey.classes if layout.labels and layout.classes is None else layout.classes
     layout = replace(layout, classes=classes)
-    model, task = prepared(estimator, survey.X, survey.y, survey.sample_weight, classes, names)
+    X = survey.X.astype(np.float64)
+    model, task = prepared(estimator, X, survey.y, survey.sample_weight, classes, names)
+    if task.problem.kernel.n_features(X) is None and estimator.approximation == "auto":
+        estimator = clone(estimator).set_params(approximation="nystroem")
+        model, task = prepared(estimator, X, survey.y, survey.sample_weight, classes, names)
     kernel, readout = task.problem.kernel, task.readout
-    if kernel.n_features(survey.X) is None:
-        raise ValueError(
-            f"kernel={estimator.kernel!r} has no explicit features, and its n x n matrix is never formed in chunks. Use"
-            " kernel='linear', a kernels.FeatureMap, or approximation='nystroem' or 'rff'."
-        )
+    _check_kernel(estimator, task, X)
     factors = None
     if classes is not None:
         masses = np.zeros(len(classes))
         masses[np.searchsorted(classes, survey.classes)] = survey.masses
         factors = class_factors(model, masses)
-    origin = features_of(kernel, seen_by(model, survey.X.astype(np.float64))).mean(0)
+    origin = features_of(kernel, seen_by(model, X)).mean(0)
     intercept = bool(estimator.fit_intercept)
     level = np.zeros(task.Y.shape[1])
     if intercept and classes is None:
         level = survey.y.reshape(len(survey.y), -1).mean(0)
     return Plan(model, kernel, readout, layout, folds, intercept, origin, level, factors)
+
+
+def _check_kernel(estimator, task, X):
+    if task.problem.kernel.n_features(X) is None:
+        raise ValueError(
+            f"kernel={estimator.kernel!r} has no explicit features, and its n x n matrix is never formed in chunks. Use"
+            " approximation='nystroem' or 'rff', kernel='linear', or a kernels.FeatureMap."
+        )
+    if task.problem.penalty.squares_kernel:
+        raise ValueError(
+            f"penalty={estimator.penalty!r} has a basis function for every row. Use penalty='rkhs', or"
+            " approximation='nystroem', whose landmarks are its basis functions."
+        )
