@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_equal
 
 import foldless
-from foldless import model_selection
+from foldless import chunked, model_selection
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "foldless"
@@ -55,6 +55,9 @@ def test_every_module_has_a_docstring():
         "inspection._compare",
         "reduction",
         "inspection._permutation",
+        "chunked.sources",
+        "chunked.files",
+        "chunked.validation",
     ],
 )
 def test_examples_in_docstrings_are_true(name):
@@ -77,6 +80,7 @@ PAGES_WITH_EXAMPLES = [
             "multiple-kernels",
             "online",
             "permutation",
+            "scale",
             "scaling",
             "tuning",
         )
@@ -103,14 +107,21 @@ def public():
     for name in foldless.__all__:
         if name != "__version__":
             yield name, getattr(foldless, name)
-    for name in model_selection.__all__:
-        yield name, getattr(model_selection, name)
+    for module in (model_selection, chunked):
+        for name in module.__all__:
+            yield name, getattr(module, name)
 
 
 @pytest.mark.parametrize(("name", "thing"), list(public()))
 def test_public_names_have_docstrings_and_examples(name, thing):
     assert inspect.getdoc(thing), name
-    if not name.endswith(("Result", "Interval")) and name not in ("Path", "RefitWarning"):
+    if not name.endswith(("Result", "Interval")) and name not in (
+        "Path",
+        "RefitWarning",
+        "Chunk",
+        "ChunkError",
+        "Source",
+    ):
         assert ">>>" in inspect.getdoc(thing), f"{name} has no example"
 
 

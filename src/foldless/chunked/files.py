@@ -91,11 +91,12 @@ def parquet(
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> import tempfile
     >>> from sklearn.datasets import load_iris
     >>> from foldless import chunked
-    >>> load_iris(as_frame=True).frame.to_parquet("/tmp/iris.parquet")
-    >>> data = chunked.parquet("/tmp/iris.parquet", target="target", rows=64)
+    >>> file = tempfile.NamedTemporaryFile(suffix=".parquet")
+    >>> load_iris(as_frame=True).frame.to_parquet(file.name)
+    >>> data = chunked.parquet(file.name, target="target", rows=64)
     >>> [len(chunk.y) for chunk in data.chunks()]
     [64, 64, 22]
     """
@@ -116,10 +117,12 @@ def csv(
 
     Examples
     --------
+    >>> import tempfile
     >>> from sklearn.datasets import load_iris
     >>> from foldless import chunked
-    >>> load_iris(as_frame=True).frame.to_csv("/tmp/iris.csv", index=False)
-    >>> data = chunked.csv("/tmp/iris.csv", target="target")
+    >>> file = tempfile.NamedTemporaryFile(suffix=".csv")
+    >>> load_iris(as_frame=True).frame.to_csv(file.name, index=False)
+    >>> data = chunked.csv(file.name, target="target")
     >>> [len(chunk.y) for chunk in data.chunks()]
     [150]
     """

@@ -77,9 +77,11 @@ def arrays(
 
     Examples
     --------
+    >>> import tempfile
     >>> import numpy as np
     >>> from foldless import chunked
-    >>> X = np.lib.format.open_memmap("/tmp/X.npy", "w+", np.float32, (1000, 3))
+    >>> file = tempfile.NamedTemporaryFile(suffix=".npy")
+    >>> X = np.lib.format.open_memmap(file.name, "w+", np.float32, (1000, 3))
     >>> X[:] = np.random.default_rng(0).normal(size=X.shape)
     >>> data = chunked.arrays(X, X[:, 0] > 0, rows=256)
     >>> [len(chunk.y) for chunk in data.chunks()]
