@@ -130,6 +130,24 @@ def test_approximate_kernels_equal_refits_with_the_same_features(name, dtype):
     assert_close(found[of_loo], whole.loo_predict() if of_loo == "loo_prediction" else whole.loo_decision_function())
 
 
+@pytest.mark.parametrize("name", ["nystroem", "coef", "rff regression"])
+def test_landmarks_of_each_training_part_equal_refits(name):
+    options = {"approximation": "nystroem", "n_landmarks": 12, "landmarks": "uniform", "landmarks_per_fold": True}
+    model = APPROXIMATE[name].__class__(penalty=APPROXIMATE[name].penalty, standardize=name != "coef", **options)
+    kind = "values" if name == "rff regression" else 4
+    X, y = data_of(kind)
+    found = arrays_for(y, outputs_of(kind))
+    data = chunked.arrays(X, y, rows=60)
+    result = chunked.cross_validate(model, data, cv=3, alphas=[0.1, 1.0], sample=N, predictions=found)
+    model.set_params(**result.best_params)
+    of_folds, of_loo = list(found)[1:]
+    for fold in range(3):
+        test = found["fold"] == fold
+        assert_close(found[of_folds][test], answers(refit(model, X, y, ~test), X[test]))
+    whole = refit(model.set_params(landmarks_per_fold=False), X, y, slice(None))
+    assert_close(found[of_loo], whole.loo_predict() if of_loo == "loo_prediction" else whole.loo_decision_function())
+
+
 @pytest.mark.parametrize("name", ["LSSVR two outputs", "LSSVC", "KFDA classes"])
 def test_chunks_of_any_sizes_and_precisions_give_the_same(name, monkeypatch):
     model, kind = MODELS[name]

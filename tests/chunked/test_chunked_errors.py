@@ -115,7 +115,6 @@ WRONG = [
     (AdaptiveKDA(), {}, "AdaptiveKDA: LSSVC, LSSVR and KernelFisherDiscriminant can be fitted in chunks"),
     (LSSVR(RBF(1.0)), {}, "has no explicit features"),
     (LSSVR("linear", penalty="coef"), {}, "penalty='coef' has a basis function for every row"),
-    (LSSVR(landmarks_per_fold=True), {}, "landmarks_per_fold=True is not done in chunks"),
     (LSSVC("linear", calibration="sigmoid"), {}, "calibration='sigmoid' is not fitted in chunks"),
     (KernelFisherDiscriminant("linear", threshold="loo"), {}, "threshold='loo' would sort all rows"),
     (LSSVR("linear"), {"cv": 1}, "cv=1 must be a number of folds from 2"),

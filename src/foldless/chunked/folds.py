@@ -28,11 +28,23 @@ class Folds:
             return np.searchsorted(self.names, rows.folds)
         if self.by_group:
             return (mixed(words(rows.groups), self.seed) % np.uint64(self.k)).astype(np.intp)
-        first, last = rows.start // self.k, -(-(rows.start + len(rows)) // self.k)
-        random = row_words(first * self.k, last * self.k, self.seed).reshape(-1, self.k)
-        ranks = random.argsort(1).argsort(1).ravel()
-        begin = rows.start - first * self.k
-        return ranks[begin : begin + len(rows)]
+        together = (rows.numbers // self.k * self.k)[:, None] + np.arange(self.k)
+        random = row_words(together, self.seed)
+        own = np.take_along_axis(random, (rows.numbers % self.k)[:, None], 1)
+        return (random < own).sum(1)
+
+
+@dataclass(frozen=True)
+class OneFold:
+    """Two folds: 1 is the fold of this number, 0 all others."""
+
+    folds: Folds
+    number: int
+    k = 2
+
+    def of(self, rows):
+        """Numbers of the folds of these rows, (n,)."""
+        return (self.folds.of(rows) == self.number).astype(np.intp)
 
 
 def folds_for(cv, survey, layout, seed):

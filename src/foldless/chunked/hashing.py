@@ -21,9 +21,9 @@ def mixed(values, seed):
     return z ^ (z >> np.uint64(31))
 
 
-def row_words(start, stop, seed):
-    """Random words of the rows from ``start`` to ``stop``."""
-    return mixed(mixed(np.arange(start, stop, dtype=np.uint64), seed), seed)
+def row_words(numbers, seed):
+    """Random words of the rows of these numbers."""
+    return mixed(mixed(numbers.astype(np.uint64), seed), seed)
 
 
 def words(values):
@@ -42,7 +42,7 @@ def words(values):
 
 def checksum(rows):
     """A word (1,) of all that rows have, of the features the first; those of parts of the rows add up to it."""
-    found = row_words(rows.start, rows.start + len(rows), 0)
+    found = row_words(rows.numbers, 0)
     first = rows.X[:, :1]
     first = first.toarray() if sp.issparse(first) else first
     others = [each for each in (rows.sample_weight, rows.groups, rows.folds) if each is not None]

@@ -11,7 +11,7 @@ A row of fold f has the fit of the model without this fold. Without the row alon
 weight. They are sums over rows: those of chunks add up by ``sums.merged``.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,11 +30,13 @@ FREE = 1e-6  # share of a row not explained by its own target, below which more 
 class Judges:
     """The models that rows of a chunk are judged by: of each training part, and of all rows with its P.
 
-    ``whole`` and what follows are None where no leave-one-out is asked for: eigenvectors V, 1 / (s + alpha) for one
-    alpha or several (r, k), V' C, means of features and targets, 1 / mass (0 without an intercept), rows by class.
+    ``plans`` are those of the training parts, where these have features of their own. ``whole`` and what follows are
+    None where no leave-one-out is asked for: eigenvectors V, 1 / (s + alpha) for one alpha or several (r, k), V' C,
+    means of features and targets, 1 / mass (0 without an intercept), rows by class.
     """
 
     folds: tuple[Coefficients, ...] = ()
+    plans: tuple = ()
     whole: Any = None
     V: Any = None
     inverted: Any = None
@@ -45,12 +47,13 @@ class Judges:
     labels: Any = None
 
 
-def with_whole(folds, part, sums, alphas):
+def with_whole(judges, part, sums, alphas):
     """The models of the folds, and that of all rows for these alphas."""
     inverted = 1.0 / (part.s[:, None] + alphas)
     constant = 1.0 / part.mass if part.plan.intercept else 0.0
     known = {"V": part.V, "inverted": inverted, "VC": part.VC, "mean": part.mean, "level": part.level}
-    return Judges(folds, part.coefficients(alphas[0]), **known, constant=constant, labels=sums.labels.sum(0))
+    known |= {"whole": part.coefficients(alphas[0]), "constant": constant, "labels": sums.labels.sum(0)}
+    return replace(judges, **known)
 
 
 class Scores(NamedTuple):
@@ -86,9 +89,9 @@ def held_out_of(plan, judges, rows):
     for fold, places in blocks_of(plan, rows):
         Phi, Y = plan.features(rows.X[places]), plan.targets(rows.y[places])
         if judges.folds:
-            model = judges.folds[fold]
-            fits = model.fits(Phi)
-            out = _outputs(plan, fits, plan.readout.scores(fits, model.moments))
+            model, own = judges.folds[fold], judges.plans[fold] if judges.plans else plan
+            fits = model.fits(Phi if own is plan else own.features(rows.X[places]))
+            out = _outputs(own, fits, plan.readout.scores(fits, model.moments))
             scores.folds[fold] += _judged(plan, rows.y[places], out)
             keep("fold", places, np.full(len(places), fold))
             for name, values in out.items():

@@ -65,10 +65,18 @@ class Part:
         return Coefficients(weights, self.level - self.mean @ weights, moments)
 
 
-def training_parts(plan, sums):
-    """The training part of each fold, made one at a time."""
-    for fold in range(plan.folds.k if plan.folds.k > 1 else 0):
-        yield Part(plan, sum(gram for other, gram in enumerate(sums.gram) if other != fold))
+def training_parts(plans, sums):
+    """(plan, training part, Gram matrix of the held-out rows) of each fold, one at a time.
+
+    ``plans`` and ``sums`` are those of all rows, and of each fold behind them where it has its own.
+    """
+    if len(plans) > 1:
+        for plan, own in zip(plans[1:], sums[1:], strict=True):
+            yield plan, Part(plan, own.gram[0]), own.gram[1]
+    elif plans[0].folds.k > 1:
+        for fold, held_out in enumerate(sums[0].gram):
+            others = sum(gram for other, gram in enumerate(sums[0].gram) if other != fold)
+            yield plans[0], Part(plans[0], others), held_out
 
 
 def check_folds(plan, sums):

@@ -48,7 +48,7 @@ class Reader:
         for following, rows in self._gathered(first, start):
             found = function(rows)
             state = found if state is None else merge(state, found)
-            stop = rows.start + len(rows)
+            stop = int(rows.numbers[-1]) + 1
             if total is None:
                 progress.tell(f"{stop} rows")
             else:
@@ -76,7 +76,7 @@ class Reader:
 
             def judged(rows):
                 columns, scores = held_out_of(plan, judges, rows)
-                write(rows.start, columns)
+                write(int(rows.numbers[0]), columns)
                 return scores
 
             return self.run("held out", judged, merged)

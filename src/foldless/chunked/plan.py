@@ -15,9 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from foldless.chunked.folds import Folds
+from foldless.chunked.folds import Folds, OneFold
 from foldless.chunked.rows import Layout
 from foldless.estimators.access import class_factors, prepared, seen_by
+from foldless.estimators.approximate import chooses_landmarks
 from foldless.estimators.base import KernelMachine
 
 BLOCK = 2**20  # entries of a block of features: a few thousand rows, which stay in the cache
@@ -31,7 +32,7 @@ class Plan:
     kernel: Any
     readout: Any
     layout: Layout
-    folds: Folds
+    folds: Folds | OneFold
     intercept: bool
     origin: np.ndarray
     level: np.ndarray
@@ -89,8 +90,6 @@ def check_estimator(estimator):
     name = type(estimator).__name__
     if not isinstance(estimator, KernelMachine):
         raise ValueError(f"{name}: LSSVC, LSSVR and KernelFisherDiscriminant can be fitted in chunks.")
-    if estimator.landmarks_per_fold:
-        raise ValueError("landmarks_per_fold=True is not done in chunks; use landmarks_per_fold=False.")
     if getattr(estimator, "calibration", None) is not None:
         raise ValueError(
             f"calibration={estimator.calibration!r} is not fitted in chunks; use calibration=None, and calibrate the"
@@ -102,28 +101,48 @@ def check_estimator(estimator):
 
 def plan_of(estimator, survey, layout, folds, names=None):
     """The plan for an estimator from a survey of all rows."""
-    if not len(survey.numbers):
-        raise ValueError("no row has a positive weight." if survey.n_rows else "the data have no rows.")
+    sample = survey.sample
+    if not len(sample):
+        raise ValueError("no row has a positive weight.")
     classes = survey.classes if layout.labels and layout.classes is None else layout.classes
-    layout = replace(layout, classes=classes)
-    X = survey.X.astype(np.float64)
-    model, task = prepared(estimator, X, survey.y, survey.sample_weight, classes, names)
-    if task.problem.kernel.n_features(X) is None and estimator.approximation == "auto":
-        estimator = clone(estimator).set_params(approximation="nystroem")
-        model, task = prepared(estimator, X, survey.y, survey.sample_weight, classes, names)
-    kernel, readout = task.problem.kernel, task.readout
-    _check_kernel(estimator, task, X)
+    model, task = _prepared(estimator, sample, classes, names)
+    kernel, intercept = task.problem.kernel, bool(estimator.fit_intercept)
     factors = None
     if classes is not None:
         masses = np.zeros(len(classes))
         masses[np.searchsorted(classes, survey.classes)] = survey.masses
         factors = class_factors(model, masses)
-    origin = features_of(kernel, seen_by(model, X)).mean(0)
-    intercept = bool(estimator.fit_intercept)
+    origin = features_of(kernel, seen_by(model, sample.X.astype(np.float64))).mean(0)
     level = np.zeros(task.Y.shape[1])
     if intercept and classes is None:
-        level = survey.y.reshape(len(survey.y), -1).mean(0)
-    return Plan(model, kernel, readout, layout, folds, intercept, origin, level, factors)
+        level = sample.y.reshape(len(sample), -1).mean(0)
+    layout = replace(layout, classes=classes)
+    return Plan(model, kernel, task.readout, layout, folds, intercept, origin, level, factors)
+
+
+def plans_of(estimator, survey, layout, folds, names=None):
+    """The plan for all rows, and behind it one for each fold where landmarks are chosen on each training part.
+
+    Scales and kernel parameters are then those of the training part as well, as in a refit.
+    """
+    plans = [plan_of(estimator, survey, layout, folds, names)]
+    if chooses_landmarks(estimator) and folds.k > 1:
+        own = folds.of(survey.sample)
+        for fold in range(folds.k):
+            part = replace(survey, sample=survey.sample.taken(np.flatnonzero(own != fold)))
+            plans.append(plan_of(estimator, part, layout, OneFold(folds, fold), names))
+    return plans
+
+
+def _prepared(estimator, sample, classes, names):
+    """The model and its task; ``approximation="auto"`` is needed where the kernel has no features."""
+    X = sample.X.astype(np.float64)
+    model, task = prepared(estimator, X, sample.y, sample.sample_weight, classes, names)
+    if task.problem.kernel.n_features(X) is None and estimator.approximation == "auto":
+        estimator = clone(estimator).set_params(approximation="nystroem")
+        model, task = prepared(estimator, X, sample.y, sample.sample_weight, classes, names)
+    _check_kernel(estimator, task, X)
+    return model, task
 
 
 def _check_kernel(estimator, task, X):

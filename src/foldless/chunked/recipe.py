@@ -12,6 +12,7 @@ A ``reader`` (``passes.Reader``, or one of a cluster) runs the passes: ``run(nam
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from sklearn.utils import check_random_state
 from foldless.chunked.folds import folds_for
 from foldless.chunked.heldout import Judges, press_of, score_of, with_whole
 from foldless.chunked.models import SQUARED, Part, check_folds, squared_errors, training_parts
-from foldless.chunked.plan import plan_of
+from foldless.chunked.plan import plans_of
 from foldless.chunked.result import ChunkedResult
 from foldless.chunked.sums import merged
 from foldless.chunked.survey import merged_surveys, survey_of
@@ -61,38 +62,39 @@ class Settings:
 
 
 class Candidate:
-    """A plan with its sums, solved for all alphas on all rows and on each training part."""
+    """Plans with their sums, solved for all alphas on all rows and on each training part."""
 
-    def __init__(self, plan, sums, alphas):
-        check_folds(plan, sums)
-        self.plan, self.sums, self.alphas = plan, sums, alphas
-        self.whole = Part(plan, sums.gram.sum(0))
+    def __init__(self, plans, sums, alphas):
+        check_folds(plans[0], sums[0])
+        self.plans, self.sums, self.alphas = plans, sums[0], alphas
+        self.whole = Part(plans[0], self.sums.gram.sum(0))
         self.folds, self.errors = [], np.zeros(len(alphas))  # squared errors of held-out folds
-        for fold, part in enumerate(training_parts(plan, sums)):
+        for plan, part, held_out in training_parts(plans, sums):
             self.folds.append([part.coefficients(alpha) for alpha in alphas])
-            self.errors += [squared_errors(plan, sums.gram[fold], each) for each in self.folds[-1]]
+            self.errors += [squared_errors(plan, held_out, each) for each in self.folds[-1]]
 
     def judges(self, best, loo):
         """The models at the alpha of this number; with that of all rows if ``loo``."""
-        folds = tuple(each[best] for each in self.folds)
-        return with_whole(folds, self.whole, self.sums, self.alphas[best : best + 1]) if loo else Judges(folds)
+        found = Judges(tuple(each[best] for each in self.folds), tuple(self.plans[1:]))
+        return with_whole(found, self.whole, self.sums, self.alphas[best : best + 1]) if loo else found
 
 
 def validated(estimator, reader, settings):
     """The result of all passes."""
     alphas = settings.alphas
     plans, survey = _prepared(estimator, reader, settings)
-    found = [Candidate(plan, sums, alphas) for plan, sums in zip(plans, reader.add_up(plans, survey), strict=True)]
+    sums = iter(reader.add_up([plan for each in plans for plan in each], survey))
+    found = [Candidate(each, list(islice(sums, len(each))), alphas) for each in plans]
     _warn_of_digits(found, alphas)
-    mass, folds = found[0].sums.mass.sum(), plans[0].folds.k > 1
+    mass, folds = found[0].sums.mass.sum(), plans[0][0].folds.k > 1
     kfold_press, loo_press = (np.array([each.errors for each in found]) / mass if folds else None), None
     if len(found) * len(alphas) > 1 and (settings.select == "loo" or not folds):
-        judges = [with_whole((), each.whole, each.sums, alphas) for each in found]
-        errors = reader.run("leave-one-out errors", partial(press_of, plans, judges), merged)
+        judges = [with_whole(Judges(), each.whole, each.sums, alphas) for each in found]
+        errors = reader.run("leave-one-out errors", partial(press_of, [each[0] for each in plans], judges), merged)
         loo_press = np.array([each.total for each in errors]) / mass
     press: Any = kfold_press if loo_press is None else loo_press
     which, best = (0, 0) if press is None else np.unravel_index(press.argmin(), press.shape)
-    plan, chosen = plans[which], found[which]
+    plan, chosen = plans[which][0], found[which]
     judges = chosen.judges(best, settings.loo)
     scores: Any = reader.judge(plan, judges, survey.n_rows) if folds or settings.loo else None
     _warn_of_lost(scores)
@@ -114,16 +116,16 @@ def validated(estimator, reader, settings):
 
 
 def _prepared(estimator, reader, settings):
-    """Plans of all candidates, and the survey that they come from."""
+    """Plans of each candidate, and the survey that they come from."""
     layout, size = reader.layout, settings.sample
     look = partial(survey_of, labels=layout.labels, size=size, seed=settings.seed)
-    survey = reader.run("survey", look, partial(merged_surveys, size=size))
+    survey = reader.run("survey", look, partial(merged_surveys, size=size, seed=settings.seed))
     folds = folds_for(settings.cv, survey, layout, settings.seed)
     if settings.select == "kfold" and folds.k == 1:
         raise ValueError("select='kfold' needs folds; give cv, or use select='loo'.")
     models = [clone(estimator).set_params(**each) for each in settings.candidates]
-    plans = [plan_of(each, survey, layout, folds, reader.names) for each in models]
-    reader.layout = plans[0].layout  # the classes are known from now on
+    plans = [plans_of(each, survey, layout, folds, reader.names) for each in models]
+    reader.layout = plans[0][0].layout  # the classes are known from now on
     return plans, survey
 
 

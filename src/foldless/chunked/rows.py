@@ -1,8 +1,7 @@
 """Rows of a chunk, checked: what is wrong with them is told with the number of the chunk and of the row.
 
 A source yields chunks (X, y), (X, y, weights) or :class:`Chunk`. :class:`Layout` is what all chunks of a source have in
-common, read off the first one. ``checked`` turns a chunk into :class:`Rows`, of which the first has the number
-``start`` among all rows.
+common, read off the first one. ``checked`` turns a chunk into :class:`Rows`.
 """
 
 from dataclasses import dataclass
@@ -57,17 +56,22 @@ class Layout:
 
 @dataclass(frozen=True)
 class Rows:
-    """Checked rows; X is dense or CSR, of floats, y of labels or doubles."""
+    """Checked rows, and their ``numbers`` among all rows; X is dense or CSR, of floats, y of labels or doubles."""
 
     X: Any
     y: np.ndarray
     sample_weight: np.ndarray | None
     groups: np.ndarray | None
     folds: np.ndarray | None
-    start: int
+    numbers: np.ndarray
 
     def __len__(self):
         return len(self.y)
+
+    def taken(self, places):
+        """Some of the rows."""
+        found: dict[str, Any] = {name: None if each is None else each[places] for name, each in vars(self).items()}
+        return Rows(**found)
 
 
 OPTIONAL = ("sample_weight", "groups", "folds")
@@ -113,7 +117,7 @@ def checked(chunk, number, start, layout):
     for name in ("groups", "folds"):
         if others[name] is not None:
             refuse(_missing(others[name]), lambda row, name=name: f"its value of {name} is missing.")
-    return Rows(X, y, **others, start=start)
+    return Rows(X, y, **others, numbers=np.arange(start, start + len(y)))
 
 
 def _as_chunk(chunk, number):
@@ -205,13 +209,14 @@ def _some(classes):
 
 
 def joined(parts):
-    """Consecutive rows as one."""
+    """The rows of all parts."""
     if len(parts) == 1:
         return parts[0]
-    tables = [part.X for part in parts]
-    X = sp.vstack(tables).tocsr() if sp.issparse(tables[0]) else np.concatenate(tables)
-    others: dict[str, Any] = {}
-    for name in ("y", *OPTIONAL):
+    found: dict[str, Any] = {}
+    for name in vars(parts[0]):
         values = [getattr(part, name) for part in parts]
-        others[name] = None if values[0] is None else np.concatenate(values)
-    return Rows(X, **others, start=parts[0].start)
+        if sp.issparse(values[0]):
+            found[name] = sp.vstack(values).tocsr()
+        else:
+            found[name] = None if values[0] is None else np.concatenate(values)
+    return Rows(**found)
