@@ -208,6 +208,59 @@ def test_targets_and_features_far_from_zero_keep_their_digits():
     assert_close(far.estimator.predict(X + 1e6) - 1e8, near.estimator.predict(X), rtol=1e-6)
 
 
+def test_balanced_classes_are_those_of_all_rows():
+    X, y = data_of(4)
+    w = np.random.default_rng(1).integers(0, 4, N) / 2
+    mass = np.array([w[y == label].sum() for label in range(3, 7)])
+    factors = dict(zip(range(3, 7), (w.sum() / (4 * mass)).tolist(), strict=True))
+    data = chunked.arrays(X, y, sample_weight=w, rows=40)
+    found, expected = (
+        chunked.cross_validate(LSSVC(Waves(), class_weight=each), data, cv=3, sample=20)
+        for each in ("balanced", factors)
+    )
+    assert_close(found.estimator.decision_function(X), expected.estimator.decision_function(X))
+    assert_close(found.test_score, expected.test_score)
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.1])
+def test_the_only_row_of_a_class_is_left_out(weight):
+    X, y = data_of(4)
+    y[17], w = 9, np.full(N, weight)
+    w[40], y[40] = 0.0, 9  # and one that does not count
+    model = KernelFisherDiscriminant(Waves(), alpha=0.2)
+    out = np.empty((N, 5))
+    chunked.cross_validate(model, chunked.arrays(X, y, sample_weight=w), cv=None, predictions=out)
+    expected = model.fit(X, y, sample_weight=w).loo_decision_function()
+    assert expected[17, 4] < -1e300
+    others = np.delete(np.arange(N), 17)
+    assert_close(out[others], expected[others])
+    assert_close(out[17, :4], expected[17, :4])
+    assert out[17, 4] == expected[17, 4]
+
+
+@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+def test_weak_axes_keep_their_order():
+    X, y = data_of(4)
+    model = KernelFisherDiscriminant(Waves(), alpha=1e9)
+    found = np.empty((N, 4))
+    result = chunked.cross_validate(
+        model, chunked.arrays(X, y), cv=3, predictions=(out := {"fold": np.empty(N), "decision": found})
+    )
+    for fold in range(3):
+        test = out["fold"] == fold
+        fitted = refit(model, X, y, ~test)
+        assert_array_equal(found[test].argmax(1), fitted.decision_function(X[test]).argmax(1))
+    assert_close(result.estimator.transform(X), model.fit(X, y).transform(X), rtol=1e-6)
+
+
+def test_constant_values_have_the_r2_of_scikit_learn():
+    X, y = data_of("values")
+    folds = np.arange(N) % 2
+    y[folds == 1] = 5.0
+    scores = chunked.cross_validate(LSSVR(Waves()), chunked.arrays(X, y, folds=folds), cv=None).test_score
+    assert scores[1] == 0.0
+
+
 # -- alphas ------------------------------------------------------------------------------------------------------------
 
 
@@ -332,6 +385,22 @@ def test_kernel_parameters_come_from_a_sample_that_never_sees_labels():
     assert_array_equal(seen[0], seen[1])
     assert len(seen[0]) == 25
     assert len(np.unique(seen[0], axis=0)) == 25
+
+
+def test_the_sample_is_spread_over_the_folds():
+    X, y = data_of("values")
+    seen = []
+
+    class Kept(Waves):
+        def resolved(self, X, sample_weight=None):
+            seen.append(X[:, 0].copy())
+            return self
+
+    folds = {"fold": np.empty(N, int)}
+    chunked.cross_validate(LSSVR(Kept()), chunked.arrays(X, y), cv=5, sample=100, predictions=folds)
+    sizes = np.bincount(folds["fold"][np.isin(X[:, 0], seen[0])], minlength=5)
+    assert sizes.sum() == 100
+    assert sizes.min() >= 10
 
 
 # -- the fitted estimator ----------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_an_iterator_that_does_not_start_anew_is_told():
         chunked.cross_validate(LSSVR("linear"), chunked.iterator(lambda: once))
 
 
-@pytest.mark.parametrize("what", ["rows", "targets", "features", "chunks"])
+@pytest.mark.parametrize("what", ["rows", "targets", "features", "weights", "chunks"])
 def test_other_chunks_in_a_later_pass_are_told(what):
     passes = []
 
@@ -100,12 +100,15 @@ def test_other_chunks_in_a_later_pass_are_told(what):
         changed = len(passes) > 2  # the first look is for the layout
         y = VALUES[::-1] if changed and what == "targets" else VALUES
         Z = X + 1.0 if changed and what == "features" else X
+        w = np.ones(120) + (changed and what == "weights")
         n = 100 if changed and what == "rows" else 120
         step = 20 if changed and what == "chunks" else 60
         for start in range(0, n, step):
-            yield Z[start : min(start + step, n)], y[start : min(start + step, n)]
+            part = slice(start, min(start + step, n))
+            yield Z[part], y[part], w[part]
 
-    with pytest.raises(ValueError, match="Every pass over the data must find the same rows"):
+    place = "chunk 1: it has 40 rows and had 60 before.*" if what == "rows" else ""
+    with pytest.raises(ValueError, match=f"{place}Every pass over the data must find the same rows"):
         chunked.cross_validate(LSSVR("linear"), chunked.iterator(make))
 
 

@@ -72,7 +72,7 @@ def _identity(plans, survey):
     for i, plan in enumerate(plans):
         known[f"level_{i}"] = plan.level
         known[f"factors_{i}"] = np.ones(1) if plan.factors is None else plan.factors
-        known[f"features_{i}"] = np.append(plan.features(survey.sample.X[:SOME]), [plan.intercept, *plan.origin])
+        known[f"features_{i}"] = np.append(plan.features(survey.sample.X[:SOME]), plan.intercept)
     return known
 
 

@@ -79,8 +79,6 @@ class NoRows:
     """Stands for the training rows of a model that was fitted without keeping them."""
 
     def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
         raise AttributeError(
             "this model was fitted in chunks and keeps no training rows: it predicts, but does not learn, forget or"
             " leave out rows. Leave-one-out values are in the result of foldless.chunked.cross_validate."
