@@ -222,7 +222,7 @@ def test_balanced_classes_are_those_of_all_rows():
     assert_close(found.test_score, expected.test_score)
 
 
-@pytest.mark.parametrize("weight", [1.0, 0.1])
+@pytest.mark.parametrize("weight", [1.0, 0.6])
 def test_the_only_row_of_a_class_is_left_out(weight):
     X, y = data_of(4)
     y[17], w = 9, np.full(N, weight)
@@ -250,7 +250,7 @@ def test_weak_axes_keep_their_order():
         test = out["fold"] == fold
         fitted = refit(model, X, y, ~test)
         assert_array_equal(found[test].argmax(1), fitted.decision_function(X[test]).argmax(1))
-    assert_close(result.estimator.transform(X), model.fit(X, y).transform(X), rtol=1e-6)
+    assert_close(result.estimator.transform(X), model.fit(X, y).transform(X), rtol=3e-9)
 
 
 def test_constant_values_have_the_r2_of_scikit_learn():
