@@ -71,24 +71,9 @@ def _closed_form(spec, data, steps):
     """Permutations as columns, or one by one from one P."""
     adapters.check_fit_params(set(spec.metadata.fit) - {steps.fit_param("sample_weight")})
     last = adapters.freeze_class_weights(steps.last, data.y) if spec.weights == "fixed" else steps.last
-    each_part = chooses_landmarks(last)
-    if not each_part:
-        adapters.closed_form_estimator(last, {})
-    seen = data  # by the last step
-    if steps.first is not None:
-        each_part = True
-        check_steps(steps.first)
-        if getattr(last, "standardize", False):
-            raise NoClosedForm("standardize=True behind fitted steps is resolved on each training part")
-        if is_precomputed(getattr(last, "kernel", None)):
-            raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
-    if each_part:
-        if spec.moves_splits:
-            raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
-        seen = _fit_steps(steps.first, data, *spec.first[0])[1]
-    for number, (train, _) in enumerate(spec.first):
-        if len(np.unique(train)) < len(train):
-            raise NoClosedForm(f"the training part of split {number} repeats rows")
+    each_part = steps.first is not None or chooses_landmarks(last)
+    _check_parts(spec, steps, last, each_part)
+    seen = _fit_steps(steps.first, data, *spec.first[0])[1] if each_part else data  # by the last step
     built = seen.task(last)
     warn_of_scale(built.task.problem)
     check_confounds_determined(built.task.problem, spec.first)
@@ -112,6 +97,23 @@ def _closed_form(spec, data, steps):
     if spec.moves_splits:
         reason += "; each has its own splits"
     return _batched(spec, built, Route(route.ONE_FIT, reason, solver.choice), shared=solver)
+
+
+def _check_parts(spec, steps, last, each_part):
+    """Refuse what has no closed form: of the estimator, its steps, and training parts."""
+    if not chooses_landmarks(last):
+        adapters.closed_form_estimator(last, {})
+    if steps.first is not None:
+        check_steps(steps.first)
+        if getattr(last, "standardize", False):
+            raise NoClosedForm("standardize=True behind fitted steps is resolved on each training part")
+        if is_precomputed(getattr(last, "kernel", None)):
+            raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
+    if each_part and spec.moves_splits:
+        raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
+    for number, (train, _) in enumerate(spec.first):
+        if len(np.unique(train)) < len(train):
+            raise NoClosedForm(f"the training part of split {number} repeats rows")
 
 
 def _judged_by_decisions(spec, task):
