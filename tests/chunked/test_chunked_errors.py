@@ -130,9 +130,9 @@ WRONG = [
     (LSSVR("linear"), {"param_grid": {"colour": [1.0]}}, "colour"),
     (LSSVR("linear"), {"sample": 0}, "sample=0 must be an integer of at least 2"),
     (LSSVR("linear", alpha=-1.0), {}, "alpha"),
-    (LSSVR("linear"), {"predictions": np.empty(3)}, "an entry for each of 120 rows"),
-    (LSSVR("linear"), {"predictions": {"decision": np.empty(120)}}, "there is no column 'decision'"),
-    (LSSVR("linear"), {"predictions": np.empty((120, 2))}, "prediction has shape"),
+    (LSSVR("linear"), {"predictions": np.zeros(3)}, "an entry for each of 120 rows"),
+    (LSSVR("linear"), {"predictions": {"decision": np.zeros(120)}}, "there is no column 'decision'"),
+    (LSSVR("linear"), {"predictions": np.zeros((120, 2))}, "prediction has shape"),
 ]
 
 

@@ -41,6 +41,7 @@ def decisions(fitted, rows):
     return fitted.predict(rows) if isinstance(fitted, LSSVR) else fitted.decision_function(rows)
 
 
+@pytest.mark.many_cases
 @every_model
 @every_approximation
 @every_penalty
@@ -108,6 +109,7 @@ def test_learning_and_forgetting_equal_a_new_fit_with_the_same_landmarks(kind, a
     assert certificate.inherited == (("landmarks",) if approximation == "nystroem" else ())
 
 
+@pytest.mark.many_cases
 @pytest.mark.parametrize("kind", [Landmarks, RandomFeatures])
 @pytest.mark.parametrize("kernel", [RBF(0.3), RBF(np.array([0.1, 0.5, 0.2])), Laplacian(0.3)], ids=repr)
 @pytest.mark.parametrize("folds", [None, "sets"])

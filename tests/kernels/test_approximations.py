@@ -24,6 +24,7 @@ every_choice = pytest.mark.parametrize("landmarks", ["uniform", "kmeans", "lever
 every_form = pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 
 
+@pytest.mark.many_cases
 @every_form
 @every_choice
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -125,6 +126,7 @@ def slopes(kernel, R, form):
     return found
 
 
+@pytest.mark.many_cases
 @every_form
 @pytest.mark.parametrize("whiten", [True, False], ids=["whitened", "as it is"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

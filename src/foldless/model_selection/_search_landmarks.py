@@ -1,8 +1,8 @@
 """How many landmarks a search takes, and when it takes any.
 
 ``n_landmarks="auto"`` is decided by the criterion of the held-out fits: a search with ``FIRST`` landmarks, then others
-with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows, the memory or
-the time limit is reached. Every search tunes the kernel anew: more landmarks can show a narrower one.
+with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows, ``MOST``, the
+memory or the time limit is reached. Every search tunes the kernel anew: more landmarks can show a narrower one.
 
 Where the exact kernel matrix does not fit into memory, landmarks take its place, with a warning.
 """
@@ -22,6 +22,7 @@ from foldless.kernels.registry import given_kernel
 from foldless.linalg.memory import GIB, available_memory
 
 FIRST = 125  # landmarks
+MOST = 2000  # beyond, a search takes long; give a number for more
 WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
 ARRAYS = 6  # n x n_landmarks, at the same time
 GROWTH = 4.0  # factor of the time for twice as many landmarks
@@ -85,11 +86,11 @@ class Growing:
         return clone(self.search).set_params(estimator=estimator, time_limit=left)
 
     def _enough(self):
-        """Whether more landmarks are not worth it, do not fit, or are more than a third of the rows."""
+        """Whether more landmarks are not worth it, do not fit, are more than a third of the rows, or very many."""
         free, more, losses = available_memory(), 2 * self.path[-1]["n_landmarks"], [e["criterion"] for e in self.path]
         no_memory = free is not None and ARRAYS * self.n * more * 8 > free
         in_vain = len(losses) > 2 and min(losses[-2:]) >= (1 - WORTH) * losses[-3]
-        return 3 * more > self.n or no_memory or in_vain
+        return 3 * more > self.n or more > MOST or no_memory or in_vain
 
     def _short(self):
         """Whether twice as many landmarks would take more than the time limit."""
