@@ -207,7 +207,7 @@ def interrupted_after(n_chunks, which_pass):
 @pytest.fixture
 def often(monkeypatch):
     """Every chunk is worked on, and kept, by itself."""
-    monkeypatch.setattr("foldless.chunked.passes.ENOUGH", 1)
+    monkeypatch.setattr("foldless.chunked.gather.ENOUGH", 1)
     monkeypatch.setattr("foldless.chunked.checkpoint.SECONDS", 0.0)
 
 

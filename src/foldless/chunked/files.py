@@ -11,7 +11,7 @@ import numpy as np
 
 from foldless.chunked.arrow import needs_pyarrow
 from foldless.chunked.rows import Chunk, ChunkError
-from foldless.chunked.sources import Source
+from foldless.chunked.sources import Part, Source
 
 Paths = str | os.PathLike | Sequence
 
@@ -37,19 +37,39 @@ class Files(Source):
         """Batches of rows, none of which spans two files."""
         return islice(self._chunks(), first, None)
 
+    def parts(self):
+        """Row groups of Parquet files, whole CSV files."""
+        if self.format == "csv":
+            return [Part(self.read, (path,), None, None) for path in self.paths]
+        found = list[Part]()
+        for path in self.paths:
+            [fragment] = _open([path], self.format).get_fragments()
+            for group in fragment.row_groups:
+                found.append(Part(self.read, (path, group.id), group.num_rows, -(-group.num_rows // self.rows)))
+        return found
+
     def _chunks(self):
-        columns = list(dict.fromkeys([*self.features, *_columns(self.target), *self.others.values()]))
         number = 0
         for path in self.paths:
-            try:
-                batches = _open([path], self.format, self.features).to_batches(columns=columns, batch_size=self.rows)
-                for batch in batches:
-                    yield self._chunk(batch, number)
-                    number += 1
-            except ChunkError:
-                raise
-            except (OSError, ValueError) as error:  # pyarrow's own errors are among these
-                raise ChunkError(f"{path} cannot be read; is it truncated or damaged? ({error})", number) from error
+            for chunk in self.read(number, path):
+                yield chunk
+                number += 1
+
+    def read(self, number, path, group=None):
+        """Chunks of a file, or of a row group of it; the first has this number."""
+        columns = list(dict.fromkeys([*self.features, *_columns(self.target), *self.others.values()]))
+        try:
+            rows: Any = _open([path], self.format, self.features)
+            if group is not None:
+                [rows] = rows.get_fragments()
+                rows = rows.subset(row_group_ids=[group])
+            for batch in rows.to_batches(columns=columns, batch_size=self.rows):
+                yield self._chunk(batch, number)
+                number += 1
+        except ChunkError:
+            raise
+        except (OSError, ValueError) as error:  # pyarrow's own errors are among these
+            raise ChunkError(f"{path} cannot be read; is it truncated or damaged? ({error})", number) from error
 
     def _chunk(self, batch, number):
         def column(name):

@@ -1,27 +1,15 @@
-"""Passes over the data on this machine: every chunk is read, checked and mapped to sums, which are added up.
-
-Small chunks are put together, so that products are large enough to be quick; what is held of the data stays below
-``TOGETHER`` bytes, or one chunk.
-"""
+"""Passes over the data on this machine: every chunk is read, checked and mapped to sums, which are added up."""
 
 import time
 from functools import partial
 
-import numpy as np
-import scipy.sparse as sp
-
 from foldless.bridge.progress import Progress
 from foldless.chunked.checkpoint import Checkpoint
+from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of
 from foldless.chunked.predictions import check_writable, writer
-from foldless.chunked.rows import ChunkError, Rows, checked, joined
+from foldless.chunked.rows import ChunkError
 from foldless.chunked.sums import merged, sums_of
-
-ENOUGH = 65536  # rows that are worked on together
-TOGETHER = 2**26  # and bytes
-
-
-SAME = "Every pass over the data must find the same rows: give an iterator that starts anew, with a fixed seed."
 
 
 class Reader:
@@ -45,7 +33,7 @@ class Reader:
         """
         total = sum(self._lengths) or self.source.n_rows
         begin, progress = time.monotonic(), Progress(total, name, self.verbose)
-        for following, rows in self._gathered(first, start):
+        for following, rows in gathered(self.source.chunks(first), self.layout, first, start, self._check_length):
             found = function(rows)
             state = found if state is None else merge(state, found)
             stop = int(rows.numbers[-1]) + 1
@@ -57,7 +45,7 @@ class Reader:
                 after(following, stop, state)
         progress.close()
         self.seconds[name] = time.monotonic() - begin
-        self._check_same(state)
+        self._checksum = same_checksum(state, self._checksum)
         return state
 
     def add_up(self, plans, survey):
@@ -81,22 +69,6 @@ class Reader:
 
             return self.run("held out", judged, merged)
 
-    def _gathered(self, first, start):
-        """(number of the next chunk, rows), where small chunks are put together."""
-        parts, n, size, number = list[Rows](), 0, 0, first
-        for number, chunk in enumerate(self.source.chunks(first), first):
-            rows = checked(chunk, number, start, self.layout)
-            self._check_length(number, len(rows))
-            start += len(rows)
-            if len(rows):
-                parts.append(rows)
-                n, size = n + len(rows), size + _bytes(rows.X)
-            if n >= ENOUGH or size >= TOGETHER:
-                yield number + 1, joined(parts)
-                parts, n, size = [], 0, 0
-        if parts:
-            yield number + 1, joined(parts)
-
     def _check_length(self, number, n):
         if self._checksum is None:
             self._lengths.append(n)
@@ -104,19 +76,3 @@ class Reader:
             raise ChunkError(f"there were {len(self._lengths)} chunks before. {SAME}", number)
         elif n != self._lengths[number]:
             raise ChunkError(f"it has {n} rows and had {self._lengths[number]} before. {SAME}", number)
-
-    def _check_same(self, state):
-        """Refuse a pass that found no rows, or others than the first one."""
-        if state is None:
-            raise ValueError(
-                f"the data have no rows. {SAME}" if self._checksum is not None else "the data have no rows."
-            )
-        found = (state[0] if isinstance(state, list) else state).checksum
-        if self._checksum is None:
-            self._checksum = found
-        if not np.array_equal(found, self._checksum):
-            raise ValueError(f"the rows differ from those of the first pass over the data. {SAME}")
-
-
-def _bytes(X):
-    return X.data.nbytes + X.indices.nbytes if sp.issparse(X) else X.nbytes

@@ -6,6 +6,7 @@ leave-one-out; a regression has no decisions. Several classes or outputs have a 
 """
 
 import os
+import shutil
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -92,12 +93,59 @@ def _parquet(path, plan):
                 each.close()
         temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise OSError(
-                error.errno,
-                f"predictions={str(path)!r} could not be written ({error}); nothing is left of them. Is the"
-                " disk full, or the folder not there?",
-            ) from error
+            raise _not_written(path, error) from error
         raise
+
+
+def _not_written(path, error):
+    return OSError(
+        error.errno,
+        f"predictions={str(path)!r} could not be written ({error}); nothing is left of them. Is the disk full, or the"
+        " folder not there?",
+    )
+
+
+@contextmanager
+def folder_for(predictions):
+    """A folder for ``write_part``, by another name until the block ends well; None where nothing is asked for."""
+    if predictions is None:
+        yield None
+        return
+    path = Path(predictions).absolute()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        temporary.mkdir()
+        yield temporary
+        if path.is_dir():
+            shutil.rmtree(path)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise _not_written(path, error) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_folder(predictions):
+    """Tell what cannot be a folder of predictions before the work begins."""
+    if predictions is None:
+        return
+    if not isinstance(predictions, str | os.PathLike):
+        raise ValueError(
+            f"predictions: found {type(predictions).__name__}; workers of a cluster write Parquet files: give the path"
+            " of a folder that they share."
+        )
+    check_writable(predictions, None)
+    if Path(predictions).is_file():
+        raise FileExistsError(f"predictions={str(predictions)!r} is a file; workers write into a folder.")
+
+
+def write_part(folder, start, columns, plan):
+    """A Parquet file of rows from number ``start`` on; written twice, it is the same."""
+    pyarrow, parquet = needs_pyarrow("predictions to a Parquet file"), needs_pyarrow("predictions", "parquet")
+    path = folder / f"rows-{start:012d}.parquet"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    parquet.write_table(pyarrow.table(_flat(columns, plan)), temporary)
+    os.replace(temporary, path)
 
 
 def _flat(columns, plan):

@@ -1,19 +1,33 @@
 """Sources of chunks: arrays and memory maps, and iterators. Files are in ``files``.
 
 A source has ``chunks(first)``, a fresh iterator over its chunks from the one of this number on. Every pass over the
-data asks for one.
+data asks for one. Sources whose chunks can be read one by one have ``parts()`` as well: a cluster reads these.
 """
 
+import mmap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from foldless.chunked.rows import OPTIONAL, Chunk
 from foldless.linalg.types import MatrixLike
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some chunks that any machine can read by itself: ``read(number, *arguments)`` yields them.
+
+    ``number`` is that of the first. ``rows`` and ``chunks`` are how many there are, None where they are to be counted.
+    """
+
+    read: Callable
+    arguments: tuple
+    rows: int | None = None
+    chunks: int | None = 1
 
 
 class Source:
@@ -25,6 +39,13 @@ class Source:
     def chunks(self, first: int = 0) -> Iterator:
         """The chunks from number ``first`` on."""
         raise NotImplementedError
+
+    def parts(self) -> list[Part]:
+        """All chunks, in parts that can be read in any order."""
+        raise ValueError(
+            "client: chunks of an iterator come one after the other, and workers cannot share them. Use"
+            " chunked.numbered, with a function from the number of a chunk to its rows."
+        )
 
 
 @dataclass(frozen=True)
@@ -44,6 +65,64 @@ class Arrays(Source):
         for start in range(first * self.rows, self.n_rows, self.rows):
             part = slice(start, start + self.rows)
             yield Chunk(*(None if each is None else each[part] for each in self.arrays))
+
+    def parts(self):
+        """Each slice; of a memory map only where it lies in the file."""
+        found = []
+        for start in range(0, self.n_rows, self.rows):
+            part = slice(start, min(start + self.rows, self.n_rows))
+            found.append(Part(_slices, tuple(_sent(each, part) for each in self.arrays), part.stop - start))
+        return found
+
+
+class Mapped(NamedTuple):
+    """Some rows of an array in a file."""
+
+    file: str
+    dtype: np.dtype
+    offset: int
+    shape: tuple
+    order: Literal["C", "F"]
+    part: slice
+
+
+def _sent(array, part):
+    """What a worker needs to have these rows."""
+    if array is None or not isinstance(array, np.memmap) or not isinstance(array.base, mmap.mmap):
+        return None if array is None else array[part]
+    order = "C" if array.flags.c_contiguous else "F"
+    return Mapped(str(array.filename), array.dtype, array.offset, array.shape, order, part)
+
+
+def _slices(number, *arrays):
+    """One chunk."""
+    opened = []
+    for each in arrays:
+        if isinstance(each, Mapped):
+            each = np.memmap(each.file, each.dtype, "r", each.offset, each.shape, each.order)[each.part]
+        opened.append(each)
+    return [Chunk(*opened)]
+
+
+@dataclass(frozen=True)
+class Numbered(Source):
+    """Chunks that a function makes of their numbers."""
+
+    read: Callable[[int], Any]
+    count: int
+    rows: int | None = None
+
+    def chunks(self, first=0):
+        """One after the other."""
+        return map(self.read, range(first, self.count))
+
+    def parts(self):
+        """Each chunk."""
+        return [Part(_one, (self.read,), self.rows)] * self.count
+
+
+def _one(number, read):
+    return [read(number)]
 
 
 @dataclass(frozen=True)
@@ -120,3 +199,27 @@ def iterator(make: Callable[[], Iterable]) -> Source:
             " lambda: iter(chunks), since the data are read several times."
         )
     return Made(make)
+
+
+def numbered(read: Callable[[int], Any], count: int, *, rows: int | None = None) -> Source:
+    """Chunks from a function of their number: ``read(i)`` returns chunk i of ``count``, as (X, y) or Chunk.
+
+    Workers of a cluster call it for their own chunks. It must return the same rows each time. ``rows`` is the number of
+    rows where all chunks have as many; without it a cluster counts them first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foldless import chunked
+    >>> def read(seed):
+    ...     X = np.random.default_rng(seed).normal(size=(100, 2))
+    ...     return X, X[:, 0] > 0
+    >>> data = chunked.numbered(read, 3, rows=100)
+    >>> [len(y) for X, y in data.chunks()]
+    [100, 100, 100]
+    """
+    if not callable(read):
+        raise ValueError(f"numbered: found {type(read).__name__}; give a function from a number to a chunk.")
+    if not isinstance(count, int | np.integer) or count < 1:
+        raise ValueError(f"count={count!r} must be an integer of at least 1.")
+    return Numbered(read, int(count), rows)

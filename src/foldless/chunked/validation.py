@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from foldless.chunked.cluster import ClusterReader, connected
+from foldless.chunked.partitions import Partitions
 from foldless.chunked.passes import Reader
 from foldless.chunked.plan import check_estimator
 from foldless.chunked.recipe import Settings, validated
@@ -40,6 +42,7 @@ def cross_validate(
     sample: int = 10_000,
     random_state: int | np.random.RandomState | None = 0,
     verbose: int | None = None,
+    client: Any = None,
 ) -> ChunkedResult:
     """Fit a model to chunks of rows, with exact k-fold and leave-one-out scores of the model.
 
@@ -50,7 +53,7 @@ def cross_validate(
     Parameters
     ----------
     estimator : LSSVC, LSSVR or KernelFisherDiscriminant
-    data : what :func:`arrays`, :func:`parquet`, :func:`csv` or :func:`iterator` returns
+    data : what :func:`arrays`, :func:`parquet`, :func:`csv`, :func:`numbered`, :func:`iterator` or :func:`dask` returns
     cv : int or None, default=10
         Number of folds, drawn from the numbers of the rows and ``random_state``; groups stay together. None: the folds
         that come with the rows, or no folds.
@@ -64,12 +67,16 @@ def cross_validate(
         pass over the data.
     predictions : array, dict of arrays, path or None, default=None
         Where held-out predictions go: a Parquet file, or arrays for some of the columns "fold", "decision",
-        "prediction", "loo_decision", "loo_prediction". One array takes decisions, or the values of a regression.
+        "prediction", "loo_decision", "loo_prediction". One array takes decisions, or the values of a regression. On a
+        cluster: a folder, into which the workers write Parquet files.
     checkpoint : path of a folder or None, default=None; keeps the sums, from which an interrupted run goes on
     classes : array-like of labels, default=None; those that may occur, another one is an error; None: all that occur
     sample : int, default=10000; rows of the sample
     random_state : int, RandomState or None, default=0; decides about folds and sample
     verbose : 0, 1 or None, default=None; progress: never, always, or in terminals where it takes some seconds
+    client : dask.distributed.Client or None, default=None
+        The cluster whose workers read and work on the chunks. None: this process; for :func:`dask` the client that is
+        active, or a LocalCluster for this call.
 
     Returns
     -------
@@ -96,16 +103,19 @@ def cross_validate(
     settings = Settings.checked(
         cv=cv, loo=loo, alphas=given, param_grid=param_grid, select=select, sample=sample, random_state=random_state
     )
-    layout = layout_of(_first_chunk(data), is_classifier(estimator), classes)
-    reader = Reader(data, layout, checkpoint=checkpoint, predictions=predictions, verbose=verbose)
-    return validated(estimator, reader, settings)
-
-
-def _first_chunk(data):
     if not isinstance(data, Source):
         raise ValueError(
             f"data: found {type(data).__name__}; give what chunked.arrays, parquet, csv or iterator returns."
         )
+    options = {"checkpoint": checkpoint, "predictions": predictions, "verbose": verbose}
+    labels = is_classifier(estimator)
+    if client is not None or isinstance(data, Partitions):
+        with connected(client) as client:
+            return validated(estimator, ClusterReader(client, data, labels, classes, **options), settings)
+    return validated(estimator, Reader(data, layout_of(_first_chunk(data), labels, classes), **options), settings)
+
+
+def _first_chunk(data):
     for chunk in data.chunks():
         return chunk
     raise ValueError("data: there are no chunks.")
