@@ -36,7 +36,7 @@ def connected(client):
         try:
             client = distributed.get_client()
         except ValueError:
-            options = {"threads_per_worker": 1, "dashboard_address": None}
+            options = {"threads_per_worker": 1, "dashboard_address": ":0"}
             with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
                 yield client
             return

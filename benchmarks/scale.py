@@ -1,0 +1,102 @@
+"""Millions of rows on a cluster of two workers: fit, exact leave-one-out and ten folds of an approximate kernel.
+
+Rows are twonorm (Breiman 1998): two Gaussians in 20 dimensions at distance 4, Bayes rate Phi(-2) = 2.28 %. Workers make
+their own chunks from a seed. The yardstick is the rate of matrix products with both workers busy, in the same run.
+
+    python benchmarks/scale.py [--rows 10000000] [--landmarks 500] [--chunk 50000] [--fast] [--json FILE]
+
+Needs dask: pip install 'foldless[dask]'.
+"""
+
+import resource
+import time
+
+import numpy as np
+from distributed import Client, LocalCluster
+from scipy.stats import norm
+
+from common import at_least, at_most, markdown, parser, report, timed
+from foldless import LSSVC, chunked
+
+D, FOLDS, WORKERS, GIGABYTE = 20, 10, 2, 2**30
+LIMIT = 4 * GIGABYTE  # of each worker
+
+
+def twonorm(rows):
+    """A function from the number of a chunk to its rows."""
+
+    def read(number):
+        rng = np.random.default_rng(number)
+        y = rng.integers(0, 2, rows)
+        X = rng.standard_normal((rows, D))
+        X += np.where(y, 2.0, -2.0)[:, None] / np.sqrt(D)
+        return X, y
+
+    return read
+
+
+def product_rate(seconds, n=1500):
+    """Operations a second of matrix products on one worker."""
+    A, count = np.ones((n, n)), 0
+    A @ A
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        A @ A
+        count += 1
+    return count * 2 * n**3 / (time.perf_counter() - start)
+
+
+def peak_memory():
+    """Bytes of this process at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def operations(n, r):
+    """Of each pass that has products: kernel, whitening, and the Gram matrix or leverages and fits."""
+    features = n * (2 * r * D + r * r)
+    return {"sums": features + n * (r + 2) ** 2, "held out": features + 2 * n * r * r}
+
+
+def run(client, n, r, chunk, seconds):
+    rates = [sum(client.run(product_rate, seconds).values())]
+    model = LSSVC(approximation="nystroem", n_landmarks=r, landmarks="uniform", gamma=0.01)
+    data = chunked.numbered(twonorm(chunk), -(-n // chunk), rows=chunk)
+    result, total = timed(lambda: chunked.cross_validate(model, data, cv=FOLDS, client=client))
+    rates.append(sum(client.run(product_rate, seconds).values()))
+    rate, work = float(np.mean(rates)), operations(result.n_rows, r)
+    shares = {name: work[name] / result.seconds[name] / rate for name in work}
+    return {
+        "name": "twonorm, fit + leave-one-out + 10 folds",
+        "n": result.n_rows,
+        "landmarks": r,
+        "seconds": total,
+        "seconds_of_passes": result.seconds,
+        "product_gflops": rate / 1e9,
+        "product_gflops_before_and_after": [each / 1e9 for each in rates],
+        "share_of_product_rate": {"sums": at_least(0.5, shares["sums"]), "held out": {"value": shares["held out"]}},
+        "worker_gigabytes": at_most(LIMIT / GIGABYTE, max(client.run(peak_memory).values()) / GIGABYTE),
+        "client_gigabytes": at_most(1.0, peak_memory() / GIGABYTE),
+        "error_10_folds": 1 - result.test_score.mean(),
+        "error_leave_one_out": 1 - result.loo_score,
+        "bayes_error": norm.cdf(-2),
+    }
+
+
+def main():
+    options = parser(__doc__)
+    options.add_argument("--rows", type=int, default=10_000_000)
+    options.add_argument("--landmarks", type=int, default=500)
+    options.add_argument("--chunk", type=int, default=50_000, help="rows of a chunk")
+    options = options.parse_args()
+    n, r, chunk = (20_000, 50, 5000) if options.fast else (options.rows, options.landmarks, options.chunk)
+    cluster = {"n_workers": WORKERS, "threads_per_worker": 1, "memory_limit": LIMIT, "dashboard_address": ":0"}
+    with LocalCluster(**cluster) as cluster, Client(cluster) as client:
+        entry = run(client, n, r, chunk, 0.1 if options.fast else 5.0)
+    shown = {name: each["value"] if isinstance(each, dict) and "value" in each else each for name, each in entry.items()}
+    columns = ("n", "landmarks", "seconds", "worker_gigabytes", "client_gigabytes", "error_leave_one_out", "bayes_error")
+    markdown([{name: shown[name] for name in columns} | {"share": entry["share_of_product_rate"]["sums"]["value"]}])
+    report(options, entries=[entry])
+
+
+if __name__ == "__main__":
+    main()
