@@ -92,8 +92,18 @@ def main():
     cluster = {"n_workers": WORKERS, "threads_per_worker": 1, "memory_limit": LIMIT, "dashboard_address": ":0"}
     with LocalCluster(**cluster) as cluster, Client(cluster) as client:
         entry = run(client, n, r, chunk, 0.1 if options.fast else 5.0)
-    shown = {name: each["value"] if isinstance(each, dict) and "value" in each else each for name, each in entry.items()}
-    columns = ("n", "landmarks", "seconds", "worker_gigabytes", "client_gigabytes", "error_leave_one_out", "bayes_error")
+    shown = {
+        name: each["value"] if isinstance(each, dict) and "value" in each else each for name, each in entry.items()
+    }
+    columns = (
+        "n",
+        "landmarks",
+        "seconds",
+        "worker_gigabytes",
+        "client_gigabytes",
+        "error_leave_one_out",
+        "bayes_error",
+    )
     markdown([{name: shown[name] for name in columns} | {"share": entry["share_of_product_rate"]["sums"]["value"]}])
     report(options, entries=[entry])
 

@@ -139,7 +139,9 @@ def test_a_worker_killed_in_mid_run_changes_nothing(client):
 def test_a_bad_chunk_on_a_worker_is_named(client, tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     model = LSSVR("linear")
-    with pytest.raises(chunked.ChunkError, match=r"chunk 5, row 7 \(row 157 of all\): X holds nan in column 1") as found:
+    with pytest.raises(
+        chunked.ChunkError, match=r"chunk 5, row 7 \(row 157 of all\): X holds nan in column 1"
+    ) as found:
         chunked.cross_validate(model, slowly(VALUES, bad=5), client=client, predictions=tmp_path / "held out")
     assert (found.value.chunk, found.value.row) == (5, 7)
     assert not hasattr(model, "kernel_")

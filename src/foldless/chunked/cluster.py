@@ -43,7 +43,9 @@ def connected(client):
     if not isinstance(client, distributed.Client):
         raise ValueError(f"client: found {type(client).__name__}; give a dask.distributed.Client.")
     if client.asynchronous or client.status != "running":
-        raise ValueError(f"client: it is {'asynchronous' if client.asynchronous else client.status}; give one that runs.")
+        raise ValueError(
+            f"client: it is {'asynchronous' if client.asynchronous else client.status}; give one that runs."
+        )
     yield client
 
 
@@ -163,7 +165,9 @@ class ClusterReader:
                     if self.client.status != "running":
                         raise
                     cancelled = error
-        raise RuntimeError("the workers of the cluster were lost again and again. Is their memory enough?") from cancelled
+        raise RuntimeError(
+            "the workers of the cluster were lost again and again. Is their memory enough?"
+        ) from cancelled
 
     def _computed(self, collection):
         with self._told():
