@@ -80,6 +80,7 @@ class Judged:
     folder: Any
 
     def __call__(self, rows):
+        """For some rows."""
         columns, scores = held_out_of(self.plan, self.judges, rows)
         if self.folder is not None:
             write_part(self.folder, int(rows.numbers[0]), columns, self.plan)

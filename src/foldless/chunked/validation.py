@@ -105,7 +105,8 @@ def cross_validate(
     )
     if not isinstance(data, Source):
         raise ValueError(
-            f"data: found {type(data).__name__}; give what chunked.arrays, parquet, csv or iterator returns."
+            f"data: found {type(data).__name__}; give what chunked.arrays, parquet, csv, numbered, iterator or dask"
+            " returns."
         )
     options = {"checkpoint": checkpoint, "predictions": predictions, "verbose": verbose}
     labels = is_classifier(estimator)
