@@ -24,7 +24,7 @@ $(VENV)/.lint: $(VENV)/.base
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 
-# Minutes: everything but tests/slow, and every nineteenth case of large tables. test-all adds what is left out, or with
+# Minutes: everything but tests/slow, and every twenty-ninth case of large tables. test-all adds what is left out, or with
 # EVERY=7 every seventh case of large tables.
 EVERY  ?= 1
 PYTEST := $(ONE) $(BIN)/python -m pytest -n 2 --dist worksteal

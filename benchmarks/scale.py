@@ -5,7 +5,7 @@ their own chunks from a seed. The yardstick is the rate of matrix products with 
 
     python benchmarks/scale.py [--rows 10000000] [--landmarks 500] [--chunk 50000] [--fast] [--json FILE]
 
-Needs dask: pip install 'foldless[dask]'.
+Needs dask: pip install ".[dask]" in this project's folder.
 """
 
 import resource

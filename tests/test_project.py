@@ -71,6 +71,7 @@ PAGES_WITH_EXAMPLES = [
     *(
         f"docs/{name}.md"
         for name in (
+            "approximation",
             "calibration",
             "choosing",
             "clusters",

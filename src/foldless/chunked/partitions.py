@@ -15,7 +15,7 @@ def needs_dask(what, module="dask"):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"{what} needs dask: pip install 'foldless[dask]'.") from error
+        raise ImportError(f"{what} needs dask: pip install 'dask[array,dataframe,distributed]'.") from error
 
 
 @dataclass(frozen=True)

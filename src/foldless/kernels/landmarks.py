@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import row_norms
@@ -41,6 +40,8 @@ def choose(how, kernel, X, count, sample_weight=None, random_state=None):
 
 
 def _centres(X, rows, count, rng):
+    from sklearn.cluster import MiniBatchKMeans  # takes long to import, and few need it
+
     if len(rows) > ENOUGH * count:
         rows = np.sort(rng.choice(rows, ENOUGH * count, replace=False))
     seen = X[rows]

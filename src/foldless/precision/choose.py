@@ -21,6 +21,7 @@ from foldless.precision.spectral import Spectrum
 HOLDERS: list[type[Precision]] = [LowRank, OfFunctions, Factored, Spectrum]
 EIGENDECOMPOSITION = 10.0  # n^3 flops at the speed of a matrix product
 SMALL_STEPS = 5e6  # flops in the time of the small steps of one split
+MOST_EXPLICIT = 4000  # rows whose P is written out for updates, where explicit features would do
 
 
 def holder(problem, n):
@@ -67,9 +68,10 @@ def one_p_pays(n, sizes, n_alphas, *, sites, inner_folds):
 def update_pays(problem, n, t):
     """Whether an update by t rows is to be preferred to a new factorisation, n being the rows that stay.
 
-    Few explicit features are solved anew in less time, and at a small alpha with more digits than an explicit P.
+    Few explicit features, or those of many rows, are solved anew in less time or memory, and at a small alpha with more
+    digits than an explicit P.
     """
     if not 0 < 2 * t <= n:
         return False
     r = problem.n_features(n + t)
-    return r is None or not (6 * r * r <= n or problem.alpha < 1e-4 * problem.mean_diagonal)
+    return r is None or not (6 * r * r <= n or n > MOST_EXPLICIT or problem.alpha < 1e-4 * problem.mean_diagonal)
