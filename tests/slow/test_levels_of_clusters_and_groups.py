@@ -73,6 +73,7 @@ def test_step_down_finds_few_members_without_an_effect():
         assert_no_more_than_nominal(smallest)
 
 
+@pytest.mark.filterwarnings("ignore:results of 4 subjects")
 def test_groups_of_noise_have_any_rank_and_few_findings():
     rng, ranks, p = np.random.default_rng(2), [], []
     for number in range(100):
