@@ -144,15 +144,16 @@ def test_gradients_are_differences_of_the_loss(kind, kernel, folds, weights, int
 
 @every_approximation
 def test_searches_tune_alpha_and_gamma_of_the_approximate_model(approximation):
-    search = FoldlessSearchCV(model(LSSVC, approximation), cv=KFold(3)).fit(X, Y["two"])
-    best = model(LSSVC, approximation).set_params(**search.best_params_)
-    expected = cross_val_predict(best, X, Y["two"], cv=KFold(3), method="decision_function")
-    assert set(search.best_params_) == {"alpha", "gamma"}
-    loss = np.mean(np.square(np.where(Y["two"], 1, -1) - expected))
-    for alpha, gamma in [(0.1, 0.3), (10.0, 0.3), (0.1, 0.01)]:
-        other = model(LSSVC, approximation).set_params(alpha=alpha, gamma=gamma)
-        F = cross_val_predict(other, X, Y["two"], cv=KFold(3), method="decision_function")
-        assert loss <= np.mean(np.square(np.where(Y["two"], 1, -1) - F)) + 1e-9
+    grid, signs, losses = {"alpha": [0.01, 0.1, 10.0], "gamma": [0.1, 0.3, 3.0]}, np.where(Y["two"], 1, -1), {}
+    search = FoldlessSearchCV(model(LSSVC, approximation), grid, cv=KFold(3)).fit(X, Y["two"])
+    for alpha in grid["alpha"]:
+        for gamma in grid["gamma"]:
+            other = model(LSSVC, approximation).set_params(alpha=alpha, gamma=gamma)
+            F = cross_val_predict(other, X, Y["two"], cv=KFold(3), method="decision_function")
+            losses[alpha, gamma] = np.mean(np.square(signs - F))
+    assert tuple(search.best_params_.values()) == min(losses, key=losses.__getitem__)
+    assert_allclose(search.best_criterion_, min(losses.values()), rtol=1e-8)
+    assert set(FoldlessSearchCV(model(LSSVC, approximation)).fit(X, Y["two"]).best_params_) == {"alpha", "gamma"}
 
 
 def test_nested_and_permuted_results_equal_those_on_the_features_themselves():
