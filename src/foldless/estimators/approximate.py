@@ -7,7 +7,7 @@ into memory, and Nystroem beyond.
 from foldless.kernels.registry import approximated, given_kernel
 from foldless.linalg.memory import available_memory
 
-MOST_EXACT = 12_000  # rows whose leave-one-out takes about half a minute on two cores
+MOST_EXACT = 12_000  # rows; time grows with their cube
 
 
 def kernel_for(estimator, n, itemsize=8):

@@ -56,7 +56,7 @@ class LSSVC(KernelClassifier):
     approximation : {None, "nystroem", "rff", "auto"}, default=None
         Explicit features in the place of the exact kernel, for many rows: time and memory grow with n_samples *
         n_landmarks. "nystroem" takes any kernel, "rff" (random Fourier features) "rbf" and "laplacian"; "auto" is exact
-        as long as an n_samples x n_samples matrix fits and takes no more than about a minute, then "nystroem". With
+        up to 12,000 rows, if two n_samples x n_samples matrices fit into memory, then "nystroem". With
         penalty="coef" the coefficients of the landmarks' kernel functions are penalised.
     n_landmarks : int, default=500; number of features
     landmarks : {"kmeans", "uniform", "leverage"} or array-like of shape (n_landmarks, n_features), default="kmeans"
