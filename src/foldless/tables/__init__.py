@@ -1,5 +1,29 @@
 """Tables of files: reading, guessing what columns are, preparing, leaks, studies, model files (extra ``cli``)."""
 
+from foldless.tables.errors import TableError
+from foldless.tables.estimating import Options
+from foldless.tables.folds import inner_cv, outer_folds
+from foldless.tables.guessing import Wishes, guess
+from foldless.tables.pipeline import pipeline
+from foldless.tables.reading import Table, read_table
+from foldless.tables.rows import Rows
+from foldless.tables.running import Run, prepare
+from foldless.tables.schema import Schema
 from foldless.tables.study import Study
 
-__all__ = ["Study"]
+__all__ = [
+    "Options",
+    "Rows",
+    "Run",
+    "Schema",
+    "Study",
+    "Table",
+    "TableError",
+    "Wishes",
+    "guess",
+    "inner_cv",
+    "outer_folds",
+    "pipeline",
+    "prepare",
+    "read_table",
+]

@@ -266,7 +266,7 @@ class SurprisingRow:
     ----------
     row : int, as in the file, counted from 1, without the header
     truth, prediction : str
-    surprise : float, the residual of the held-out fit (for classes: of the target +-1 of the true class)
+    surprise : float, one minus the held-out probability of the true class; of values the size of the residual
     cells : {column: text} of the row as in the file
     """
 

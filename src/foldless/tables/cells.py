@@ -1,0 +1,79 @@
+"""Columns as numbers, texts, truth values and dates, each cell by itself: nothing is learnt here."""
+
+import numpy as np
+import pandas as pd
+
+WORDS = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("0", "1"))  # of booleans, in small letters
+DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%b-%Y")
+SECONDS_A_DAY = 86400.0
+
+
+def is_number(column):
+    """Whether a column was read as numbers; truth values are none."""
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+
+
+def as_numbers(column):
+    """(numbers, whether a cell holds something that is no number); infinite numbers are none."""
+    if pd.api.types.is_bool_dtype(column):
+        column = column.astype(float)
+    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    values = np.where(np.isfinite(values), values, np.nan)
+    return values, np.isnan(values) & column.notna().to_numpy()
+
+
+def as_text(column):
+    """Cells as text in an array of objects, missing ones as nan; whole numbers have no decimal point."""
+    missing = column.isna().to_numpy()
+    if is_number(column):
+        values = column.to_numpy(dtype=float, na_value=np.nan)
+        texts = [str(int(each)) if float(each).is_integer() else repr(float(each)) for each in values[~missing]]
+    else:
+        texts = [str(each).strip() for each in column[~missing]]
+    found = np.full(len(column), np.nan, dtype=object)
+    found[~missing] = texts
+    return found
+
+
+def as_booleans(column, words):
+    """(1.0 for the second of two words, 0.0 for the first and nan for missing cells, whether a cell is another)."""
+    texts = as_text(column)
+    missing = column.isna().to_numpy()
+    small = np.array([each if isinstance(each, float) else each.lower() for each in texts], dtype=object)
+    values = np.select([small == words[0], small == words[1]], [0.0, 1.0], np.nan)
+    return values, np.isnan(values) & ~missing
+
+
+def as_dates(column, format):
+    """(days since 1970, whether a cell is no date in this format)."""
+    if pd.api.types.is_datetime64_any_dtype(column):
+        dates = column.dt.tz_convert(None) if column.dt.tz is not None else column
+    else:
+        texts = column if format == "ISO8601" else column.astype(object)
+        dates = pd.to_datetime(texts, format=format, errors="coerce", utc=True).dt.tz_convert(None)
+    days = (dates - pd.Timestamp(0)).dt.total_seconds().to_numpy(dtype=float, na_value=np.nan) / SECONDS_A_DAY
+    return days, np.isnan(days) & column.notna().to_numpy()
+
+
+CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days
+
+
+def date_parts(name, days, cycles):
+    """Columns of numbers by name: the days, and sine and cosine of the place in each of the cycles."""
+    columns = {name: days}
+    for cycle in cycles:
+        angle = 2 * np.pi * days / CYCLES[cycle]
+        columns |= {f"{name} (sine of the {cycle})": np.sin(angle), f"{name} (cosine of the {cycle})": np.cos(angle)}
+    return columns
+
+
+def cycles_of(days):
+    """The cycles that dates go through: a year after more than one, a week, a day where there are times of day."""
+    days = days[np.isfinite(days)]
+    span = np.ptp(days) if len(days) else 0.0
+    goes = {
+        "year": span > 1.2 * CYCLES["year"],
+        "week": span > 20 and len(np.unique(np.floor(days) % 7)) > 4,
+        "day": len(np.unique(days % 1)) > 10,
+    }
+    return tuple(cycle for cycle, does in goes.items() if does)

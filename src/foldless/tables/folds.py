@@ -1,0 +1,54 @@
+"""Which rows are held out together: folds drawn at random, classes in their shares, groups never torn apart."""
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+from foldless.tables.errors import TableError
+
+N_FOLDS = 5
+MORE_FOLDS = 10  # of fewer than SMALL rows, whose training parts would miss a fifth of them
+SMALL = 200
+
+
+def splitter(rows, seed, most=None):
+    """A splitter for some rows: as many folds as asked for, or as classes and groups allow."""
+    most = most or (MORE_FOLDS if len(rows) < SMALL else N_FOLDS)
+    if rows.classifies:
+        most = min(most, int(np.unique(rows.y, return_counts=True)[1].min()))
+    if rows.groups is None:
+        return (StratifiedKFold if rows.classifies else KFold)(max(most, 2), shuffle=True, random_state=seed)
+    most = max(2, min(most, len(np.unique(rows.groups))))
+    return (StratifiedGroupKFold if rows.classifies else GroupKFold)(most, shuffle=True, random_state=seed)
+
+
+def outer_folds(rows, seed=0):
+    """(train, test) row numbers of the outer splits; every class is in all training parts.
+
+    Parameters
+    ----------
+    rows : Rows
+    seed : int, default=0
+
+    Returns
+    -------
+    list of pairs of arrays
+    """
+    for most in (None, *range(N_FOLDS - 1, 1, -1)):
+        folds = list(splitter(rows, seed, most).split(np.zeros(len(rows)), rows.y, rows.groups))
+        folds = [(train, test) for train, test in folds if len(test)]
+        if not rows.classifies or all(len(np.unique(rows.y[train])) == len(rows.schema.classes) for train, _ in folds):
+            return folds
+    alone = [each for each in rows.schema.classes if len(np.unique(rows.groups[rows.y == each])) < 2]
+    which = f"class {alone[0]!r} occurs in one group only" if alone else "the classes are spread over too few groups"
+    raise TableError(f"--groups: {which}.", "No model can be tested on it: more groups are needed.")
+
+
+def blind_folds(rows, seed=0):
+    """The same of groups, without a look at the labels."""
+    most = min(N_FOLDS, len(np.unique(rows.groups)))
+    return list(GroupKFold(most, shuffle=True, random_state=seed).split(rows.y, rows.y, rows.groups))
+
+
+def inner_cv(rows, seed=0):
+    """What the search leaves out together: each row alone, or folds of groups."""
+    return None if rows.groups is None else splitter(rows, seed, N_FOLDS)

@@ -1,0 +1,96 @@
+"""What a column holds, guessed from its cells: numbers, categories, truth values, dates, ids or nothing."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from foldless.tables.cells import DATE_FORMATS, WORDS, as_dates, as_numbers, as_text, is_number
+
+FEW_WORDS = 3  # different ones among numbers, which then count as missing ("unknown")
+NUMBERS_SHARE = 0.9  # of cells that are numbers, from which the others count as missing
+LONG_TEXT = 40  # letters on average
+ID_NAME = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|index|unnamed( \d+)?)$|(?<=[a-z])I[dD]$", flags=re.I)
+
+
+class Guess(NamedTuple):
+    """What a column is taken for and why; words that count as missing, words of booleans, the format of dates."""
+
+    kind: str
+    why: str
+    missing_words: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    date_format: str = ""
+
+
+def rare(n):
+    """Rows below which a level of a category is rare: 10, and 5 % of few rows."""
+    return int(min(10, max(1, n // 20)))
+
+
+def guess_kind(name, column):
+    """The :class:`Guess` of a column."""
+    present = column.dropna()
+    n, distinct = len(present), present.nunique()
+    if not n:
+        return Guess("empty", "no cell has a value")
+    if distinct == 1 and n == len(column):
+        return Guess("constant", f"every cell is {str(present.iloc[0])[:30]!r}")
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return Guess("date", "read as dates")
+    truth = _truth(present)
+    if truth:
+        return Guess("boolean", f"only {truth[0]!r} and {truth[1]!r}", words=truth)
+    if is_number(column):
+        return _number(name, present, distinct)
+    return _words(column, present, distinct)
+
+
+def _truth(present):
+    words = {each.lower() for each in as_text(present.drop_duplicates())}
+    return next((pair for pair in WORDS if words == set(pair)), ())
+
+
+def _number(name, present, distinct):
+    values = present.to_numpy(dtype=float)
+    if distinct == len(values) > 9 and np.all(values == np.round(values)):
+        if np.all(np.diff(np.sort(values)) == 1):
+            return Guess("id", "whole numbers without a gap, each once")
+        if ID_NAME.search(str(name)):
+            return Guess("id", "its name, and every number occurs once")
+    return Guess("number", "numbers")
+
+
+def _words(column, present, distinct):
+    values, bad = as_numbers(column)
+    others = sorted(set(as_text(column[bad])))
+    if not bad.any():
+        return Guess("number", "numbers written as text")
+    if np.isfinite(values).sum() >= NUMBERS_SHARE * len(present) and len(others) <= FEW_WORDS:
+        shown = ", ".join(map(repr, others))
+        return Guess("number", f"numbers; {int(bad.sum())} cells with {shown} count as missing", tuple(others))
+    fitting = [format for format in DATE_FORMATS if not _dates_fail(column, present, format)]
+    if fitting:
+        other = f", not {fitting[1]}" if len(fitting) > 1 and fitting[0] != "ISO8601" else ""
+        return Guess("date", f"dates, {fitting[0]}{other}", date_format=fitting[0])
+    return _levels(column, present, distinct)
+
+
+def _dates_fail(column, present, format):
+    """Whether a cell is no date in a format; a few cells tell most often."""
+    first = present.iloc[:20]
+    return any(as_dates(each, format)[1].any() for each in (first, column))
+
+
+def _levels(column, present, distinct):
+    texts = pd.Series(as_text(present))
+    counts = texts.value_counts()
+    missing = len(column) - len(present)
+    if counts.iloc[0] < max(2, rare(len(column))) and distinct > len(present) / 2 and missing < rare(len(column)):
+        if texts.str.len().mean() > LONG_TEXT:
+            return Guess("text", "long texts, nearly every one different")
+        return Guess("id", f"{distinct} different texts in {len(present)} rows")
+    pooled = int((counts < rare(len(column))).sum())
+    note = f", {pooled} of them rare, pooled" if pooled > 1 else ""
+    return Guess("category", f"{distinct} different texts{note}")

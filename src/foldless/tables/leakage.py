@@ -1,0 +1,142 @@
+"""What may make scores too good: copies of the target, rows that occur twice, ids; and perfect scores.
+
+A column is judged by itself: a small tree of it alone is tested by cross-validation. One that gets (nearly) everything
+right says the target, one way or another.
+"""
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy.stats import rankdata
+from sklearn.metrics import balanced_accuracy_score, r2_score
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from foldless.tables.study import Finding
+
+NEARLY = 0.99  # score of one column, from which it nearly is the target
+MOST_ROWS = 5000  # that a column is judged by
+LEAST_ROWS = 20
+MANY = 0.01  # share of rows with a twin, from which it is told
+SHOWN = 20
+
+
+def look_for_leaks(rows, columns):
+    """All findings that need no model, the gravest first."""
+    found = [*_columns(columns)]
+    if not sp.issparse(rows.X):
+        found += [*_copies(rows), *_twins(rows)]
+    return in_order(found)
+
+
+def in_order(findings):
+    """The gravest first."""
+    return tuple(sorted(findings, key=lambda each: each.severity != "high"))
+
+
+def look_at_scores(nested, baseline):
+    """Scores that are too good to be true, or no better than none."""
+    score, least = nested[0], baseline[0]
+    if score.greater_is_better and score.value >= 0.9995:
+        text = f"The {score.name} is perfect. Real data hardly ever are: look for a column that says the target."
+        yield Finding("perfect score", "high", text)
+    inside = score.low <= least.value if score.greater_is_better else score.high >= least.value
+    if inside:
+        text = f"The {score.name}, {score.value:.3f}, can not be told from that of the baseline, {least.value:.3f}."
+        yield Finding("no better than the baseline", "low", text)
+
+
+def _columns(columns):
+    reasons = {"id": "id column", "constant": "constant column", "empty": "empty column"}
+    for column in columns:
+        if column.role == "dropped" and column.kind in reasons and not column.why.startswith(("--", "not in --")):
+            text = f"Column {column.name!r} is left out: {column.why}."
+            if column.kind == "id":
+                text += " Say --keep, --numeric or --categorical if it means something."
+            yield Finding(reasons[column.kind], "low", text, (column.name,))
+        unique = column.kind == "number" and column.n_distinct > 50 and "." not in "".join(column.examples)
+        if column.role == "feature" and unique and column.n_missing == 0 and column.why == "numbers, each once":
+            text = f"Column {column.name!r} has another whole number in every row. Say --drop if it is an id."
+            yield Finding("id column", "low", text, (column.name,))
+
+
+# -- columns that say the target ---------------------------------------------------------------------------------------
+
+
+def _copies(rows):
+    if len(rows) < LEAST_ROWS:
+        return
+    part = np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]
+    y = np.unique(rows.y[part], return_inverse=True)[1] if rows.classifies else rows.y[part]
+    for field in rows.schema.features:
+        column = rows.X[field.columns[0]].iloc[part]
+        codes = pd.factorize(column)[0] if field.kind == "category" else column.to_numpy(dtype=float)
+        if _one_to_one(rows, field, codes, y):
+            text = f"Column {field.name!r} is the target in other words. Say --drop {field.name!r}."
+            yield Finding("copy of the target", "high", text, (field.name,))
+            continue
+        score = _alone(codes, y, rows.classifies)
+        if score >= NEARLY:
+            text = (
+                f"Column {field.name!r} alone predicts the target ({score:.3f} of held-out rows, 1 is perfect)."
+                f" Is it known before the target is? If not, say --drop {field.name!r}."
+            )
+            yield Finding("nearly the target", "high", text, (field.name,))
+
+
+def _one_to_one(rows, field, codes, y):
+    """Whether values and classes (or ranks of values) correspond one to one."""
+    there = ~np.isnan(codes)
+    if there.mean() < 0.5:
+        return False
+    codes, y = codes[there], y[there]
+    if not rows.classifies and field.kind != "category":
+        ranks, theirs = rankdata(codes, "dense"), rankdata(y, "dense")
+        return ranks.max() > 2 and (np.array_equal(ranks, theirs) or np.array_equal(ranks.max() + 1 - ranks, theirs))
+    pairs = len(np.unique(np.column_stack([codes, y]), axis=0))
+    return 1 < pairs == len(np.unique(codes)) == len(np.unique(y)) < len(y)
+
+
+def _alone(codes, y, classifies):
+    """Held-out score of a small tree of one column."""
+    leaves = max(16, 2 * len(np.unique(y))) if classifies else 64
+    if classifies:
+        if np.bincount(y).min() < 3:
+            return 0.0
+        tree, cv = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0), StratifiedKFold(3, shuffle=True, random_state=0)
+        return balanced_accuracy_score(y, cross_val_predict(tree, codes[:, None], y, cv=cv))
+    tree, cv = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=0), KFold(3, shuffle=True, random_state=0)
+    return r2_score(y, cross_val_predict(tree, codes[:, None], y, cv=cv))
+
+
+# -- rows that occur twice ---------------------------------------------------------------------------------------------
+
+
+def _twins(rows):
+    codes = pd.DataFrame({name: pd.factorize(column)[0] for name, column in rows.X.items()})
+    number = codes.groupby(list(codes.columns), sort=False).ngroup().to_numpy()
+    twin = np.bincount(number)[number] > 1
+    if rows.groups is not None:
+        yield from _across_groups(rows, number)
+    elif twin.mean() >= MANY:
+        chance = all(column.nunique() < len(rows) / 10 for _, column in rows.X.items())
+        text = f"{int(twin.sum())} of {len(rows)} rows have a twin with the same features."
+        text += (
+            " With so few different values that may be chance."
+            if chance
+            else " A twin in the training part tells the answer: drop them, or say --groups to keep those of one thing together."
+        )
+        shown = tuple((rows.numbers[twin][:SHOWN] + 1).tolist())
+        yield Finding("duplicate rows", "low" if chance else "high", text, rows=shown)
+
+
+def _across_groups(rows, number):
+    groups = pd.factorize(rows.groups)[0]
+    spread = pd.Series(groups).groupby(number).transform("nunique").to_numpy() > 1
+    if spread.any():
+        text = (
+            f"{int(spread.sum())} rows have a twin with the same features in another group."
+            " Groups that share rows do not keep them apart."
+        )
+        shown = tuple((rows.numbers[spread][:SHOWN] + 1).tolist())
+        yield Finding("duplicates across groups", "high" if spread.mean() >= MANY else "low", text, rows=shown)

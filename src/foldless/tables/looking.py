@@ -1,0 +1,95 @@
+"""A closer look: what columns are worth, how the score grows with rows, which rows surprise, all on held-out rows."""
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from foldless.tables.study import Importance, LearningPoint, SurprisingRow
+
+FEW_ROWS = 1000  # up to which all folds are looked at, not one
+MOST_TESTED = 500  # held-out rows of a fold
+MOST_COLUMNS = 200
+REPEATS = 3
+SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)  # of the training rows
+N_SURPRISING = 20
+
+
+def closer_look(rows, model, splits, measure, seed):
+    """(importance of the columns, learning curve, a sentence on how) of a setting, by fits without the test rows."""
+    rng = np.random.default_rng(seed)
+    splits = splits if len(rows) <= FEW_ROWS else splits[:1]
+    losses: dict[str, list] = {}
+    curve: dict[float, list] = {share: [] for share in SHARES}
+    for train, test in splits:
+        train, test = rng.permutation(train), rng.permutation(test)[:MOST_TESTED]
+        for share in SHARES:
+            part = train[: round(share * len(train))]
+            if len(part) < 4 or (rows.classifies and len(np.unique(rows.y[part])) < len(rows.schema.classes)):
+                continue
+            fitted = _fitted(model, rows, part)
+            scores = [_scored(fitted, measure, rows, each) for each in (part[:MOST_TESTED], test)]
+            curve[share].append((len(part), *scores))
+        _add_losses(losses, fitted, measure, rows, test, rng)
+    full = max(map(len, curve.values()))
+    points = [LearningPoint(round(n), a, b) for n, a, b in (np.mean(each, 0) for each in curve.values() if len(each) == full)]
+    found = [Importance(name, float(np.mean(each)), float(np.std(each))) for name, each in losses.items()]
+    how = (
+        f"What the {measure.name} loses on held-out rows when the values of a column are shuffled among them:"
+        f" {REPEATS} times in {'each fold' if len(splits) > 1 else 'one fold'}, at the chosen setting."
+    )
+    return tuple(sorted(found, key=lambda each: -each.mean)), tuple(points), how if found else ""
+
+
+def _add_losses(losses, fitted, measure, rows, test, rng):
+    if sp.issparse(rows.X) or len(rows.schema.features) > MOST_COLUMNS:
+        return
+    whole = _scored(fitted, measure, rows, test)
+    for field in rows.schema.features:
+        for _ in range(REPEATS):
+            X = _safe_indexing(rows.X, test).copy()
+            columns = list(field.columns)
+            X[columns] = X[columns].to_numpy()[rng.permutation(len(test))]
+            loss = measure.sign * (whole - _scored(fitted, measure, rows, test, X.astype(rows.X.dtypes)))
+            losses.setdefault(field.name, []).append(loss)
+
+
+def _scored(fitted, measure, rows, test, X=None):
+    X = _safe_indexing(rows.X, test) if X is None else X
+    prediction = fitted.predict(X)
+    return float(measure.compute(rows.y[test], prediction, fitted.decision_function(X) if rows.classifies else prediction))
+
+
+def _fitted(model, rows, train):
+    weights = {} if rows.weights is None else {"model__sample_weight": rows.weights[train]}
+    confounds = {} if rows.confounds is None else {"model__confounds": rows.confounds[train]}
+    return clone(model).fit(_safe_indexing(rows.X, train), rows.y[train], **weights, **confounds)
+
+
+def surprising(rows, table, held_out):
+    """The rows that models without them get most wrong."""
+    if rows.classifies and held_out.probability is not None:
+        places = np.searchsorted(np.unique(rows.y), rows.y)
+        surprise = 1 - held_out.probability[np.arange(len(rows)), places]
+    elif rows.classifies:
+        surprise = (held_out.prediction != rows.y).astype(float)
+    else:
+        surprise = np.abs(rows.y - held_out.prediction)
+    worst = np.argsort(-surprise, kind="stable")[: min(N_SURPRISING, len(rows))]
+    return tuple(
+        SurprisingRow(
+            row=int(rows.numbers[each]) + 1,
+            truth=_shown(rows.y[each]),
+            prediction=_shown(held_out.prediction[each]),
+            surprise=float(surprise[each]),
+            cells={name: _shown(cell) for name, cell in table.frame.iloc[rows.numbers[each]].items()},
+        )
+        for each in worst
+    )
+
+
+def _shown(cell):
+    if pd.isna(cell):
+        return ""
+    return f"{cell:.6g}" if isinstance(cell, float | np.floating) else str(cell)

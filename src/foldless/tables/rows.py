@@ -1,0 +1,124 @@
+"""The rows of a run: features, target, groups, confounds and weights of those rows that have a target."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn.utils import _safe_indexing
+
+from foldless.tables.cells import as_numbers, as_text
+from foldless.tables.errors import TableError
+from foldless.tables.schema import Schema
+
+LEAST_OF_A_CLASS = 5  # rows; classes with fewer are left out where there are others
+FEW_ROWS = 12  # below which nothing is tuned
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What is learnt from.
+
+    Attributes
+    ----------
+    schema : Schema
+    X : frame of prepared cells, or a sparse matrix
+    y : ndarray of classes as text, or of values
+    numbers : ndarray, rows as in the file, counted from 0
+    groups, weights, confounds : ndarrays or None
+    notes : sentences on rows that were left out
+    """
+
+    schema: Schema
+    X: Any
+    y: np.ndarray
+    numbers: np.ndarray
+    groups: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    confounds: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self):
+        return len(self.y)
+
+    @property
+    def classifies(self):
+        """Whether y holds classes."""
+        return self.schema.task == "classification"
+
+    @property
+    def few(self):
+        """Whether there are too few rows (or rows of a class) for a choice that is held out itself."""
+        counts = np.unique(self.y, return_counts=True)[1] if self.classifies else [len(self)]
+        n_sets = len(self) if self.groups is None else len(np.unique(self.groups))
+        return len(self) < FEW_ROWS or n_sets < 4 or min(counts) < LEAST_OF_A_CLASS
+
+    def take(self, chosen, *notes):
+        """Some of the rows, with more notes."""
+        parts = {name: getattr(self, name) for name in ("y", "numbers", "groups", "weights", "confounds")}
+        parts = {name: None if each is None else each[chosen] for name, each in parts.items()}
+        return replace(self, X=_safe_indexing(self.X, chosen), notes=(*self.notes, *notes), **parts)
+
+
+def rows_of(table, guessed, wishes):
+    """The :class:`Rows` of a table: those with a target, of classes with enough of them."""
+    schema, frame = guessed.schema, table.frame
+    X, _ = schema.rows(table)
+    target = frame[schema.target.name]
+    y = as_text(target) if schema.classes else as_numbers(target)[0]
+    there = np.flatnonzero(~pd.isna(y))
+    groups = None if wishes.groups is None else as_text(frame[wishes.groups].astype(object).fillna("(missing)"))
+    confounds = None if not guessed.confounds else _confounds(guessed.confounds, frame)
+    given = (groups, None if wishes.weights is None else _weights(frame[wishes.weights]), confounds)
+    rows = Rows(schema, X, y, np.arange(len(y)), *given)
+    if len(there) < len(y):
+        rows = rows.take(there, f"{len(y) - len(there)} rows without a target are left out.")
+    rows = replace(rows, y=rows.y.astype(str).astype(object) if schema.classes else rows.y.astype(float))
+    _check_features(rows)
+    return _without_small_classes(rows) if schema.classes else rows
+
+
+def _check_features(rows):
+    empty = not rows.X.nnz if sp.issparse(rows.X) else rows.X.isna().all(axis=None)
+    if empty:
+        raise TableError("no feature has a value in the rows with a target.", "Check the file and --target.")
+    if len(rows) < 3:
+        raise TableError(f"{len(rows)} rows have a target.", "At least three are needed.")
+
+
+def _without_small_classes(rows):
+    names, counts = np.unique(rows.y, return_counts=True)
+    small = names[counts < LEAST_OF_A_CLASS]
+    if not len(small) or len(rows) < FEW_ROWS or len(names) - len(small) < 2:
+        return rows
+    left = ", ".join(f"{each!r}" for each in small[:5]) + (", ..." if len(small) > 5 else "")
+    kept = np.flatnonzero(~np.isin(rows.y, small))
+    note = f"{len(rows) - len(kept)} rows of classes with fewer than {LEAST_OF_A_CLASS} rows ({left}) are left out."
+    schema = replace(rows.schema, classes=tuple(each for each in rows.schema.classes if each not in set(small)))
+    return replace(rows.take(kept, note), schema=schema)
+
+
+def _weights(column):
+    values, _ = as_numbers(column)
+    if not (np.isfinite(values).all() and values.min() >= 0 and values.max() > 0):
+        raise TableError(f"--weights: {column.name!r} must hold numbers >= 0 in every row.", "Fill in missing ones.")
+    return values
+
+
+def _confounds(fields, frame):
+    """Numbers with typical values in the place of missing ones, and indicators of all levels of categories but one."""
+    columns = []
+    for field in fields:
+        values = next(iter(field.read(frame[field.name])[0].values()))
+        if field.kind == "category":
+            levels = [each for each in field.levels[1:] if (values == each).sum() > 1]
+            columns += [(values == each).astype(float) for each in levels]
+        elif not np.isfinite(values).any() or np.nanstd(values) == 0:
+            raise TableError(f"--confounds: {field.name!r} does not vary.", "Leave it out.")
+        else:
+            filled = np.where(np.isfinite(values), values, np.nanmedian(values))
+            columns.append((filled - filled.mean()) / filled.std())
+    if not columns:
+        raise TableError("--confounds: no level of the categories occurs twice.", "Leave them out.")
+    return np.column_stack(columns)

@@ -1,0 +1,224 @@
+"""A run on a table, from the file to the :class:`Study` and the model: each phase is one function of another file."""
+
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+
+import foldless
+from foldless.tables import few
+from foldless.tables.code import repeating
+from foldless.tables.estimating import Options, chosen, final_model, left_out, nested, tune
+from foldless.tables.guessing import Guessed, Wishes, guess
+from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
+from foldless.tables.looking import closer_look, surprising
+from foldless.tables.pipeline import in_words
+from foldless.tables.reading import Table
+from foldless.tables.rows import Rows, rows_of
+from foldless.tables.scores import measures
+from foldless.tables.study import Chosen, Data, HeldOut, Study, Trial
+from foldless.tables.testing import permutation_test
+
+EXACT_ROWS = 6000  # above which a sample of the rows is taken
+
+
+def prepare(table: Table, wishes: Wishes, seed: int = 0) -> Rows:
+    """The rows of a table as a model sees them, all columns guessed; of very many rows a sample.
+
+    Parameters
+    ----------
+    table : Table, from :func:`read_table`
+    wishes : Wishes, the target and what is said of other columns
+    seed : int, default=0; draws the sample
+    """
+    wishes = wishes.check(table)
+    return _sampled(rows_of(table, guess(table, wishes), wishes), seed)
+
+
+def _sampled(rows, seed):
+    """At most ``EXACT_ROWS`` rows: classes in their shares, whole groups."""
+    if len(rows) <= EXACT_ROWS:
+        return rows
+    named: dict[str, Any] = {"n_splits": 1, "train_size": EXACT_ROWS / len(rows), "random_state": seed}
+    if rows.groups is not None:
+        draw = GroupShuffleSplit(test_size=None, **named).split(rows.y, rows.y, rows.groups)
+    else:
+        draw = (StratifiedShuffleSplit if rows.classifies else ShuffleSplit)(**named).split(rows.y, rows.y)
+    kept = np.sort(next(draw)[0])
+    note = (
+        f"APPROXIMATION: of {len(rows):,} rows {len(kept):,} were drawn at random, and everything is exact for these;"
+        " a model of all rows may be better."
+    )
+    return rows.take(kept, note)
+
+
+@dataclass
+class Run:
+    """A table on its way to a study.
+
+    Attributes
+    ----------
+    table : Table
+    wishes : Wishes
+    options : Options
+    tell : function that is called with the name of every phase as it begins
+    timings : {phase: seconds} so far
+    guessed : Guessed, the kinds of the columns
+    rows : Rows
+    """
+
+    table: Table
+    wishes: Wishes
+    options: Options = field(default_factory=Options)
+    tell: Callable[[str], Any] = lambda phase: None
+    timings: dict[str, float] = field(default_factory=dict)
+    guessed: Guessed = field(init=False)
+    rows: Rows = field(init=False)
+
+    def __post_init__(self):
+        with self.phase("guessing types"):
+            self.wishes = self.wishes.check(self.table)
+            self.guessed = guess(self.table, self.wishes)
+            self.rows = _sampled(rows_of(self.table, self.guessed, self.wishes), self.options.seed)
+
+    @contextmanager
+    def phase(self, name):
+        """Tell a phase, and take its time."""
+        self.tell(name)
+        start = time.monotonic()
+        yield
+        self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
+
+    def tuned(self):
+        """(the chosen model as :class:`Chosen`, the pipeline fitted on all rows)."""
+        rows, options = self.rows, self.options
+        with self.phase("tuning"):
+            if rows.few:
+                model = few.default_model(rows, options)
+                return _described(rows, options, model, None), model
+            search = tune(rows, options)
+            model = final_model(rows, options, search)
+        return _described(rows, options, model, search), model
+
+    def tested(self):
+        """The permutation test, or None."""
+        with self.phase("permutation test"):
+            return permutation_test(self.rows, self.options, self.options.share(0.25))
+
+    def study(self):
+        """(the :class:`Study`, the pipeline fitted on all rows)."""
+        rows, options = self.rows, self.options
+        with self.phase("looking for leaks"):
+            leaks = look_for_leaks(rows, self.guessed.columns)
+        described, model = self.tuned()
+        with self.phase("nested cross-validation"):
+            outer = few.each_left_out(rows, options, model) if rows.few else nested(rows, options)
+        with self.phase("leave-one-out"):
+            alone = outer.held_out if rows.few else left_out(rows, options, model)
+        test = self.tested()
+        with self.phase("a closer look"):
+            look = ((), (), "") if rows.few else closer_look(rows, model, outer.splits, measures(rows)[0], options.seed)
+        scores = outer.held_out.scores
+        study = Study(
+            version=foldless.__version__,
+            created=datetime.now().astimezone().isoformat(timespec="seconds"),
+            task=rows.schema.task,
+            target=rows.schema.target.name,
+            classes=rows.schema.classes,
+            data=self.data(),
+            findings=in_order([*leaks, *look_at_scores(scores, outer.baseline)]),
+            model=described,
+            nested=scores,
+            leave_one_out=alone.scores,
+            baseline=outer.baseline,
+            folds=outer.folds,
+            test=test,
+            held_out=_held_out(rows, outer, alone),
+            importance=look[0],
+            learning_curve=look[1],
+            importance_how=look[2],
+            surprising=surprising(rows, self.table, alone),
+            notes=self.notes(test),
+            timings=self.timings,
+            code=repeating(self.table, self.wishes, options, rows),
+        )
+        return study, model
+
+    def notes(self, test=None):
+        """Sentences on what was done."""
+        rows, said = self.rows, list(self.rows.notes)
+        if rows.few:
+            said.append("So few rows, or rows of a class, allow no tuning: the default setting is taken, and each row")
+            said[-1] += " is predicted by a fit without it. There is no permutation test."
+        else:
+            said.append("The search repeats itself in every outer fold; what columns teach is learnt there anew.")
+        if rows.groups is not None:
+            said.append("Rows of a group are held out together everywhere.")
+        if rows.confounds is not None:
+            said.append("Confounds are regressed out in every training part.")
+        if test is not None:
+            said.append(f"Permutation test: {test.how}.")
+        return tuple(said)
+
+    def data(self):
+        """The :class:`Data` of the table."""
+        rows, table = self.rows, self.table
+        missing = 0 if sp.issparse(rows.X) else int(rows.X.isna().sum().sum())
+        names, counts = np.unique(rows.y, return_counts=True) if rows.classifies else ((), ())
+        count = dict(zip(names, map(int, counts), strict=True))
+        n_sparse = 0 if table.sparse is None else table.sparse.shape[1]
+        first = next((int(each.split()[0]) for each in rows.notes if "without a target" in each), 0)
+        return Data(
+            source=table.source,
+            format=table.format,
+            n_rows=len(table.frame),
+            n_columns=table.frame.shape[1] + n_sparse,
+            n_used=len(rows),
+            n_without_target=first,
+            n_features=n_sparse or sum(len(each.columns) for each in rows.schema.features),
+            n_missing=missing,
+            sparse=bool(n_sparse),
+            columns=self.guessed.columns,
+            class_counts={each: count[each] for each in rows.schema.classes},
+            group_count=0 if rows.groups is None else len(np.unique(rows.groups)),
+        )
+
+
+def _held_out(rows, outer, alone):
+    fold = np.full(len(rows), -1)
+    for number, (_, test) in enumerate(outer.splits):
+        fold[test] = number
+    return HeldOut(
+        rows=rows.numbers + 1,
+        truth=rows.y,
+        fold=fold,
+        nested_prediction=outer.held_out.prediction,
+        nested_decision=outer.held_out.decision,
+        loo_prediction=alone.prediction,
+        loo_decision=alone.decision,
+        loo_probability=alone.probability,
+        influence=alone.influence,
+        groups=rows.groups,
+    )
+
+
+def _described(rows, options, model, search):
+    """The :class:`Chosen` model."""
+    last = model[-1]
+    steps = in_words(rows.schema, len(rows), options.impute)
+    found = Chosen(type(last).__name__, last.kernel, {"alpha": last.alpha}, "press", np.nan, (), steps)
+    if hasattr(last.kernel_, "gamma"):
+        found = replace(found, params=found.params | {"gamma": float(last.kernel_.gamma)})
+    if search is None:
+        return replace(found, criterion_name="none")
+    trials = [
+        Trial(chosen({k: v for k, v in each.items() if k.startswith("model__")}), float(each["criterion"]), each["n_rows"])
+        for each in search.history_
+    ]
+    return replace(found, criterion=float(search.best_criterion_), trials=tuple(trials), stopped=search.stopped_ or "")

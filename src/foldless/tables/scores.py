@@ -1,0 +1,104 @@
+"""The scores that a run speaks of, and their intervals.
+
+Nested scores have the interval of Nadeau & Bengio (2003). Leave-one-out scores have one from a bootstrap of the rows
+(of whole groups, where there are groups), their held-out predictions kept.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import norm
+from sklearn import metrics
+
+from foldless.tables.pipeline import unbalanced
+from foldless.tables.study import Score
+
+CONFIDENCE = 0.9
+N_BOOTSTRAP = 200
+
+
+class Measure(NamedTuple):
+    """A score: its name, scikit-learn's, a function of truth, prediction and decision, and its direction."""
+
+    name: str
+    scorer: str
+    compute: Callable
+    greater: bool = True
+
+    @property
+    def sign(self):
+        """What scikit-learn's score is multiplied by: it turns losses round."""
+        return 1.0 if self.greater else -1.0
+
+
+ACCURACY = Measure("accuracy", "accuracy", lambda y, p, d: metrics.accuracy_score(y, p))
+BALANCED = Measure("balanced accuracy", "balanced_accuracy", lambda y, p, d: _balanced(y, p))
+ROC = Measure("area under the ROC curve", "roc_auc", lambda y, p, d: _area(y, d))
+R2 = Measure("R2", "r2", lambda y, p, d: metrics.r2_score(y, p))
+ABSOLUTE = Measure(
+    "mean absolute error", "neg_mean_absolute_error", lambda y, p, d: metrics.mean_absolute_error(y, p), False
+)
+SQUARED = Measure(
+    "root mean squared error",
+    "neg_root_mean_squared_error",
+    lambda y, p, d: metrics.root_mean_squared_error(y, p),
+    False,
+)
+SHARES = (ACCURACY, BALANCED, ROC)
+
+
+def _balanced(y, prediction):
+    return float(np.mean([(prediction[y == each] == each).mean() for each in np.unique(y)]))
+
+
+def _area(y, decision):
+    classes = np.unique(y)
+    return metrics.roc_auc_score(y == classes[-1], decision) if len(classes) == 2 else np.nan
+
+
+def measures(rows):
+    """The scores of a run, the one that it speaks of first: that of balanced classes where they are not."""
+    if not rows.classifies:
+        return (R2, ABSOLUTE, SQUARED)
+    first = (BALANCED, ACCURACY) if unbalanced(rows.y) else (ACCURACY, BALANCED)
+    return (*first, ROC) if len(rows.schema.classes) == 2 else first
+
+
+def bootstrapped(measure, rows, prediction, decision, seed, how):
+    """The score of held-out predictions with an interval."""
+    value = float(measure.compute(rows.y, prediction, decision))
+    rng = np.random.default_rng(seed)
+    names = np.arange(len(rows)) if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1]
+    members = np.split(np.argsort(names, kind="stable"), np.cumsum(np.bincount(names))[:-1])
+    found = []
+    for _ in range(N_BOOTSTRAP):
+        drawn = np.concatenate([members[each] for each in rng.integers(len(members), size=len(members))])
+        if len(np.unique(rows.y[drawn])) == len(np.unique(rows.y)) or not rows.classifies:
+            found.append(measure.compute(rows.y[drawn], prediction[drawn], decision[drawn]))
+    found = [each for each in found if np.isfinite(each)]
+    ends = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) if len(found) > 20 else (np.nan, np.nan)
+    return Score(measure.name, value, float(ends[0]), float(ends[1]), CONFIDENCE, how, measure.greater)
+
+
+def from_interval(measure, interval, n, how):
+    """A :class:`Score` of the interval of a scikit-learn score of n rows.
+
+    Folds that all have the same share of right rows do not make it certain: Wilson's interval of n rows is taken then.
+    """
+    low, high = sorted(measure.sign * end for end in (interval.low, interval.high))
+    value = measure.sign * interval.score
+    if measure in SHARES:
+        low, high = (low, high) if high > low else _wilson(value, n)
+        low, high = max(low, 0.0), min(high, 1.0)
+    elif measure is R2:
+        high = min(high, 1.0)
+    else:
+        low = max(low, 0.0)
+    return Score(measure.name, value, low, high, CONFIDENCE, how, measure.greater)
+
+
+def _wilson(share, n):
+    z = norm.ppf((1 + CONFIDENCE) / 2)
+    centre, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return float((centre - half) / (1 + z**2 / n)), float((centre + half) / (1 + z**2 / n))

@@ -1,0 +1,161 @@
+"""The permutation test of a tuned pipeline, valid although the setting was chosen by the labels.
+
+A setting that was chosen with the true labels and kept for permuted ones favours the true ones. So either the choice is
+repeated for every permutation (few rows: one decomposition for each setting serves all permutations), or the setting is
+chosen on some rows and tested on the others, where labels are permuted as columns of one system.
+
+Where there are groups, labels move within them; where all rows of a group have the same label, groups exchange theirs
+(groups of equal size: of larger ones some rows are taken).
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+
+import foldless
+from foldless.tables.estimating import chosen, given, search_of
+from foldless.tables.folds import blind_folds, inner_cv, outer_folds
+from foldless.tables.pipeline import pipeline
+from foldless.tables.scores import measures
+from foldless.tables.study import PermutationTest
+
+REPEATED = 500  # rows up to which the choice is repeated for every permutation
+TUNED_SHARE, MOST_TUNED = 0.2, 1500  # of the rows otherwise, on which the setting is chosen
+LEAST = 99  # permutations, however little time there is
+ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
+WIDTHS = (0.1, 0.3, 1.0, 3.0)  # in units of gamma="scale", about one over the number of features
+METRICS = {"R2": "r2_pooled"}  # one R2 of all held-out rows
+
+
+@dataclass(frozen=True)
+class WholeGroups:
+    """Labelings in which groups of equally many rows exchange their labels (``null=`` of the permutation test)."""
+
+    groups: Any
+
+    def orders(self, n, n_permutations, random_state):
+        """Row numbers (m, n), row i taking the label of row orders[j, i]."""
+        codes = np.unique(self.groups, return_inverse=True)[1]
+        members = np.argsort(codes, kind="stable").reshape(codes.max() + 1, -1)
+        orders = np.empty((n_permutations, n), dtype=int)
+        for order in orders:
+            order[members] = members[random_state.permutation(len(members))]
+        return orders
+
+
+def permutation_test(rows, options, seconds=None):
+    """The :class:`PermutationTest`, or None with too few rows; ``seconds``: about how long it may take."""
+    if rows.few or not options.permutations:
+        return None
+    whole = rows.groups is not None and _constant(rows)
+    how = ""
+    if whole:
+        kept = _same_size(rows)
+        how = "groups exchange their labels as a whole"
+        if len(kept) < len(rows):
+            how += f", {len(kept)} of {len(rows)} rows, as many of each group, are tested"
+            rows = rows.take(kept)
+    elif rows.groups is not None:
+        how = "labels move within groups"
+    if len(rows) <= REPEATED:
+        tested, model, said = rows, _searched(rows, options), "the choice is repeated for every permutation"
+    else:
+        tested, model, said = _tuned_elsewhere(rows, options)
+    how = f"{how}; {said}" if how else said
+    return _tested(tested, model, options, whole, how, seconds)
+
+
+def _tested(rows, model, options, whole, how, seconds):
+    measure = measures(rows)[0]
+    splits = (blind_folds if whole else outer_folds)(rows, options.seed)
+    name = "sample_weight" if hasattr(model, "estimator") else "model__sample_weight"
+    asked: dict[str, Any] = {"scoring": METRICS.get(measure.name, measure.scorer), "steps": "once", "cv": splits}
+    asked |= {"random_state": options.seed, "params": None if rows.weights is None else {name: rows.weights}}
+    asked |= given(rows, "confounds")
+    if whole:
+        asked |= {"null": WholeGroups(rows.groups)}
+    elif rows.groups is not None:
+        asked |= {"strata": rows.groups}
+    elif rows.classifies:
+        asked |= {"strata": _test_sets(splits, len(rows))}  # the splits know the labels: each keeps its own
+    if getattr(model, "cv", None) is not None:
+        asked |= {"groups": rows.groups}
+    run = foldless.model_selection.permutation_test_score
+    number = _affordable(lambda n: run(model, rows.X, rows.y, n_permutations=n, **asked), options, seconds)
+    found = run(model, rows.X, rows.y, n_permutations=number, **asked)
+    if number < options.permutations:
+        how += f"; {number} permutations, as many as the time allows"
+    null = np.asarray(found.permutation_scores)
+    return PermutationTest(measure.name, float(found.score), null, float(found.pvalue), len(rows), how)
+
+
+def _affordable(run, options, seconds):
+    """How many permutations there is time for, from the times of none and of a few."""
+    if seconds is None:
+        return options.permutations
+    marks = [time.monotonic()]
+    for few in (1, 21):
+        run(few)
+        marks.append(time.monotonic())
+    each = max((marks[2] - marks[1]) - (marks[1] - marks[0]), 1e-4) / 20
+    left = seconds - (marks[2] - marks[0]) - (marks[1] - marks[0])
+    return int(np.clip(left / each, min(LEAST, options.permutations), options.permutations))
+
+
+def _test_sets(splits, n):
+    sets = np.zeros(n, dtype=int)
+    for number, (_, test) in enumerate(splits):
+        sets[test] = number
+    return sets
+
+
+def _searched(rows, options):
+    """A search over a few settings around those that suit standardised features."""
+    model = pipeline(rows, options.impute, options.kernel)
+    grid: dict[str, Any] = {"model__alpha": list(ALPHAS)}
+    if model[-1].kernel == "rbf":
+        width = foldless.LSSVR("rbf").fit(_prepared(model, rows), np.arange(len(rows)) % 2.0).kernel_.gamma
+        grid["model__gamma"] = [width * each for each in WIDTHS]
+    return foldless.FoldlessSearchCV(model, grid, cv=inner_cv(rows, options.seed), verbose=0)
+
+
+def _prepared(model, rows):
+    return model[:-1].fit_transform(rows.X) if len(model) > 1 else rows.X
+
+
+def _tuned_elsewhere(rows, options):
+    """(rows to test, the pipeline with a setting chosen on other rows, how)."""
+    size = int(min(MOST_TUNED, max(TUNED_SHARE * len(rows), REPEATED / 2)))
+    share, names = size / len(rows), {"n_splits": 1, "random_state": options.seed}
+    if rows.groups is not None:
+        draw = GroupShuffleSplit(train_size=share, test_size=None, **names).split(rows.y, rows.y, rows.groups)
+    else:
+        kind = StratifiedShuffleSplit if rows.classifies else ShuffleSplit
+        draw = kind(train_size=share, test_size=1 - share, **names).split(rows.y, rows.y)
+    first, others = next(draw)
+    part = rows.take(first)
+    search = search_of(part, options, options.share(0.1))
+    data = given(part, "confounds", "sample_weight") | (given(part, "groups") if search.cv is not None else {})
+    search.fit(part.X, part.y, **data)
+    model = pipeline(rows, options.impute, options.kernel, **chosen(search.best_params_))
+    said = f"the setting was chosen on {len(first)} rows and tested on {len(others)} others"
+    return rows.take(np.sort(others)), model, said
+
+
+def _constant(rows):
+    """Whether all rows of every group have the same target."""
+    codes = np.unique(rows.groups, return_inverse=True)[1]
+    values = np.unique(rows.y, return_inverse=True)[1]
+    return len(np.unique(np.column_stack([codes, values]), axis=0)) == codes.max() + 1
+
+
+def _same_size(rows):
+    """Rows of as many groups as can have equally many of them, the most rows in all."""
+    codes = np.unique(rows.groups, return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    size = max(range(1, sizes.max() + 1), key=lambda each: each * np.count_nonzero(sizes >= each))
+    large = np.flatnonzero(sizes >= size)
+    return np.sort(np.concatenate([np.flatnonzero(codes == each)[:size] for each in large]))
