@@ -4,6 +4,7 @@ from foldless.tables.errors import TableError
 from foldless.tables.estimating import Options
 from foldless.tables.folds import inner_cv, outer_folds
 from foldless.tables.guessing import Wishes, guess
+from foldless.tables.model_file import TableModel, load_model, save_model
 from foldless.tables.pipeline import pipeline
 from foldless.tables.reading import Table, read_table
 from foldless.tables.rows import Rows
@@ -19,11 +20,14 @@ __all__ = [
     "Study",
     "Table",
     "TableError",
+    "TableModel",
     "Wishes",
     "guess",
     "inner_cv",
+    "load_model",
     "outer_folds",
     "pipeline",
     "prepare",
     "read_table",
+    "save_model",
 ]

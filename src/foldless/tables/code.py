@@ -10,11 +10,13 @@ def repeating(table, wishes, options, rows):
     how = f", impute={options.impute!r}" * (options.impute != "median")
     how += f", kernel={options.kernel!r}" * (options.kernel != "auto")
     scoring = [each.scorer for each in measures(rows)]
-    data = ", groups=rows.groups" * (rows.groups is not None) + ", confounds=rows.confounds" * (rows.confounds is not None)
+    data = ", groups=rows.groups" * (rows.groups is not None) + ", confounds=rows.confounds" * (
+        rows.confounds is not None
+    )
     fit = data + ", sample_weight=rows.weights" * (rows.weights is not None)
     nested = data + ', params={"sample_weight": rows.weights}' * (rows.weights is not None)
     cv = f", cv=inner_cv(rows, {options.seed})" * (rows.groups is not None)
-    return f'''\
+    return f"""\
 from foldless import FoldlessSearchCV
 from foldless.model_selection import nested_cross_validate
 from foldless.tables import Wishes, inner_cv, outer_folds, pipeline, prepare, read_table
@@ -24,7 +26,7 @@ search = FoldlessSearchCV(pipeline(rows{how}){cv}, random_state={options.seed})
 search.fit(rows.X, rows.y{fit})
 print(search.best_params_)
 print(nested_cross_validate(search, rows.X, rows.y, cv=outer_folds(rows, {options.seed}), scoring={scoring!r}{nested}))
-'''
+"""
 
 
 def _literal(value):

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import LeaveOneGroupOut
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 
 import foldless
 from foldless.tables.folds import inner_cv, outer_folds
@@ -15,6 +16,7 @@ from foldless.tables.study import Fold, Score
 
 NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
+EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them
 
 
 @dataclass(frozen=True)
@@ -147,29 +149,35 @@ def _at(values, rows):
 
 def left_out(rows, options, model):
     """Held-out values of every row by the fitted model's setting, each without its row, or without its group."""
-    last = model[-1]
-    if rows.groups is None:
-        prediction = last.loo_predict()
-        decision = last.loo_decision_function() if rows.classifies else prediction
-        probability = last.loo_predict_proba() if rows.classifies else None
-        influence = None if rows.confounds is not None else last.forgetting_effects()
+    last, influence = model[-1], None
+    if rows.groups is not None:
+        decision = _without_groups(rows, model)
     else:
-        prediction, decision, probability = _groups_left_out(rows, model)
-        influence = None
+        decision = last.loo_decision_function() if rows.classifies else last.loo_predict()
+        influence = last.forgetting_effects() if rows.confounds is None else None
+    prediction = labels(decision, last.classes_) if rows.classifies else decision
+    probability = _probabilities(rows, options, last, decision) if rows.classifies else None
     scores = [bootstrapped(each, rows, prediction, decision, options.seed, BOOTSTRAP) for each in measures(rows)]
     return HeldOutBy(prediction, decision, tuple(scores), probability, influence)
 
 
-def _groups_left_out(rows, model):
+def labels(decision, classes):
+    """The classes that decisions stand for."""
+    return classes[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(1)]
+
+
+def _without_groups(rows, model):
     weights = None if rows.weights is None else {"model__sample_weight": rows.weights}
     asked = {"groups": rows.groups, "cv": LeaveOneGroupOut(), "steps": "once", "params": weights}
-    asked |= given(rows, "confounds")
-    predict = foldless.model_selection.cross_val_predict
-    if not rows.classifies:
-        prediction = predict(model, rows.X, rows.y, **asked)
-        return prediction, prediction, None
-    decision, probability = (
-        predict(model, rows.X, rows.y, method=method, **asked) for method in ("decision_function", "predict_proba")
-    )
-    places = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(1)
-    return model.classes_[places], decision, probability
+    asked |= given(rows, "confounds") | ({"method": "decision_function"} if rows.classifies else {})
+    return foldless.model_selection.cross_val_predict(model, rows.X, rows.y, **asked)
+
+
+def _probabilities(rows, options, last, decision):
+    """Held-out probabilities: calibrated without each row, or of many rows and of groups without each fold of them."""
+    if rows.groups is None and len(rows) <= EACH_CALIBRATED:
+        return last.loo_predict_proba()
+    logistic = LogisticRegression(C=1e3, max_iter=1000)
+    columns = decision.reshape(len(rows), -1)
+    folds = outer_folds(rows, options.seed)
+    return cross_val_predict(logistic, columns / columns.std(), rows.y, cv=folds, method="predict_proba")

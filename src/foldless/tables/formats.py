@@ -177,7 +177,7 @@ def read_npz(path, encoding):
         n = {len(each) for each in arrays.values() if each.ndim} | ({sparse.shape[0]} if sparse is not None else set())
         if len(n) != 1 or any(each.ndim not in (1, 2) for each in arrays.values()):
             shapes = ", ".join(f"{name} {each.shape}" for name, each in arrays.items())
-            raise TableError(f"{path.name} holds arrays of other shapes than rows and columns: {shapes}.", "Align them.")
+            raise TableError(f"{path.name} holds arrays whose rows do not agree: {shapes}.", "Align them.")
         check_width(path, sum(each.shape[1] if each.ndim == 2 else 1 for each in arrays.values()))
         columns = {}
         for name, each in arrays.items():

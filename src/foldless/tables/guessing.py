@@ -156,7 +156,7 @@ def _target(table, wishes):
         if len(np.unique(values)) < 2:
             raise TableError(f"the target {wishes.target!r} is {values[0]:g} in every row.", "Choose another target.")
         return task, Field(wishes.target, "number"), ()
-    classes = sorted(set(as_text(present)), key=_in_order)
+    classes = sorted(set(as_text(present)))
     if len(classes) < 2:
         raise TableError(
             f"the target {wishes.target!r} has one class only, {classes[0]!r}.", "Two are needed, to tell them apart."
@@ -179,11 +179,3 @@ def _task(present):
     codes = whole and np.ptp(values) + 1 == len(values) <= 50 and counts.min() >= 5
     few = len(values) <= 10 and len(values) <= len(present) / 2
     return "classification" if len(values) == 2 or (whole and few) or codes else "regression"
-
-
-def _in_order(text):
-    """Numbers by value, then words."""
-    try:
-        return 0, float(text), text
-    except ValueError:
-        return 1, 0.0, text

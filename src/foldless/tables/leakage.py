@@ -19,6 +19,7 @@ MOST_ROWS = 5000  # that a column is judged by
 LEAST_ROWS = 20
 MANY = 0.01  # share of rows with a twin, from which it is told
 SHOWN = 20
+CHANCE = 0.05
 
 
 def look_for_leaks(rows, columns):
@@ -34,14 +35,16 @@ def in_order(findings):
     return tuple(sorted(findings, key=lambda each: each.severity != "high"))
 
 
-def look_at_scores(nested, baseline):
+def look_at_scores(nested, baseline, test):
     """Scores that are too good to be true, or no better than none."""
     score, least = nested[0], baseline[0]
     if score.greater_is_better and score.value >= 0.9995:
         text = f"The {score.name} is perfect. Real data hardly ever are: look for a column that says the target."
         yield Finding("perfect score", "high", text)
-    inside = score.low <= least.value if score.greater_is_better else score.high >= least.value
-    if inside:
+    if test is not None and test.p_value > CHANCE:
+        text = f"Permuted labels reach the {score.name} by chance (p = {test.p_value:.2g}): nothing was found."
+        yield Finding("no better than the baseline", "low", text)
+    elif test is None and score.low <= least.value:
         text = f"The {score.name}, {score.value:.3f}, can not be told from that of the baseline, {least.value:.3f}."
         yield Finding("no better than the baseline", "low", text)
 
@@ -54,10 +57,6 @@ def _columns(columns):
             if column.kind == "id":
                 text += " Say --keep, --numeric or --categorical if it means something."
             yield Finding(reasons[column.kind], "low", text, (column.name,))
-        unique = column.kind == "number" and column.n_distinct > 50 and "." not in "".join(column.examples)
-        if column.role == "feature" and unique and column.n_missing == 0 and column.why == "numbers, each once":
-            text = f"Column {column.name!r} has another whole number in every row. Say --drop if it is an id."
-            yield Finding("id column", "low", text, (column.name,))
 
 
 # -- columns that say the target ---------------------------------------------------------------------------------------
@@ -103,10 +102,10 @@ def _alone(codes, y, classifies):
     if classifies:
         if np.bincount(y).min() < 3:
             return 0.0
-        tree, cv = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0), StratifiedKFold(3, shuffle=True, random_state=0)
-        return balanced_accuracy_score(y, cross_val_predict(tree, codes[:, None], y, cv=cv))
-    tree, cv = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=0), KFold(3, shuffle=True, random_state=0)
-    return r2_score(y, cross_val_predict(tree, codes[:, None], y, cv=cv))
+        cv, tree = StratifiedKFold(3, shuffle=True, random_state=0), DecisionTreeClassifier(max_leaf_nodes=leaves)
+        return balanced_accuracy_score(y, cross_val_predict(tree.set_params(random_state=0), codes[:, None], y, cv=cv))
+    cv, tree = KFold(3, shuffle=True, random_state=0), DecisionTreeRegressor(max_leaf_nodes=leaves)
+    return r2_score(y, cross_val_predict(tree.set_params(random_state=0), codes[:, None], y, cv=cv))
 
 
 # -- rows that occur twice ---------------------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ def _twins(rows):
         text += (
             " With so few different values that may be chance."
             if chance
-            else " A twin in the training part tells the answer: drop them, or say --groups to keep those of one thing together."
+            else " A twin in the training part tells the answer: drop them, or say --groups to keep them together."
         )
         shown = tuple((rows.numbers[twin][:SHOWN] + 1).tolist())
         yield Finding("duplicate rows", "low" if chance else "high", text, rows=shown)

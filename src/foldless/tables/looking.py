@@ -6,12 +6,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from foldless.tables.estimating import labels
 from foldless.tables.study import Importance, LearningPoint, SurprisingRow
 
-FEW_ROWS = 1000  # up to which all folds are looked at, not one
+FEW_ROWS = 500  # up to which all folds are looked at, not one
 MOST_TESTED = 500  # held-out rows of a fold
 MOST_COLUMNS = 200
-REPEATS = 3
+SHUFFLES = 5  # of a column, in all folds together
 SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)  # of the training rows
 N_SURPRISING = 20
 
@@ -19,7 +20,9 @@ N_SURPRISING = 20
 def closer_look(rows, model, splits, measure, seed):
     """(importance of the columns, learning curve, a sentence on how) of a setting, by fits without the test rows."""
     rng = np.random.default_rng(seed)
-    splits = splits if len(rows) <= FEW_ROWS else splits[:1]
+    splits = splits[:SHUFFLES] if len(rows) <= FEW_ROWS else splits[:1]
+    if rows.classifies:
+        model = clone(model).set_params(model__calibration=None)
     losses: dict[str, list] = {}
     curve: dict[float, list] = {share: [] for share in SHARES}
     for train, test in splits:
@@ -31,23 +34,24 @@ def closer_look(rows, model, splits, measure, seed):
             fitted = _fitted(model, rows, part)
             scores = [_scored(fitted, measure, rows, each) for each in (part[:MOST_TESTED], test)]
             curve[share].append((len(part), *scores))
-        _add_losses(losses, fitted, measure, rows, test, rng)
+        _add_losses(losses, fitted, measure, rows, test, max(1, SHUFFLES // len(splits)), rng)
     full = max(map(len, curve.values()))
-    points = [LearningPoint(round(n), a, b) for n, a, b in (np.mean(each, 0) for each in curve.values() if len(each) == full)]
+    means = [np.mean(each, 0).tolist() for each in curve.values() if len(each) == full]
+    points = tuple(LearningPoint(round(n), *scores) for n, *scores in means)
     found = [Importance(name, float(np.mean(each)), float(np.std(each))) for name, each in losses.items()]
     how = (
         f"What the {measure.name} loses on held-out rows when the values of a column are shuffled among them:"
-        f" {REPEATS} times in {'each fold' if len(splits) > 1 else 'one fold'}, at the chosen setting."
+        f" {SHUFFLES} shuffles of {len(splits)} folds, at the chosen setting."
     )
-    return tuple(sorted(found, key=lambda each: -each.mean)), tuple(points), how if found else ""
+    return tuple(sorted(found, key=lambda each: -each.mean)), points, how if found else ""
 
 
-def _add_losses(losses, fitted, measure, rows, test, rng):
+def _add_losses(losses, fitted, measure, rows, test, repeats, rng):
     if sp.issparse(rows.X) or len(rows.schema.features) > MOST_COLUMNS:
         return
     whole = _scored(fitted, measure, rows, test)
     for field in rows.schema.features:
-        for _ in range(REPEATS):
+        for _ in range(repeats):
             X = _safe_indexing(rows.X, test).copy()
             columns = list(field.columns)
             X[columns] = X[columns].to_numpy()[rng.permutation(len(test))]
@@ -57,8 +61,9 @@ def _add_losses(losses, fitted, measure, rows, test, rng):
 
 def _scored(fitted, measure, rows, test, X=None):
     X = _safe_indexing(rows.X, test) if X is None else X
-    prediction = fitted.predict(X)
-    return float(measure.compute(rows.y[test], prediction, fitted.decision_function(X) if rows.classifies else prediction))
+    decision = fitted.decision_function(X) if rows.classifies else fitted.predict(X)
+    prediction = labels(decision, fitted.classes_) if rows.classifies else decision
+    return float(measure.compute(rows.y[test], prediction, decision))
 
 
 def _fitted(model, rows, train):

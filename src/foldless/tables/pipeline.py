@@ -47,7 +47,7 @@ def in_words(schema, n, impute="median"):
     if "number" in kinds or "date" in kinds:
         said.append(f"Missing numbers are filled in ({impute.replace('_', ' ')}); numbers are standardised.")
     if "date" in kinds:
-        said.append("Dates are days, with sine and cosine of the year, the week and the day where dates go through them.")
+        said.append("Dates are days, with sine and cosine of year, week and day where dates go through these.")
     if any(field.missing and field.kind != "category" for field in schema.features):
         said.append("Indicators beside them tell which cells were missing.")
     if "boolean" in kinds:

@@ -1,6 +1,7 @@
 """A run on a table, from the file to the :class:`Study` and the model: each phase is one function of another file."""
 
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -69,6 +70,7 @@ class Run:
     options : Options
     tell : function that is called with the name of every phase as it begins
     timings : {phase: seconds} so far
+    said : warnings of the library so far
     guessed : Guessed, the kinds of the columns
     rows : Rows
     """
@@ -78,6 +80,7 @@ class Run:
     options: Options = field(default_factory=Options)
     tell: Callable[[str], Any] = lambda phase: None
     timings: dict[str, float] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
     guessed: Guessed = field(init=False)
     rows: Rows = field(init=False)
 
@@ -92,7 +95,10 @@ class Run:
         """Tell a phase, and take its time."""
         self.tell(name)
         start = time.monotonic()
-        yield
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("default")
+            yield
+        self.said += [f"{name}: {' '.join(str(each.message).split())}" for each in said]
         self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
 
     def tuned(self):
@@ -132,7 +138,7 @@ class Run:
             target=rows.schema.target.name,
             classes=rows.schema.classes,
             data=self.data(),
-            findings=in_order([*leaks, *look_at_scores(scores, outer.baseline)]),
+            findings=in_order([*leaks, *look_at_scores(scores, outer.baseline, test)]),
             model=described,
             nested=scores,
             leave_one_out=alone.scores,
@@ -164,7 +170,7 @@ class Run:
             said.append("Confounds are regressed out in every training part.")
         if test is not None:
             said.append(f"Permutation test: {test.how}.")
-        return tuple(said)
+        return tuple(dict.fromkeys([*said, *self.said]))
 
     def data(self):
         """The :class:`Data` of the table."""
@@ -218,7 +224,7 @@ def _described(rows, options, model, search):
     if search is None:
         return replace(found, criterion_name="none")
     trials = [
-        Trial(chosen({k: v for k, v in each.items() if k.startswith("model__")}), float(each["criterion"]), each["n_rows"])
+        Trial(chosen({k: v for k, v in each.items() if "__" in k}), float(each["criterion"]), int(each["n_rows"]))
         for each in search.history_
     ]
     return replace(found, criterion=float(search.best_criterion_), trials=tuple(trials), stopped=search.stopped_ or "")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm
+from scipy.stats import norm, rankdata
 from sklearn import metrics
 
 from foldless.tables.pipeline import unbalanced
@@ -32,7 +32,7 @@ class Measure(NamedTuple):
         return 1.0 if self.greater else -1.0
 
 
-ACCURACY = Measure("accuracy", "accuracy", lambda y, p, d: metrics.accuracy_score(y, p))
+ACCURACY = Measure("accuracy", "accuracy", lambda y, p, d: np.mean(y == p))
 BALANCED = Measure("balanced accuracy", "balanced_accuracy", lambda y, p, d: _balanced(y, p))
 ROC = Measure("area under the ROC curve", "roc_auc", lambda y, p, d: _area(y, d))
 R2 = Measure("R2", "r2", lambda y, p, d: metrics.r2_score(y, p))
@@ -49,12 +49,17 @@ SHARES = (ACCURACY, BALANCED, ROC)
 
 
 def _balanced(y, prediction):
-    return float(np.mean([(prediction[y == each] == each).mean() for each in np.unique(y)]))
+    names, codes = np.unique(y, return_inverse=True)
+    return np.mean(np.bincount(codes, y == prediction) / np.bincount(codes, minlength=len(names)))
 
 
 def _area(y, decision):
-    classes = np.unique(y)
-    return metrics.roc_auc_score(y == classes[-1], decision) if len(classes) == 2 else np.nan
+    """Share of pairs of one row of each class that are in the right order, equal ones counted half."""
+    second = y == y.max()
+    n = np.count_nonzero(second)
+    if n == len(y):
+        return np.nan
+    return (rankdata(decision)[second].sum() - n * (n + 1) / 2) / (n * (len(y) - n))
 
 
 def measures(rows):
@@ -67,16 +72,19 @@ def measures(rows):
 
 def bootstrapped(measure, rows, prediction, decision, seed, how):
     """The score of held-out predictions with an interval."""
-    value = float(measure.compute(rows.y, prediction, decision))
+    y = rows.y
+    if rows.classifies:  # numbers are compared quicker than texts
+        names = np.unique([*y, *prediction])
+        y, prediction = np.searchsorted(names, y), np.searchsorted(names, prediction)
+    value = float(measure.compute(y, prediction, decision))
     rng = np.random.default_rng(seed)
-    names = np.arange(len(rows)) if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1]
-    members = np.split(np.argsort(names, kind="stable"), np.cumsum(np.bincount(names))[:-1])
+    sets = np.arange(len(rows)) if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1]
+    members = np.split(np.argsort(sets, kind="stable"), np.cumsum(np.bincount(sets))[:-1])
     found = []
     for _ in range(N_BOOTSTRAP):
         drawn = np.concatenate([members[each] for each in rng.integers(len(members), size=len(members))])
-        if len(np.unique(rows.y[drawn])) == len(np.unique(rows.y)) or not rows.classifies:
-            found.append(measure.compute(rows.y[drawn], prediction[drawn], decision[drawn]))
-    found = [each for each in found if np.isfinite(each)]
+        if len(np.unique(y[drawn])) > 1:
+            found.append(measure.compute(y[drawn], prediction[drawn], decision[drawn]))
     ends = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) if len(found) > 20 else (np.nan, np.nan)
     return Score(measure.name, value, float(ends[0]), float(ends[1]), CONFIDENCE, how, measure.greater)
 

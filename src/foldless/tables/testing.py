@@ -22,7 +22,7 @@ from foldless.tables.pipeline import pipeline
 from foldless.tables.scores import measures
 from foldless.tables.study import PermutationTest
 
-REPEATED = 500  # rows up to which the choice is repeated for every permutation
+REPEATED = 1000  # rows up to which the choice is repeated for every permutation
 TUNED_SHARE, MOST_TUNED = 0.2, 1500  # of the rows otherwise, on which the setting is chosen
 LEAST = 99  # permutations, however little time there is
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -128,7 +128,7 @@ def _prepared(model, rows):
 
 def _tuned_elsewhere(rows, options):
     """(rows to test, the pipeline with a setting chosen on other rows, how)."""
-    size = int(min(MOST_TUNED, max(TUNED_SHARE * len(rows), REPEATED / 2)))
+    size = int(min(MOST_TUNED, TUNED_SHARE * len(rows)))
     share, names = size / len(rows), {"n_splits": 1, "random_state": options.seed}
     if rows.groups is not None:
         draw = GroupShuffleSplit(train_size=share, test_size=None, **names).split(rows.y, rows.y, rows.groups)

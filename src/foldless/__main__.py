@@ -1,0 +1,5 @@
+"""``python -m foldless`` is the command line."""
+
+from foldless.cli import main
+
+main()

@@ -1,0 +1,236 @@
+"""The commands. Each reads, asks ``foldless.tables``, shows; errors of files and options end with exit code 2."""
+
+import functools
+import importlib
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import foldless
+from foldless.cli import show
+from foldless.cli.options import OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
+from foldless.cli.predicting import predicted
+from foldless.tables import Run, TableError, load_model, read_table, save_model
+from foldless.tables.plain import plain
+
+app = typer.Typer(
+    help="From a table to a tuned model, an honest score, a p-value and a report.",
+    epilog="Begin with `foldless demo`, or with `foldless report visits.csv --target sick`.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+
+def told(function):
+    """Errors of files and options as a cause and a hint, with exit code 2."""
+
+    @functools.wraps(function)
+    def command(**given):
+        try:
+            return function(**given)
+        except TableError as error:
+            show.complain(error)
+        except MemoryError as error:
+            show.complain(TableError(f"not enough memory: {error}", "Give fewer rows, or drop columns."))
+        except BrokenPipeError:
+            sys.stderr.close()
+        raise typer.Exit(2)
+
+    return command
+
+
+REPORT = """Tune, estimate, test, and write a report.
+
+Writes report.html, study.json (all numbers) and model.foldless into a folder.
+
+**Examples**
+
+    foldless report titanic.csv --target Survived
+
+    foldless report visits.xlsx --target outcome --groups patient --drop notes --out visits
+
+    foldless report prices.parquet --target price --task regression --time-limit 120
+"""
+
+
+@app.command(help=REPORT)
+@told
+@takes_table
+def report(
+    asked: Request,
+    out: Annotated[Path | None, option("--out", "Folder to write into; DATA-report if not given.", OUTPUT)] = None,
+) -> None:
+    """Tune, estimate, test, and write a report."""
+    folder = out or Path(f"{asked.data.stem}-report")
+    _check_folder(folder)
+    run, (study, model) = _run(asked, "study")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = ["study.json", "model.foldless"]
+    (folder / "study.json").write_text(study.to_json(indent=1), encoding="utf-8")
+    save_model(folder / "model.foldless", run.rows, model, _about(study))
+    if importlib.util.find_spec("foldless.report"):
+        importlib.import_module("foldless.report").write(study, folder / "report.html")
+        written.insert(0, "report.html")
+    if asked.json:
+        print(study.to_json(indent=1))
+        return
+    if not asked.quiet:
+        show.study(study)
+    for name in written:
+        show.say(folder / name)
+
+
+TUNE = """Choose a model, and write it to a file.
+
+**Example**
+
+    foldless tune titanic.csv --target Survived --out titanic.foldless
+"""
+
+
+@app.command(help=TUNE)
+@told
+@takes_table
+def tune(
+    asked: Request,
+    out: Annotated[Path | None, option("--out", "File to write; DATA.foldless if not given.", OUTPUT)] = None,
+) -> None:
+    """Choose a model, and write it to a file."""
+    path = out or Path(f"{asked.data.stem}.foldless")
+    _check_folder(path.parent)
+    run, (chosen, model) = _run(asked, "tuned")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_model(path, run.rows, model, {"source": run.table.source, "target": run.rows.schema.target.name})
+    if asked.json:
+        print(json.dumps(plain(chosen), indent=1))
+        return
+    if not asked.quiet:
+        show.model(chosen)
+        show.say("How good it is, `foldless report` tells: a criterion that was minimised does not.")
+    show.say(path)
+
+
+PERMUTE = """Test whether the target can be predicted at all.
+
+**Example**
+
+    foldless permute titanic.csv --target Survived --permutations 5000
+"""
+
+
+@app.command(help=PERMUTE)
+@told
+@takes_table
+def permute(asked: Request) -> None:
+    """Test whether the target can be predicted at all."""
+    run, test = _run(asked, "tested")
+    if asked.json:
+        print(json.dumps(plain(test), indent=1))
+        return
+    show.test(test)
+    if not asked.quiet:
+        for each in run.notes(test):
+            show.say(f"- {each}")
+
+
+PREDICT = """Predict the rows of a table by a model file.
+
+Writes CSV: the prediction, and the probability of every class or the ends of an interval.
+
+**Example**
+
+    foldless predict titanic-report/model.foldless new.csv --out predicted.csv
+"""
+
+
+@app.command(help=PREDICT)
+@told
+def predict(
+    model: Annotated[Path, typer.Argument(help="A file that `report` or `tune` has written.", show_default=False)],
+    data: Data,
+    out: Annotated[Path | None, option("--out", "CSV file to write; standard output if not given.", OUTPUT)] = None,
+    coverage: Annotated[float, option("--coverage", "Of intervals for values.", OUTPUT, min=0.01, max=0.99)] = 0.9,
+    format: Format = None,
+    encoding: Encoding = "utf-8",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict the rows of a table by a model file."""
+    loaded = load_model(model)
+    frame, notes = predicted(loaded, read_table(data, format, encoding), coverage)
+    for each in () if quiet or as_json else notes:
+        show.console(error=True).print(show.plain(f"- {each}"))
+    text = frame.to_json(orient="records", indent=1, force_ascii=False) if as_json else frame.to_csv(index=False)
+    if out is None:
+        sys.stdout.write(text)
+        return
+    out.write_text(text, encoding="utf-8")
+    show.say(out)
+
+
+@app.command()
+@told
+def demo(
+    out: Annotated[Path, option("--out", "Folder to write into.", OUTPUT)] = Path("foldless-demo"),
+    quiet: Quiet = False,
+) -> None:
+    """Make a report of data that come with scikit-learn: tumours, benign or malignant."""
+    from sklearn.datasets import load_breast_cancer
+
+    _check_folder(out)
+    data = load_breast_cancer(as_frame=True)
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "tumours.csv"
+    data.data.assign(diagnosis=data.target_names[data.target]).to_csv(path, index=False)
+    if not quiet:
+        show.say(f"foldless report {path} --target diagnosis --out {out}")
+    report(**_defaults(data=path, target="diagnosis", out=out, quiet=quiet))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(foldless.__version__)
+
+
+def _defaults(**given):
+    """Values of all options of ``report``."""
+    shared = vars(Request(given.pop("data")))
+    return shared | {"data": shared["data"]} | given
+
+
+def _run(asked, what):
+    """(the run, what its method found), with the guess shown and progress told."""
+    table = asked.table()
+    loud = not (asked.quiet or asked.json)
+    with show.progress(loud) as tell:
+        run = Run(table, asked.wishes(table), asked.options(), tell)
+        if loud:
+            show.columns(run.guessed.columns)
+        return run, getattr(run, what)()
+
+
+def _check_folder(folder):
+    """Refuse, before anything is computed, a folder that can not be written into."""
+    if folder.exists() and not folder.is_dir():
+        raise TableError(f"--out: {folder} is a file.", "Name a folder.")
+    near = next((each for each in (folder, *folder.absolute().parents) if each.exists()), Path("."))
+    if not os.access(near, os.W_OK):
+        raise TableError(f"--out: {near} may not be written into.", "Name another folder.")
+
+
+def _about(study):
+    """What a model file says of itself."""
+    score = study.nested[0]
+    return {
+        "source": study.data.source,
+        "target": study.target,
+        "created": study.created,
+        "score": plain(score),
+    }

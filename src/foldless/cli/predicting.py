@@ -1,0 +1,39 @@
+"""Predictions of new rows as a table: classes with probabilities, values with intervals."""
+
+import numpy as np
+import pandas as pd
+
+from foldless.tables.cells import as_numbers, as_text
+
+
+def predicted(model, table, coverage):
+    """(frame with the row number, the prediction, and probabilities or ends of an interval; notes)."""
+    X, notes = model.schema.rows(table)
+    machine = model.pipeline[-1]
+    rows = model.pipeline[:-1].transform(X) if len(model.pipeline) > 1 else X
+    found = {"row": np.arange(1, len(table.frame) + 1), "prediction": machine.predict(rows)}
+    if model.schema.classes and getattr(machine, "calibration", None) is not None:
+        shares = machine.predict_proba(rows)
+        found |= {f"probability {name}": shares[:, place] for place, name in enumerate(machine.classes_)}
+    elif not model.schema.classes:
+        ends = machine.predict_interval(rows, coverage=coverage)
+        found |= {"low": ends[:, 0], "high": ends[:, 1]}
+    return pd.DataFrame(found), [*notes, *_agreement(model, table, found["prediction"])]
+
+
+def _agreement(model, table, prediction):
+    """How well the predictions agree with the target, where the table has it."""
+    name = model.schema.target.name
+    if name not in table.frame.columns:
+        return
+    if model.schema.classes:
+        truth = as_text(table.frame[name])
+        there = ~pd.isna(truth)
+        if there.any():
+            yield f"{(truth[there] == prediction[there]).mean():.3f} of {there.sum()} rows with a target are right."
+        return
+    truth, _ = as_numbers(table.frame[name])
+    there = np.isfinite(truth)
+    if there.any():
+        error = np.abs(truth - prediction)[there].mean()
+        yield f"The mean absolute error of {there.sum()} rows with a target is {error:.4g}."

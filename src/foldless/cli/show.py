@@ -1,0 +1,124 @@
+"""What is printed: tables of columns, findings, scores. Texts of the user's file are shown, never interpreted."""
+
+import sys
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+MOST_COLUMNS = 40  # of a table that are shown
+PHASES = 7  # of a report
+
+
+def plain(text):
+    """Text without control characters, as rich shows it: no markup."""
+    return Text("".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in str(text)))
+
+
+def console(error=False):
+    """Where to print."""
+    return Console(stderr=error, highlight=False, soft_wrap=True)
+
+
+def say(text, style=None):
+    """A line."""
+    line = plain(text)
+    if style:
+        line.stylize(style)
+    console().print(line)
+
+
+def complain(error):
+    """The cause and the hint of an error, a line each, on standard error."""
+    out = console(error=True)
+    out.print(Text("error: ", style="bold red") + plain(error.cause))
+    out.print(Text("hint: ", style="bold") + plain(error.hint))
+
+
+@contextmanager
+def progress(shown):
+    """A function to tell phases with, and a bar on standard error where that is a terminal."""
+    if not (shown and sys.stderr.isatty()):
+        yield lambda phase: None
+        return
+    look = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*look, console=console(error=True), transient=True) as bar:
+        task = bar.add_task("reading", total=PHASES)
+        yield lambda phase: bar.update(task, description=phase, advance=1)
+
+
+def columns(found):
+    """The guess, as a table."""
+    table = Table(box=box.SIMPLE, title="Columns, as they were understood", title_justify="left")
+    for name in ("column", "role", "kind", "missing", "different", "such as", "why"):
+        table.add_column(name, justify="right" if name in ("missing", "different") else "left", overflow="fold")
+    for each in found[:MOST_COLUMNS]:
+        cells = (
+            each.name,
+            each.role,
+            each.kind,
+            each.n_missing or "",
+            each.n_distinct,
+            ", ".join(each.examples),
+            each.why,
+        )
+        style = {"dropped": "dim", "target": "bold"}.get(each.role)
+        table.add_row(*map(plain, cells), style=style)
+    console().print(table)
+    if len(found) > MOST_COLUMNS:
+        say(f"... and {len(found) - MOST_COLUMNS} more columns")
+
+
+def findings(found):
+    """Possible leaks, the gravest first."""
+    for each in found:
+        mark = Text("! ", style="bold red") if each.severity == "high" else Text("- ", style="yellow")
+        console().print(mark + plain(each.text))
+
+
+def model(chosen):
+    """The chosen model, in a line."""
+    params = ", ".join(f"{name} {value:.3g}" for name, value in chosen.params.items())
+    say(f"Model: {chosen.name}, {chosen.kernel} kernel, {params} ({len(chosen.trials)} settings looked at).")
+
+
+def test(found):
+    """The permutation test, in a line."""
+    if found is None:
+        say("No permutation test.")
+        return
+    middle = sorted(found.null)[len(found.null) // 2]
+    say(
+        f"Permutation test: {found.score_name} {found.score:.3f} of {found.n_rows} rows, permuted labels {middle:.3f}"
+        f" (median of {len(found.null)}), p = {found.p_value:.2g}."
+    )
+
+
+def scores(study):
+    """Nested and leave-one-out scores beside the baseline."""
+    table = Table(box=box.SIMPLE, title="How well the target is predicted", title_justify="left")
+    table.add_column("score")
+    for name in ("nested (honest)", "90 % interval", "leave-one-out", "baseline"):
+        table.add_column(name, justify="right")
+    for outer, alone, least in zip(study.nested, study.leave_one_out, study.baseline, strict=True):
+        cells = (
+            f"{outer.value:.3f}",
+            f"{outer.low:.3f} to {outer.high:.3f}",
+            f"{alone.value:.3f}",
+            f"{least.value:.3f}",
+        )
+        table.add_row(plain(outer.name), *cells)
+    console().print(table)
+
+
+def study(found):
+    """The whole study, but for the columns."""
+    scores(found)
+    model(found.model)
+    test(found.test)
+    findings(found.findings)
+    for each in found.notes:
+        console().print(Text("- ", style="dim") + plain(each))

@@ -1,0 +1,173 @@
+"""Model files that are safe to load: rows, numbers and words, never code.
+
+A file is a zip archive with
+
+    manifest.json    what it is, and the SHA-256 of the others
+    schema.json      the :class:`Schema`: which columns, how their cells are read
+    model.skops      what the columns taught (scikit-learn's transformers), the rows behind them, and the parameters
+
+The fit is repeated when a file is loaded, which takes one factorisation, and must decide as it did when it was written.
+skops builds objects of named types and runs no code of the file; types beyond a short list are refused before that.
+The checksums find damage and careless changes. Whoever makes all of a file anew can make another model, as with any
+file: load files from people you trust to mean well, though they can not run anything here.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import skops.io as sio
+from sklearn.pipeline import Pipeline
+
+import foldless
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.tables.errors import TableError
+from foldless.tables.schema import Schema
+
+FORMAT = "foldless model 1"
+MEMBERS = {"manifest.json", "schema.json", "model.skops"}
+MOST_BYTES = 2**32  # unpacked
+MACHINES = {each.__name__: each for each in (LSSVC, LSSVR, KernelFisherDiscriminant)}
+ALLOWED = {
+    "builtins": {"dict", "list", "str", "tuple", "slice", "int", "float", "bool", "NoneType"},
+    "numpy": {"ndarray", "dtype", "float64", "int64", "bool", "bool_", "object_", "str_"},
+    "scipy.sparse._csr": {"csr_matrix", "csr_array"},
+    "sklearn.compose._column_transformer": {"ColumnTransformer", "_RemainderColsList"},
+    "sklearn.impute._base": {"SimpleImputer", "MissingIndicator"},
+    "sklearn.pipeline": {"Pipeline"},
+    "sklearn.preprocessing._data": {"StandardScaler"},
+    "sklearn.preprocessing._encoders": {"OneHotEncoder"},
+}
+N_CHECKED = 20  # rows whose decisions are kept to compare with
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A model with the schema of its table, and what was said of it when it was made.
+
+    Attributes
+    ----------
+    schema : Schema
+    pipeline : Pipeline, fitted
+    about : dict of texts and numbers
+    """
+
+    schema: Schema
+    pipeline: Pipeline
+    about: dict[str, Any]
+
+
+def save_model(path: str | Path, rows, pipeline: Pipeline, about: dict[str, Any]) -> None:
+    """Write a fitted pipeline of some rows; what is there already is replaced when all is written."""
+    X = pipeline[:-1].transform(rows.X) if len(pipeline) > 1 else rows.X
+    last = pipeline[-1]
+    y = np.searchsorted(last.classes_, rows.y) if rows.classifies else rows.y
+    state = {
+        "table": pipeline[0] if len(pipeline) > 1 else None,
+        "machine": type(last).__name__,
+        "params": {name: each for name, each in last.get_params().items() if each is not None},
+        "X": X,
+        "y": y.astype(float),
+        "weights": rows.weights,
+        "confounds": rows.confounds,
+        "decisions": _decisions(last, X),
+    }
+    parts = {"schema.json": rows.schema.to_json().encode(), "model.skops": sio.dumps(state)}
+    sums = {name: hashlib.sha256(each).hexdigest() for name, each in parts.items()}
+    manifest = {"format": FORMAT, "foldless": foldless.__version__, "sha256": sums, "about": about}
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", json.dumps(manifest, ensure_ascii=False, indent=1))
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    beside = Path(path).with_name(Path(path).name + ".part")
+    beside.write_bytes(written.getvalue())
+    beside.replace(path)
+
+
+def load_model(path: str | Path) -> TableModel:
+    """Read what :func:`save_model` has written; refuse everything else."""
+    path = Path(path)
+    manifest, parts = _unpacked(path)
+    state = _state(path, parts["model.skops"])
+    try:
+        schema = Schema.from_json(parts["schema.json"].decode())
+        machine = MACHINES[state["machine"]](**state["params"])
+        y = np.array(schema.classes, dtype=object)[state["y"].astype(int)] if schema.classes else state["y"]
+        machine.fit(state["X"], y, sample_weight=state["weights"], confounds=state["confounds"])
+        same = np.allclose(_decisions(machine, state["X"]), state["decisions"], rtol=1e-5, atol=1e-7)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise _refused(path, f"what it holds does not fit together ({str(error)[:80]})") from None
+    if not same:
+        raise _refused(path, "the model decides otherwise than when it was written")
+    steps = [("table", state["table"])] if state["table"] is not None else []
+    return TableModel(schema, Pipeline([*steps, ("model", machine)]), manifest.get("about", {}))
+
+
+def _decisions(machine, X):
+    first = X[:N_CHECKED]
+    return machine.decision_function(first) if hasattr(machine, "classes_") else machine.predict(first)
+
+
+def _refused(path, why):
+    return TableError(f"{path.name} is refused: {why}.", "Take the file as `foldless report` or `tune` has written it.")
+
+
+def _unpacked(path):
+    """(manifest, {name: bytes}) of an archive whose checksums are right."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if set(archive.namelist()) != MEMBERS or len(archive.namelist()) != len(MEMBERS):
+                raise _refused(path, "it is no model of foldless")
+            if sum(each.file_size for each in archive.infolist()) > MOST_BYTES:
+                raise _refused(path, "it is too large")
+            parts = {name: archive.read(name) for name in MEMBERS}
+        manifest = json.loads(parts.pop("manifest.json"))
+        if manifest.get("format") != FORMAT:
+            raise _refused(path, f"its format is {str(manifest.get('format'))[:40]!r}, not {FORMAT!r}")
+        sums = {name: hashlib.sha256(each).hexdigest() for name, each in parts.items()}
+    except FileNotFoundError:
+        raise TableError(f"{path} does not exist.", "Name a model file, such as report/model.foldless.") from None
+    except OSError as error:
+        raise TableError(f"{path} can not be read: {error.strerror or error}.", "Check the file.") from None
+    except (zipfile.BadZipFile, ValueError, KeyError, AttributeError, NotImplementedError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise _refused(path, "it is damaged, or no model file") from None
+    if sums != manifest.get("sha256"):
+        raise _refused(path, "it was changed after it was written")
+    return manifest, parts
+
+
+def _state(path, content):
+    """What skops makes of a file whose types are all allowed."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            described = json.loads(archive.read("schema.json"))
+        strange = sorted(
+            f"{module}.{name}" for module, name in _types(described) if name not in ALLOWED.get(module, ())
+        )
+        if strange:
+            raise _refused(path, f"it holds objects of type {strange[0]}, which no model has")
+        return sio.loads(content, trusted=sio.get_untrusted_types(data=content))
+    except TableError:
+        raise
+    except Exception as error:  # skops raises whatever the content leads it to
+        raise _refused(path, f"its model can not be read ({type(error).__name__})") from None
+
+
+def _types(described):
+    """(module, name) of all types that the description of skops asks for."""
+    if isinstance(described, list):
+        return set().union(*map(_types, described))
+    if not isinstance(described, dict):
+        return set()
+    found = set().union(*map(_types, described.values()))
+    if "__class__" in described or "__module__" in described:
+        found.add((str(described.get("__module__")), str(described.get("__class__"))))
+    return found
