@@ -127,7 +127,7 @@ def nested(rows, options):
 
 def _baseline(rows, splits, asked):
     """Scores of saying the most frequent class, or the mean, of each training part."""
-    values = {each: [] for each in asked}
+    values: dict[Any, list[float]] = {each: [] for each in asked}
     for train, test in splits:
         if rows.classifies:
             names, counts = np.unique(rows.y[train], return_counts=True)

@@ -179,7 +179,7 @@ def read_npz(path, encoding):
             shapes = ", ".join(f"{name} {each.shape}" for name, each in arrays.items())
             raise TableError(f"{path.name} holds arrays whose rows do not agree: {shapes}.", "Align them.")
         check_width(path, sum(each.shape[1] if each.ndim == 2 else 1 for each in arrays.values()))
-        columns = {}
+        columns: dict[str, np.ndarray] = {}
         for name, each in arrays.items():
             parts = {name: each} if each.ndim == 1 else {f"{name} {j}": each[:, j] for j in range(each.shape[1])}
             columns |= parts

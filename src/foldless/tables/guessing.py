@@ -83,7 +83,9 @@ class Guessed:
 def guess(table, wishes: Wishes) -> Guessed:
     """What the columns of a table are, with the wishes of the user."""
     wishes = wishes.check(table)
-    columns, features, confounds = [], [], []
+    columns: list[Column] = []
+    features: list[Field] = []
+    confounds: list[Field] = []
     for name, column in table.frame.items():
         if name == wishes.target:
             columns.append(_described(name, column, "target", guess_kind(name, column)))
@@ -100,7 +102,8 @@ def guess(table, wishes: Wishes) -> Guessed:
         shown = "; ".join(f"{each.name!r}: {each.why}" for each in columns if each.role == "dropped")
         raise TableError("no column is left to predict from.", f"Left out were {shown[:200] or 'none'}.")
     n_sparse = 0 if table.sparse is None else table.sparse.shape[1]
-    schema = Schema(*_target(table, wishes), tuple(features) if not n_sparse else (), n_sparse)
+    task, target, classes = _target(table, wishes)
+    schema = Schema(task, target, classes, () if n_sparse else tuple(features), n_sparse)
     return Guessed(schema, tuple(columns), tuple(confounds))
 
 

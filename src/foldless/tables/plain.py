@@ -3,7 +3,7 @@
 import math
 from dataclasses import fields, is_dataclass
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -28,8 +28,8 @@ def built(kind: Any, value: Any) -> Any:
     if get_origin(kind) in (Union, UnionType):
         return None if value is None else built(get_args(kind)[0], value)
     if is_dataclass(kind):
-        types = get_type_hints(kind)
-        return kind(**{name: built(types[name], each) for name, each in value.items()})
+        types, make = get_type_hints(kind), cast(Any, kind)
+        return make(**{name: built(types[name], each) for name, each in value.items()})
     if get_origin(kind) is tuple:
         return tuple(built(get_args(kind)[0], each) for each in value)
     if get_origin(kind) is dict:

@@ -94,7 +94,8 @@ class Schema:
                 f"{table.source} lacks {len(absent)} of the {len(self.features)} columns of the model: {shown}.",
                 f"It has {', '.join(map(repr, names[:6]))}{', ...' if len(names) > 6 else ''}.",
             )
-        columns, notes = {}, []
+        columns: dict[str, np.ndarray] = {}
+        notes: list[str] = []
         for field in self.features:
             column = table.frame[field.name]
             found, bad = field.read(column)

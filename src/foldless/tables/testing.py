@@ -22,7 +22,7 @@ from foldless.tables.pipeline import pipeline
 from foldless.tables.scores import measures
 from foldless.tables.study import PermutationTest
 
-REPEATED = 1000  # rows up to which the choice is repeated for every permutation
+REPEATED = 1000  # rows times problems (one for each of several classes) up to which the choice is repeated
 TUNED_SHARE, MOST_TUNED = 0.2, 1500  # of the rows otherwise, on which the setting is chosen
 LEAST = 99  # permutations, however little time there is
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -60,7 +60,8 @@ def permutation_test(rows, options, seconds=None):
             rows = rows.take(kept)
     elif rows.groups is not None:
         how = "labels move within groups"
-    if len(rows) <= REPEATED:
+    n_classes = len(rows.schema.classes)
+    if len(rows) * (n_classes if n_classes > 2 else 1) <= REPEATED:
         tested, model, said = rows, _searched(rows, options), "the choice is repeated for every permutation"
     else:
         tested, model, said = _tuned_elsewhere(rows, options)
