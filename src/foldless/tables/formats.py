@@ -59,7 +59,7 @@ def read_csv(path, encoding, separator=None):
         first = head.splitlines()[0] if head.strip() else ""
         separator = separator or max(SEPARATORS, key=first.count)
         names, n_rows = _check_lines(path, encoding, separator)
-        decimal = "," if separator != "," and re.search(r"(^|[;\t|])-?\d+,\d+($|[;\t|\r\n])", head) else "."
+        decimal = "," if separator != "," and re.search(r"(^|[;\t|])-?\d+,\d+($|[;\t|\r\n])", head, flags=re.M) else "."
         options = {"sep": separator, "encoding": encoding, "decimal": decimal, "na_values": MISSING}
         frame = pd.read_csv(path, header=0, index_col=False, low_memory=False, **options)
         if len(frame) != n_rows:

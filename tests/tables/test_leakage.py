@@ -1,0 +1,69 @@
+"""Copies of the target, rows that occur twice, ids and perfect scores are found and told."""
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas", reason="tables need the extra cli")
+pytest.importorskip("skops", reason="tables need the extra cli")
+
+from foldless.tables import Table, Wishes, guess, prepare  # noqa: E402
+from foldless.tables.leakage import look_at_scores, look_for_leaks  # noqa: E402
+from foldless.tables.study import Score  # noqa: E402
+
+N = 120
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(N, 2))
+LABELS = np.where(X[:, 0] + RNG.normal(size=N) > 0, "sick", "well")
+
+
+def found(wishes=None, rows=slice(None), **columns):
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], **columns})
+    frame = frame.assign(y=frame.get("y", LABELS)).iloc[rows].reset_index(drop=True)
+    table, wishes = Table(frame, "a.csv", "csv"), wishes or Wishes("y")
+    leaks = look_for_leaks(prepare(table, wishes), guess(table, wishes).columns)
+    return {(each.kind, *each.columns): each for each in leaks}
+
+
+def test_clean_tables_have_no_findings():
+    assert not found()
+    assert not found(y=X @ [1.0, 2.0] + RNG.normal(size=N))
+
+
+def test_a_recoded_target_is_found():
+    assert found(code=np.where(LABELS == "sick", "A", "B"))["copy of the target", "code"].severity == "high"
+    assert ("copy of the target", "code") in found(code=np.where(LABELS == "sick", 3.5, -1.0))
+    values = X[:, 0] + RNG.normal(size=N)
+    assert ("copy of the target", "double") in found(y=values, double=-2 * values + 7)
+
+
+def test_a_column_that_nearly_says_the_target_is_found():
+    after = np.where(LABELS == "sick", RNG.uniform(0, 1, N), RNG.uniform(1, 2, N))
+    assert ("nearly the target", "after") in found(after=after)
+    only = np.where(LABELS == "sick", RNG.uniform(0, 1, N), np.nan)  # known of the sick alone
+    assert ("nearly the target", "only") in found(only=only)
+
+
+def test_twins_are_found_within_and_across_groups():
+    twice = np.r_[np.arange(N), np.arange(20)]
+    leak = found(rows=twice)["duplicate rows",]
+    assert leak.severity == "high"
+    assert "40 of 140" in leak.text
+    wishes = Wishes("y", groups="g")
+    own = pd.Series(np.arange(N) // 4).astype(str) + "g"
+    assert not found(wishes, rows=twice, g=own)
+    frame = pd.DataFrame({"a": X[twice, 0], "y": LABELS[twice], "g": [f"g{v // 4}" for v in range(len(twice))]})
+    table = Table(frame, "a.csv", "csv")
+    leaks = look_for_leaks(prepare(table, wishes), guess(table, wishes).columns)
+    assert [each.kind for each in leaks] == ["duplicates across groups"]
+
+
+def test_ids_constants_and_empty_columns_are_told():
+    kinds = found(id=np.arange(N), same=["x"] * N, none=[None] * N)
+    assert set(kinds) == {("id column", "id"), ("constant column", "same"), ("empty column", "none")}
+
+
+def test_perfect_scores_are_told():
+    perfect, least = Score("accuracy", 1.0, 0.99, 1.0), Score("accuracy", 0.5)
+    assert [each.kind for each in look_at_scores([perfect], [least], None)] == ["perfect score"]
+    chance = Score("accuracy", 0.52, 0.45, 0.59)
+    assert [each.kind for each in look_at_scores([chance], [least], None)] == ["no better than the baseline"]
