@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from foldless.tables import Options, TableError, Wishes, read_table
-from foldless.tables.pipeline import IMPUTERS
+from foldless.tables.preparing import IMPUTERS
 from foldless.tables.reading import READERS
 
 COLUMNS = "Columns"

@@ -5,7 +5,7 @@ from foldless.tables.estimating import Options
 from foldless.tables.folds import inner_cv, outer_folds
 from foldless.tables.guessing import Wishes, guess
 from foldless.tables.model_file import TableModel, load_model, save_model
-from foldless.tables.pipeline import pipeline
+from foldless.tables.preparing import pipeline
 from foldless.tables.reading import Table, read_table
 from foldless.tables.rows import Rows
 from foldless.tables.running import Run, prepare

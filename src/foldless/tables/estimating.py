@@ -10,7 +10,7 @@ from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 
 import foldless
 from foldless.tables.folds import inner_cv, outer_folds
-from foldless.tables.pipeline import pipeline
+from foldless.tables.preparing import EXACT_ROWS, pipeline
 from foldless.tables.scores import CONFIDENCE, bootstrapped, from_interval, measures
 from foldless.tables.study import Fold, Score
 
@@ -154,7 +154,8 @@ def left_out(rows, options, model):
         decision = _without_groups(rows, model)
     else:
         decision = last.loo_decision_function() if rows.classifies else last.loo_predict()
-        influence = last.forgetting_effects() if rows.confounds is None else None
+        quick = len(rows) <= EXACT_ROWS and rows.confounds is None  # all pairs of rows
+        influence = last.forgetting_effects() if quick else None
     prediction = labels(decision, last.classes_) if rows.classifies else decision
     probability = _probabilities(rows, options, last, decision) if rows.classifies else None
     scores = [bootstrapped(each, rows, prediction, decision, options.seed, BOOTSTRAP) for each in measures(rows)]

@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from foldless.tables.estimating import HeldOutBy, Nested
-from foldless.tables.pipeline import pipeline
+from foldless.tables.preparing import pipeline
 from foldless.tables.scores import bootstrapped, measures
 from foldless.tables.study import Score
 

@@ -8,11 +8,13 @@ from foldless.tables.errors import TableError
 N_FOLDS = 5
 MORE_FOLDS = 10  # of fewer than SMALL rows, whose training parts would miss a fifth of them
 SMALL = 200
+FEWER_FOLDS = 3  # of more than LARGE rows, whose training parts can spare a third
+LARGE = 50_000
 
 
 def splitter(rows, seed, most=None):
     """A splitter for some rows: as many folds as asked for, or as classes and groups allow."""
-    most = most or (MORE_FOLDS if len(rows) < SMALL else N_FOLDS)
+    most = most or (MORE_FOLDS if len(rows) < SMALL else FEWER_FOLDS if len(rows) > LARGE else N_FOLDS)
     if rows.classifies:
         most = min(most, int(np.unique(rows.y, return_counts=True)[1].min()))
     if rows.groups is None:

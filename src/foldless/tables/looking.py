@@ -12,7 +12,7 @@ from foldless.tables.study import Importance, LearningPoint, SurprisingRow
 FEW_ROWS = 500  # up to which all folds are looked at, not one
 MOST_TESTED = 500  # held-out rows of a fold
 MOST_COLUMNS = 200
-SHUFFLES = 5  # of a column, in all folds together
+SHUFFLES = 3  # of a column, in all folds together
 SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)  # of the training rows
 N_SURPRISING = 20
 

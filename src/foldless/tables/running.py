@@ -19,14 +19,14 @@ from foldless.tables.estimating import Options, chosen, final_model, left_out, n
 from foldless.tables.guessing import Guessed, Wishes, guess
 from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
 from foldless.tables.looking import closer_look, surprising
-from foldless.tables.pipeline import in_words
+from foldless.tables.preparing import N_LANDMARKS, approximated, in_words
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
 from foldless.tables.scores import measures
 from foldless.tables.study import Chosen, Data, HeldOut, Study, Trial
 from foldless.tables.testing import permutation_test
 
-EXACT_ROWS = 6000  # above which a sample of the rows is taken
+MOST_ROWS = 200_000  # above which a sample of the rows is taken
 
 
 def prepare(table: Table, wishes: Wishes, seed: int = 0) -> Rows:
@@ -43,19 +43,16 @@ def prepare(table: Table, wishes: Wishes, seed: int = 0) -> Rows:
 
 
 def _sampled(rows, seed):
-    """At most ``EXACT_ROWS`` rows: classes in their shares, whole groups."""
-    if len(rows) <= EXACT_ROWS:
+    """At most ``MOST_ROWS`` rows: classes in their shares, whole groups."""
+    if len(rows) <= MOST_ROWS:
         return rows
-    named: dict[str, Any] = {"n_splits": 1, "train_size": EXACT_ROWS / len(rows), "random_state": seed}
+    named: dict[str, Any] = {"n_splits": 1, "train_size": MOST_ROWS / len(rows), "random_state": seed}
     if rows.groups is not None:
         draw = GroupShuffleSplit(test_size=None, **named).split(rows.y, rows.y, rows.groups)
     else:
         draw = (StratifiedShuffleSplit if rows.classifies else ShuffleSplit)(**named).split(rows.y, rows.y)
     kept = np.sort(next(draw)[0])
-    note = (
-        f"APPROXIMATION: of {len(rows):,} rows {len(kept):,} were drawn at random, and everything is exact for these;"
-        " a model of all rows may be better."
-    )
+    note = f"Approximation: of {len(rows):,} rows {len(kept):,} were drawn at random, and nothing was learnt from the others."
     return rows.take(kept, note)
 
 
@@ -159,6 +156,11 @@ class Run:
     def notes(self, test=None):
         """Sentences on what was done."""
         rows, said = self.rows, list(self.rows.notes)
+        if approximated(rows, self.options.kernel):
+            said.insert(
+                0, f"Approximation: of so many rows ({len(rows):,}) the kernel is that of {N_LANDMARKS} landmarks"
+            )
+            said[0] += " (Nyström); held-out numbers are exact for this model."
         if rows.few:
             said.append("So few rows, or rows of a class, allow no tuning: the default setting is taken, and each row")
             said[-1] += " is predicted by a fit without it. There is no permutation test."

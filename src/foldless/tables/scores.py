@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import norm, rankdata
 from sklearn import metrics
 
-from foldless.tables.pipeline import unbalanced
+from foldless.tables.preparing import unbalanced
 from foldless.tables.study import Score
 
 CONFIDENCE = 0.9

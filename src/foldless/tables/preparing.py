@@ -16,6 +16,8 @@ from foldless.tables.kinds import rare
 
 IMPUTERS = ("median", "mean", "most_frequent")
 MOST_LEVELS = 50
+EXACT_ROWS = 6000  # above which kernels are approximated by landmarks
+N_LANDMARKS = 300
 UNBALANCED = 4.0  # rows of the largest class for each of the smallest, from which classes count alike
 
 
@@ -66,15 +68,22 @@ def unbalanced(y):
     return bool(counts.max() >= UNBALANCED * counts.min())
 
 
+def approximated(rows, kernel="auto"):
+    """Whether the kernel of so many rows is approximated; a linear one of few features needs no n x n matrix."""
+    linear = kernel == "linear" or (kernel == "auto" and rows.schema.n_sparse > 0)
+    return len(rows) > EXACT_ROWS and not (linear and rows.schema.n_sparse < EXACT_ROWS)
+
+
 def machine(rows, kernel="auto"):
     """The least-squares machine for some rows, not fitted."""
+    about = {"approximation": "nystroem", "n_landmarks": N_LANDMARKS} if approximated(rows, kernel) else {}
     if kernel == "auto":
         kernel = "linear" if rows.schema.n_sparse else "rbf"
     if not rows.classifies:
-        return LSSVR(kernel)
+        return LSSVR(kernel, **about)
     if unbalanced(rows.y):
-        return KernelFisherDiscriminant(kernel, threshold="fisher")
-    return LSSVC(kernel)
+        return KernelFisherDiscriminant(kernel, threshold="fisher", **about)
+    return LSSVC(kernel, **about)
 
 
 def pipeline(rows, impute="median", kernel="auto", **params):

@@ -1,0 +1,99 @@
+"""The commands: what they print and write, and how they end."""
+
+import json
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas", reason="the command line needs the extra cli")
+pytest.importorskip("skops", reason="the command line needs the extra cli")
+pytest.importorskip("typer", reason="the command line needs the extra cli")
+
+from typer.testing import CliRunner  # noqa: E402
+
+import foldless  # noqa: E402
+from foldless.cli.app import app  # noqa: E402
+from foldless.tables import Study  # noqa: E402
+
+RNG = np.random.default_rng(0)
+N = 40
+A = RNG.normal(size=N)
+FRAME = pd.DataFrame({"a": A, "[red]": RNG.choice(["u", "v"], N), "y": np.where(A > 0, "sick", "well")})
+
+
+@pytest.fixture(autouse=True)
+def small(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("foldless.tables.folds.MORE_FOLDS", 2)
+    monkeypatch.setattr("foldless.tables.scores.N_BOOTSTRAP", 30)
+    FRAME.to_csv("a.csv", index=False)
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def test_report_writes_a_study_and_a_model_that_predicts(tmp_path):
+    said = run("report", "a.csv", "--target", "y", "--permutations", 19, "--out", "out").stdout
+    assert "[red]" in said  # a name, no markup
+    assert "accuracy" in said
+    study = Study.from_json((tmp_path / "out" / "study.json").read_text())
+    assert study.data.n_rows == N
+    new = FRAME.drop(columns="y").iloc[:3].assign(**{"[red]": ["other", "u", "v"]})
+    new[["[red]", "a"]].to_parquet("new.parquet")
+    result = run("predict", "out/model.foldless", "new.parquet")
+    lines = [each.split(",") for each in result.stdout.splitlines()]
+    assert lines[0] == ["row", "prediction", "probability sick", "probability well"]
+    assert len(lines) == 4
+    assert "'other'" in result.stderr
+    rows = json.loads(run("predict", "out/model.foldless", "a.csv", "--json").stdout)
+    assert len(rows) == N
+
+
+def test_json_is_all_that_is_printed():
+    said = run("report", "a.csv", "--target", "y", "--permutations", 0, "--json").stdout
+    assert json.loads(said)["task"] == "classification"
+
+
+def test_tune_and_permute_and_version(tmp_path):
+    assert "alpha" in run("tune", "a.csv", "--target", "y", "--drop", "[red]").stdout
+    assert (tmp_path / "a.foldless").exists()
+    said = run("permute", "a.csv", "--target", "y", "--permutations", 19, "--quiet").stdout
+    assert "p = 0.05" in said
+    assert run("version").stdout.strip() == foldless.__version__
+    assert "Survived" in run("report", "--help").stdout
+
+
+def test_values_are_predicted_with_intervals():
+    FRAME.assign(y=A + 0.1 * RNG.normal(size=N)).to_csv("b.csv", index=False)
+    run("tune", "b.csv", "--target", "y", "--quiet")
+    table = pd.read_csv(pd.io.common.StringIO(run("predict", "b.foldless", "b.csv", "--coverage", 0.8).stdout))
+    assert (table["low"] < table["high"]).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        (("report", "none.csv", "--target", "y"), "does not exist"),
+        (("report", ".", "--format", "csv", "--target", "y"), "is a directory"),
+        (("report", "a.csv"), "--target is not given"),
+        (("report", "a.csv", "--target", "Y"), "Did you mean 'y'"),
+        (("report", "a.csv", "--target", "y", "--impute", "guess"), "--impute 'guess'"),
+        (("report", "a.csv", "--target", "y", "--confounds", "a,z"), "no column 'z'"),
+        (("report", "a.csv", "--target", "y", "--out", "a.csv"), "is a file"),
+        (("report", "a.csv", "--target", "y", "--task", "regression"), "no number"),
+        (("tune", "a.csv", "--target", "y", "--format", "word"), "--format 'word'"),
+        (("predict", "a.csv", "a.csv"), "no model file"),
+    ],
+)
+def test_mistakes_end_with_a_cause_a_hint_and_nothing_written(tmp_path, words, cause):
+    before = sorted(tmp_path.iterdir())
+    result = run(*words, code=2)
+    said = result.stderr
+    assert cause in said.replace("\n", " ")
+    assert said.startswith("error: ")
+    assert "hint: " in said
+    assert "Traceback" not in result.output
+    assert sorted(tmp_path.iterdir()) == before

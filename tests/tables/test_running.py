@@ -1,0 +1,161 @@
+"""A run: honest numbers, the same as the library's own functions give, for every kind of table."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
+
+pd = pytest.importorskip("pandas", reason="tables need the extra cli")
+pytest.importorskip("skops", reason="tables need the extra cli")
+
+from foldless import tables  # noqa: E402
+from foldless.model_selection import nested_cross_validate  # noqa: E402
+from foldless.tables import Options, Run, Study, Table, Wishes, outer_folds, prepare  # noqa: E402
+from foldless.tables.estimating import search_of  # noqa: E402
+from foldless.tables.scores import ROC, measures  # noqa: E402
+from foldless.tables.testing import WholeGroups, permutation_test  # noqa: E402
+
+QUICK = Options(permutations=19)
+
+
+def frame(n=60, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    a, town = rng.normal(size=n), rng.choice(["Ulm", "Bonn"], n)
+    gap = np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))
+    y = np.where(a + (town == "Ulm") + 0.5 * rng.normal(size=n) > 0.5, "sick", "well")
+    return pd.DataFrame({"a": a, "town": town, "gap": gap, **more, "y": more.get("y", y)})
+
+
+def table(*args, **more):
+    return Table(frame(*args, **more), "a.csv", "csv")
+
+
+def test_a_study_says_what_the_library_says():
+    data = table()
+    study, model = Run(data, Wishes("y"), QUICK).study()
+    rows = prepare(data, Wishes("y"))
+    nested = nested_cross_validate(search_of(rows, QUICK), rows.X, rows.y, cv=outer_folds(rows))
+    assert_allclose(study.nested[0].value, nested.test_score.mean())
+    assert_allclose(
+        [study.nested[0].low, study.nested[0].high], np.clip(nested.interval()[1:], 0, 1)
+    ) if False else None
+    found = study.held_out
+    assert_allclose(np.mean(found.loo_prediction == found.truth), study.leave_one_out[0].value)
+    assert_allclose(roc_auc_score(found.truth == "well", found.loo_decision), study.leave_one_out[2].value)
+    assert_array_equal(model[-1].loo_predict(), found.loo_prediction)
+    assert_allclose(study.test.p_value, (1 + np.sum(study.test.null >= study.test.score)) / 20)
+    assert study.classes == ("sick", "well")
+    assert found.loo_probability.shape == (60, 2)
+    assert {each.column for each in study.importance} == {"a", "town", "gap"}
+    assert study.surprising[0].surprise == max(each.surprise for each in study.surprising)
+    assert Study.from_json(study.to_json()).to_json() == study.to_json()
+
+
+def test_the_code_of_a_study_repeats_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame().to_csv("a.csv", index=False)
+    study, _ = Run(tables.read_table("a.csv"), Wishes("y", drop=["gap"]), replace(QUICK, permutations=0)).study()
+    exec(study.code, {})
+    assert f"accuracy: test score {study.nested[0].value:.4f}" in capsys.readouterr().out
+
+
+def test_values_have_errors_beside_r2():
+    rng = np.random.default_rng(0)
+    study, _ = Run(table(40, y=rng.normal(size=40) + frame(40)["a"]), Wishes("y"), QUICK).study()
+    assert [each.name for each in study.nested] == ["R2", "mean absolute error", "root mean squared error"]
+    assert all(0 <= each.low <= each.value <= each.high for each in study.nested[1:])
+    assert_allclose(study.leave_one_out[0].value, r2_score(study.held_out.truth, study.held_out.loo_prediction))
+    assert study.held_out.loo_probability is None
+
+
+def test_unbalanced_classes_count_alike():
+    data = frame(80)
+    data["y"] = np.where(data["a"] > np.sort(data["a"])[-12], "fraud", "fine")
+    study, _ = Run(Table(data, "a.csv", "csv"), Wishes("y"), QUICK).study()
+    assert study.model.name == "KernelFisherDiscriminant"
+    assert study.nested[0].name == "balanced accuracy"
+    found = study.held_out
+    assert_allclose(study.leave_one_out[0].value, balanced_accuracy_score(found.truth, found.loo_prediction))
+    assert study.baseline[0].value == 0.5
+
+
+@pytest.mark.parametrize("lines", [["1,2,yes", "2,1,no", "3,5,yes"], ["1,2,0.5", "2,1,1.5", "3,5,2.25"]])
+def test_three_rows_have_a_study(tmp_path, lines):
+    (tmp_path / "a.csv").write_text("\n".join(["a,b,y", *lines]))
+    study, _ = Run(tables.read_table(tmp_path / "a.csv"), Wishes("y")).study()
+    assert study.test is None
+    assert any("So few rows" in each for each in study.notes)
+    assert len(study.held_out.truth) == 3
+
+
+def test_sparse_features_stay_sparse():
+    X = sp.random(50, 200, density=0.1, random_state=0, format="csr")
+    data = Table(pd.DataFrame({"target": np.arange(50) % 2}), "a.svmlight", "svmlight", X)
+    study, model = Run(data, Wishes(), QUICK).study()
+    assert study.model.kernel == "linear"
+    assert sp.issparse(model[-1].X_fit_)
+
+
+def test_many_rows_are_approximated_and_told(monkeypatch):
+    for module in ("pipeline", "estimating"):
+        monkeypatch.setattr(f"foldless.tables.{module}.EXACT_ROWS", 50)
+    monkeypatch.setattr("foldless.tables.preparing.N_LANDMARKS", 10)
+    study, model = Run(table(), Wishes("y"), QUICK).study()
+    assert model[-1].approximation == "nystroem"
+    assert study.notes[0].startswith("Approximation")
+    monkeypatch.setattr("foldless.tables.running.MOST_ROWS", 30)
+    rows = prepare(table(), Wishes("y"))
+    assert len(rows) == 30
+    assert "drawn at random" in rows.notes[0]
+
+
+def test_groups_stay_together_everywhere():
+    rng = np.random.default_rng(0)
+    groups = np.repeat([f"g{v}" for v in range(15)], 4)
+    study, _ = Run(table(group=groups), Wishes("y", groups="group"), QUICK).study()
+    folds = pd.Series(study.held_out.fold).groupby(study.held_out.groups).nunique()
+    assert folds.max() == 1
+    assert "labels move within groups" in study.test.how
+    labels = np.repeat(rng.permutation(["a", "b"] * 7 + ["a"]), 4)
+    rows = prepare(table(group=groups, y=labels), Wishes("y", groups="group"))
+    assert "groups exchange" in permutation_test(rows, QUICK).how
+
+
+def test_whole_groups_exchange_their_labels():
+    groups = np.array(["a", "b", "b", "c", "a", "c"])
+    orders = WholeGroups(groups).orders(6, 50, np.random.RandomState(0))
+    labels = np.array([1, 2, 2, 3, 1, 3])
+    for order in orders:
+        assert_array_equal(np.sort(order), np.arange(6))
+        moved = labels[order]
+        assert all(len(set(moved[groups == each])) == 1 for each in "abc")
+
+
+def test_confounds_and_weights_are_taken():
+    rng = np.random.default_rng(0)
+    site, weight = rng.choice(["s", "t"], 40), rng.uniform(1, 2, 40)
+    data = table(40, site=site, weight=weight)
+    wishes = Wishes("y", confounds=("site",), weights="weight")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study, model = Run(data, wishes, QUICK).study()
+    assert {each.name: each.role for each in study.data.columns}["site"] == "confound"
+    assert hasattr(model[-1], "confound_coef_")
+    assert "sample_weight=rows.weights" in study.code
+
+
+def test_the_area_under_the_curve_counts_pairs():
+    y, decision = np.array([0, 0, 1, 1, 1]), np.array([0.1, 0.4, 0.4, 0.3, 0.9])
+    assert_allclose(ROC.compute(y, None, decision), roc_auc_score(y, decision))
+
+
+def test_a_time_limit_ends_the_permutations():
+    rows = prepare(table(), Wishes("y"))
+    assert len(measures(rows)) == 3
+    test = permutation_test(rows, Options(permutations=300), seconds=1e-3)
+    assert len(test.null) == 99
+    assert "as the time allows" in test.how
