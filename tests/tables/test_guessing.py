@@ -74,7 +74,7 @@ def test_options_overrule_the_guess():
     roles = {each.name: each for each in guess(data, Wishes("y", drop=["note"], categorical=["code"])).columns}
     assert (roles["code"].kind, roles["note"].role, roles["id"].role) == ("category", "dropped", "dropped")
     assert [each.name for each in guess(data, Wishes("y", keep=["id"])).schema.features] == ["id"]
-    with pytest.raises(TableError, match="'Note'.*Did you mean 'note'"):
+    with pytest.raises(TableError, match=r"'Note'.*Did you mean 'note'"):
         guess(data, Wishes("y", drop=["Note"]))
     with pytest.raises(TableError, match="no column 'z'"):
         guess(data, Wishes("z"))

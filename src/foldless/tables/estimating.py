@@ -16,6 +16,7 @@ from foldless.tables.study import Fold, Score
 
 NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
+SEARCHED: dict[str, Any] | None = None  # the grid of the search; None: the one that it makes from the data
 EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them
 
 
@@ -67,7 +68,7 @@ class Nested:
 def search_of(rows, options, limit=None):
     """A search of the pipeline for some rows, not fitted; with few rows the setting is the default."""
     first = pipeline(rows, options.impute, options.kernel)
-    grid = {"model__alpha": [1.0]} if rows.few else None
+    grid = {"model__alpha": [1.0]} if rows.few else SEARCHED
     cv = None if rows.few else inner_cv(rows, options.seed)
     said = {"random_state": options.seed, "verbose": 0, "time_limit": limit}
     return foldless.FoldlessSearchCV(first, grid, cv=cv, **said)

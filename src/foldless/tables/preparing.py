@@ -5,6 +5,8 @@ them; truth values are 0 and 1; categories are indicators of their levels, rare 
 the target. All of it is one scikit-learn pipeline, so that the steps are part of what is cross-validated.
 """
 
+from typing import Any
+
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -76,7 +78,7 @@ def approximated(rows, kernel="auto"):
 
 def machine(rows, kernel="auto"):
     """The least-squares machine for some rows, not fitted."""
-    about = {"approximation": "nystroem", "n_landmarks": N_LANDMARKS} if approximated(rows, kernel) else {}
+    about: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": N_LANDMARKS} if approximated(rows, kernel) else {}
     if kernel == "auto":
         kernel = "linear" if rows.schema.n_sparse else "rbf"
     if not rows.classifies:

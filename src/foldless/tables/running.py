@@ -52,7 +52,7 @@ def _sampled(rows, seed):
     else:
         draw = (StratifiedShuffleSplit if rows.classifies else ShuffleSplit)(**named).split(rows.y, rows.y)
     kept = np.sort(next(draw)[0])
-    note = f"Approximation: of {len(rows):,} rows {len(kept):,} were drawn at random, and nothing was learnt from the others."
+    note = f"Approximation: of {len(rows):,} rows {len(kept):,} were drawn at random; the others are not learnt from."
     return rows.take(kept, note)
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
 import foldless
 from foldless.tables.estimating import chosen, given, search_of
-from foldless.tables.folds import blind_folds, inner_cv, outer_folds
+from foldless.tables.folds import blind_folds, outer_folds
 from foldless.tables.preparing import pipeline
 from foldless.tables.scores import measures
 from foldless.tables.study import PermutationTest
@@ -121,7 +121,8 @@ def _searched(rows, options):
     if model[-1].kernel == "rbf":
         width = foldless.LSSVR("rbf").fit(_prepared(model, rows), np.arange(len(rows)) % 2.0).kernel_.gamma
         grid["model__gamma"] = [width * each for each in WIDTHS]
-    return foldless.FoldlessSearchCV(model, grid, cv=inner_cv(rows, options.seed), verbose=0)
+    cv = None if rows.groups is None else GroupKFold(len(blind_folds(rows)))  # splits that stay serve all labelings
+    return foldless.FoldlessSearchCV(model, grid, cv=cv, verbose=0)
 
 
 def _prepared(model, rows):
