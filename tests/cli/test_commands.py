@@ -28,7 +28,7 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setattr("foldless.tables.scores.N_BOOTSTRAP", 30)
     monkeypatch.setattr("foldless.tables.testing.WIDTHS", (1.0,))
     monkeypatch.setattr("foldless.tables.looking.SHARES", (1.0,))
-    monkeypatch.setattr("foldless.tables.estimating.SEARCHED", {"model__alpha": [0.1, 1.0]})
+    monkeypatch.setattr("foldless.tables.searching.SEARCHED", {"model__alpha": [0.1, 1.0]})
     FRAME.to_csv("a.csv", index=False)
 
 

@@ -15,8 +15,8 @@ pytest.importorskip("skops", reason="tables need the extra cli")
 from foldless import tables  # noqa: E402
 from foldless.model_selection import nested_cross_validate  # noqa: E402
 from foldless.tables import Options, Run, Study, Table, Wishes, outer_folds, prepare  # noqa: E402
-from foldless.tables.estimating import search_of  # noqa: E402
 from foldless.tables.scores import ROC, measures  # noqa: E402
+from foldless.tables.searching import search_of  # noqa: E402
 from foldless.tables.testing import WholeGroups, permutation_test  # noqa: E402
 
 QUICK = Options(permutations=19)
@@ -27,7 +27,7 @@ def few_folds(monkeypatch):
     monkeypatch.setattr("foldless.tables.folds.MORE_FOLDS", 3)
     monkeypatch.setattr("foldless.tables.scores.N_BOOTSTRAP", 30)
     monkeypatch.setattr("foldless.tables.looking.SHARES", (1.0,))
-    monkeypatch.setattr("foldless.tables.estimating.SEARCHED", {"model__alpha": [0.1, 1.0]})
+    monkeypatch.setattr("foldless.tables.searching.SEARCHED", {"model__alpha": [0.1, 1.0]})
     monkeypatch.setattr("foldless.tables.testing.ALPHAS", (0.1, 1.0))
     monkeypatch.setattr("foldless.tables.testing.WIDTHS", (1.0,))
 
@@ -66,7 +66,7 @@ def test_a_study_says_what_the_library_says():
 
 def test_the_code_of_a_study_repeats_it(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("foldless.tables.estimating.SEARCHED", None)
+    monkeypatch.setattr("foldless.tables.searching.SEARCHED", None)
     frame(30).to_csv("a.csv", index=False)
     study, _ = Run(tables.read_table("a.csv"), Wishes("y", drop=["gap"]), replace(QUICK, permutations=0)).study()
     with warnings.catch_warnings():

@@ -77,3 +77,8 @@ def cycles_of(days):
         "day": len(np.unique(days % 1)) > 10,
     }
     return tuple(cycle for cycle, does in goes.items() if does)
+
+
+def rare(n):
+    """Rows below which a level of a category is rare: 10, and 5 % of few rows."""
+    return int(min(10, max(1, n // 20)))

@@ -1,6 +1,5 @@
 """Tuning, and how good the tuned model is: nested cross-validation, leave-one-out at the chosen setting, a baseline."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,75 +8,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 
 import foldless
-from foldless.tables.folds import inner_cv, outer_folds
+from foldless.tables.folds import outer_folds
 from foldless.tables.preparing import EXACT_ROWS, pipeline
-from foldless.tables.scores import CONFIDENCE, bootstrapped, from_interval, measures
+from foldless.tables.scores import CONFIDENCE, HeldOutBy, Nested, bootstrapped, from_interval, measures
+from foldless.tables.searching import chosen, given, labels, search_of
 from foldless.tables.study import Fold, Score
 
 NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
-SEARCHED: dict[str, Any] | None = None  # the grid of the search; None: the one that it makes from the data
 EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a run goes.
-
-    Attributes
-    ----------
-    impute : {"median", "mean", "most_frequent"}, what missing numbers are filled in with
-    kernel : str, "auto" or one of the kernels of LSSVC
-    permutations : int, 0 for no test
-    seed : int
-    time_limit : float or None, seconds for tuning, estimating and testing together
-    """
-
-    impute: str = "median"
-    kernel: str = "auto"
-    permutations: int = 1000
-    seed: int = 0
-    time_limit: float | None = None
-
-    def share(self, part):
-        """Seconds for a part of the run; None: as long as it takes."""
-        return None if self.time_limit is None else part * self.time_limit
-
-
-@dataclass(frozen=True)
-class HeldOutBy:
-    """Held-out predictions and decisions of all rows, and the scores they have."""
-
-    prediction: np.ndarray
-    decision: np.ndarray
-    scores: tuple[Score, ...]
-    probability: np.ndarray | None = None
-    influence: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Nested:
-    """The result of a nested cross-validation: folds, held-out values of all rows, scores and those of a baseline."""
-
-    folds: tuple[Fold, ...]
-    splits: list
-    held_out: HeldOutBy
-    baseline: tuple[Score, ...]
-
-
-def search_of(rows, options, limit=None):
-    """A search of the pipeline for some rows, not fitted; with few rows the setting is the default."""
-    first = pipeline(rows, options.impute, options.kernel)
-    grid = {"model__alpha": [1.0]} if rows.few else SEARCHED
-    cv = None if rows.few else inner_cv(rows, options.seed)
-    said = {"random_state": options.seed, "verbose": 0, "time_limit": limit}
-    return foldless.FoldlessSearchCV(first, grid, cv=cv, **said)
-
-
-def given(rows, *names):
-    """Arguments of ``fit`` and of the functions of ``model_selection`` that the rows have."""
-    found = {"groups": rows.groups, "confounds": rows.confounds, "sample_weight": rows.weights}
-    return {name: found[name] for name in names if found[name] is not None}
 
 
 def tune(rows, options):
@@ -95,11 +34,6 @@ def final_model(rows, options, search):
         model = model.set_params(table=clone(search.best_estimator_[0]))
     data = {f"model__{name}": value for name, value in given(rows, "confounds", "sample_weight").items()}
     return model.fit(rows.X, rows.y, **data)
-
-
-def chosen(params):
-    """Parameters of the machine by its own names."""
-    return {name.removeprefix("model__"): value for name, value in params.items()}
 
 
 def nested(rows, options):
@@ -161,11 +95,6 @@ def left_out(rows, options, model):
     probability = _probabilities(rows, options, last, decision) if rows.classifies else None
     scores = [bootstrapped(each, rows, prediction, decision, options.seed, BOOTSTRAP) for each in measures(rows)]
     return HeldOutBy(prediction, decision, tuple(scores), probability, influence)
-
-
-def labels(decision, classes):
-    """The classes that decisions stand for."""
-    return classes[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(1)]
 
 
 def _without_groups(rows, model):

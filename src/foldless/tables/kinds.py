@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from foldless.tables.cells import DATE_FORMATS, WORDS, as_dates, as_numbers, as_text, is_number
+from foldless.tables.cells import DATE_FORMATS, WORDS, as_dates, as_numbers, as_text, is_number, rare
 
 FEW_WORDS = 3  # different ones among numbers, which then count as missing ("unknown")
 NUMBERS_SHARE = 0.9  # of cells that are numbers, from which the others count as missing
@@ -22,11 +22,6 @@ class Guess(NamedTuple):
     missing_words: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     date_format: str = ""
-
-
-def rare(n):
-    """Rows below which a level of a category is rare: 10, and 5 % of few rows."""
-    return int(min(10, max(1, n // 20)))
 
 
 def guess_kind(name, column):

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from foldless.tables.estimating import labels
+from foldless.tables.searching import labels
 from foldless.tables.study import Importance, LearningPoint, SurprisingRow
 
 FEW_ROWS = 500  # up to which all folds are looked at, not one

@@ -7,20 +7,18 @@ the target. All of it is one scikit-learn pipeline, so that the steps are part o
 
 from typing import Any
 
-import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.tables.kinds import rare
+from foldless.tables.cells import rare
 
 IMPUTERS = ("median", "mean", "most_frequent")
 MOST_LEVELS = 50
 EXACT_ROWS = 6000  # above which kernels are approximated by landmarks
 N_LANDMARKS = 300
-UNBALANCED = 4.0  # rows of the largest class for each of the smallest, from which classes count alike
 
 
 def table_steps(schema, n, impute="median"):
@@ -64,12 +62,6 @@ def in_words(schema, n, impute="median"):
     return tuple(said)
 
 
-def unbalanced(y):
-    """Whether the largest class has many times the rows of the smallest."""
-    counts = np.unique(y, return_counts=True)[1]
-    return bool(counts.max() >= UNBALANCED * counts.min())
-
-
 def approximated(rows, kernel="auto"):
     """Whether the kernel of so many rows is approximated; a linear one of few features needs no n x n matrix."""
     linear = kernel == "linear" or (kernel == "auto" and rows.schema.n_sparse > 0)
@@ -78,12 +70,14 @@ def approximated(rows, kernel="auto"):
 
 def machine(rows, kernel="auto"):
     """The least-squares machine for some rows, not fitted."""
-    about: dict[str, Any] = {"approximation": "nystroem", "n_landmarks": N_LANDMARKS} if approximated(rows, kernel) else {}
+    about: dict[str, Any] = {}
+    if approximated(rows, kernel):
+        about = {"approximation": "nystroem", "n_landmarks": N_LANDMARKS}
     if kernel == "auto":
         kernel = "linear" if rows.schema.n_sparse else "rbf"
     if not rows.classifies:
         return LSSVR(kernel, **about)
-    if unbalanced(rows.y):
+    if rows.unbalanced:
         return KernelFisherDiscriminant(kernel, threshold="fisher", **about)
     return LSSVC(kernel, **about)
 

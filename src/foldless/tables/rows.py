@@ -13,6 +13,7 @@ from foldless.tables.errors import TableError
 from foldless.tables.schema import Schema
 
 LEAST_OF_A_CLASS = 5  # rows; classes with fewer are left out where there are others
+UNBALANCED = 4.0  # rows of the largest class for each of the smallest, from which classes count alike
 FEW_ROWS = 12  # below which nothing is tuned
 
 
@@ -53,6 +54,12 @@ class Rows:
         counts = np.unique(self.y, return_counts=True)[1] if self.classifies else [len(self)]
         n_sets = len(self) if self.groups is None else len(np.unique(self.groups))
         return len(self) < FEW_ROWS or n_sets < 4 or min(counts) < LEAST_OF_A_CLASS
+
+    @property
+    def unbalanced(self):
+        """Whether the largest class has many times the rows of the smallest."""
+        counts = np.unique(self.y, return_counts=True)[1]
+        return bool(self.classifies and counts.max() >= UNBALANCED * counts.min())
 
     def take(self, chosen, *notes):
         """Some of the rows, with more notes."""

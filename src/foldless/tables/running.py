@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 import foldless
 from foldless.tables import few
 from foldless.tables.code import repeating
-from foldless.tables.estimating import Options, chosen, final_model, left_out, nested, tune
+from foldless.tables.estimating import final_model, left_out, nested, tune
 from foldless.tables.guessing import Guessed, Wishes, guess
 from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
 from foldless.tables.looking import closer_look, surprising
@@ -23,6 +23,7 @@ from foldless.tables.preparing import N_LANDMARKS, approximated, in_words
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
 from foldless.tables.scores import measures
+from foldless.tables.searching import Options, chosen
 from foldless.tables.study import Chosen, Data, HeldOut, Study, Trial
 from foldless.tables.testing import permutation_test
 

@@ -5,14 +5,14 @@ Nested scores have the interval of Nadeau & Bengio (2003). Leave-one-out scores 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import norm, rankdata
 from sklearn import metrics
 
-from foldless.tables.preparing import unbalanced
-from foldless.tables.study import Score
+from foldless.tables.study import Fold, Score
 
 CONFIDENCE = 0.9
 N_BOOTSTRAP = 200
@@ -62,11 +62,32 @@ def _area(y, decision):
     return (rankdata(decision)[second].sum() - n * (n + 1) / 2) / (n * (len(y) - n))
 
 
+@dataclass(frozen=True)
+class HeldOutBy:
+    """Held-out predictions and decisions of all rows, and the scores they have."""
+
+    prediction: np.ndarray
+    decision: np.ndarray
+    scores: tuple[Score, ...]
+    probability: np.ndarray | None = None
+    influence: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Nested:
+    """The result of a nested cross-validation: folds, held-out values of all rows, scores and those of a baseline."""
+
+    folds: tuple[Fold, ...]
+    splits: list
+    held_out: HeldOutBy
+    baseline: tuple[Score, ...]
+
+
 def measures(rows):
     """The scores of a run, the one that it speaks of first: that of balanced classes where they are not."""
     if not rows.classifies:
         return (R2, ABSOLUTE, SQUARED)
-    first = (BALANCED, ACCURACY) if unbalanced(rows.y) else (ACCURACY, BALANCED)
+    first = (BALANCED, ACCURACY) if rows.unbalanced else (ACCURACY, BALANCED)
     return (*first, ROC) if len(rows.schema.classes) == 2 else first
 
 

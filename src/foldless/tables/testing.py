@@ -16,10 +16,10 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
 import foldless
-from foldless.tables.estimating import chosen, given, search_of
 from foldless.tables.folds import blind_folds, outer_folds
 from foldless.tables.preparing import pipeline
 from foldless.tables.scores import measures
+from foldless.tables.searching import chosen, given, search_of
 from foldless.tables.study import PermutationTest
 
 REPEATED = 1000  # rows times problems (one for each of several classes) up to which the choice is repeated

@@ -1,0 +1,59 @@
+"""The search of a table's pipeline, and what all its users need: options, arguments, names, labels."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import foldless
+from foldless.tables.folds import inner_cv
+from foldless.tables.preparing import pipeline
+
+SEARCHED: dict[str, Any] | None = None  # the grid of the search; None: the one that it makes from the data
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run goes.
+
+    Attributes
+    ----------
+    impute : {"median", "mean", "most_frequent"}, what missing numbers are filled in with
+    kernel : str, "auto" or one of the kernels of LSSVC
+    permutations : int, 0 for no test
+    seed : int
+    time_limit : float or None, seconds for tuning, estimating and testing together
+    """
+
+    impute: str = "median"
+    kernel: str = "auto"
+    permutations: int = 1000
+    seed: int = 0
+    time_limit: float | None = None
+
+    def share(self, part):
+        """Seconds for a part of the run; None: as long as it takes."""
+        return None if self.time_limit is None else part * self.time_limit
+
+
+def search_of(rows, options, limit=None):
+    """A search of the pipeline for some rows, not fitted; with few rows the setting is the default."""
+    first = pipeline(rows, options.impute, options.kernel)
+    grid = {"model__alpha": [1.0]} if rows.few else SEARCHED
+    cv = None if rows.few else inner_cv(rows, options.seed)
+    said = {"random_state": options.seed, "verbose": 0, "time_limit": limit}
+    return foldless.FoldlessSearchCV(first, grid, cv=cv, **said)
+
+
+def given(rows, *names):
+    """Arguments of ``fit`` and of the functions of ``model_selection`` that the rows have."""
+    found = {"groups": rows.groups, "confounds": rows.confounds, "sample_weight": rows.weights}
+    return {name: found[name] for name in names if found[name] is not None}
+
+
+def chosen(params):
+    """Parameters of the machine by its own names."""
+    return {name.removeprefix("model__"): value for name, value in params.items()}
+
+
+def labels(decision, classes):
+    """The classes that decisions stand for."""
+    return classes[(decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(1)]
