@@ -1,0 +1,168 @@
+"""Small plots as SVG: axes, points, lines, bars. Colours are classes that the page's style sheet fills in.
+
+A :class:`Plot` maps data to a box and gathers marks. All text passes through :class:`markupsafe.Markup`, which escapes it.
+Marks with a ``tip`` show it under the pointer and to arrow keys.
+"""
+
+import math
+
+import numpy as np
+from markupsafe import Markup
+
+LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 46
+WIDTH, HEIGHT = 440, 300
+LANE = 24  # height of a labelled bar
+LABELS = 150  # room for the names of bars
+
+
+def tag(name, *inside, **attributes):
+    """An element; a trailing underscore of an attribute falls away, others become hyphens."""
+    said = Markup("").join(
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _short(value))
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), said, Markup("").join(inside))
+
+
+def _short(value):
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float | np.floating) else value
+
+
+def ticks(low, high, count=5):
+    """Round numbers between two ends: steps of 1, 2 or 5 times a power of ten."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [step * each for each in range(first, last + 1)]
+
+
+def spread(*values, margin=0.05):
+    """The range of some values with a margin; never of length zero."""
+    finite = np.concatenate([np.ravel(np.asarray(each, dtype=float)) for each in values])
+    finite = finite[np.isfinite(finite)]
+    if not len(finite):
+        return 0.0, 1.0
+    low, high = float(finite.min()), float(finite.max())
+    more = margin * (high - low) or abs(low) * 0.1 or 1.0
+    return low - more, high + more
+
+
+def cut(text, most=22):
+    """A text of at most so many characters."""
+    text = str(text)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+class Plot:
+    """A plot that marks are added to.
+
+    Parameters
+    ----------
+    x, y : (low, high), the ends of the axes
+    x_label, y_label : str
+    lanes : names at the left in place of numbers, the first on top; y then counts lanes from 0
+    percent : str, which axes are shares, such as "xy"
+    log : str, which axes are logarithmic
+    """
+
+    def __init__(self, x, y=(0.0, 1.0), x_label="", y_label="", *, lanes=(), percent="", log="", height=HEIGHT):
+        self.lanes, self.percent, self.log = tuple(lanes), percent, log
+        self.left = LABELS if lanes else LEFT
+        self.height = TOP + BOTTOM + LANE * len(lanes) if lanes else height
+        self.ends = {"x": self._scaled("x", x), "y": (len(lanes) - 0.5, -0.5) if lanes else self._scaled("y", y)}
+        self.marks = []
+        self._axis_x(x_label)
+        self._axis_y(y_label)
+
+    def _scaled(self, axis, values):
+        return np.log10(values) if axis in self.log else np.asarray(values, dtype=float)
+
+    def at(self, x, y):
+        """Data as places in the box."""
+        (x0, x1), (y0, y1) = self.ends["x"], self.ends["y"]
+        across = (self._scaled("x", x) - x0) / (x1 - x0)
+        up = (self._scaled("y", y) - y0) / (y1 - y0)
+        floor = self.height - BOTTOM
+        return self.left + across * (WIDTH - RIGHT - self.left), floor - up * (floor - TOP)
+
+    def _numbers(self, axis):
+        low, high = self.ends[axis]
+        if axis in self.log:
+            whole = ticks(low, high)
+            return [(10.0**each, f"{10.0**each:.2g}") for each in whole]
+        found = ticks(low, high)
+        digits = max(0, -math.floor(math.log10(found[1] - found[0]) + 1e-9)) if len(found) > 1 else 2
+        if axis in self.percent:
+            return [(each, f"{100 * each:.{max(0, digits - 2)}f} %") for each in found]
+        return [(each, f"{each:.{digits}f}" if 1e-4 < abs(high) < 1e6 else f"{each:.2g}") for each in found]
+
+    def _axis_x(self, label):
+        floor = self.height - BOTTOM
+        for value, text in self._numbers("x"):
+            across = float(self.at(value, 1.0)[0])
+            self.marks.append(tag("line", class_="grid", x1=across, x2=across, y1=TOP, y2=floor))
+            self.marks.append(tag("text", text, x=across, y=floor + 17, text_anchor="middle"))
+        middle = (self.left + WIDTH - RIGHT) / 2
+        self.marks.append(tag("text", label, class_="axis", x=middle, y=self.height - 8, text_anchor="middle"))
+
+    def _axis_y(self, label):
+        for number, name in enumerate(self.lanes):
+            up = TOP + (number + 0.5) * LANE
+            self.marks.append(tag("text", cut(name), x=self.left - 8, y=up + 4, text_anchor="end"))
+        if self.lanes:
+            return
+        for value, text in self._numbers("y"):
+            up = float(self.at(1.0, value)[1])
+            self.marks.append(tag("line", class_="grid", x1=self.left, x2=WIDTH - RIGHT, y1=up, y2=up))
+            self.marks.append(tag("text", text, x=self.left - 6, y=up + 4, text_anchor="end"))
+        middle = (TOP + self.height - BOTTOM) / 2
+        turn = f"rotate(-90 14 {middle:.0f})"
+        self.marks.append(tag("text", label, class_="axis", x=14, y=middle, text_anchor="middle", transform=turn))
+
+    def points(self, x, y, tips=None, kind="c0", radius=3.5):
+        """Circles; ``kind`` is a class or one for each."""
+        kinds = [kind] * len(x) if isinstance(kind, str) else kind
+        across, up = self.at(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
+        for number in np.flatnonzero(np.isfinite(across) & np.isfinite(up)):
+            more = {"class_": kinds[number]} if tips is None else {"class_": f"mark {kinds[number]}"}
+            tip = None if tips is None else tips[number]
+            self.marks.append(tag("circle", cx=across[number], cy=up[number], r=radius, data_tip=tip, **more))
+        return self
+
+    def line(self, x, y, kind="l0"):
+        """A line through points."""
+        places = zip(*self.at(np.asarray(x, dtype=float), np.asarray(y, dtype=float)), strict=True)
+        path = " ".join(f"{across:.1f},{up:.1f}" for across, up in places if math.isfinite(across + up))
+        self.marks.append(tag("polyline", class_=f"line {kind}", points=path))
+        return self
+
+    def segments(self, x0, y0, x1, y1, kind="whisker"):
+        """Straight lines from (x0, y0) to (x1, y1)."""
+        starts, ends = self.at(np.atleast_1d(x0), np.atleast_1d(y0)), self.at(np.atleast_1d(x1), np.atleast_1d(y1))
+        for ax, ay, bx, by in np.broadcast(*starts, *ends):
+            if np.isfinite([ax, ay, bx, by]).all():
+                self.marks.append(tag("line", class_=kind, x1=ax, y1=ay, x2=bx, y2=by))
+        return self
+
+    def boxes(self, x0, y0, x1, y1, tips, kind="c0"):
+        """Filled boxes between corners."""
+        corners = zip(*self.at(np.asarray(x0), np.asarray(y0)), *self.at(np.asarray(x1), np.asarray(y1)), strict=True)
+        for (ax, ay, bx, by), tip in zip(corners, tips, strict=True):
+            size = {"x": min(ax, bx), "y": min(ay, by), "width": max(abs(bx - ax), 0.5), "height": abs(by - ay)}
+            self.marks.append(tag("rect", class_=f"mark {kind}", data_tip=tip, **size))
+        return self
+
+    def note(self, x, y, text, anchor="start"):
+        """Text at a place."""
+        across, up = map(float, self.at(x, y))
+        self.marks.append(tag("text", text, class_="note", x=across, y=up, text_anchor=anchor))
+        return self
+
+    def drawn(self, label, described_by):
+        """The SVG element, named for screen readers."""
+        box = f"0 0 {WIDTH} {self.height:g}"
+        return tag("svg", *self.marks, viewBox=box, role="img", aria_label=label, aria_describedby=described_by)
