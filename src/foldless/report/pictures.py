@@ -12,6 +12,7 @@ from foldless.report.svg import Plot, spread
 from foldless.report.words import number, params, percent, score_text, worth
 
 BINS = 10
+FEWEST = 5  # rows of each class that a curve is drawn of
 Z = 1.645  # Wilson's intervals of 90 %
 
 
@@ -49,7 +50,7 @@ def _pairs(study):
     held = study.held_out
     kept = (held.fold >= 0) & np.isfinite(held.nested_decision)
     second = np.asarray(held.truth)[kept] == study.classes[1]
-    return None if second.all() or not second.any() else (second, held.nested_decision[kept])
+    return None if min(second.sum(), (~second).sum()) < FEWEST else (second, held.nested_decision[kept])
 
 
 def roc(study):

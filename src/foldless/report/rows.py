@@ -4,7 +4,7 @@ import numpy as np
 
 from foldless.report.pictures import Figure
 from foldless.report.svg import Plot, spread
-from foldless.report.words import number, percent
+from foldless.report.words import cell, number, percent
 
 MOST_BARS = 20
 MOST_POINTS = 1500
@@ -70,7 +70,8 @@ def _classes(study):
     sure = held.loo_probability[np.arange(len(lane)), lane]
     shown = _some(np.argsort(sure, kind="stable"))
     jitter = np.random.default_rng(0).uniform(-0.35, 0.35, len(lane))
-    plot = Plot((-0.02, 1.02), x_label="probability of the true class, without the row", lanes=names, percent="x")
+    label = "probability of the true class, without the row"
+    plot = Plot((-0.02, 1.02), x_label=label, lanes=names, percent="x", lane=60 if len(names) < 5 else 30)
     tips = [f"row {held.rows[i]}: {truth[i]}, taken for {said[i]}, probability {percent(sure[i])}" for i in shown]
     kinds = ["c0" if truth[i] == said[i] else "c1" for i in shown]
     plot.points(sure[shown], (lane + jitter)[shown], tips, kinds, 3)
@@ -81,21 +82,20 @@ def _classes(study):
 
 
 def influence(study):
-    """What forgetting each row would do to the leave-one-out error of the others."""
+    """How much forgetting each row would change the leave-one-out error of the others."""
     held = study.held_out
     if held.influence is None or not np.isfinite(held.influence).any():
         return None
     values = np.asarray(held.influence, dtype=float)
-    order = np.argsort(-np.abs(values), kind="stable")
+    order = np.argsort(-values, kind="stable")
     shown = _some(order)
-    plot = Plot(spread(held.rows), spread(values), "row of the file", "change of the error without it")
-    tips = [f"row {held.rows[i]} ({held.truth[i]}): {values[i]:+.2g}" for i in shown]
-    plot.segments(plot.ends["x"][0], 0.0, plot.ends["x"][1], 0.0, "zero").points(
-        held.rows[shown], values[shown], tips, "c0", 3
-    )
-    first = ", ".join(f"{held.rows[i]} ({values[i]:+.2g})" for i in order[:3])
+    high = float(np.nanmax(values)) or 1.0
+    plot = Plot(spread(held.rows), (0, 1.05 * high), "row of the file", "change of the squared error")
+    tips = [f"row {held.rows[i]} ({cell(held.truth[i])}): {number(values[i])}" for i in shown]
+    plot.points(held.rows[shown], values[shown], tips, "c0", 3)
+    first = ", ".join(f"{held.rows[i]} ({number(values[i])})" for i in order[:3])
     text = (
-        "How the leave-one-out error of the other rows would change if a row were forgotten: below zero they would do"
-        f" better without it. The largest: rows {first}."
+        "How much the sum of squared leave-one-out errors of the other rows would change, up or down, if a row were"
+        f" forgotten. The largest: rows {first}."
     )
     return Figure("Influence of rows", plot, text + _not_all(study, shown))

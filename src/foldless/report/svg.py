@@ -9,7 +9,7 @@ import math
 import numpy as np
 from markupsafe import Markup
 
-LEFT, RIGHT, TOP, BOTTOM = 58, 12, 12, 46
+LEFT, RIGHT, TOP, BOTTOM = 62, 24, 12, 46
 WIDTH, HEIGHT = 440, 300
 LANE = 24  # height of a labelled bar
 LABELS = 150  # room for the names of bars
@@ -67,12 +67,13 @@ class Plot:
     lanes : names at the left in place of numbers, the first on top; y then counts lanes from 0
     percent : str, which axes are shares, such as "xy"
     log : str, which axes are logarithmic
+    lane : float, height of a lane
     """
 
-    def __init__(self, x, y=(0.0, 1.0), x_label="", y_label="", *, lanes=(), percent="", log="", height=HEIGHT):
+    def __init__(self, x, y=(0.0, 1.0), x_label="", y_label="", *, lanes=(), percent="", log="", lane=LANE):
         self.lanes, self.percent, self.log = tuple(lanes), percent, log
         self.left = LABELS if lanes else LEFT
-        self.height = TOP + BOTTOM + LANE * len(lanes) if lanes else height
+        self.lane, self.height = lane, TOP + BOTTOM + lane * len(lanes) if lanes else HEIGHT
         self.ends = {"x": self._scaled("x", x), "y": (len(lanes) - 0.5, -0.5) if lanes else self._scaled("y", y)}
         self.marks = []
         self._axis_x(x_label)
@@ -111,7 +112,7 @@ class Plot:
 
     def _axis_y(self, label):
         for number, name in enumerate(self.lanes):
-            up = TOP + (number + 0.5) * LANE
+            up = TOP + (number + 0.5) * self.lane
             self.marks.append(tag("text", cut(name), x=self.left - 8, y=up + 4, text_anchor="end"))
         if self.lanes:
             return

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.report.words import interval, number, params, percent, score_text, seconds, worth
+from foldless.report.words import cell, interval, number, params, percent, score_text, seconds, worth
 
 MOST_LINES = 300
 MOST_CLASSES = 12  # of a confusion matrix that fits on a page
@@ -36,7 +36,7 @@ def columns(study):
         for each in study.data.columns
     ]
     header = ("column", "role", "kind", "missing", "distinct", "examples", "why")
-    return _grid("Columns of the file and what they were taken for", header, lines)
+    return _grid("Columns of the file", header, lines)
 
 
 def scores(study):
@@ -61,7 +61,7 @@ def folds(study):
         (k, each.n_train, each.n_test, params(each.params), *((score_text(n, v), v) for n, v in each.scores.items()))
         for k, each in enumerate(study.folds, 1)
     ]
-    return _grid("Outer folds of the nested cross-validation", ("fold", "trained", "tested", "chosen", *names), lines)
+    return _grid("Outer folds, nested", ("fold", "trained", "tested", "chosen", *names), lines)
 
 
 def _crossed(study):
@@ -141,13 +141,9 @@ def influential(study):
     values = study.held_out.influence
     if values is None:
         return None
-    held, worst = study.held_out, np.argsort(-np.abs(values), kind="stable")[:10]
-    lines = [(int(held.rows[i]), _cell(held.truth[i]), (f"{values[i]:+.3g}", float(values[i]))) for i in worst]
-    return _grid("Rows of most influence", ("row", "in the file", "change of the error without it"), lines)
-
-
-def _cell(value):
-    return number(float(value)) if isinstance(value, float | np.floating) else str(value)
+    held, worst = study.held_out, np.argsort(-values, kind="stable")[:10]
+    lines = [(int(held.rows[i]), cell(held.truth[i]), (number(values[i]), float(values[i]))) for i in worst]
+    return _grid("Rows of most influence", ("row", "in the file", "change of the squared error without it"), lines)
 
 
 def groups(study):

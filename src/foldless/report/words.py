@@ -15,6 +15,11 @@ def number(value, digits=3):
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.{digits}g}"
 
 
+def cell(value):
+    """A target as text: a class as it is, a value in few digits."""
+    return number(value) if isinstance(value, float) else str(value)
+
+
 def percent(value):
     """A share as a percentage."""
     return f"{100 * value:.1f} %" if math.isfinite(value) else "–"
@@ -75,12 +80,15 @@ def verdict(study):
     edge = edge if math.isfinite(edge) else score.value
     sign = 1 if score.greater_is_better else -1
     ahead = base is not None and sign * (edge - base.value) > 0
-    better = ahead and (study.test is None or study.test.p_value <= 0.05)
+    linked = study.test is not None and study.test.p_value <= 0.05
     what = f"“{study.target}”"
     if grave:
         level, headline = "doubt", f"The score for {what} can not be trusted before the warnings are looked into."
-    elif better:
+    elif ahead and (linked or study.test is None):
         level, headline = "good", f"{what} can be predicted from the other columns."
+    elif linked:
+        level = "unsure"
+        headline = f"{what} is linked to the other columns, but its prediction is not clearly better than the baseline."
     else:
         level, headline = "unsure", f"These rows do not show that {what} can be predicted from the other columns."
     return Verdict(level, headline, tuple(_sentences(study, score, base)))
