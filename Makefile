@@ -21,8 +21,15 @@ $(VENV)/.lint: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet -e ".[lint]"
 	touch $@
 
+$(VENV)/.cli: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet -e ".[cli]"
+	touch $@
+
+# Six tables that need nothing but the run-time dependencies, then a report of the same data.
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
+	@$(MAKE) --no-print-directory $(VENV)/.cli
+	$(ONE) $(BIN)/foldless demo --quiet --out foldless-demo
 
 # Minutes: everything but tests/slow, and every twenty-ninth case of large tables. test-all adds what is left out, or with
 # EVERY=7 every seventh case of large tables.
@@ -54,4 +61,4 @@ bench: $(VENV)/.base
 	$(BIN)/python benchmarks/online.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist
+	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist foldless-demo

@@ -1,8 +1,6 @@
 """The commands. Each reads, asks ``foldless.tables``, shows; errors of files and options end with exit code 2."""
 
 import functools
-import importlib
-import importlib.util
 import json
 import os
 import sys
@@ -15,6 +13,7 @@ import foldless
 from foldless.cli import show
 from foldless.cli.options import OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
 from foldless.cli.predicting import predicted
+from foldless.report import write
 from foldless.tables import Run, TableError, load_model, read_table, save_model
 from foldless.tables.plain import plain
 
@@ -71,18 +70,15 @@ def report(
     _check_folder(folder)
     run, (study, model) = _run(asked, "study")
     folder.mkdir(parents=True, exist_ok=True)
-    written = ["study.json", "model.foldless"]
     (folder / "study.json").write_text(study.to_json(indent=1), encoding="utf-8")
     save_model(folder / "model.foldless", run.rows, model, _about(study))
-    if importlib.util.find_spec("foldless.report"):
-        importlib.import_module("foldless.report").write(study, folder / "report.html")
-        written.insert(0, "report.html")
+    write(study, folder / "report.html")
     if asked.json:
         print(study.to_json(indent=1))
         return
     if not asked.quiet:
         show.study(study)
-    for name in written:
+    for name in ("study.json", "model.foldless", "report.html"):
         show.say(folder / name)
 
 

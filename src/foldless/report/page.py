@@ -1,7 +1,7 @@
 """The page: a study in sections, through one template that escapes every value.
 
-The style sheet and the script are in the page, and its security policy names them by their hashes: nothing else runs, and
-nothing is loaded, whatever the user's file contains.
+The style sheet and the script are in the page, and its security policy names them by their hashes: nothing else runs,
+and nothing is loaded, whatever the user's file contains.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""The plots of scores and of the search: each a function from a study to a :class:`Figure`, or None where it has nothing.
+"""The plots of scores and of the search: each a function from a study to a :class:`Figure`, or None.
 
 Every figure has a text that says what it shows, for those who do not see it.
 """
@@ -106,7 +106,9 @@ def calibration(study):
     n = np.array([len(each) for each in bins])
     middle, half = y + Z**2 / (2 * n), Z * np.sqrt(y * (1 - y) / n + Z**2 / (4 * n**2))
     plot = Plot((0, 1), (0, 1), "predicted probability", "share that came true", percent="xy")
-    plot.line([0, 1], [0, 1], "chance").segments(x, (middle - half) / (1 + Z**2 / n), x, (middle + half) / (1 + Z**2 / n))
+    plot.line([0, 1], [0, 1], "chance").segments(
+        x, (middle - half) / (1 + Z**2 / n), x, (middle + half) / (1 + Z**2 / n)
+    )
     tips = [f"predicted {percent(a)}, came {percent(b)}, {k} rows" for a, b, k in zip(x, y, n, strict=True)]
     plot.line(x, y).points(x, y, tips, "c0", 4.5)
     off = np.average(np.abs(x - y), weights=n)

@@ -57,7 +57,9 @@ def _values(study):
     plot = Plot(ends, ends, "observed", "predicted without the row")
     tips = [f"row {held.rows[i]}: observed {number(truth[i])}, predicted {number(said[i])}" for i in shown]
     plot.line(ends, ends, "chance").points(truth[shown], said[shown], tips, "c0", 3)
-    text = f"Predictions of rows by models without them; half are off by less than {number(np.median(abs(truth - said)))}."
+    text = (
+        f"Predictions of rows by models without them; half are off by less than {number(np.median(abs(truth - said)))}."
+    )
     return Figure("Observed and predicted", plot, text + _not_all(study, shown), (("chance", "perfect"),))
 
 

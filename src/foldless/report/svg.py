@@ -1,6 +1,6 @@
 """Small plots as SVG: axes, points, lines, bars. Colours are classes that the page's style sheet fills in.
 
-A :class:`Plot` maps data to a box and gathers marks. All text passes through :class:`markupsafe.Markup`, which escapes it.
+A :class:`Plot` maps data to a box and gathers marks. All text passes through ``markupsafe.Markup``, which escapes it.
 Marks with a ``tip`` show it under the pointer and to arrow keys.
 """
 
@@ -29,11 +29,11 @@ def _short(value):
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float | np.floating) else value
 
 
-def ticks(low, high, count=5):
-    """Round numbers between two ends: steps of 1, 2 or 5 times a power of ten."""
+def ticks(low, high, most=6):
+    """Round numbers between two ends: steps of 1, 2 or 5 times a power of ten, at most so many."""
     if not high > low:
         return [low]
-    rough = (high - low) / count
+    rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

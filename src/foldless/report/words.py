@@ -97,8 +97,7 @@ def verdict(study):
 def _sentences(study, score, base):
     what = f"one of {len(study.classes)} classes" if study.classes else "a number"
     yield (
-        f"Predicted is “{study.target}”, {what}, from {study.data.n_features:,}"
-        f" features of {study.data.n_used:,} rows."
+        f"Predicted is “{study.target}”, {what}, from {study.data.n_features:,} features of {study.data.n_used:,} rows."
     )
     yield f"{_meaning(score)} Every row was judged by a model that had not seen it, not even for its tuning."
     if math.isfinite(score.low + score.high):
