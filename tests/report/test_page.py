@@ -12,9 +12,9 @@ pytest.importorskip("pandas", reason="reports need the extra cli")
 pytest.importorskip("skops", reason="reports need the extra cli")
 pytest.importorskip("jinja2", reason="reports need the extra cli")
 
-from foldless.report import html, svg, write  # noqa: E402
-from foldless.report.words import number, verdict  # noqa: E402
-from support.studies import study  # noqa: E402
+from foldless.report import html, svg, write
+from foldless.report.words import number, verdict
+from support.studies import study
 
 VOID = {"meta", "link", "br", "img", "input"}
 NASTY = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}<!--"
