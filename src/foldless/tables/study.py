@@ -212,7 +212,8 @@ class HeldOut:
     loo_prediction : ndarray, by the chosen setting fitted without the row (without its group, where there are groups)
     loo_decision : ndarray, as ``nested_decision``; positive means the second class
     loo_probability : ndarray of shape (n, n_classes), or None for values
-    influence : ndarray, how much forgetting the row would change the leave-one-out error of the others; or None
+    influence : ndarray, how much forgetting the row would change the sum of squared leave-one-out residuals of the
+        others, up or down (its absolute value); or None
     groups : ndarray of text, or None
     """
 
