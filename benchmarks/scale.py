@@ -3,7 +3,7 @@
 Rows are twonorm (Breiman 1998): two Gaussians in 20 dimensions at distance 4, Bayes rate Phi(-2) = 2.28 %. Workers make
 their own chunks from a seed. The yardstick is the rate of matrix products with both workers busy, in the same run.
 
-    python benchmarks/scale.py [--rows 10000000] [--landmarks 500] [--chunk 50000] [--fast] [--json FILE]
+    python benchmarks/scale.py [--rows 10000000] [--landmarks 500] [--chunk 200000] [--fast] [--json FILE]
 
 Needs dask: pip install ".[dask]" in this project's folder.
 """
@@ -86,7 +86,7 @@ def main():
     options = parser(__doc__)
     options.add_argument("--rows", type=int, default=10_000_000)
     options.add_argument("--landmarks", type=int, default=500)
-    options.add_argument("--chunk", type=int, default=50_000, help="rows of a chunk")
+    options.add_argument("--chunk", type=int, default=200_000, help="rows of a chunk")
     options = options.parse_args()
     n, r, chunk = (20_000, 50, 5000) if options.fast else (options.rows, options.landmarks, options.chunk)
     cluster = {"n_workers": WORKERS, "threads_per_worker": 1, "memory_limit": LIMIT, "dashboard_address": ":0"}

@@ -117,6 +117,7 @@ LAWS = {
         lambda v, a: (v.lower_times(fortran(a.L), a.B, transpose=True), a.L.T @ a.B),
         lambda v, a: (v.lower_times(fortran(a.L), a.B[:, :0]), a.B[:, :0]),
     ],
+    "lower_times_": [lambda v, a: (v.lower_times_(fortran(a.B), fortran(a.L)), a.L @ a.B)],
     "product": [
         lambda v, a: (v.product(a.G, a.B), a.G @ a.B),
         lambda v, a: (v.product(fortran(a.B), a.C, transpose_a=True), a.B.T @ a.C),
@@ -130,6 +131,11 @@ LAWS = {
         lambda v, a: (of_symmetric(v, a, False), a.S @ a.B),
     ],
     "add_outer_": [outer_added],
+    "add_square_": [
+        lambda v, a: (np.tril(v.add_square_(a.S.copy(), a.B)), np.tril(a.S + a.B @ a.B.T)),
+        lambda v, a: (np.tril(v.add_square_(a.S.copy(), fortran(a.B))), np.tril(a.S + a.B @ a.B.T)),
+    ],
+    "mirror_": [lambda v, a: (v.mirror_(np.tril(a.S)), a.S)],
     "add_signed_": [signed],
     "norm": [
         lambda v, a: (np.array(v.norm(a.B)), np.sqrt(np.square(a.B).sum())),
@@ -197,11 +203,13 @@ def test_verb_keeps_its_law(verb, shape, dtype, backend):
 @pytest.mark.parametrize("dtype", RTOL)
 def test_underscores_work_in_the_memory_of_their_argument(dtype, backend):
     verbs, a = importlib.import_module(backend), data(40, 12, dtype)
-    S, L, T, O = a.S.copy(), fortran(a.L), fortran(a.S), a.S.copy()
+    S, L, T, O, Y = a.S.copy(), fortran(a.L), fortran(a.S), a.S.copy(), fortran(a.B)
+    assert np.shares_memory(verbs.lower_times_(Y, L), Y)
     assert np.shares_memory(verbs.cholesky_(S), S)
     assert np.shares_memory(verbs.invert_lower_(L), L)
     assert np.shares_memory(verbs.add_signed_(T, fortran(a.B), np.ones(a.m, dtype)), T)
     assert np.shares_memory(verbs.add_outer_(O, a.B, a.B, 1.0), O)
+    assert np.shares_memory(verbs.mirror_(verbs.add_square_(O, a.B)), O)
 
 
 @every_backend

@@ -80,6 +80,7 @@ def held_out_of(plan, judges, rows):
     m, k = (0 if plan.n_classes else plan.m), plan.folds.k
     scores = Scores(np.zeros((k, 2 + 3 * m)), np.zeros((k, 2 + 3 * m)), np.zeros(1), checksum(rows))
     weights, found = plan.weights(rows), dict[str, np.ndarray]()
+    memory = np.empty((min(plan.block, len(rows)), plan.r))
 
     def keep(name, places, values):
         if name not in found:
@@ -87,7 +88,7 @@ def held_out_of(plan, judges, rows):
         found[name][places] = values
 
     for fold, places in blocks_of(plan, rows):
-        Phi, Y = plan.features(rows.X[places]), plan.targets(rows.y[places])
+        Phi, Y = plan.features(rows.X[places], out=memory[: len(places)]), plan.targets(rows.y[places])
         if judges.folds:
             model, own = judges.folds[fold], judges.plans[fold] if judges.plans else plan
             fits = model.fits(Phi if own is plan else own.features(rows.X[places]))
@@ -125,10 +126,13 @@ def _press(plan, judges, rows):
 
 
 def _left_out(plan, judges, Phi, Y, w):
-    """Fits (n, m) and decisions of rows, each by the model without it, and how many of them have few digits."""
-    U = product(Phi - judges.mean, judges.V)
-    free = 1.0 - w * (product(U * U, judges.inverted[:, :1])[:, 0] + judges.constant)
+    """Fits (n, m) and decisions of rows, each by the model without it, and how many of them have few digits.
+
+    Phi is overwritten.
+    """
     rest = Y - judges.whole.fits(Phi)
+    U = product(np.subtract(Phi, judges.mean, out=Phi), judges.V)
+    free = 1.0 - w * (product(np.square(U, out=U), judges.inverted[:, :1])[:, 0] + judges.constant)
     E = rest / free[:, None]
     fits, moments = Y - E, None
     if plan.readout.needs_moments:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foldless.chunked.hashing import checksum
-from foldless.linalg import outer_square
+from foldless.linalg import add_square_, mirror_
 
 
 class Sums(NamedTuple):
@@ -48,22 +48,24 @@ def sums_of(plans, rows):
 
 
 def _sums(plan, rows):
-    """Features are there for a block of rows at a time."""
+    """Features are there for a block of rows at a time, always in the same memory."""
     p, k = plan.r + plan.intercept + plan.m, plan.folds.k
     gram, labels = np.zeros((k, p, p)), np.zeros((k, plan.n_classes))
     mass, counts = np.zeros(k), np.zeros(k)
-    weights = plan.weights(rows)
+    weights, memory = plan.weights(rows), np.empty((min(plan.block, len(rows)), p))
     for fold, places in blocks_of(plan, rows):
-        T = np.empty((len(places), p))
+        T = memory[: len(places)]
         plan.features(rows.X[places], out=T[:, : plan.r])
         T[:, plan.r : p - plan.m] = 1.0
         T[:, p - plan.m :] = plan.targets(rows.y[places])
         w = weights[places]
         if not (w == 1).all():
             T *= np.sqrt(w)[:, None]
-        gram[fold] += outer_square(T.T)
+        add_square_(gram[fold], T.T)
         mass[fold] += w.sum()
         counts[fold] += len(places)
         if plan.n_classes:
             labels[fold] += np.bincount(plan.codes(rows.y[places][w > 0]), minlength=plan.n_classes)
+    for each in gram:
+        mirror_(each)
     return Sums(gram, mass, counts, labels, checksum(rows))

@@ -29,7 +29,7 @@ from sklearn.utils import check_random_state, gen_batches
 from foldless.kernels.base import FeatureMap, dot
 from foldless.kernels.landmarks import BLOCK, CHOICES, choose, factor
 from foldless.kernels.parameters import Parameter
-from foldless.linalg import invert_lower_, lower_times, product
+from foldless.linalg import invert_lower_, lower_times_, product
 from foldless.linalg.types import Matrix
 
 JITTER = {8: 1e-10, 4: 1e-5}  # share of the mean diagonal that is added to k(Z, Z), by bytes: phi keeps half the digits
@@ -178,7 +178,7 @@ class Nystroem(Approximation):
 
     def _features(self, X):
         C = self.kernel.gram(X, self.landmarks)
-        return lower_times(self._root, C.T).T if self.whiten else C
+        return lower_times_(C.T, self._root).T if self.whiten else C
 
     def pullback_features(self, D: np.ndarray, X: Matrix, Phi: np.ndarray) -> dict:
         kernel, Z = self.kernel, self.landmarks

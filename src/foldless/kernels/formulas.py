@@ -253,10 +253,14 @@ def _minus_distances(X, Z, root, *, alike):
         X, Z = _centred(X, X if alike else Z)  # |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows
     X = scale(X, root)
     Z = X if alike else scale(Z, root)
-    K = dot(X, Z)
-    K *= 2
-    K -= row_norms(X, squared=True)[:, None]
-    K -= row_norms(Z, squared=True)[None, :]
+    X_norms, Z_norms = row_norms(X, squared=True)[:, None], row_norms(Z, squared=True)[:, None]
+    if not sp.issparse(X) and not alike:  # all three terms by one product: K is written once
+        K = dot(np.hstack([X, X_norms, np.ones_like(X_norms)]), np.hstack([2 * Z, -np.ones_like(Z_norms), -Z_norms]))
+    else:
+        K = dot(X, Z)
+        K *= 2
+        K -= X_norms
+        K -= Z_norms.T
     return np.minimum(K, 0, out=K)
 
 

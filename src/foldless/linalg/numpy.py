@@ -25,7 +25,10 @@ __all__ = [  # noqa: RUF022
     "LinAlgError", "NotPositiveDefiniteError",
     # triangles
     "cholesky_", "invert_lower_", "lower_solve", "upper_solve", "right_solve", "cholesky_solve", "lower_times",
-    "product", "outer_square", "lower_square", "symmetric_times", "add_outer_", "add_signed_", "norm",  # products
+    "lower_times_",
+    # products
+    "product", "outer_square", "lower_square", "symmetric_times", "add_outer_", "add_square_", "mirror_", "add_signed_",
+    "norm",
     # decompositions and general systems; eigh, eigenvalues, solve and inverse take leading batch axes, solve_definite 1
     "orthonormal", "thin_qr", "eigh_", "eigh", "eigenvalues", "svd",
     "solve", "solve_definite", "inverse", "lu_factor", "lu_solve", "least_squares_",
@@ -109,6 +112,12 @@ def lower_times(L, Y, *, transpose=False):
     return trmm(1.0, L, Y, lower=1, trans_a=int(transpose))
 
 
+def lower_times_(Y, L):
+    """L Y in the memory of a Fortran-ordered Y."""
+    (trmm,) = get_blas_funcs(("trmm",), (L, Y))
+    return trmm(1.0, L, Y, lower=1, overwrite_b=1)
+
+
 def right_solve(B, L):
     """B L'^-1: for a Fortran-ordered B, whose columns are many and long, nothing is rearranged."""
     (trsm,) = get_blas_funcs(("trsm",), (L, B))
@@ -118,9 +127,9 @@ def right_solve(B, L):
 def lower_square(L):
     """L' L for a lower triangle L, C-ordered, n^3/3 flops."""
     if len(L) > LARGE:
-        return _mirrored(panels.lower_square(L)).T
+        return mirror_(panels.lower_square(L)).T
     (lauum,) = get_lapack_funcs(("lauum",), (L,))
-    return _mirrored(lauum(L, lower=1)[0]).T
+    return mirror_(lauum(L, lower=1)[0]).T
 
 
 def outer_square(V):
@@ -128,13 +137,22 @@ def outer_square(V):
     if 0 in V.shape:
         return V @ V.T
     if len(V) > LARGE:
-        return _mirrored(panels.add_square_(np.zeros((len(V), len(V)), V.dtype, order="F"), V)).T
+        return mirror_(panels.add_square_(np.zeros((len(V), len(V)), V.dtype, order="F"), V)).T
     (syrk,) = get_blas_funcs(("syrk",), (V,))
     a, trans = (V, 0) if V.flags.f_contiguous else (V.T, 1)
-    return _mirrored(syrk(1.0, a, trans=trans, lower=1)).T
+    return mirror_(syrk(1.0, a, trans=trans, lower=1)).T
 
 
-def _mirrored(S, block=256):
+def add_square_(S, V):
+    """S + V V' in the lower triangle of a C-ordered S; what lies above it means nothing until :func:`mirror_`."""
+    if len(V) > LARGE:
+        return panels.add_square_(S, V)
+    (syrk,) = get_blas_funcs(("syrk",), (S, V))
+    a, trans = (V, 0) if V.flags.f_contiguous else (V.T, 1)
+    return syrk(1.0, a, beta=1.0, c=S.T, trans=trans, overwrite_c=1).T
+
+
+def mirror_(S, block=256):
     """The symmetric matrix of which the lower triangle is given, in its memory."""
     above = np.triu(np.ones((block, block), bool), 1)
     for start in range(0, len(S), block):
