@@ -29,7 +29,7 @@ MODEL = LSSVC(approximation="nystroem", n_landmarks=15, landmarks="uniform")
 @pytest.fixture(scope="module")
 def client():
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as client:
         yield client
 
 
@@ -110,6 +110,15 @@ def test_an_active_client_is_taken_by_dask_sources(client):
     assert_close(found.loo_press, expected.loo_press)
 
 
+def test_dask_sources_start_a_cluster_for_the_call_where_there_is_none():
+    data = chunked.dask(da.from_array(X, chunks=(80, 3)), da.from_array(VALUES, chunks=80))
+    found = chunked.cross_validate(LSSVR("linear"), data, cv=3)
+    expected = chunked.cross_validate(LSSVR("linear"), chunked.arrays(X, VALUES), cv=3)
+    assert_close(found.test_score, expected.test_score)
+    with pytest.raises(ValueError, match="client"):
+        distributed.get_client()  # it is gone
+
+
 def test_sums_of_a_checkpoint_are_taken(client, tmp_path):
     chunked.cross_validate(LSSVR("linear"), slowly(VALUES), client=client, checkpoint=tmp_path)
     again = chunked.cross_validate(LSSVR("linear"), slowly(VALUES), client=client, checkpoint=tmp_path)
@@ -158,6 +167,28 @@ def test_a_chunk_in_a_parquet_file_has_the_same_number(client, tmp_path):
     with pytest.raises(chunked.ChunkError) as there:
         chunked.cross_validate(MODEL, data, client=client)
     assert str(there.value) == str(here.value)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_truncated_file_is_named_by_a_worker(client, tmp_path, when):
+    """Before the source looks at its files, or after, when a worker comes to it."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    for name, part in (("a", frame()[:100]), ("b", frame()[100:])):
+        part.to_parquet(tmp_path / f"{name}.parquet")
+
+    def truncate():
+        (tmp_path / "b.parquet").write_bytes((tmp_path / "b.parquet").read_bytes()[:-100])
+
+    def run():
+        data = chunked.parquet(tmp_path, target="label", sample_weight="weight")
+        if when == "after":
+            truncate()
+        chunked.cross_validate(MODEL, data, client=client)
+
+    if when == "before":
+        truncate()
+    with pytest.raises(ValueError, match=r"b\.parquet cannot be read; is it truncated"):
+        run()
 
 
 @pytest.mark.parametrize("what", ["cluster", "client"])

@@ -46,7 +46,8 @@ def connected(client):
         raise ValueError(
             f"client: it is {'asynchronous' if client.asynchronous else client.status}; give one that runs."
         )
-    yield client
+    with client.as_current():  # it need not be the default one
+        yield client
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,7 @@ class Files(Source):
             return [Part(self.read, (path,), None, None) for path in self.paths]
         found = list[Part]()
         for path in self.paths:
-            [fragment] = _open([path], self.format).get_fragments()
-            for group in fragment.row_groups:
+            for group in _row_groups(path):
                 found.append(Part(self.read, (path, group.id), group.num_rows, -(-group.num_rows // self.rows)))
         return found
 
@@ -69,7 +68,7 @@ class Files(Source):
         except ChunkError:
             raise
         except (OSError, ValueError) as error:  # pyarrow's own errors are among these
-            raise ChunkError(f"{path} cannot be read; is it truncated or damaged? ({error})", number) from error
+            raise ChunkError(_damaged(path, error), number) from error
 
     def _chunk(self, batch, number):
         def column(name):
@@ -162,7 +161,7 @@ def _files(paths, format, target, features, sample_weight, groups, folds, rows):
         raise ValueError(f"{paths[0]} has no column {missing[0]!r}; its columns are {', '.join(map(repr, known))}.")
     n_rows = None
     if format == "parquet":
-        n_rows = _open(paths, format).count_rows()
+        n_rows = sum(group.num_rows for path in paths for group in _row_groups(path))
     target = target if isinstance(target, str) else tuple(target)
     return Files(paths, format, target, features, others, rows, n_rows)
 
@@ -195,4 +194,17 @@ def _open(paths, format, features=()):
     try:
         return dataset.dataset(list(paths), format=kind)
     except (OSError, ValueError) as error:
-        raise ValueError(f"{paths[0]} cannot be read; is it truncated or damaged? ({error})") from error
+        raise ValueError(_damaged(paths[0], error)) from error
+
+
+def _row_groups(path):
+    """Those of a Parquet file, from its end."""
+    [fragment] = _open([path], "parquet").get_fragments()
+    try:
+        return fragment.row_groups
+    except (OSError, ValueError) as error:
+        raise ValueError(_damaged(path, error)) from error
+
+
+def _damaged(path, error):
+    return f"{path} cannot be read; is it truncated or damaged? ({error})"

@@ -42,6 +42,16 @@ def check_writable(predictions, n_rows):
                 raise ValueError(f"{shown}: an array with an entry for each of {n_rows} rows is needed, not {found}.")
 
 
+def check_columns(predictions, plan, loo):
+    """Tell of columns that no pass will fill before the work begins."""
+    outputs = ("decision", "prediction") if plan.n_classes else ("prediction",)
+    known = ["fold", *outputs] if plan.folds.k > 1 else []
+    known += [f"loo_{name}" for name in outputs if loo]
+    for name in predictions if isinstance(predictions, Mapping) else ():
+        if name not in known:
+            raise ValueError(f"predictions: there is no column {name!r}; there are {known}.")
+
+
 def _by_name(predictions):
     """{column: array}; of a single array, whose column is to be found, {None: array}."""
     return predictions if isinstance(predictions, Mapping) else {None: predictions}
@@ -53,8 +63,6 @@ def _into_arrays(predictions, n_rows):
     def write(start, columns):
         for name, array in arrays.items():
             name = _first_column(columns) if name is None else name
-            if name not in columns:
-                raise ValueError(f"predictions: there is no column {name!r}; there are {sorted(columns)}.")
             values = columns[name]
             if array.shape[1:] != values.shape[1:]:
                 shape = (n_rows, *values.shape[1:])

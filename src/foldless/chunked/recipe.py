@@ -24,6 +24,7 @@ from foldless.chunked.folds import folds_for
 from foldless.chunked.heldout import Judges, press_of, score_of, with_whole
 from foldless.chunked.models import SQUARED, Part, check_folds, squared_errors, training_parts
 from foldless.chunked.plan import plans_of
+from foldless.chunked.predictions import check_columns
 from foldless.chunked.result import ChunkedResult
 from foldless.chunked.sums import merged
 from foldless.chunked.survey import merged_surveys, survey_of
@@ -83,6 +84,7 @@ def validated(estimator, reader, settings):
     """The result of all passes."""
     alphas = settings.alphas
     plans, survey = _prepared(estimator, reader, settings)
+    check_columns(reader.predictions, plans[0][0], settings.loo)
     sums = iter(reader.add_up([plan for each in plans for plan in each], survey))
     found = [Candidate(each, list(islice(sums, len(each))), alphas) for each in plans]
     _warn_of_digits(found, alphas)
