@@ -43,6 +43,25 @@ def test_landmarks_double_until_the_criterion_stops_falling():
         assert_allclose(search_of(auto().set_params(n_landmarks=count)).fit(X, WAVES).best_criterion_, loss)
 
 
+def test_searches_with_more_landmarks_look_around_the_best_so_far():
+    search = FoldlessSearchCV(auto()).fit(X, WAVES)
+    first, second = FoldlessSearchCV(auto().set_params(n_landmarks=5)).fit(X, WAVES), search.landmark_path_[1]
+    alpha, gamma = first.best_params_["alpha"], first.best_params_["gamma"]
+    grid = {"alpha": alpha * np.logspace(-3, 2, 21), "gamma": [gamma / 2, gamma, 2 * gamma]}
+    around = FoldlessSearchCV(auto().set_params(n_landmarks=10), grid).fit(X, WAVES)
+    assert_allclose([each["criterion"] for each in search.landmark_path_[:1]], first.best_criterion_)
+    assert_allclose(second["criterion"], around.best_criterion_)
+    assert len(search.cv_results_["params"]) == 3 * 21
+
+
+@pytest.mark.parametrize("given", [{"bounds": {"gamma": (0.1, 1.0)}}, {"method": "gradient"}])
+def test_searches_that_are_told_where_to_look_look_there_with_more_landmarks(given):
+    search = FoldlessSearchCV(auto(), max_iter=3, **given).fit(X, WAVES)
+    for each in search.landmark_path_:
+        plain = FoldlessSearchCV(auto().set_params(n_landmarks=each["n_landmarks"]), max_iter=3, **given)
+        assert_allclose(plain.fit(X, WAVES).best_criterion_, each["criterion"])
+
+
 def test_a_smooth_function_needs_few_landmarks():
     smooth = search_of(auto()).fit(X, X[:, 0] + RNG.normal(0, 0.5, 240))
     rough = search_of(auto()).fit(X, WAVES)

@@ -2,7 +2,10 @@
 
 ``n_landmarks="auto"`` is decided by the criterion of the held-out fits: a search with ``FIRST`` landmarks, then others
 with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows, ``MOST``, the
-memory or the time limit is reached. Every search tunes the kernel anew: more landmarks can show a narrower one.
+memory or the time limit is reached. The first search looks where any search looks. Those after it look around the best
+of the one before: at half, the same and twice the width of the kernel, since more landmarks can show a narrower one,
+and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is looked at as it is, and
+kernels of several parameters are tuned anew each time.
 
 Where the exact kernel matrix does not fit into memory, landmarks take its place, with a warning.
 """
@@ -25,6 +28,7 @@ FIRST = 125  # landmarks
 MOST = 2000  # beyond, a search takes long; give a number for more
 WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
 ARRAYS = 6  # n x n_landmarks, at the same time
+AROUND = {"alpha": np.logspace(-3, 2, 21), "kernel": np.array([0.5, 1.0, 2.0])}  # factors of the best so far
 GROWTH = 4.0  # factor of the time for twice as many landmarks
 
 
@@ -69,7 +73,7 @@ class Growing:
         searches: list = []
         while not searches or not (self._enough() or self._short()):
             count, start = min(FIRST, self.n) * 2 ** len(self.path), time.monotonic()
-            searches = [*searches[-2:], self._with(count).fit(self.X, **self.given)]
+            searches = [*searches[-2:], self._with(count, searches[-1:]).fit(self.X, **self.given)]
             seconds, loss = time.monotonic() - start, searches[-1].best_criterion_
             self.path.append({"n_landmarks": count, "criterion": loss, "seconds": seconds})
         tried = self.path[-len(searches) :]
@@ -78,12 +82,32 @@ class Growing:
         self.count = tried[place]["n_landmarks"]
         return searches[place]
 
-    def _with(self, count):
+    def _with(self, count, before):
+        """The search with so many landmarks; ``before`` holds the last one, if there is one."""
         left, limit = None, self.search.time_limit
         if limit is not None:
             left = max(0.1, limit - (time.monotonic() - self.begin))
         estimator = clone(self.search.estimator).set_params(**self.params(count))
-        return clone(self.search).set_params(estimator=estimator, time_limit=left)
+        search = clone(self.search).set_params(estimator=estimator, time_limit=left)
+        grid = self._around(before[0].best_params_) if before and self._free() else None
+        return search if grid is None else search.set_params(param_grid=grid, method="grid")
+
+    def _free(self):
+        """Whether the search chooses by itself where to look."""
+        own = self.search
+        scaled = own.feature_scaling or own.feature_groups is not None
+        return own.method == "auto" and own.param_grid is None and own.bounds is None and not scaled
+
+    def _around(self, best):
+        """A grid around the best parameters; None where the kernel has none, or several, or one for each feature."""
+        alpha = self.prefix + "alpha"
+        others = [name for name in best if name != alpha and name not in self.params(0)]
+        if len(others) != 1 or np.ndim(best[others[0]]) or alpha not in best:
+            return None
+        return {
+            alpha: (best[alpha] * AROUND["alpha"]).tolist(),
+            others[0]: (best[others[0]] * AROUND["kernel"]).tolist(),
+        }
 
     def _enough(self):
         """Whether more landmarks are not worth it, do not fit, are more than a third of the rows, or very many."""
