@@ -185,7 +185,7 @@ class OnlineMachine(KernelMachine):
         """
         check_is_fitted(self)
         whole = None if self._parts is None else self._parts.whole
-        return float(whole.own_precision.drift) if whole is not None else 0.0
+        return float(whole.drift) if whole is not None else 0.0
 
     @threads_by_size
     def forgetting_effects(self) -> np.ndarray:

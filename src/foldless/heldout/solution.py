@@ -63,6 +63,11 @@ class Solution(Model):
     # -- P ---------------------------------------------------------------------------------------------------------
 
     @cached_property
+    def own_precision(self):
+        """P, where the solution was found without it (``online.sums``)."""
+        return self.problem.precision(self.rows)
+
+    @cached_property
     def precision(self):
         """P, or J where rows take their basis functions along."""
         return self.joint if self.problem.penalty.sites_per_row > 1 else self.own_precision
@@ -77,7 +82,12 @@ class Solution(Model):
     @property
     def current(self):
         """Whether P is still that of these rows: a growing one may have learnt or forgotten some since."""
-        return self.own_precision.current
+        return "own_precision" not in vars(self) or self.own_precision.current
+
+    @property
+    def drift(self):
+        """Largest relative residual that updates of P have met."""
+        return self.own_precision.drift if "own_precision" in vars(self) else 0.0
 
     def G(self, columns):
         """Rows of G that give the coefficients of these unpenalised columns."""

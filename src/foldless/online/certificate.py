@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.linalg import eigenvalues
+from foldless.linalg import eigenvalues, outer_square
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,10 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
 
 
 def eigenvalue_range(problem, rows):
-    """Smallest and largest size of the eigenvalues of S + alpha I."""
+    """Smallest and largest size of the eigenvalues of S + alpha I, by Phi' Phi where features are fewer than rows."""
+    if problem.n_features(len(rows)) is not None:
+        sizes = np.abs(eigenvalues(outer_square(problem.whitened_features(rows).T)))
+        return problem.alpha, float(sizes.max()) + problem.alpha
     S = problem.whitened_gram(rows)
     S.flat[:: len(S) + 1] += problem.alpha
     sizes = np.abs(eigenvalues(S))

@@ -7,7 +7,8 @@ Kim, Drake & Park (algorithms 5 and 6) update a QR factorisation to the same end
 (2/3 n^3); each one then costs O(n^2) for a few rows, and leave-one-out, which needs the diagonal of P, O(n). Where a
 new factorisation is cheaper or more accurate it is taken: for about as many new rows as there are, for so few explicit
 features that n r^2 is below n^2, for a Schur complement lost in rounding, and where an update is less accurate than
-max(1e-9, 10 eps cond(M)) by what can be seen at its price:
+max(1e-9, 10 eps cond(M)) by what can be seen at its price. Explicit features of many rows go by sums over rows in the
+place of P (``online.sums``). What can be seen:
 
     fits             y - M A - Q B, the residual of the equations, relative to the largest target
     leave-one-out    errors of P relative to its diagonal: what refinement put right in a column of P, P y - A, and
@@ -21,8 +22,9 @@ import numpy as np
 from foldless.heldout.solution import Solution
 from foldless.linalg import NotPositiveDefiniteError, norm, solve
 from foldless.linalg.memory import require_memory
+from foldless.online.sums import changed, solved, sums_of
 from foldless.precision.base import SingularBlockError
-from foldless.precision.choose import precision, update_pays
+from foldless.precision.choose import precision, sums_pay, update_pays
 from foldless.precision.growing import Growing
 
 WELL_CONDITIONED = 1e4  # |K| / alpha up to which updates need no refinement
@@ -42,7 +44,7 @@ def learn(whole, problem, Y):
     if len(new) == 0 and unchanged:
         return whole.changed(problem=problem, rows=problem.active)
     if not update_pays(problem, n, len(new)):
-        return solve_anew(problem, Y)
+        return _from_sums(whole, problem, Y, problem, new, 1.0)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # a new factorisation tells what overflows
             joint = growing(whole)
@@ -56,6 +58,24 @@ def learn(whole, problem, Y):
     residual = _padded(white[n:], len(q)) - columns.T @ A - q @ whole.B
     A, B = border.solution(A, whole.B, residual)
     return _solution(problem, Y, white, border.learn(order), A if order is None else A[order], B)
+
+
+def _from_sums(whole, problem, Y, owner, rows, sign):
+    """The solution from sums over all rows, to which these ``rows`` of ``owner`` are added; or by a factorisation."""
+    if not sums_pay(problem, len(problem.active)):
+        return solve_anew(problem, Y)
+    sums = vars(whole).get("sums")
+    sums = sums_of(problem) if sums is None else changed(sums, owner, rows, sign)
+    white = _whitened(problem, Y)
+    found = solved(sums, problem, white)
+    if found is None:
+        sums = sums_of(problem)
+        found = solved(sums, problem, white)
+    if found is None:
+        return solve_anew(problem, Y)
+    A, B, weights = found
+    fields = {"problem": problem, "rows": problem.active, "Y": white, "A": A, "B": B, "weights": weights, "sums": sums}
+    return Solution.of(**fields, choice=f"sums over rows: {len(weights)} features for {len(white)} rows")
 
 
 def extension(joint, problem, rows, new):
@@ -89,7 +109,7 @@ def forget(whole, problem, Y, removed):
     if problem.more_columns:
         problem.span(problem.active)  # complains where what is left does not determine them
     if not update_pays(problem, n - t, t):
-        return solve_anew(problem, Y)
+        return _from_sums(whole, problem, Y, whole.problem, whole.rows[removed], -1.0)
     joint = growing(whole)
     try:
         removal = joint.removal(np.arange(joint.n).reshape(-1, n)[:, removed].ravel())  # all sites of these rows

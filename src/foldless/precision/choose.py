@@ -68,10 +68,15 @@ def one_p_pays(n, sizes, n_alphas, *, sites, inner_folds):
 def update_pays(problem, n, t):
     """Whether an update by t rows is to be preferred to a new factorisation, n being the rows that stay.
 
-    Few explicit features, or those of many rows, are solved anew in less time or memory, and at a small alpha with more
-    digits than an explicit P.
+    Few explicit features are solved anew in less time, and at a small alpha with more digits than an explicit P. Those
+    of many rows have a way of their own (:func:`sums_pay`).
     """
     if not 0 < 2 * t <= n:
         return False
     r = problem.n_features(n + t)
     return r is None or not (6 * r * r <= n or n > MOST_EXPLICIT or problem.alpha < 1e-4 * problem.mean_diagonal)
+
+
+def sums_pay(problem, n):
+    """Whether n rows are so many that sums of explicit features over them are updated in the place of P."""
+    return n > MOST_EXPLICIT and problem.n_features(n) is not None
