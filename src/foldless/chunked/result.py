@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from foldless.results import Result, by_name, lanes
+
 
 @dataclass(frozen=True)
-class ChunkedResult:
+class ChunkedResult(Result):
     """A fitted estimator and its exact held-out scores.
 
     Attributes
@@ -26,6 +28,8 @@ class ChunkedResult:
     fold_sizes : ndarray of shape (k,), rows of each fold
     n_rows, n_components : int; number of rows, and of explicit features of the kernel
     seconds : dict, of each pass over the data
+
+    ``to_frame()`` has one row for each setting: its parameters and mean squared held-out errors.
     """
 
     estimator: Any
@@ -56,3 +60,13 @@ class ChunkedResult:
             lines.append(f"{name:14} {self.loo_score:.4f} leave-one-out")
         spent = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
         return "\n".join([*lines, f"{'passes':14} {spent}"])
+
+    def _columns(self):
+        settings = [{**each, "alpha": alpha} for each in self.candidates for alpha in self.alphas]
+        press = {"kfold_press": self.kfold_press, "loo_press": self.loo_press}
+        return by_name(settings) | {name: np.ravel(each) for name, each in press.items() if each is not None}
+
+    def _picture(self):
+        rows = {"folds": self.test_score, "leave-one-out": self.loo_score}
+        name = "accuracy" if hasattr(self.estimator, "classes_") else "R2"
+        return lanes([(what, each, None) for what, each in rows.items() if each is not None], f"held-out {name}")

@@ -7,7 +7,6 @@ independent given the models: their signs may be flipped at random if both model
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -15,6 +14,7 @@ from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
 from foldless.inference.intervals import ScoreInterval, corrected_error, nested_error, two_sided
+from foldless.results import Result, by_name, lanes
 
 FLIPS = 9999  # where there are more ways to flip the signs than that
 
@@ -34,7 +34,7 @@ class Difference:
 
 
 @dataclass(frozen=True, repr=False)
-class ComparisonResult:
+class ComparisonResult(Result):
     """Models on the same rows.
 
     Attributes
@@ -47,6 +47,8 @@ class ComparisonResult:
     scoring, method : str
     confidence : float
     paths : list of Path, how the held-out scores of each model were computed and why
+
+    ``to_frame()`` has one row for each difference.
     """
 
     names: list
@@ -57,11 +59,12 @@ class ComparisonResult:
     confidence: float
     paths: list
 
-    def to_frame(self) -> Any:
-        """The differences as a table of pandas."""
-        import pandas as pd
+    def _columns(self):
+        return by_name([vars(each) for each in self.differences])
 
-        return pd.DataFrame([vars(each) for each in self.differences])
+    def _picture(self):
+        rows = [(f"{each.first} - {each.second}", each.difference, (each.low, each.high)) for each in self.differences]
+        return lanes(rows, f"differences of {self.scoring}; line: none", 0.0)
 
     def __repr__(self):
         width = max(map(len, self.names))

@@ -26,6 +26,8 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from foldless.results import Result, lanes
+
 SHARES = (
     "accuracy",
     "balanced_accuracy",
@@ -123,7 +125,7 @@ class FoldScores:
 
 
 @dataclass(frozen=True, repr=False)
-class ScoreInterval:
+class ScoreInterval(Result):
     """A cross-validated score and an interval for what it estimates: the score of the model on new rows.
 
     Attributes
@@ -138,7 +140,7 @@ class ScoreInterval:
     n_folds, n_repeats : int, folds, and partitions into them
     path : Path, how the held-out scores were computed and why
 
-    It unpacks to score, low, high.
+    It unpacks to score, low, high. ``to_frame()`` has one row.
     """
 
     score: float
@@ -163,6 +165,12 @@ class ScoreInterval:
             f"{self.scoring} {self.score:.4f}, {100 * self.confidence:g} % interval {self.low:.4f} to {self.high:.4f}"
             f" ({self.method}{folds}{times})"
         )
+
+    def _columns(self):
+        return {name: [value] for name, value in vars(self).items() if name != "path"}
+
+    def _picture(self):
+        return lanes([(self.scoring, self.score, (self.low, self.high))], f"{self.scoring} and its interval")
 
 
 def check_confidence(confidence):

@@ -32,10 +32,11 @@ from foldless.model_selection._nested_runs import nested_grid, nested_loop
 from foldless.model_selection._nested_sets import NestedSets, tested
 from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec, with_scores
 from foldless.model_selection._types import CVLike, Params, ScoringLike
+from foldless.results import Result, by_name, lanes
 
 
 @dataclass(repr=False)
-class NestedResult(NestedSets):
+class NestedResult(Result, NestedSets):
     """Outer and inner estimates of a tuned model, one entry for each outer split.
 
     Attributes
@@ -61,6 +62,7 @@ class NestedResult(NestedSets):
 
     With ``return_estimator=True`` there are prediction intervals and sets of new rows, which count the tuning:
     ``predict_interval(X, coverage=0.9)`` and ``predict_set(X, coverage=0.9, class_conditional=False)``.
+    ``to_frame()`` has one row for each outer split.
     """
 
     test_score: Any
@@ -110,6 +112,23 @@ class NestedResult(NestedSets):
         if isinstance(texts, dict):
             texts = "; ".join(f"{name}: {text}" for name, text in texts.items())
         return f"{texts}; {self.path}"
+
+    def _columns(self):
+        columns: dict[str, Any] = {
+            "split": range(len(self.best_params)),
+            "n_test": [len(each) for each in self.test_indices],
+        }
+        for what, scores in (("test", self.test_score), ("inner", self.inner_score)):
+            named = scores if isinstance(scores, dict) else {"score": scores}
+            columns |= {f"{what}_{name}": values for name, values in named.items()}
+        columns |= {"inner_criterion": self.inner_criterion, "outer_criterion": self.outer_criterion}
+        return columns | by_name(self.best_params, "param_")
+
+    def _picture(self):
+        scores = [each if isinstance(each, dict) else {"score": each} for each in (self.test_score, self.inner_score)]
+        name = next(iter(scores[0]))
+        rows = [(f"{what} {name}", each[name], None) for what, each in zip(("test", "inner"), scores, strict=True)]
+        return lanes(rows, f"{name} of the outer splits, on held-out rows and as the choice saw it")
 
 
 def _in_words(test, inner, share):

@@ -17,6 +17,7 @@ from foldless.bridge.scorers import known_with_confounds
 from foldless.estimators import AverageEstimator
 from foldless.estimators.rows import Ids, PerRow, given
 from foldless.linalg.types import MatrixLike
+from foldless.model_selection._search_table import SearchTable
 from foldless.online.certificate import Certificate
 from foldless.readout.calibration import DeferredSigmoid
 
@@ -41,7 +42,7 @@ def _gives_probabilities(search):
     return _best_has("predict_proba")(search)
 
 
-class BestEstimator:
+class BestEstimator(SearchTable):
     """What a search hands on to its ``best_estimator_``: of a pipeline, to its last step, behind the fitted others."""
 
     estimator: Any

@@ -25,15 +25,16 @@ from foldless.inference.intervals import ScoreInterval, check_confidence, correc
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import CVLike, Params, ScoringLike
+from foldless.results import Result, lanes
 
 EVERY_PART = "on every training part"
 
 
-class CrossValidationResult(dict):
+class CrossValidationResult(Result, dict):
     """The dictionary of scikit-learn's ``cross_validate``, with its keys alone, and ``path`` as an attribute.
 
     ``result["path"]`` works as well. ``test_share`` is the number of tested rows for each training row; where it is not
-    known the splits are taken for folds.
+    known the splits are taken for folds. ``to_frame()`` has one row for each split.
     """
 
     def __init__(self, values: dict[str, Any], path: Route, test_share: float | None = None) -> None:
@@ -62,6 +63,20 @@ class CrossValidationResult(dict):
         if key == "path":
             return self.path
         raise KeyError(key)
+
+    def _columns(self):
+        columns = {name: values for name, values in self.items() if name != "indices"}
+        for name, parts in self.get("indices", {}).items():
+            columns[f"n_{name}"] = [len(part) for part in parts]
+        return {"split": range(len(next(iter(columns.values())))), **columns}
+
+    def _picture(self):
+        rows = [(name, values, None) for name, values in self.items() if name.startswith(("test_", "train_"))]
+        return lanes(rows, "scores of the splits")
+
+    def _caption(self):
+        means = [f"{name} {np.mean(values):.4f}" for name, values in self.items() if name.startswith("test_")]
+        return f"{', '.join(means)}; {self.path}"
 
 
 @threads_by_size

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldless.linalg import eigenvalues, outer_square
+from foldless.results import Result, lanes
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Result):
     """What was found when a model was compared with a new fit on the same rows.
 
     Attributes
@@ -36,6 +37,8 @@ class Certificate:
     limit : float, max(1e-8, 1e3 eps cond(M)): differences that rounding explains (1e-3 in place of 1e-8 for float32)
     inherited : tuple of str, parameters that were resolved from data when the model was first fitted (gamma="scale",
         standardize=True) and may depend on rows forgotten since; give numbers, and scaled X, to have none
+
+    ``to_frame()`` has one row.
     """
 
     n_samples: int
@@ -66,6 +69,15 @@ class Certificate:
         if names:
             lines.append(f"  resolved once, with forgotten rows: {names}; fit anew to leave no trace of them")
         return "\n".join(lines)
+
+    def _columns(self):
+        return {name: [value] for name, value in {"holds": self.holds, **vars(self)}.items()}
+
+    def _picture(self):
+        names = ("residual", "difference", "loo_difference")
+        with np.errstate(divide="ignore"):  # no difference at all
+            rows = [(name, np.log10(getattr(self, name)), None) for name in names]
+        return lanes(rows, "log10 of what was found; line: what rounding explains", np.log10(self.limit))
 
 
 def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):

@@ -33,6 +33,8 @@ class ClusterTestResult(PermutationTestResult):
     cluster_masses, cluster_pvalues : ndarrays, one entry a cluster
     values : ndarray of the shape of ``score``, what was added up: z, or the score minus the mean of its null
     statistic : {"mass", "tfce"}
+
+    ``to_frame()`` has one row for each member, with its value and statistic, and the number of its cluster, or -1.
     """
 
     statistics: Any = None
@@ -51,6 +53,13 @@ class ClusterTestResult(PermutationTestResult):
             found = f"{np.sum(np.asarray(self.cluster_pvalues) <= 0.05)} of {len(self.clusters)} clusters, {found}"
         what = "TFCE" if self.statistic == "tfce" else "cluster masses"
         return f"{what} of {self.scoring or 'score'}: {found}, {lowest} ({self.n_permutations} permutations)"
+
+    def _columns(self):
+        number = np.full(np.shape(self.score), -1)
+        for place, mask in enumerate(self.clusters):
+            number[mask] = place
+        found = {"value": self.values, "statistic": self.statistics, "cluster": number}
+        return super()._columns() | {name: np.ravel(each) for name, each in found.items()}
 
 
 def cluster_test(

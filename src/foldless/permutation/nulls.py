@@ -36,6 +36,7 @@ from scipy.special import gammaln
 from sklearn.utils import check_random_state
 
 from foldless.linalg.memory import require_memory
+from foldless.results import Result, histogram, points
 
 ROUNDING = 1e-10  # relative difference up to which two scores are the same
 ROUNDING_SINGLE = 1e-5  # the same for data in single precision
@@ -182,7 +183,7 @@ def conjunction(pvalue):
     return np.maximum(pvalue, np.maximum(alone[:, None], alone))
 
 
-class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalue")):
+class PermutationTestResult(Result, namedtuple("_Three", "score permutation_scores pvalue")):
     """scikit-learn's three values, and what displays and readers want besides.
 
     For one test ``score`` and ``pvalue`` are numbers and ``permutation_scores`` has shape (n_permutations,). For a
@@ -213,6 +214,9 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
     permutation_confusions : ndarray of shape (n_permutations, ..., n_classes, n_classes), the same of every permutation
     results : dict {name: PermutationTestResult}, of all scores where ``scoring`` names several; None for one
     path : Path, how it was computed and why
+
+    ``to_frame()`` of one test has one row for each labeling, the true one first, as permutation 0; of a family one row
+    for each member.
     """
 
     pvalue_fwe: Any = None
@@ -278,3 +282,26 @@ class PermutationTestResult(namedtuple("_Three", "score permutation_scores pvalu
             f"{self.scoring} of {np.size(self.score)} members, best {self.score[best]:.4f} at {place}, family-wise"
             f" p = {self.pvalue_fwe[best]:.4g} ({how})"
         )
+
+    def _columns(self):
+        if not np.ndim(self.score):
+            scores = np.append(self.score, self.permutation_scores)
+            return {"permutation": np.arange(len(scores)), "score": scores}
+        names = ("score", "pvalue", "pvalue_fwe")
+        return members_of(self.score, self.generalised) | {name: np.ravel(getattr(self, name)) for name in names}
+
+    def _picture(self):
+        if not np.ndim(self.score):
+            return histogram(self.permutation_scores, self.score, f"{self.scoring} of permuted labels; line: true ones")
+        score, p = (np.diagonal(each) if self.generalised else np.ravel(each) for each in (self.score, self.pvalue_fwe))
+        return points(
+            np.arange(len(score)), score, p <= 0.05, f"{self.scoring} of the members; dark: family-wise p <= 0.05"
+        )
+
+
+def members_of(score, generalised=False):
+    """Columns that name the members of a family by their places; none for one test."""
+    if np.ndim(score) < 2:
+        return {"member": np.arange(np.size(score))} if np.ndim(score) else {}
+    names = ("train", "test") if generalised else [f"axis_{axis}" for axis in range(np.ndim(score))]
+    return {name: place.ravel() for name, place in zip(names, np.indices(np.shape(score)), strict=True)}

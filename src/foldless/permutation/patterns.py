@@ -25,10 +25,11 @@ from foldless.heldout.confounds import ConfoundSums
 from foldless.permutation.labelings import Labelings, labelings_that_fit, truth_of
 from foldless.permutation.nulls import ROUNDING
 from foldless.readout.codings import against_all
+from foldless.results import Result, points
 
 
 @dataclass(repr=False)
-class PatternTestResult:
+class PatternTestResult(Result):
     """Weights and patterns of the decisions of a linear model, with p-values for every feature.
 
     Attributes
@@ -45,6 +46,8 @@ class PatternTestResult:
     outputs : list, what each decision is for: the class it favours, or the number of the output
     feature_names : list of str or None
     n_permutations : int
+
+    ``to_frame()`` has one row for each feature of each decision.
     """
 
     weights: np.ndarray
@@ -64,6 +67,19 @@ class PatternTestResult:
             f"patterns of {self.patterns.shape[1]} features, {self.n_permutations} permutations; family-wise p <= 0.05"
             f" for {found}"
         )
+
+    def _columns(self):
+        k, d = self.patterns.shape
+        names = range(d) if self.feature_names is None else self.feature_names
+        found = {"weight": self.weights, "pattern": self.patterns, "pvalue": self.pvalue, "pvalue_fwe": self.pvalue_fwe}
+        found |= {name: getattr(self, name) for name in ("weights_pvalue", "weights_pvalue_fwe")}
+        places = {"output": [each for each in self.outputs for _ in range(d)], "feature": [*names] * k}
+        return places | {name: values.ravel() for name, values in found.items()}
+
+    def _picture(self):
+        features = np.broadcast_to(np.arange(self.patterns.shape[1]), self.patterns.shape)
+        strong = self.pvalue_fwe <= 0.05
+        return points(features.ravel(), self.patterns.ravel(), strong.ravel(), "patterns; dark: family-wise p <= 0.05")
 
 
 def pattern_result(batches, n_permutations, classes=None, feature_names=None):

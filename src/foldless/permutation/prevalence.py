@@ -20,11 +20,12 @@ import numpy as np
 
 from foldless.linalg.types import RandomStateLike
 from foldless.permutation.group import check_subjects, drawn
-from foldless.permutation.nulls import PermutationTestResult
+from foldless.permutation.nulls import PermutationTestResult, members_of
+from foldless.results import Result, lanes, points
 
 
 @dataclass(repr=False)
-class PrevalenceResult:
+class PrevalenceResult(Result):
     """Tests of how many subjects have an effect; numbers for one test, arrays of the shape of a family's scores.
 
     Attributes
@@ -38,6 +39,7 @@ class PrevalenceResult:
     n_subjects, n_permutations : int
 
     ``_fwe`` are corrected for the number of members of a family (and the same as the others for one test).
+    ``to_frame()`` has one row for each member.
     """
 
     minimum: Any
@@ -59,6 +61,18 @@ class PrevalenceResult:
             f"prevalence above {bound:.2f}{where} at level {self.level:g}, p of at most half = {p:.4g}"
             f" ({self.n_subjects} subjects, {self.n_permutations} draws)"
         )
+
+    def _columns(self):
+        found = {
+            name: value for name, value in vars(self).items() if name not in ("level", "n_subjects", "n_permutations")
+        }
+        return members_of(self.minimum) | {name: np.ravel(value) for name, value in found.items()}
+
+    def _picture(self):
+        bound, strong = np.ravel(self.prevalence_fwe), np.ravel(self.pvalue_majority_fwe) <= self.level
+        if len(bound) == 1:
+            return lanes([("prevalence", [], (bound[0], 1.0))], "prevalence above its lower bound")
+        return points(np.arange(len(bound)), bound, strong, "prevalence; dark: more than half")
 
 
 def prevalence_test(

@@ -1,0 +1,194 @@
+"""What results share: a tidy table, and a card for notebooks with a picture of a few lines.
+
+A result names its columns, each with one entry for every row (``_columns``), and draws itself (``_picture``) with
+:func:`histogram`, :func:`lanes` or :func:`points`. Pictures are SVG in the colour of the text around them: they suit
+light and dark pages, and need no library. Every text is escaped.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+WIDTH, LANE, EDGE = 340.0, 18.0, 6.0  # of pictures, in pixels; the room around marks
+NAMES, NUMBERS = 150.0, 50.0  # where marks begin, to the right of names or numbers
+LETTERS = 22  # of such names
+MOST_ROWS, MOST_POINTS, MOST_LETTERS = 10, 400, 60  # of a card
+FAINT = 0.35
+
+
+class Result:
+    """Base of results: ``to_frame`` for pandas, and HTML for notebooks."""
+
+    def _columns(self) -> Mapping[str, Sequence]:
+        """{name: values} of the table."""
+        raise NotImplementedError
+
+    def _picture(self) -> str:
+        return ""
+
+    def _caption(self) -> str:
+        return str(self).splitlines()[0]
+
+    def to_frame(self) -> Any:
+        """The result as a table of pandas; the class says what its rows are."""
+        return frame(self._columns())
+
+    def _repr_html_(self) -> str:
+        return card(self._caption(), self._picture(), self._columns())
+
+
+def frame(columns):
+    """The ``DataFrame`` of columns."""
+    try:
+        pandas = importlib.import_module("pandas")
+    except ImportError as error:
+        raise ImportError("to_frame needs pandas: pip install pandas") from error
+    return pandas.DataFrame({name: list(values) for name, values in columns.items()})
+
+
+def by_name(dicts, prefix=""):
+    """Columns of a list of dicts, None where one lacks a name; those of lists of dicts hold lists."""
+    several = [each if isinstance(each, list) else [each] for each in dicts]
+    names = dict.fromkeys(name for each in several for one in each for name in one)
+    return {
+        f"{prefix}{name}": [
+            [one.get(name) for one in each] if isinstance(whole, list) else whole.get(name)
+            for whole, each in zip(dicts, several, strict=True)
+        ]
+        for name in names
+    }
+
+
+# -- HTML --------------------------------------------------------------------------------------------------------------
+
+
+def element(name, *inside, **attributes):
+    """An element with what is ``inside`` as it is; values of attributes are escaped, underscores become hyphens."""
+    said = "".join(f' {key.replace("_", "-")}="{escape(_short(value))}"' for key, value in attributes.items())
+    return f"<{name}{said}>{''.join(inside)}</{name}>"
+
+
+def _short(value):
+    """A number with four digits, anything else as text."""
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple | np.ndarray):
+        return f"[{', '.join(map(_short, value))}]"
+    return str(value)
+
+
+def card(caption, picture, columns):
+    """A caption, a picture, and the first rows of a table."""
+    names, n = list(columns), len(next(iter(columns.values()), ()))
+    head = element("tr", *(element("th", escape(str(name))) for name in names))
+    rows = [
+        element("tr", *(element("td", escape(_cut(_short(columns[name][row]), MOST_LETTERS))) for name in names))
+        for row in range(min(n, MOST_ROWS))
+    ]
+    more = f", the first {MOST_ROWS} of them" if n > MOST_ROWS else ""
+    table = element("table", element("thead", head), element("tbody", *rows))
+    summary = element("summary", f"{n} row{'s' * (n != 1)}{more}", style="cursor: pointer")
+    parts = element("p", escape(caption)), picture, element("details", summary, table)
+    return element("div", *parts, style="max-width: 100%; overflow-x: auto")
+
+
+def _cut(text, most):
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def histogram(values, mark, label):
+    """How often values occur, with a line at ``mark``."""
+    values = np.asarray(values, float)
+    values = values[np.isfinite(values)]
+    low, high = _ends([values, [mark]])
+    counts, edges = np.histogram(values, bins=30, range=(low, high))
+    heights = 50.0 * counts / max(counts.max(initial=0), 1)
+    x = _across(edges, low, high)
+    bars = [
+        element("rect", x=x[i], y=54 - heights[i], width=x[i + 1] - x[i] - 0.5, height=heights[i], opacity=FAINT)
+        for i in np.flatnonzero(counts)
+    ]
+    line = [] if not np.isfinite(mark) else [_stroke(_across(mark, low, high), 2.0, 54.0)]
+    return _svg(54.0, label, *bars, *line, *_axis(54.0, low, high))
+
+
+def lanes(rows, label, line=None):
+    """A lane for each name: its values as points, and an interval (low, high) where there is one.
+
+    ``rows`` are (name, values, interval or None); ``line`` is a place to compare with.
+    """
+    low, high = _ends(
+        [np.ravel(each) for _, *two in rows for each in two if each is not None] + [[np.nan if line is None else line]]
+    )
+    marks = [] if line is None else [_stroke(_across(line, low, high, NAMES), 0.0, LANE * len(rows), FAINT)]
+    for number, (name, values, interval) in enumerate(rows):
+        y = (number + 0.5) * LANE
+        marks.append(_text(_cut(name, LETTERS), NAMES - 8, y + 4, "end"))
+        if interval is not None and np.isfinite(interval).all():
+            x0, x1 = _across(np.array(interval), low, high, NAMES)
+            marks.append(element("line", x1=x0, x2=x1, y1=y, y2=y, stroke="currentColor", stroke_width=2))
+        marks += _circles(_across(np.ravel(values), low, high, NAMES), y, 1.0 if np.size(values) == 1 else 0.6)
+    floor = LANE * len(rows)
+    return _svg(floor, label, *marks, *_axis(floor, low, high, NAMES))
+
+
+def points(x, y, strong, label):
+    """Points at (x, y), those that are ``strong`` dark and the others faint; the ends of both are written."""
+    x, y, strong = np.asarray(x, float), np.asarray(y, float), np.asarray(strong, bool)
+    (left, right), (low, high) = _ends([x]), _ends([y])
+    across, up = _across(x, left, right, NUMBERS), 66 - 60 * (y - low) / (high - low)
+    marks = [
+        mark
+        for dark in (False, True)
+        for mark in _circles(across[strong == dark], up[strong == dark], FAINT + 0.65 * dark)
+    ]
+    ends = _text(_short(low), NUMBERS - 8, 70, "end"), _text(_short(high), NUMBERS - 8, 12, "end")
+    return _svg(70.0, label, *marks, *ends, *_axis(70.0, left, right, NUMBERS))
+
+
+def _ends(parts):
+    """The least and the largest finite number, never equal."""
+    values = np.concatenate([np.ravel(np.asarray(each, float)) for each in parts])
+    values = values[np.isfinite(values)]
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    more = 0.0 if high > low else abs(low) * 0.1 or 1.0
+    return low - more, high + more
+
+
+def _across(values, low, high, left=EDGE):
+    return left + (np.asarray(values, float) - low) / (high - low) * (WIDTH - EDGE - left)
+
+
+def _circles(x, y, opacity):
+    places = np.column_stack(np.broadcast_arrays(x, y))
+    places = places[np.isfinite(places).all(1)][:MOST_POINTS]
+    return [element("circle", cx=each, cy=up, r=2.5, opacity=opacity) for each, up in places.tolist()]
+
+
+def _stroke(x, top, bottom, opacity=1.0):
+    ends = {"x1": float(x), "x2": float(x), "y1": top, "y2": bottom}
+    return element("line", **ends, stroke="currentColor", stroke_width=2, opacity=opacity)
+
+
+def _text(text, x, y, anchor):
+    return element("text", escape(text), x=x, y=y, text_anchor=anchor, font_size=11)
+
+
+def _axis(floor, low, high, left=EDGE):
+    rule = element("line", x1=left, x2=WIDTH - EDGE, y1=floor + 1, y2=floor + 1, stroke="currentColor", opacity=FAINT)
+    return rule, _text(_short(low), left, floor + 13, "start"), _text(_short(high), WIDTH - EDGE, floor + 13, "end")
+
+
+def _svg(floor, label, *marks):
+    """The marks with the label below them."""
+    size = {"width": WIDTH, "height": floor + 18, "viewBox": f"0 0 {WIDTH:g} {floor + 18:g}"}
+    drawn = element(
+        "svg", *marks, xmlns="http://www.w3.org/2000/svg", role="img", aria_label=label, fill="currentColor", **size
+    )
+    return element("figure", drawn, element("figcaption", escape(label), style="font-size: smaller"), style="margin: 0")
