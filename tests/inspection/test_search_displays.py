@@ -60,7 +60,7 @@ def test_searches_that_a_score_decided_are_drawn_by_it():
     display = SearchDisplay.from_search(search)
     assert_allclose(display.points_[1].get_array(), [1 + 0.001 / 0.996, 1.0])
     path = AlphaPathDisplay.from_search(search)
-    assert path.ax_.get_ylabel() == "minus the score"
+    assert path.ax_.get_ylabel() == "minus the score on 100 rows"
     assert_allclose(path.best_.get_xydata(), [[1.0, -0.985]])
 
 
@@ -115,9 +115,69 @@ def test_scales_of_features_are_drawn_largest_first():
 
 def test_nested_choices_are_drawn_once_with_their_mean_score():
     params = [{"alpha": 1.0, "gamma": 0.5}, {"alpha": 1.0, "gamma": 0.5}, {"alpha": 2.0, "gamma": 0.5}]
-    display = NestedDisplay.from_result(SimpleNamespace(best_params=params, test_score=np.array([0.8, 0.9, 0.7])))
+    result = SimpleNamespace(best_params=params, test_score=np.array([0.8, 0.9, 0.7]))
+    display = NestedDisplay.from_result(result)
     assert_allclose(display.points_.get_offsets(), [[1.0, 0.5], [2.0, 0.5]])
     assert_allclose(display.points_.get_array(), [0.85, 0.7])
     assert display.points_.get_sizes()[0] == 2 * display.points_.get_sizes()[1]
-    with pytest.raises(ValueError, match=r"needs two parameters"):
-        NestedDisplay.from_result(SimpleNamespace(best_params=[{"alpha": 1.0}], test_score=np.array([1.0])))
+    with pytest.raises(ValueError, match=r"positive numbers; names can be \['alpha', 'gamma'\]"):
+        NestedDisplay.from_result(result, names=["kernel"])
+
+
+def test_one_nested_parameter_is_drawn_against_the_score():
+    params = [{"alpha": 1.0}, {"alpha": 10.0}, {"alpha": 1.0}]
+    display = NestedDisplay.from_result(SimpleNamespace(best_params=params, test_score=np.array([0.8, 0.9, 0.8])))
+    assert_allclose(display.points_.get_offsets(), [[1.0, 0.8], [10.0, 0.9]])
+    assert_allclose(display.points_.get_sizes(), [80, 40])
+    assert display.ax_.get_ylabel() == "held-out score"
+    assert display.colorbar_ is None
+
+
+def test_of_several_nested_parameters_every_split_is_a_line():
+    params = [
+        {"alpha": 1.0, "gamma": [1.0, 4.0], "degree": 2, "kernel": "poly"},
+        {"alpha": 10.0, "gamma": [2.0, 8.0], "degree": 2, "kernel": "poly"},
+        {"alpha": 100.0, "gamma": [1.0, 4.0], "degree": 2, "kernel": "rbf"},
+    ]
+    scores = np.array([0.8, 0.9, 0.7])
+    display = NestedDisplay.from_result(SimpleNamespace(best_params=params, test_score={"a": scores, "b": 0 * scores}))
+    heights = np.array([line[:, 1] for line in display.lines_.get_segments()])
+    assert_allclose(heights, [[0, 0, 0.5], [0.5, 1, 0.5], [1, 0, 0.5]])  # between the ends, on a log scale
+    assert_allclose(display.lines_.get_array(), scores)
+    assert_equal(list(display.values), ["alpha", "gamma (geometric mean)", "degree"])
+    assert_allclose(display.values["gamma (geometric mean)"], [2, 4, 2])
+
+
+def test_choices_of_each_class_are_all_marked():
+    search = searched()
+    search.best_params_ = [{"alpha": 1.0, "gamma": 0.5}, {"alpha": 0.1, "gamma": 5.0}, {"alpha": 1.0, "gamma": 5.0}]
+    assert_allclose(SearchDisplay.from_search(search).best_.get_xydata(), [[1.0, 0.5], [0.1, 5.0], [1.0, 5.0]])
+    path = AlphaPathDisplay.from_search(search)
+    assert_allclose([line.get_xdata()[0] for line in path.chosen_], [0.1])  # 1.0 is the best of the path
+
+
+def test_scales_of_features_are_one_number_in_a_search():
+    search = searched()
+    for each in (*search.history_, search.best_params_):
+        each["gamma"] = np.array([each["gamma"] / 3, each["gamma"] * 3])
+    display = SearchDisplay.from_search(search)
+    assert_allclose(display.points_[1].get_offsets(), [[0.9, 0.6], [1.1, 0.7]])
+    assert_allclose(display.best_.get_xydata(), [[1.1, 0.7]])
+    assert display.ax_.get_ylabel() == "gamma (geometric mean)"
+
+
+def test_the_path_on_some_rows_marks_what_was_chosen_on_more():
+    display = AlphaPathDisplay.from_search(searched())
+    assert_allclose([line.get_xdata() for line in display.chosen_], [[1.1, 1.1]])
+    assert display.ax_.get_ylabel() == "criterion on 100 rows"
+    low, high = display.ax_.get_ylim()
+    assert low < 1.5 < 5.5 < high < 10.0  # the best line is in sight
+
+
+def test_scales_of_a_fitted_estimator_are_those_of_its_kernel():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = make_pipeline(StandardScaler(), LSSVC(gamma=[0.1, 3.0, 0.2])).fit(X, np.arange(20) % 2)
+    display = FeatureScalesDisplay.from_estimator(model)
+    assert_allclose(display.points_[0].get_xdata(), [3.0, 0.2, 0.1])
+    with pytest.raises(ValueError, match="one gamma for each feature; LSSVC has none"):
+        FeatureScalesDisplay.from_estimator(LSSVC().fit(X, np.arange(20) % 2))

@@ -1,6 +1,7 @@
 """What the displays share: which display a result belongs to, axes, times, colours, and words for numbers.
 
-Blue (Okabe & Ito 2008) is observed and greys are the null: told apart in print and by colour-blind readers.
+Blue (Okabe & Ito 2008) is observed and greys are the null: told apart in print and by colour-blind readers. Classes
+have their colours, and markers or dashes of their own as well.
 """
 
 from dataclasses import dataclass
@@ -14,10 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OBSERVED = "#0072B2"
+ERRORS = "#D55E00"
 NULL = "#8C8C8C"
 FAINT = "#D9D9D9"
 DARK = "#333333"
-LEGEND: dict[str, Any] = {"frameon": False, "fontsize": "small"}
+CLASSES = (OBSERVED, ERRORS, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999933")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES: tuple = ("solid", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1, 1, 1)))
+LEGEND: dict[str, Any] = {"framealpha": 0.8, "edgecolor": "none", "fontsize": "small", "handlelength": 1.4}
+LEGEND |= {"borderpad": 0.3, "labelspacing": 0.3, "handletextpad": 0.5, "columnspacing": 1.0}
 
 Ax: TypeAlias = "Axes | None"
 Style: TypeAlias = dict[str, Any] | None  # keywords of an artist, for matplotlib
@@ -82,6 +88,15 @@ class Display:
         self.colorbar_ = self.figure_.colorbar(artist, ax=self.ax_, label=label, **options)
         self.colorbar_.outline.set_visible(False)
 
+    def _legend_below(self, ncols):
+        """A legend below the label of the x axis, where it covers nothing, and titles have their place."""
+        from matplotlib.transforms import ScaledTranslation
+
+        lines = 3.8 * letters() / 72  # of ticks and label, in inches
+        below = self.ax_.transAxes + ScaledTranslation(0, -lines, self.figure_.dpi_scale_trans)
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0, 0), "borderaxespad": 0.0}
+        self.ax_.legend(**LEGEND, **place, bbox_transform=below, ncols=ncols)
+
     def _significant(self, level):
         """Where the family-wise test rejects."""
         return np.asarray(self.pvalue_fwe) <= level
@@ -107,6 +122,32 @@ def style(artist, given, **default):
     if "color" in given:  # one colour for all would lose against defaults for face and edge
         default = {key: value for key, value in default.items() if key not in ("facecolor", "edgecolor")}
     return {**default, **given}
+
+
+def letters():
+    """The size of letters, in points."""
+    from matplotlib import rcParams
+
+    return rcParams["font.size"]
+
+
+def plain_log(axis):
+    """An axis of logarithms over less than about a decade with a few plain numbers; matplotlib would crowd them."""
+    from matplotlib.ticker import FormatStrFormatter, MaxNLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if high < 20 * low:
+        axis.set_major_locator(MaxNLocator(3))
+        axis.set_major_formatter(FormatStrFormatter("%.3g"))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def class_colour(code, strength=1.0):
+    """The colour of a class, mixed with white where ``strength`` is below 1."""
+    from matplotlib.colors import to_rgb
+
+    colour = np.array(to_rgb(CLASSES[code % len(CLASSES)]))
+    return tuple(1 - strength * (1 - colour))
 
 
 def centred(look, value):

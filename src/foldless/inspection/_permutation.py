@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foldless.inspection._canvas import FAINT, LEGEND, NULL, OBSERVED, Ax, ScoreDisplay, Style, p_label, style, unpack
+from foldless.inspection._canvas import FAINT, NULL, OBSERVED, Ax, ScoreDisplay, Style, p_label, style, unpack
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -97,12 +97,11 @@ class PermutationDisplay(ScoreDisplay):
         label = f"{name} {self.score:.3g}, {p_label(self.pvalue)}"
         if self.pvalue_fwe is not None:
             label += f"\nfamily-wise {p_label(self.pvalue_fwe)}"
-        look = style(Line2D, line_kw, color=OBSERVED, linewidth=2, ymax=0.8, label=label)
+        look = style(Line2D, line_kw, color=OBSERVED, linewidth=2, label=label)
         self.line_ = ax.axvline(self.score, **look)
 
-        ax.margins(y=0.3)  # the legend stays above bars and line
         ax.set(xlabel=self._score_label(), ylabel="permutations")
-        ax.legend(**LEGEND)
+        self._legend_below(1)
         return self
 
 

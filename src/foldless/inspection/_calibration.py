@@ -1,0 +1,147 @@
+"""Reliability of held-out probabilities: what happens how often, among rows that are given a probability.
+
+Bins hold equally many rows. Shares have intervals of Wilson (1927), which never leave 0 to 1: for a share p of n rows
+and the normal quantile z,
+
+    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+
+from foldless.inspection._canvas import LEGEND, MARKERS, NULL, Ax, Display, Style, class_colour, style
+from foldless.inspection._held_out import held_out, named
+
+MOST_CLASSES = 8  # drawn as lines of their own
+
+
+def wilson(share, n, confidence):
+    """(low, high) of shares of n rows each."""
+    z = norm.ppf(0.5 + confidence / 2)
+    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return (share + z**2 / (2 * n) - half) / (1 + z**2 / n), (share + z**2 / (2 * n) + half) / (1 + z**2 / n)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CalibrationDisplay(Display):
+    """Shares of a class against the probabilities given to it, one line for each class; the diagonal is perfect.
+
+    Parameters
+    ----------
+    prob_pred, prob_true : lists of ndarrays of shape (n_bins,), mean probability and share of the class in each bin
+    counts : list of ndarrays of shape (n_bins,), rows of the bins
+    labels : list of str, one for each line
+    confidence : float, default=0.9; of the intervals of the shares
+    how : str, default="held-out"; how rows were left out
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    lines_ : list of Line2D
+    intervals_ : list of LineCollection
+    perfect_ : Line2D, the diagonal
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from foldless import LSSVC
+    >>> from foldless.inspection import CalibrationDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = LSSVC(standardize=True, calibration="sigmoid")
+    >>> display = CalibrationDisplay.from_estimator(model, X, y, cv=5, n_bins=5)
+    >>> display.lines_[0].get_xdata().shape
+    (5,)
+    """
+
+    prob_pred: list
+    prob_true: list
+    counts: list
+    labels: list
+    confidence: float = 0.9
+    how: str = "held-out"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        cv: Any = None,
+        steps: Any = "each",
+        n_bins: int = 10,
+        confidence: float = 0.9,
+        ax: Ax = None,
+        line_kw: Style = None,
+    ) -> Self:
+        """Draw the held-out probabilities of a classifier that has ``predict_proba``, calibrated without these rows.
+
+        ``cv`` and ``steps`` are those of ``cross_val_predict``; ``cv=None`` leaves out each row.
+        """
+        prob = held_out(estimator, X, y, "predict_proba", cv, steps)
+        display = cls._of(y, prob, n_bins, confidence, named(cv))
+        return display.plot(ax, line_kw=line_kw)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        n_bins: int = 10,
+        confidence: float = 0.9,
+        ax: Ax = None,
+        line_kw: Style = None,
+    ) -> Self:
+        """Draw probabilities (n_samples,) of the second class, or (n_samples, n_classes) in sorted order."""
+        return cls._of(y_true, y_prob, n_bins, confidence, "held-out").plot(ax, line_kw=line_kw)
+
+    @classmethod
+    def _of(cls, y, prob, n_bins, confidence, how):
+        (classes, codes), prob = np.unique(np.asarray(y), return_inverse=True), np.asarray(prob, float)
+        columns = np.column_stack([1 - prob, prob]) if prob.ndim == 1 else prob
+        if columns.shape != (len(codes), len(classes)) or not (columns.min() >= 0 and columns.max() <= 1):
+            raise ValueError(
+                f"y_prob must hold numbers from 0 to 1 for {len(codes)} rows and {len(classes)} classes; its shape is"
+                f" {prob.shape}."
+            )
+        drawn = [1] if len(classes) == 2 else range(min(len(classes), MOST_CLASSES))
+        bins = [reliability(columns[:, code], codes == code, n_bins) for code in drawn]
+        pred, true, counts = ([each[part] for each in bins] for part in range(3))
+        labels = [f"{classes[code]}" for code in drawn]
+        return cls(prob_pred=pred, prob_true=true, counts=counts, labels=labels, confidence=confidence, how=how)
+
+    def plot(self, ax: Ax = None, *, line_kw: Style = None) -> Self:
+        """Draw into ``ax``, or a new figure; keywords are those of ``Axes.plot``."""
+        ax = self._open(ax)
+        from matplotlib.lines import Line2D
+
+        self.perfect_ = ax.plot([0, 1], [0, 1], color=NULL, linewidth=1, zorder=0)[0]
+        self.lines_, self.intervals_ = [], []
+        for number, label in enumerate(self.labels):
+            pred, true, counts = (each[number] for each in (self.prob_pred, self.prob_true, self.counts))
+            colour = class_colour(number)
+            low, high = wilson(true, counts, self.confidence)
+            self.intervals_.append(ax.vlines(pred, low, high, color=colour, linewidth=1, alpha=0.6))
+            look = {"color": colour, "marker": MARKERS[number % len(MARKERS)], "markersize": 4, "linewidth": 1.2}
+            self.lines_ += ax.plot(pred, true, **style(Line2D, line_kw, **look, label=label))
+        one = f" of {self.labels[0]}" if len(self.labels) == 1 else ""
+        ax.set(xlabel=f"{self.how} probability{one}", ylabel="share of rows", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+        if not one:
+            ax.legend(**LEGEND)
+        return self
+
+
+def reliability(prob, hit, n_bins):
+    """(mean probability, share of hits, rows) of bins of equally many rows; equal probabilities share a bin."""
+    edges = np.unique(np.quantile(prob, np.linspace(0, 1, n_bins + 1)[1:-1]))
+    place = np.searchsorted(edges, prob, side="left")
+    counts = np.bincount(place, minlength=len(edges) + 1)
+    there = counts > 0
+    sums = (np.bincount(place, values, minlength=len(counts)) for values in (prob, np.asarray(hit, float)))
+    pred, true = (each[there] / counts[there] for each in sums)
+    return pred, true, counts[there]

@@ -1,0 +1,17 @@
+"""What models without a row say of it, for displays: exact where the library knows it in closed form."""
+
+from sklearn.model_selection import LeaveOneOut
+
+import foldless
+
+
+def held_out(estimator, X, y, method, cv, steps):
+    """``cross_val_predict`` of an estimator, of a fitted search that of its best one; None leaves out each row."""
+    model = getattr(estimator, "best_estimator_", estimator)
+    cv = LeaveOneOut() if cv is None else cv
+    return foldless.model_selection.cross_val_predict(model, X, y, cv=cv, method=method, steps=steps)
+
+
+def named(cv):
+    """The held-out rows in words."""
+    return "leave-one-out" if cv is None else "held-out"
