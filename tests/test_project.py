@@ -78,6 +78,7 @@ PAGES_WITH_EXAMPLES = [
             "conformal",
             "from-svc",
             "inference",
+            "inspection",
             "multiple-kernels",
             "online",
             "permutation",

@@ -173,7 +173,7 @@ def test_a_search_is_a_table_and_shows_itself_below_its_diagram():
     html = fitted._repr_mimebundle_()["text/html"]
     assert "LSSVC" in html
     text, _ = texts(html[html.rindex('<div style="max-width') :])
-    assert f"best_params_ {fitted.best_params_}" in text
+    assert f"best_params_ alpha={fitted.best_params_['alpha']:g}, gamma={fitted.best_params_['gamma']:g};" in text
 
 
 def test_without_pandas_tables_say_what_to_install(results, monkeypatch):

@@ -67,16 +67,18 @@ def by_name(dicts, prefix=""):
 
 def element(name, *inside, **attributes):
     """An element with what is ``inside`` as it is; values of attributes are escaped, underscores become hyphens."""
-    said = "".join(f' {key.replace("_", "-")}="{escape(_short(value))}"' for key, value in attributes.items())
+    said = "".join(f' {key.replace("_", "-")}="{escape(short(value))}"' for key, value in attributes.items())
     return f"<{name}{said}>{''.join(inside)}</{name}>"
 
 
-def _short(value):
-    """A number with four digits, anything else as text."""
+def short(value):
+    """A number with four digits, parameters by name, anything else as text."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={short(each)}" for name, each in value.items())
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
     if isinstance(value, list | tuple | np.ndarray):
-        return f"[{', '.join(map(_short, value))}]"
+        return f"[{', '.join(map(short, value))}]"
     return str(value)
 
 
@@ -85,7 +87,7 @@ def card(caption, picture, columns):
     names, n = list(columns), len(next(iter(columns.values()), ()))
     head = element("tr", *(element("th", escape(str(name))) for name in names))
     rows = [
-        element("tr", *(element("td", escape(_cut(_short(columns[name][row]), MOST_LETTERS))) for name in names))
+        element("tr", *(element("td", escape(_cut(short(columns[name][row]), MOST_LETTERS))) for name in names))
         for row in range(min(n, MOST_ROWS))
     ]
     more = f", the first {MOST_ROWS} of them" if n > MOST_ROWS else ""
@@ -148,7 +150,7 @@ def points(x, y, strong, label):
         for dark in (False, True)
         for mark in _circles(across[strong == dark], up[strong == dark], FAINT + 0.65 * dark)
     ]
-    ends = _text(_short(low), NUMBERS - 8, 70, "end"), _text(_short(high), NUMBERS - 8, 12, "end")
+    ends = _text(short(low), NUMBERS - 8, 70, "end"), _text(short(high), NUMBERS - 8, 12, "end")
     return _svg(70.0, label, *marks, *ends, *_axis(70.0, left, right, NUMBERS))
 
 
@@ -182,7 +184,7 @@ def _text(text, x, y, anchor):
 
 def _axis(floor, low, high, left=EDGE):
     rule = element("line", x1=left, x2=WIDTH - EDGE, y1=floor + 1, y2=floor + 1, stroke="currentColor", opacity=FAINT)
-    return rule, _text(_short(low), left, floor + 13, "start"), _text(_short(high), WIDTH - EDGE, floor + 13, "end")
+    return rule, _text(short(low), left, floor + 13, "start"), _text(short(high), WIDTH - EDGE, floor + 13, "end")
 
 
 def _svg(floor, label, *marks):

@@ -514,7 +514,21 @@ def test_matplotlib_is_imported_only_to_draw():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["_families", "_pattern", "_permutation"])
+MODULES = [
+    "_calibration",
+    "_choices",
+    "_families",
+    "_learning",
+    "_margins",
+    "_pattern",
+    "_permutation",
+    "_regions",
+    "_search",
+    "_stream",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
 def test_examples_are_true(plt, name):
     result = doctest.testmod(importlib.import_module(f"foldless.inspection.{name}"))
     assert result.attempted > 0

@@ -52,7 +52,7 @@ class CalibrationDisplay(Display):
     >>> from foldless.inspection import CalibrationDisplay
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = LSSVC(standardize=True, calibration="sigmoid")
-    >>> display = CalibrationDisplay.from_estimator(model, X, y, cv=5, n_bins=5)
+    >>> display = CalibrationDisplay.from_estimator(model, X[::3], y[::3], cv=3, n_bins=5)
     >>> display.lines_[0].get_xdata().shape
     (5,)
     """

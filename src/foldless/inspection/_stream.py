@@ -41,11 +41,11 @@ class StreamDisplay(Display):
     >>> from foldless import LSSVC, SlidingWindow
     >>> from foldless.inspection import StreamDisplay
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(300, 2))
-    >>> y = (X[:, 0] > 0) ^ (np.arange(300) > 150)          # a concept that turns round
-    >>> model = SlidingWindow(LSSVC(gamma=0.5), max_samples=80)
-    >>> display = StreamDisplay.from_estimator(model, X, y, window=50)
-    >>> bool(display.line_.get_ydata()[-1] > 0.9 > display.line_.get_ydata().min())
+    >>> X = rng.normal(size=(150, 2))
+    >>> y = (X[:, 0] > 0) ^ (np.arange(150) > 60)  # a concept that turns round
+    >>> model = SlidingWindow(LSSVC(gamma=0.5), max_samples=40)
+    >>> display = StreamDisplay.from_estimator(model, X, y, window=20)
+    >>> bool(display.line_.get_ydata()[-1] > 0.8 > display.line_.get_ydata().min())
     True
     """
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.results import by_name, card, frame, points
+from foldless.results import by_name, card, frame, points, short
 
 
 class SearchTable:
@@ -34,6 +34,5 @@ class SearchTable:
         found = [f"{len(values)} settings"]
         for name in ("best_params_", "best_criterion_", "best_score_"):
             if hasattr(self, name):
-                value = getattr(self, name)
-                found.append(f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}")
+                found.append(f"{name} {short(getattr(self, name))}")
         return card("; ".join(found), picture, by_name([self.history_[place] for place in order]))
