@@ -121,7 +121,8 @@ class CalibrationDisplay(Display):
         from matplotlib.lines import Line2D
 
         self.perfect_ = ax.plot([0, 1], [0, 1], color=NULL, linewidth=1, zorder=0)[0]
-        self.lines_, self.intervals_ = [], []
+        self.lines_: list = []
+        self.intervals_: list = []
         for number, label in enumerate(self.labels):
             pred, true, counts = (each[number] for each in (self.prob_pred, self.prob_true, self.counts))
             colour = class_colour(number)

@@ -80,7 +80,7 @@ class FeatureScalesDisplay(Display):
         names = np.arange(scales.shape[1]) if self.names is None else np.asarray(self.names)
         several = len(scales) > 1
         labels = range(len(scales)) if self.classes is None else self.classes
-        self.points_ = []
+        self.points_: list = []
         for code, (each, label) in enumerate(zip(scales, labels if several else [None], strict=True)):
             look = {"color": class_colour(code), "marker": MARKERS[code % len(MARKERS)], "markersize": 5}
             look |= {"linestyle": "none", "label": None if label is None else str(label)}
@@ -151,7 +151,9 @@ class NestedDisplay(Display):
     def plot(self, ax: Ax = None, *, artist_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; keywords are those of ``Axes.scatter`` or ``LineCollection``."""
         self._open(ax)
-        self.points_ = self.lines_ = self.colorbar_ = None
+        self.points_: Any = None
+        self.lines_: Any = None
+        self.colorbar_: Any = None
         columns, score = [np.asarray(each, float) for each in self.values.values()], np.asarray(self.score, float)
         if len(columns) > 2:
             self._draw_lines(columns, score, artist_kw)

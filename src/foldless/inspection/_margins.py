@@ -115,7 +115,7 @@ class MarginsDisplay(Display):
 
         margins, codes = np.asarray(self.margins, float), np.asarray(self.codes)
         self.border_ = ax.axvline(0.0, color=NULL, linewidth=1, zorder=0)
-        self.lines_ = []
+        self.lines_: list = []
         for code, name in enumerate(self.classes):
             mine = np.sort(margins[codes == code])
             share = np.arange(1, len(mine) + 1) / max(len(mine), 1)

@@ -56,7 +56,7 @@ class DecisionRegionsDisplay(Display):
     codes: np.ndarray
     wrong: np.ndarray
     classes: Any
-    names: tuple[str, str] = ("feature 0", "feature 1")
+    names: tuple[str, ...] = ("feature 0", "feature 1")
     how: str = "leave-one-out"
 
     @classmethod
@@ -113,7 +113,7 @@ class DecisionRegionsDisplay(Display):
 
         k = len(self.classes)
         tints = ListedColormap([class_colour(code, 0.25) for code in range(k)])
-        look = {"cmap": tints, "vmin": -0.5, "vmax": k - 0.5, "shading": "nearest", "rasterized": True}
+        look: dict[str, Any] = {"cmap": tints, "vmin": -0.5, "vmax": k - 0.5, "shading": "nearest", "rasterized": True}
         self.surface_ = ax.pcolormesh(self.x0, self.x1, self.response, **look)
         self.points_ = []
         for code, name in enumerate(self.classes):
@@ -121,7 +121,14 @@ class DecisionRegionsDisplay(Display):
             look = {"color": class_colour(code), "marker": MARKERS[code % len(MARKERS)], "s": 14, "label": str(name)}
             self.points_.append(ax.scatter(*self.X[mine].T, **style(PathCollection, scatter_kw, **look)))
         label = f"{self.how} errors ({int(np.sum(self.wrong))})"
-        ring = {"facecolors": "none", "edgecolors": DARK, "s": 60, "linewidths": 1.2, "label": label, "zorder": 4}
+        ring: dict[str, Any] = {
+            "facecolors": "none",
+            "edgecolors": DARK,
+            "s": 60,
+            "linewidths": 1.2,
+            "label": label,
+            "zorder": 4,
+        }
         self.wrong_ = ax.scatter(*self.X[self.wrong].T, **ring)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         self._legend_below(2)

@@ -234,8 +234,8 @@ class AlphaPathDisplay(Display):
             look = {"color": OBSERVED, "zorder": 3, "label": label} if chosen else {"color": NULL, "linewidth": 0.8}
             self.lines_ += ax.plot(alpha, criterion, **style(Line2D, line_kw, **look))
         self.best_ = ax.plot(*self.best, "o", color=OBSERVED, zorder=4)[0]
-        look = {"color": ERRORS, "linewidth": 1.2, "linestyle": (0, (4, 2)), "zorder": 2}
-        self.chosen_ = [ax.axvline(each, **look) for each in self.chosen]
+        dashed: dict[str, Any] = {"color": ERRORS, "linewidth": 1.2, "linestyle": (0, (4, 2)), "zorder": 2}
+        self.chosen_ = [ax.axvline(each, **dashed) for each in self.chosen]
         for line in self.chosen_[:1]:
             line.set_label("chosen in the end")
         ax.set(xscale="log", xlabel="alpha", ylabel=self.ylabel)
