@@ -1,5 +1,7 @@
 """Displays of a model and its rows: what is drawn are the library's held-out numbers, or those of plain refits."""
 
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_equal
@@ -219,3 +221,46 @@ def test_streams_of_others_and_of_values():
         StreamDisplay.from_estimator(MODEL, X, Y, start=45)
     with pytest.raises(ValueError, match=r"y_true \(2\) as long as y_pred \(1\)"):
         StreamDisplay.from_predictions([1, 2], [1])
+
+
+# All of them
+
+GRID = np.linspace(0.0, 1.0, 3)
+DRAWN = [
+    DecisionRegionsDisplay(
+        x0=GRID,
+        x1=GRID,
+        response=np.eye(3, dtype=int),
+        X=X[:4, :2],
+        codes=np.arange(4) % 2,
+        wrong=X[:4, 0] > 0,
+        classes="ab",
+    ),
+    MarginsDisplay(margins=[-1.0, 1.0, 2.0], codes=[0, 0, 2], classes="abc"),  # a class without rows
+    InfluenceDisplay(x=[-1.0, 1.0], influence=[2.0, 1.0]),
+    CalibrationDisplay(prob_pred=[GRID], prob_true=[GRID], counts=[np.full(3, 5)], labels=["a"]),
+    LearningCurveDisplay(train_sizes=[10, 20], test_scores=[[0.5, 0.6], [0.7, 0.7]]),
+    StreamDisplay(outcome=[0, 1, 1]),
+]
+
+
+@pytest.mark.parametrize("display", DRAWN, ids=lambda each: type(each).__name__)
+def test_given_axes_are_used_and_keywords_reach_the_artists(plt, display):
+    figure, ax = plt.subplots()
+    rows = isinstance(display, DecisionRegionsDisplay | InfluenceDisplay)
+    kw = {"scatter_kw": {"lw": 3}} if rows else {"line_kw": {"lw": 3}}
+    assert display.plot(ax, **kw) is display
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+    artist = next(getattr(display, name) for name in ("points_", "lines_", "line_") if hasattr(display, name))
+    assert np.ravel((artist[0] if isinstance(artist, list) else artist).get_linewidth())[0] == 3
+    figure.canvas.draw()
+    display.plot()
+    assert display.figure_ is not figure
+
+
+@pytest.mark.parametrize("display", DRAWN, ids=lambda each: type(each).__name__)
+def test_without_matplotlib_the_error_says_so(monkeypatch, display):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=rf"{type(display).__name__}.plot requires matplotlib"):
+        display.plot()

@@ -169,13 +169,14 @@ class NestedDisplay(Display):
         pairs = np.column_stack([columns[0], score if alone else columns[1]])
         pairs, which = np.unique(pairs, axis=0, return_inverse=True)
         counts = np.bincount(which.ravel())
-        look = style(PathCollection, artist_kw, s=40 * counts, edgecolors=DARK)
+        fill = {"facecolor": OBSERVED} if alone else {"cmap": "viridis"}
+        look = style(PathCollection, artist_kw, s=40 * counts, edgecolor=DARK, **fill)
         if alone:
-            self.points_ = ax.scatter(*pairs.T, **{"color": OBSERVED, **look})
+            self.points_ = ax.scatter(*pairs.T, **look)
             ax.set(xscale="log", xlabel=names[0], ylabel="held-out score")
         else:
             means = np.bincount(which.ravel(), score) / counts
-            self.points_ = ax.scatter(*pairs.T, **{"c": means, "cmap": "viridis", **look})
+            self.points_ = ax.scatter(*pairs.T, **{"c": means, **look})
             ax.set(xscale="log", yscale="log", xlabel=names[0], ylabel=names[1])
             self._add_colorbar(self.points_, "mean held-out score")
         ax.margins(0.15)

@@ -138,7 +138,7 @@ class TimeCourseDisplay(FamilyDisplay):
         ax.margins(x=0, y=0.15)
         self._label_times(ax.xaxis)
         ax.set_ylabel(self._score_label())
-        self._legend_below(2)
+        self._legend_below(1)
         return self
 
     def _draw_null(self, x, band_kw):

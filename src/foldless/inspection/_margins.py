@@ -191,7 +191,7 @@ class InfluenceDisplay(Display):
 
         x, influence = np.asarray(self.x, float), np.asarray(self.influence, float)
         wrong = np.zeros(len(x), bool) if self.wrong is None else np.asarray(self.wrong, bool)
-        look = style(PathCollection, scatter_kw, color=OBSERVED, s=12, alpha=0.7, linewidths=0)
+        look = style(PathCollection, scatter_kw, color=OBSERVED, s=12, alpha=0.7, linewidth=0)
         self.points_, self.wrong_ = ax.scatter(x[~wrong], influence[~wrong], **look), None
         if self.wrong is not None:
             ax.axvline(0.0, color=NULL, linewidth=1, zorder=0)

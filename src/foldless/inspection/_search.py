@@ -145,7 +145,7 @@ class SearchDisplay(Display):
         self.best_ = ax.plot(*self.best, "+", **look)[0]
         ax.set(xscale="log", yscale="log", xlabel=self.names[0], ylabel=self.names[1])
         ticks = [tick for tick in ((1, 1.5, 2, 3) if highest > 2 else (1, 1.1, 1.2, 1.5, 2)) if tick <= highest]
-        self._add_colorbar(self.points_[0], "loss / least on as many rows", extend="max", ticks=ticks, format="%g")
+        self._add_colorbar(self.points_[0], "loss / least", extend="max", ticks=ticks, format="%g")
         plain_log(ax.xaxis)
         plain_log(ax.yaxis)
         self._legend_below(2)
