@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_equal
+from scipy import sparse
 from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge, RidgeClassifier, SGDClassifier
@@ -79,7 +80,7 @@ def test_regions_of_two_features_have_the_others_at_their_medians():
     best = clone(search.best_estimator_).set_params(lssvc__gamma=0.5)
     assert_equal(display.wrong, cross_val_predict(best, frame, Y, cv=cv) != Y)
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("w", "u")
-    with pytest.raises(ValueError, match=r"features=\('w', 'x'\) must be two names among \['u', 'v', 'w'\]"):
+    with pytest.raises(ValueError, match=r"features=\('w', 'x'\) must be two different names among \['u', 'v', 'w'\]"):
         DecisionRegionsDisplay.from_estimator(search, frame, Y, features=("w", "x"))
 
 
@@ -264,3 +265,27 @@ def test_without_matplotlib_the_error_says_so(monkeypatch, display):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=rf"{type(display).__name__}.plot requires matplotlib"):
         display.plot()
+
+
+def test_what_cannot_be_drawn_is_named():
+    values = LSSVR().fit(X, X[:, 0])
+    for display in (DecisionRegionsDisplay, MarginsDisplay, CalibrationDisplay):
+        with pytest.raises(ValueError, match=f"{display.__name__} draws classifiers; LSSVR is none"):
+            display.from_estimator(values, X, X[:, 0])
+    model = clone(MODEL).fit(X, Y)
+    for features in ((0,), (1, 1), (0, 3), (0, -1)):
+        with pytest.raises(ValueError, match="must be two different numbers from 0 to 2"):
+            DecisionRegionsDisplay.from_estimator(model, X, Y, features=features)
+    for asked in ({"n_repeats": 0}, {"scoring": ["accuracy"]}):
+        with pytest.raises(ValueError, match=r"n_repeats=.* must be at least 1, and scoring=.* one score"):
+            LearningCurveDisplay.from_estimator(MODEL, X, Y, **asked)
+
+
+def test_regions_of_sparse_rows_are_those_of_dense_ones():
+    rows = sparse.csr_array(X)
+    dense, found = (
+        DecisionRegionsDisplay.from_estimator(clone(MODEL).fit(each, Y), each, Y, grid_resolution=5)
+        for each in (X, rows)
+    )
+    assert_equal(found.response, dense.response)
+    assert_equal(found.wrong, dense.wrong)

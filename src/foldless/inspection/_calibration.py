@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from foldless.inspection._canvas import LEGEND, MARKERS, NULL, Ax, Display, Style, class_colour, style
-from foldless.inspection._held_out import held_out, named
+from foldless.inspection._held_out import check_classifier, held_out, named
 
 MOST_CLASSES = 8  # drawn as lines of their own
 
@@ -82,6 +82,7 @@ class CalibrationDisplay(Display):
 
         ``cv`` and ``steps`` are those of ``cross_val_predict``; ``cv=None`` leaves out each row.
         """
+        check_classifier(estimator, cls.__name__)
         prob = held_out(estimator, X, y, "predict_proba", cv, steps)
         display = cls._of(y, prob, n_bins, confidence, named(cv))
         return display.plot(ax, line_kw=line_kw)

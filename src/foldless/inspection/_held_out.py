@@ -1,5 +1,6 @@
 """What models without a row say of it, for displays: exact where the library knows it in closed form."""
 
+from sklearn.base import is_classifier
 from sklearn.model_selection import LeaveOneOut
 
 import foldless
@@ -10,6 +11,12 @@ def held_out(estimator, X, y, method, cv, steps):
     model = getattr(estimator, "best_estimator_", estimator)
     cv = LeaveOneOut() if cv is None else cv
     return foldless.model_selection.cross_val_predict(model, X, y, cv=cv, method=method, steps=steps)
+
+
+def check_classifier(estimator, display):
+    """Refuse what has no classes."""
+    if not is_classifier(estimator):
+        raise ValueError(f"{display} draws classifiers; {type(estimator).__name__} is none.")
 
 
 def named(cv):

@@ -75,6 +75,8 @@ class LearningCurveDisplay(ScoreDisplay):
         sizes = np.unique(given if given.dtype.kind in "iu" else np.round(given * n).astype(int))
         if not len(sizes) or sizes[0] < 2 or sizes[-1] > n - 2:
             raise ValueError(f"train_sizes={train_sizes!r} must be from 2 to {n - 2} of the {n} rows; found {sizes}.")
+        if n_repeats < 1 or isinstance(scoring, list | tuple | set | dict):
+            raise ValueError(f"n_repeats={n_repeats} must be at least 1, and scoring={scoring!r} one score.")
         kind = StratifiedShuffleSplit if is_classifier(estimator) else ShuffleSplit
         splits = [
             split
@@ -82,7 +84,8 @@ class LearningCurveDisplay(ScoreDisplay):
             for split in kind(n_repeats, train_size=int(m), test_size=int(n - m), random_state=random_state).split(X, y)
         ]
         found = foldless.model_selection.cross_validate(estimator, X, y, cv=splits, scoring=scoring, steps=steps)
-        name = ("accuracy" if is_classifier(estimator) else "R2") if scoring is None else str(scoring)
+        usual = "accuracy" if is_classifier(estimator) else "R2"
+        name = usual if scoring is None else scoring if isinstance(scoring, str) else "score"
         display = cls(train_sizes=sizes, test_scores=found["test_score"].reshape(len(sizes), n_repeats), scoring=name)
         return display.plot(ax, line_kw=line_kw, band_kw=band_kw)
 

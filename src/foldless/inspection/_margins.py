@@ -26,7 +26,7 @@ from foldless.inspection._canvas import (
     class_colour,
     style,
 )
-from foldless.inspection._held_out import held_out, named
+from foldless.inspection._held_out import check_classifier, held_out, named
 
 NAMED = 5  # rows with a number beside them
 
@@ -90,6 +90,7 @@ class MarginsDisplay(Display):
 
         ``cv`` and ``steps`` are those of ``cross_val_predict``. Of a fitted search it is the best estimator.
         """
+        check_classifier(estimator, cls.__name__)
         decision = held_out(estimator, X, y, "decision_function", cv, steps)
         return cls._of(y, decision, named(cv)).plot(ax, line_kw=line_kw)
 

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.inspection._canvas import DARK, MARKERS, Ax, Display, Style, class_colour, style
-from foldless.inspection._held_out import held_out, named
+from foldless.inspection._held_out import check_classifier, held_out, named
 
 MARGIN = 0.08  # of the range of a feature, around the rows
 ENTRIES = 2**22  # of the rows at which predictions are made at a time
@@ -78,13 +79,11 @@ class DecisionRegionsDisplay(Display):
         ``features`` are the numbers or names of two columns; others are at their medians in the regions, not in the
         rows. ``cv`` says what is left out together, None each row alone; ``steps`` is that of ``cross_val_predict``.
         """
+        check_classifier(estimator, cls.__name__)
         check_is_fitted(estimator)
         columns = list(X.columns) if hasattr(X, "columns") else None
-        rows = np.asarray(X, float)
-        pair = [columns.index(each) if columns and each in columns else each for each in features]
-        if len(pair) != 2 or not all(isinstance(each, int | np.integer) and each < rows.shape[1] for each in pair):
-            known = f"names among {columns}, or " if columns else ""
-            raise ValueError(f"features={features!r} must be two {known}numbers below {rows.shape[1]}.")
+        rows = X.toarray() if sp.issparse(X) else np.asarray(X, float)
+        pair = _columns(features, columns, rows.shape[1])
         classes = np.asarray(estimator.classes_)
         x0, x1 = (_places(rows[:, each], grid_resolution) for each in pair)
         across, up = np.meshgrid(x0, x1)
@@ -133,6 +132,16 @@ class DecisionRegionsDisplay(Display):
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
         self._legend_below(2)
         return self
+
+
+def _columns(features, names, n):
+    """Numbers of two columns, given by number or by name."""
+    known = range(n)
+    pair = [names.index(each) if names and each in names else each for each in features]
+    if len(pair) != 2 or pair[0] == pair[1] or not all(each in known for each in pair):
+        among = f" names among {names}, or" if names else ""
+        raise ValueError(f"features={features!r} must be two different{among} numbers from 0 to {n - 1}.")
+    return pair
 
 
 def _places(column, count):
