@@ -2,6 +2,7 @@
 
 Rows are twonorm (Breiman 1998): two Gaussians in 20 dimensions at distance 4, Bayes rate Phi(-2) = 2.28 %. Workers make
 their own chunks from a seed. The yardstick is the rate of matrix products with both workers busy, in the same run.
+Dask's statistics of itself, which take 7 % of two cores, are turned down.
 
     python benchmarks/scale.py [--rows 10000000] [--landmarks 500] [--chunk 200000] [--fast] [--json FILE]
 
@@ -11,6 +12,7 @@ Needs dask: pip install ".[dask]" in this project's folder.
 import resource
 import time
 
+import dask
 import numpy as np
 from distributed import Client, LocalCluster
 from scipy.stats import norm
@@ -20,6 +22,11 @@ from foldless import LSSVC, chunked
 
 D, FOLDS, WORKERS, GIGABYTE = 20, 10, 2, 2**30
 LIMIT = 4 * GIGABYTE  # of each worker
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.tick.interval": "500ms",
+}
 
 
 def twonorm(rows):
@@ -90,7 +97,7 @@ def main():
     options = options.parse_args()
     n, r, chunk = (20_000, 50, 5000) if options.fast else (options.rows, options.landmarks, options.chunk)
     cluster = {"n_workers": WORKERS, "threads_per_worker": 1, "memory_limit": LIMIT, "dashboard_address": ":0"}
-    with LocalCluster(**cluster) as cluster, Client(cluster) as client:
+    with dask.config.set(QUIET), LocalCluster(**cluster) as cluster, Client(cluster) as client:
         entry = run(client, n, r, chunk, 0.1 if options.fast else 5.0)
     shown = {
         name: each["value"] if isinstance(each, dict) and "value" in each else each for name, each in entry.items()
