@@ -7,15 +7,43 @@ and nothing is loaded, whatever the user's file contains.
 import base64
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from foldless.report import pictures, rows, tables, words
+from foldless.report import columns, confusion, curves, rows, scores, search, tables, words
+from foldless.report.summary import verdict
 from foldless.tables.study import Study
 
 FOLDER = Path(__file__).parent / "templates"
+FIGURES = {
+    "overview": scores.overview,
+    "target": columns.target,
+    "scores": scores.scores,
+    "null": scores.null,
+    "roc": curves.roc,
+    "precision_recall": curves.precision_recall,
+    "calibration": curves.calibration,
+    "learning": scores.learning,
+    "confusion": confusion.picture,
+    "importance": columns.importance,
+    "held_out": rows.held_out,
+    "influence": rows.influence,
+    "search": search.search,
+    "settings": search.settings,
+    "timings": search.timings,
+}
+GRIDS = {
+    "columns": tables.columns,
+    "scores": tables.scores,
+    "folds": tables.folds,
+    "confusions": confusion.worst,
+    "classes": confusion.classes,
+    "groups": tables.groups,
+    "importance": tables.importance,
+    "surprising": tables.surprising,
+    "settings": tables.settings,
+}
 
 
 def write(study: Study, path) -> None:
@@ -26,7 +54,7 @@ def write(study: Study, path) -> None:
     study : Study, such as ``Study.from_json`` reads
     path : str or Path, the file
     """
-    Path(path).write_text(html(study), encoding="utf-8")
+    Path(path).write_text(html(study), encoding="utf-8", errors="replace")
 
 
 def html(study: Study) -> str:
@@ -41,11 +69,11 @@ def html(study: Study) -> str:
     style, script = ((FOLDER / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     return environment.get_template("page.html").render(
         study=study,
-        verdict=words.verdict(study),
+        verdict=verdict(study),
         words=words,
-        figures=_figures(study),
-        grids=_grids(study),
-        confusion=tables.confusion(study),
+        figures={name: make(study) for name, make in FIGURES.items()},
+        grids={name: make(study) for name, make in GRIDS.items()},
+        matrix=confusion.matrix(study),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}",
@@ -54,35 +82,3 @@ def html(study: Study) -> str:
 
 def _hash(text):
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _figures(study) -> dict[str, Any]:
-    asked = {
-        "scores": pictures.scores,
-        "null": pictures.null,
-        "roc": pictures.roc,
-        "precision_recall": pictures.precision_recall,
-        "calibration": pictures.calibration,
-        "search": pictures.search,
-        "learning": pictures.learning,
-        "importance": rows.importance,
-        "held_out": rows.held_out,
-        "influence": rows.influence,
-    }
-    return {name: make(study) for name, make in asked.items()}
-
-
-def _grids(study) -> dict[str, Any]:
-    asked = (
-        tables.columns,
-        tables.scores,
-        tables.folds,
-        tables.confusions,
-        tables.classes,
-        tables.importance,
-        tables.surprising,
-        tables.influential,
-        tables.groups,
-        tables.timings,
-    )
-    return {make.__name__: make(study) for make in asked}

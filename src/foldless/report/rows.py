@@ -1,34 +1,12 @@
-"""The plots of columns and rows: importance, held-out values, influence. Of very many rows some are shown."""
+"""The plots of rows: what the model without a row says of it, and its influence. Of very many rows some are shown."""
 
 import numpy as np
 
-from foldless.report.pictures import Figure
-from foldless.report.svg import Plot, spread
-from foldless.report.words import cell, number, percent
+from foldless.report.svg import BOTTOM, HEIGHT, TOP, Figure, Plot, spread
+from foldless.report.words import cell, counted, number, percent, quoted
 
-MOST_BARS = 20
 MOST_POINTS = 1500
 MOST_LANES = 12
-
-
-def importance(study):
-    """Bars of the most important columns."""
-    top = study.importance[:MOST_BARS]
-    if not top:
-        return None
-    mean = np.array([each.mean for each in top])
-    deviation = np.array([each.deviation for each in top])
-    name = study.nested[0].name
-    share = "x" * (name in ("accuracy", "balanced accuracy"))
-    ends = spread(mean - deviation, mean + deviation, [0.0])
-    plot = Plot(ends, x_label=f"loss of {name}", lanes=[each.column for each in top], percent=share)
-    lanes = np.arange(len(top))
-    shown = percent if share else number
-    tips = [f"{each.column}: {shown(each.mean)} ± {shown(each.deviation)}" for each in top]
-    plot.boxes(0 * mean, lanes - 0.3, mean, lanes + 0.3, tips, "c0")
-    plot.segments(mean - deviation, lanes, mean + deviation, lanes)
-    first = ", ".join(f"“{each.column}” ({shown(each.mean)})" for each in top[:3])
-    return Figure("What columns are worth", plot, f"{study.importance_how} The largest: {first}.")
 
 
 def _some(order):
@@ -54,13 +32,12 @@ def _values(study):
     truth, said = (np.asarray(each, dtype=float) for each in (held.truth, held.loo_prediction))
     shown = _some(np.argsort(-np.abs(truth - said), kind="stable"))
     ends = spread(truth, said)
-    plot = Plot(ends, ends, "observed", "predicted without the row")
-    tips = [f"row {held.rows[i]}: observed {number(truth[i])}, predicted {number(said[i])}" for i in shown]
-    plot.line(ends, ends, "chance").points(truth[shown], said[shown], tips, "c0", 3)
-    text = (
-        f"Predictions of rows by models without them; half are off by less than {number(np.median(abs(truth - said)))}."
-    )
-    return Figure("Observed and predicted", plot, text + _not_all(study, shown), (("chance", "perfect"),))
+    plot = Plot(ends, ends, "in the file", "predicted without the row")
+    tips = [f"row {held.rows[i]}: {number(truth[i])} in the file, {number(said[i])} predicted" for i in shown]
+    plot.line(ends, ends, "chance").points(truth[shown], said[shown], tips, "c0", 3, held.rows[shown])
+    off = number(np.median(np.abs(truth - said)))
+    text = f"Every row as predicted by the model without it. Half of them are off by less than {off}."
+    return Figure("Predicted and true values", plot, text + _not_all(study, shown), (("chance", "perfect"),))
 
 
 def _classes(study):
@@ -71,16 +48,16 @@ def _classes(study):
     lane = np.array([names.index(each) for each in truth])
     sure = held.loo_probability[np.arange(len(lane)), lane]
     shown = _some(np.argsort(sure, kind="stable"))
-    jitter = np.random.default_rng(0).uniform(-0.35, 0.35, len(lane))
-    label = "probability of the true class, without the row"
-    plot = Plot((-0.02, 1.02), x_label=label, lanes=names, percent="x", lane=60 if len(names) < 5 else 30)
+    jitter = np.random.default_rng(0).uniform(-0.4, 0.4, len(lane))
+    height = max(30.0, (HEIGHT - TOP - BOTTOM) / len(names))
+    plot = Plot((-0.02, 1.02), x_label="probability of the true class", lanes=names, percent="x", lane=height)
     tips = [f"row {held.rows[i]}: {truth[i]}, taken for {said[i]}, probability {percent(sure[i])}" for i in shown]
     kinds = ["c0" if truth[i] == said[i] else "c1" for i in shown]
-    plot.points(sure[shown], (lane + jitter)[shown], tips, kinds, 3)
+    plot.points(sure[shown], (lane + jitter)[shown], tips, kinds, 3, held.rows[shown])
     wrong = np.count_nonzero(truth != said)
-    text = f"{wrong:,} of {len(lane):,} rows are taken for another class by the model without them."
-    keys = (("c0", "taken for its class"), ("c1", "for another"))
-    return Figure("How sure of each row", plot, text + _not_all(study, shown), keys)
+    text = f"Every row as judged by the model without it. {wrong:,} of {counted(len(lane), 'row')} are taken for another class."
+    keys = (("c0", "taken for its class"), ("c1", "taken for another"))
+    return Figure("How sure of each row?", plot, text + _not_all(study, shown), keys)
 
 
 def influence(study):
@@ -92,12 +69,12 @@ def influence(study):
     order = np.argsort(-values, kind="stable")
     shown = _some(order)
     high = float(np.nanmax(values)) or 1.0
-    plot = Plot(spread(held.rows), (0, 1.05 * high), "row of the file", "change of the squared error")
+    plot = Plot(spread(held.rows), (0, 1.05 * high), "row of the file", "change of squared error")
     tips = [f"row {held.rows[i]} ({cell(held.truth[i])}): {number(values[i])}" for i in shown]
-    plot.points(held.rows[shown], values[shown], tips, "c0", 3)
+    plot.points(held.rows[shown], values[shown], tips, "c0", 3, held.rows[shown])
     first = ", ".join(f"{held.rows[i]} ({number(values[i])})" for i in order[:3])
     text = (
-        "How much the sum of squared leave-one-out errors of the other rows would change, up or down, if a row were"
-        f" forgotten. The largest: rows {first}."
+        "How much the summed squared error of all other rows, each predicted without itself, would change if this row"
+        f" were forgotten too. The largest: rows {first}."
     )
     return Figure("Influence of rows", plot, text + _not_all(study, shown))

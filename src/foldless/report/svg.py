@@ -1,18 +1,21 @@
 """Small plots as SVG: axes, points, lines, bars. Colours are classes that the page's style sheet fills in.
 
 A :class:`Plot` maps data to a box and gathers marks. All text passes through ``markupsafe.Markup``, which escapes it.
-Marks with a ``tip`` show it under the pointer and to arrow keys.
+Marks with a ``tip`` show it under the pointer and to arrow keys; marks of the same ``row`` light up together.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
 
-LEFT, RIGHT, TOP, BOTTOM = 62, 24, 12, 46
+from foldless.report.words import cut
+
+LEFT, RIGHT, TOP, BOTTOM = 66, 24, 12, 46
 WIDTH, HEIGHT = 440, 300
 LANE = 24  # height of a labelled bar
-LABELS = 150  # room for the names of bars
+LABELS = 172  # room for the names of bars
 
 
 def tag(name, *inside, **attributes):
@@ -40,6 +43,15 @@ def ticks(low, high, most=6):
     return [step * each for each in range(first, last + 1)]
 
 
+def log_ticks(low, high, most=6):
+    """Powers of ten between two (not their logarithms), with 2 and 5 times them where there are few; not too many."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1, 2, 5) if last - first <= 3 else (1,)
+    found = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    found = [each for each in found if low * 0.999 <= each <= high * 1.001]
+    return found[:: -(-len(found) // most)] if found else [low]
+
+
 def spread(*values, margin=0.05):
     """The range of some values with a margin; never of length zero."""
     finite = np.concatenate([np.ravel(np.asarray(each, dtype=float)) for each in values])
@@ -51,10 +63,21 @@ def spread(*values, margin=0.05):
     return low - more, high + more
 
 
-def cut(text, most=22):
-    """A text of at most so many characters."""
-    text = str(text)
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _tick(value, digits):
+    """A number at an axis."""
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M" if abs(value) < 1e9 else f"{value:.2g}"
+    return f"{value:,.{digits}f}" if digits < 5 else f"{value:.2g}"
+
+
+def _power(value):
+    """A number at a logarithmic axis: small and large ones as powers of ten."""
+    if 1e-3 <= value < 1e4:
+        return f"{value:g}"
+    power = math.floor(math.log10(value) + 1e-9)
+    factor = round(value / 10.0**power)
+    small = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{factor}·10{small}" if factor > 1 else f"10{small}"
 
 
 class Plot:
@@ -68,15 +91,18 @@ class Plot:
     percent : str, which axes are shares, such as "xy"
     log : str, which axes are logarithmic
     lane : float, height of a lane
+    numbers : bool, whether the axis of x has numbers
     """
 
-    def __init__(self, x, y=(0.0, 1.0), x_label="", y_label="", *, lanes=(), percent="", log="", lane=LANE):
+    def __init__(
+        self, x, y=(0.0, 1.0), x_label="", y_label="", *, lanes=(), percent="", log="", lane=LANE, numbers=True
+    ):
         self.lanes, self.percent, self.log = tuple(lanes), percent, log
         self.left = LABELS if lanes else LEFT
         self.lane, self.height = lane, TOP + BOTTOM + lane * len(lanes) if lanes else HEIGHT
         self.ends = {"x": self._scaled("x", x), "y": (len(lanes) - 0.5, -0.5) if lanes else self._scaled("y", y)}
         self.marks = []
-        self._axis_x(x_label)
+        self._axis_x(x_label, numbers)
         self._axis_y(y_label)
 
     def _scaled(self, axis, values):
@@ -93,45 +119,46 @@ class Plot:
     def _numbers(self, axis):
         low, high = self.ends[axis]
         if axis in self.log:
-            whole = ticks(low, high)
-            return [(10.0**each, f"{10.0**each:.2g}") for each in whole]
-        found = ticks(low, high)
+            return [(each, _power(each)) for each in log_ticks(10.0**low, 10.0**high)]
+        found = ticks(low, high, 5 if axis == "x" and self.lanes else 6)
         digits = max(0, -math.floor(math.log10(found[1] - found[0]) + 1e-9)) if len(found) > 1 else 2
         if axis in self.percent:
             return [(each, f"{100 * each:.{max(0, digits - 2)}f} %") for each in found]
-        return [(each, f"{each:.{digits}f}" if 1e-4 < abs(high) < 1e6 else f"{each:.2g}") for each in found]
+        return [(each, _tick(each, digits)) for each in found]
 
-    def _axis_x(self, label):
+    def _axis_x(self, label, numbers):
         floor = self.height - BOTTOM
-        for value, text in self._numbers("x"):
+        for value, text in self._numbers("x") if numbers else ():
             across = float(self.at(value, 1.0)[0])
             self.marks.append(tag("line", class_="grid", x1=across, x2=across, y1=TOP, y2=floor))
-            self.marks.append(tag("text", text, x=across, y=floor + 17, text_anchor="middle"))
+            self.marks.append(tag("text", text.replace("-", "−"), x=across, y=floor + 17, text_anchor="middle"))
         middle = (self.left + WIDTH - RIGHT) / 2
         self.marks.append(tag("text", label, class_="axis", x=middle, y=self.height - 8, text_anchor="middle"))
 
     def _axis_y(self, label):
+        size = "tiny" if self.lane < 14 else None
         for number, name in enumerate(self.lanes):
             up = TOP + (number + 0.5) * self.lane
-            self.marks.append(tag("text", cut(name), x=self.left - 8, y=up + 4, text_anchor="end"))
-        if self.lanes:
-            return
-        for value, text in self._numbers("y"):
+            self.marks.append(tag("text", cut(name), class_=size, x=self.left - 10, y=up + 4, text_anchor="end"))
+        for value, text in () if self.lanes else self._numbers("y"):
             up = float(self.at(1.0, value)[1])
             self.marks.append(tag("line", class_="grid", x1=self.left, x2=WIDTH - RIGHT, y1=up, y2=up))
-            self.marks.append(tag("text", text, x=self.left - 6, y=up + 4, text_anchor="end"))
+            self.marks.append(tag("text", text.replace("-", "−"), x=self.left - 6, y=up + 4, text_anchor="end"))
         middle = (TOP + self.height - BOTTOM) / 2
         turn = f"rotate(-90 14 {middle:.0f})"
         self.marks.append(tag("text", label, class_="axis", x=14, y=middle, text_anchor="middle", transform=turn))
 
-    def points(self, x, y, tips=None, kind="c0", radius=3.5):
-        """Circles; ``kind`` is a class or one for each."""
+    def points(self, x, y, tips=None, kind="c0", radius=3.5, rows=None):
+        """Circles; ``kind`` is a class or one for each, ``rows`` are numbers of rows."""
         kinds = [kind] * len(x) if isinstance(kind, str) else kind
         across, up = self.at(np.asarray(x, dtype=float), np.asarray(y, dtype=float))
         for number in np.flatnonzero(np.isfinite(across) & np.isfinite(up)):
-            more = {"class_": kinds[number]} if tips is None else {"class_": f"mark {kinds[number]}"}
-            tip = None if tips is None else tips[number]
-            self.marks.append(tag("circle", cx=across[number], cy=up[number], r=radius, data_tip=tip, **more))
+            more = {"class_": kinds[number]}
+            if tips is not None:
+                more = {"class_": f"mark {kinds[number]}", "data_tip": tips[number]}
+            if rows is not None:
+                more["data_row"] = rows[number]
+            self.marks.append(tag("circle", cx=across[number], cy=up[number], r=radius, **more))
         return self
 
     def line(self, x, y, kind="l0"):
@@ -150,11 +177,12 @@ class Plot:
         return self
 
     def boxes(self, x0, y0, x1, y1, tips, kind="c0"):
-        """Filled boxes between corners."""
+        """Filled boxes between corners; ``kind`` is a class or one for each."""
+        kinds = [kind] * len(tips) if isinstance(kind, str) else kind
         corners = zip(*self.at(np.asarray(x0), np.asarray(y0)), *self.at(np.asarray(x1), np.asarray(y1)), strict=True)
-        for (ax, ay, bx, by), tip in zip(corners, tips, strict=True):
+        for (ax, ay, bx, by), tip, each in zip(corners, tips, kinds, strict=True):
             size = {"x": min(ax, bx), "y": min(ay, by), "width": max(abs(bx - ax), 0.5), "height": abs(by - ay)}
-            self.marks.append(tag("rect", class_=f"mark {kind}", data_tip=tip, **size))
+            self.marks.append(tag("rect", class_=f"mark {each}", data_tip=tip, **size))
         return self
 
     def note(self, x, y, text, anchor="start"):
@@ -167,3 +195,13 @@ class Plot:
         """The SVG element, named for screen readers."""
         box = f"0 0 {WIDTH} {self.height:g}"
         return tag("svg", *self.marks, viewBox=box, role="img", aria_label=label, aria_describedby=described_by)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot with its title and a text that says what it shows; ``keys`` are (class of the colour, meaning) pairs."""
+
+    title: str
+    plot: Plot
+    text: str
+    keys: tuple[tuple[str, str], ...] = ()

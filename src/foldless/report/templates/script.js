@@ -32,6 +32,15 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
+// Marks and lines of tables that stand for the same row of the file light up together.
+function light(row, on) {
+  for (const each of row ? document.querySelectorAll(`[data-row="${row}"]`) : []) each.classList.toggle("on", on);
+}
+for (const line of document.querySelectorAll("tr[data-row]")) {
+  line.addEventListener("pointerenter", () => light(line.dataset.row, true));
+  line.addEventListener("pointerleave", () => light(line.dataset.row, false));
+}
+
 // Plots: the mark under or near the pointer, or moved to by arrow keys, tells what it is.
 for (const plot of document.querySelectorAll(".plot")) {
   const svg = plot.querySelector("svg"), tip = plot.querySelector(".tip"), marks = [...svg.querySelectorAll(".mark")];
@@ -39,11 +48,13 @@ for (const plot of document.querySelectorAll(".plot")) {
   const show = (number) => {
     if (number === current) return;
     marks[current]?.classList.remove("on");
+    light(marks[current]?.dataset.row, false);
     current = number;
     tip.hidden = number < 0;
     if (number < 0) return;
     const mark = marks[number];
     mark.classList.add("on");
+    light(mark.dataset.row, true);
     tip.textContent = mark.dataset.tip;
     const box = mark.getBoundingClientRect(), here = plot.getBoundingClientRect();
     const left = box.left + box.width / 2 - here.left - tip.offsetWidth / 2;
@@ -80,7 +91,7 @@ for (const plot of document.querySelectorAll(".plot")) {
 for (const button of navigator.clipboard ? document.querySelectorAll(".copy") : []) {
   button.hidden = false;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(button.nextElementSibling.textContent);
+    await navigator.clipboard.writeText(button.parentElement.nextElementSibling.textContent);
     button.textContent = "Copied";
   });
 }

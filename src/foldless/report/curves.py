@@ -1,0 +1,123 @@
+"""The plots of decisions and probabilities: ROC, precision and recall, calibration.
+
+Of two classes the second is looked for; of more each against all others. Decisions are those of the nested
+cross-validation, all folds together.
+"""
+
+import numpy as np
+from sklearn import metrics
+
+from foldless.report.svg import Figure, Plot
+from foldless.report.words import cut, number, percent, quoted
+
+BINS = 10
+FEWEST = 5  # rows of each side that a curve is drawn of
+COLOURS = ("0", "1", "3", "4")  # of curves, one for each class
+Z = 1.645  # Wilson's intervals of 90 %
+
+
+def one_against_others(study):
+    """[(class, whether rows are of it, decisions for it)] of classes with enough rows."""
+    held = study.held_out
+    decision = np.asarray(held.nested_decision, dtype=float)
+    if len(study.classes) < 2:
+        return []
+    columns = {study.classes[1]: decision} if len(study.classes) == 2 else dict(zip(study.classes, decision.T))
+    found = []
+    for name, values in columns.items():
+        kept = (held.fold >= 0) & np.isfinite(values)
+        of_it = np.asarray(held.truth)[kept] == name
+        if FEWEST <= of_it.sum() <= len(of_it) - FEWEST:
+            found.append((name, of_it, values[kept]))
+    return found
+
+
+def _drawn(plot, curves, title, told):
+    """Lines of (class, x, y, tip of a point) with some points; returns the keys."""
+    many = len(curves) > len(COLOURS)
+    for place, (_, x, y, _) in enumerate(curves):
+        plot.line(x, y, "faint" if many else f"l{COLOURS[place]}")
+    for place, (name, x, y, tip) in enumerate(curves):
+        few = np.unique(np.linspace(0, len(x) - 1, 8 if many else 25).round().astype(int))
+        named = f"{name}: " if len(curves) > 1 else ""
+        tips = [named + tip.format(percent(y[each]), percent(x[each])) for each in few]
+        plot.points(x[few], y[few], tips, f"c{'0' if many else COLOURS[place]}", 2.5 if many else 3.5)
+    keys = [(f"l{colour}", cut(name, 30)) for colour, (name, *_) in zip(COLOURS, curves)]
+    keys = [("faint", "one class each")] if many else keys if len(curves) > 1 else [("l0", "held-out rows")]
+    return Figure(title, plot, told, (*keys, ("chance", "chance")))
+
+
+def _of_classes(values, which):
+    """A sentence on the values of one class, or of the worst and the best of several."""
+    if len(values) == 1:
+        (name, value), *_ = values.items()
+        return f"{which} of the class {quoted(name)} is {number(value)}"
+    low, high = min(values, key=values.get), max(values, key=values.get)
+    ends = f"from {number(values[low])} ({quoted(low)}) to {number(values[high])} ({quoted(high)})"
+    return f"Every class against all others. {which} goes {ends}"
+
+
+def roc(study):
+    """ROC curves."""
+    found = one_against_others(study)
+    if not found:
+        return None
+    plot = Plot((0, 1), (0, 1), "false alarms, of rows of other classes", "found, of rows of the class", percent="xy")
+    plot.line([0, 1], [0, 1], "chance")
+    curves = [(name, *metrics.roc_curve(*pairs)[:2], "{} found, {} false alarms") for name, *pairs in found]
+    areas = {name: metrics.roc_auc_score(*pairs) for name, *pairs in found}
+    text = f"{_of_classes(areas, 'The area under the curve')}, all folds together. Chance would be 0.5, perfect is 1."
+    return _drawn(plot, curves, "ROC curve", text)
+
+
+def precision_recall(study):
+    """Precision against recall."""
+    found = one_against_others(study)
+    if not found:
+        return None
+    plot = Plot((0, 1), (0, 1.02), "found, of rows of the class (recall)", "right, of those found", percent="xy")
+    if len(found) == 1:
+        share = found[0][1].mean()
+        plot.line([0, 1], [share, share], "chance")
+    curves = []
+    for name, *pairs in found:
+        precision, recall, _ = metrics.precision_recall_curve(*pairs, drop_intermediate=True)
+        curves.append((name, recall[:-1], precision[:-1], "{} right, {} found"))  # the last has no rows found
+    means = {name: metrics.average_precision_score(*pairs) for name, *pairs in found}
+    chance = f" Chance would be {number(share)}." if len(found) == 1 else ""
+    figure = _drawn(plot, curves, "Precision and recall", f"{_of_classes(means, 'The average precision')}.{chance}")
+    return figure if chance else Figure(figure.title, plot, figure.text, figure.keys[:-1])
+
+
+def calibration(study):
+    """Shares beside probabilities: of the second class, or of the likeliest of many."""
+    found = study.held_out.loo_probability
+    if found is None or len(found) < 2 * BINS:
+        return None
+    truth = np.asarray(study.held_out.truth)
+    if len(study.classes) == 2:
+        said, came, of = found[:, 1], truth == study.classes[1], f"the class {quoted(study.classes[1])}"
+    else:
+        said, of = found.max(1), "the likeliest class"
+        came = truth == np.asarray(study.classes, dtype=object)[found.argmax(1)]
+    if not np.isfinite(said).all():
+        return None
+    bins = np.array_split(np.argsort(said, kind="stable"), BINS)
+    x, y = (np.array([values[each].mean() for each in bins]) for values in (said, came))
+    n = np.array([len(each) for each in bins])
+    plot = Plot((0, 1), (0, 1), "predicted probability", "share that came true", percent="xy")
+    plot.line([0, 1], [0, 1], "chance").segments(x, _wilson(y, n, -1), x, _wilson(y, n, 1))
+    tips = [f"predicted {percent(a)}, came true {percent(b)}, {k} rows" for a, b, k in zip(x, y, n, strict=True)]
+    plot.line(x, y).points(x, y, tips, "c0", 4.5)
+    off = np.average(np.abs(x - y), weights=n)
+    text = (
+        f"Predicted probabilities of {of}, leave-one-out, beside how often it came true: {BINS} bins of equally many"
+        f" rows, with 90 % intervals. On average they differ by {percent(off)}."
+    )
+    return Figure("Are probabilities right?", plot, text, (("l0", "held-out rows"), ("chance", "perfect")))
+
+
+def _wilson(share, n, side):
+    """An end of Wilson's interval of a share of n rows."""
+    half = Z * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
+    return (share + Z**2 / (2 * n) + side * half) / (1 + Z**2 / n)

@@ -1,0 +1,125 @@
+"""What the numbers come to, in sentences for readers who read nothing else."""
+
+from dataclasses import dataclass
+
+from foldless.report.words import called, counted, has_interval, interval, number, percent, quoted, score_text, worth
+
+CHANCE = 0.05  # p-values above are not told from chance
+FEW_NAMES = 4  # classes that a sentence lists
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The summary.
+
+    Attributes
+    ----------
+    level : str, "good", "unsure" or "doubt"
+    headline : str, one sentence
+    sentences : what was predicted, how well, how sure, beside which baseline, whether by chance
+    cautions : what was approximated, and left out
+    """
+
+    level: str
+    headline: str
+    sentences: tuple[str, ...]
+    cautions: tuple[str, ...]
+
+
+def verdict(study):
+    """The :class:`Verdict` on a study."""
+    level, headline = _headline(study)
+    cautions = tuple(each for each in study.notes if each.startswith("Approximation"))
+    return Verdict(level, headline, tuple(_sentences(study)), cautions)
+
+
+def _headline(study):
+    score, what = study.nested[0], quoted(study.target)
+    if any(each.severity == "high" for each in study.findings):
+        return "doubt", "See the warnings first: until they are cleared up, this score can not be trusted."
+    if not has_interval(score) or not study.folds:
+        return "unsure", f"These are too few rows to tell how well {what} can be predicted."
+    linked = study.test is None or study.test.p_value <= CHANCE
+    if linked and _ahead(study):
+        return "good", f"The other columns help to predict {what}."
+    if linked and study.test is not None:
+        return (
+            "unsure",
+            f"The other columns tell something about {what}, but the model is not clearly better than none.",
+        )
+    return "unsure", f"These rows do not show that {what} can be predicted from the other columns."
+
+
+def _ahead(study):
+    """Whether the whole interval is better than the baseline."""
+    score = study.nested[0]
+    if not study.baseline:
+        return False
+    base = study.baseline[0].value
+    return score.low > base if score.greater_is_better else score.high < base
+
+
+def _sentences(study):
+    score, base = study.nested[0], study.baseline[0] if study.baseline else None
+    yield f"The model predicts {quoted(study.target)}, {_kind(study)}. {_source(study)}"
+    yield f"{_how_well(score)} This was measured on rows that the model had not seen, not even for tuning."
+    if has_interval(score):
+        ends = interval(score, " and ")
+        yield f"With {100 * score.confidence:g} % confidence the true value lies between {ends}."
+    if base is not None:
+        reached = worth(base) if score.name == base.name != "R2" else f"an {called(base.name)} of {worth(base)}"
+        yield f"For comparison: always answering {_always(study)} reaches {reached}.{_errors(study)}"
+    yield _chance(study)
+
+
+def _kind(study):
+    names = [quoted(each) for each in study.classes]
+    if not names:
+        return "a number"
+    if len(names) <= FEW_NAMES and sum(map(len, names)) < 80:
+        return f"which is {', '.join(names[:-1])} or {names[-1]}"
+    return f"one of {len(names)} classes"
+
+
+def _source(study):
+    data = study.data
+    columns = sum(each.role == "feature" for each in data.columns)
+    used = counted(data.n_features, "feature") if data.sparse else counted(columns, "other column")
+    return f"It uses {used} and has learnt from {counted(data.n_used, 'row')}."
+
+
+def _how_well(score):
+    value = worth(score)
+    return {
+        "accuracy": f"It gets {value} of new rows right (the accuracy).",
+        "balanced accuracy": f"It gets {value} of new rows right if every class counts alike (the balanced accuracy).",
+        "R2": f"It explains {percent(max(score.value, 0.0))} of the variance of new rows (R² = {value}).",
+    }.get(score.name, f"Its {score.name} on new rows is {value}.")
+
+
+def _always(study):
+    counts = study.data.class_counts
+    if not study.classes or not counts:
+        return "the most frequent class" if study.classes else "the mean"
+    return f"{quoted(max(counts, key=counts.get))}, the most frequent class,"
+
+
+def _errors(study):
+    """How far off predictions of values are, in the unit of the target."""
+    name = "mean absolute error"
+    ours, base = ({each.name: each.value for each in some} for some in (study.nested, study.baseline))
+    if study.classes or study.nested[0].name == name or name not in ours or name not in base:
+        return ""
+    ends = [score_text(name, each[name]) for each in (ours, base)]
+    return f" The model is off by {ends[0]} on average, the mean by {ends[1]}."
+
+
+def _chance(study):
+    test = study.test
+    if test is None:
+        return "Whether this could be chance was not tested."
+    n = len(test.null)
+    count = max(round(test.p_value * (n + 1)) - 1, 0)
+    first = "Chance is an unlikely reason" if test.p_value <= CHANCE else "It may be chance"
+    found = f"{count:,}" if count else "none"
+    return f"{first}: of {n:,} runs with shuffled targets {found} did as well (p = {number(test.p_value, 2)})."
