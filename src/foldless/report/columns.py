@@ -21,7 +21,7 @@ def _counts(study):
     order = sorted(counts, key=lambda name: -counts[name])
     shown, total = order[:MOST_CLASSES], sum(counts.values())
     heights = np.array([counts[name] for name in shown], dtype=float)
-    plot = Plot((0, 1.05 * heights.max()), x_label="rows", lanes=shown, lane=float(np.clip(240 / len(shown), 16, 60)))
+    plot = Plot((0, 1.05 * heights.max()), x_label="rows", lanes=shown, lane=float(np.clip(240 / len(shown), 10, 60)))
     lanes = np.arange(len(shown))
     tips = [f"{name}: {counted(counts[name], 'row')}, {percent(counts[name] / total)}" for name in shown]
     plot.boxes(0 * heights, lanes - 0.35, heights, lanes + 0.35, tips)
@@ -38,7 +38,8 @@ def _histogram(study):
         return None
     counts, edges = np.histogram(values, bins=min(30, max(5, len(values) // 10)))
     plot = Plot(spread(values), (0, 1.1 * counts.max()), "value", "rows")
-    tips = [f"{count} rows from {number(a)} to {number(b)}" for count, a, b in zip(counts, edges, edges[1:])]
+    ends = [number(each) for each in edges]
+    tips = [f"{counted(int(count), 'row')} from {ends[k]} to {ends[k + 1]}" for k, count in enumerate(counts)]
     plot.boxes(edges[:-1], 0 * counts, edges[1:], counts, tips)
     low, middle, high = (number(each) for each in np.quantile(values, [0, 0.5, 1]))
     text = f"Values of {quoted(study.target)} go from {low} to {high}; half are below {middle}."

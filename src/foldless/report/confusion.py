@@ -50,7 +50,8 @@ def picture(study):
         lane=max(8.0, 300 / len(names)),
         numbers=False,
     )
-    tips = [f"{names[i]} taken for {names[j]}: {counted(counts[i, j], 'row')}" for i, j in zip(lines, places)]
+    pairs = zip(lines, places, strict=True)
+    tips = [f"{names[i]} taken for {names[j]}: {counted(counts[i, j], 'row')}" for i, j in pairs]
     kinds = [f"fill{each}" for each in _shades(counts)[lines, places]]
     plot.boxes(places - 0.5, lines - 0.5, places + 0.5, lines + 0.5, tips, kinds)
     right = np.trace(counts)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import metrics
 
 from foldless.report.svg import Figure, Plot
-from foldless.report.words import cut, number, percent, quoted
+from foldless.report.words import cut, number, percent, quoted, score_text
 
 BINS = 10
 FEWEST = 5  # rows of each side that a curve is drawn of
@@ -22,9 +22,11 @@ def one_against_others(study):
     decision = np.asarray(held.nested_decision, dtype=float)
     if len(study.classes) < 2:
         return []
-    columns = {study.classes[1]: decision} if len(study.classes) == 2 else dict(zip(study.classes, decision.T))
+    names, columns = study.classes, decision.T
+    if len(names) == 2:
+        names, columns = names[1:], decision[None]
     found = []
-    for name, values in columns.items():
+    for name, values in zip(names, columns, strict=True):
         kept = (held.fold >= 0) & np.isfinite(values)
         of_it = np.asarray(held.truth)[kept] == name
         if FEWEST <= of_it.sum() <= len(of_it) - FEWEST:
@@ -33,7 +35,7 @@ def one_against_others(study):
 
 
 def _drawn(plot, curves, title, told):
-    """Lines of (class, x, y, tip of a point) with some points; returns the keys."""
+    """The figure with a curve of (class, x, y, tip of a point) for each class."""
     many = len(curves) > len(COLOURS)
     for place, (_, x, y, _) in enumerate(curves):
         plot.line(x, y, "faint" if many else f"l{COLOURS[place]}")
@@ -42,19 +44,20 @@ def _drawn(plot, curves, title, told):
         named = f"{name}: " if len(curves) > 1 else ""
         tips = [named + tip.format(percent(y[each]), percent(x[each])) for each in few]
         plot.points(x[few], y[few], tips, f"c{'0' if many else COLOURS[place]}", 2.5 if many else 3.5)
-    keys = [(f"l{colour}", cut(name, 30)) for colour, (name, *_) in zip(COLOURS, curves)]
-    keys = [("faint", "one class each")] if many else keys if len(curves) > 1 else [("l0", "held-out rows")]
-    return Figure(title, plot, told, (*keys, ("chance", "chance")))
+    if many:
+        return Figure(title, plot, told, (("faint", "one class each"),))
+    names = [cut(name, 30) for name, *_ in curves] if len(curves) > 1 else ["held-out rows"]
+    return Figure(title, plot, told, tuple((f"l{COLOURS[place]}", name) for place, name in enumerate(names)))
 
 
 def _of_classes(values, which):
     """A sentence on the values of one class, or of the worst and the best of several."""
     if len(values) == 1:
         (name, value), *_ = values.items()
-        return f"{which} of the class {quoted(name)} is {number(value)}"
+        return f"{which} of the class {quoted(name)} is {score_text(which, value)}"
     low, high = min(values, key=values.get), max(values, key=values.get)
-    ends = f"from {number(values[low])} ({quoted(low)}) to {number(values[high])} ({quoted(high)})"
-    return f"Every class against all others. {which} goes {ends}"
+    ends = " to ".join(f"{score_text(which, values[name])} ({quoted(name)})" for name in (low, high))
+    return f"Every class against all others. {which} goes from {ends}"
 
 
 def roc(study):
@@ -85,8 +88,7 @@ def precision_recall(study):
         curves.append((name, recall[:-1], precision[:-1], "{} right, {} found"))  # the last has no rows found
     means = {name: metrics.average_precision_score(*pairs) for name, *pairs in found}
     chance = f" Chance would be {number(share)}." if len(found) == 1 else ""
-    figure = _drawn(plot, curves, "Precision and recall", f"{_of_classes(means, 'The average precision')}.{chance}")
-    return figure if chance else Figure(figure.title, plot, figure.text, figure.keys[:-1])
+    return _drawn(plot, curves, "Precision and recall", f"{_of_classes(means, 'The average precision')}.{chance}")
 
 
 def calibration(study):

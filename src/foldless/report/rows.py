@@ -3,7 +3,7 @@
 import numpy as np
 
 from foldless.report.svg import BOTTOM, HEIGHT, TOP, Figure, Plot, spread
-from foldless.report.words import cell, counted, number, percent, quoted
+from foldless.report.words import cell, counted, number, percent
 
 MOST_POINTS = 1500
 MOST_LANES = 12
@@ -55,7 +55,8 @@ def _classes(study):
     kinds = ["c0" if truth[i] == said[i] else "c1" for i in shown]
     plot.points(sure[shown], (lane + jitter)[shown], tips, kinds, 3, held.rows[shown])
     wrong = np.count_nonzero(truth != said)
-    text = f"Every row as judged by the model without it. {wrong:,} of {counted(len(lane), 'row')} are taken for another class."
+    text = f"Every row as judged by the model without it. {wrong:,} of {counted(len(lane), 'row')}"
+    text += " are taken for another class."
     keys = (("c0", "taken for its class"), ("c1", "taken for another"))
     return Figure("How sure of each row?", plot, text + _not_all(study, shown), keys)
 

@@ -7,7 +7,7 @@ nothing to draw.
 import numpy as np
 
 from foldless.report.svg import Figure, Plot, spread
-from foldless.report.words import SHARES, called, capital, interval, number, score_text, worth
+from foldless.report.words import SHARES, called, capital, has_interval, interval, number, score_text, worth
 
 
 def overview(study):
@@ -34,11 +34,10 @@ def overview(study):
 def _overview_text(study, lanes):
     score = study.nested[0]
     texts = [f"{label} {score_text(score.name, value)}" for label, _, value, _ in lanes]
-    said = (
-        f"{capital(called(score.name))}: {', '.join(texts)}. The line of the model is its {100 * score.confidence:g} %"
-    )
-    said += f" confidence interval{', that of shuffled targets holds 90 % of their runs' * (len(lanes) > 2)}."
-    return said
+    said = f"{capital(called(score.name))}: {', '.join(texts)}."
+    if has_interval(score):
+        said += f" The bar of the model is its {100 * score.confidence:g} % confidence interval."
+    return said + " The bar of shuffled targets holds 90 % of their runs." * (len(lanes) > 2)
 
 
 def scores(study):
@@ -57,7 +56,7 @@ def scores(study):
     for lane, (label, each) in enumerate(rows):
         plot.segments(each.low, lane, each.high, lane, f"range l{lane}")
         plot.points([each.value], [lane], [f"{label}: {worth(each)}"], f"c{lane}", 6)
-    said = "; ".join(f"{label} {worth(each)}" + f" ({interval(each)})" * (each.low < each.high) for label, each in rows)
+    said = "; ".join(f"{label} {worth(each)}" + f" ({interval(each)})" * has_interval(each) for label, each in rows)
     text = f"{capital(called(name))}: {said}. Small points are the {len(folds)} folds of the nested estimate."
     return Figure(f"{capital(called(name))} with its interval", plot, text)
 
@@ -79,8 +78,9 @@ def null(study):
     plot.boxes(edges[:-1], 0 * counts, edges[1:], counts, tips, "c2")
     plot.segments(test.score, 0, test.score, high, "truth")
     text = (
-        f"The {called(name)} of {len(values):,} runs with shuffled targets lies between {score_text(name, values.min())}"
-        f" and {score_text(name, values.max())}. With the true targets it is {score_text(name, test.score)}"
+        f"The {called(name)} of {len(values):,} runs with shuffled targets lies between"
+        f" {score_text(name, values.min())} and {score_text(name, values.max())}."
+        f" With the true targets it is {score_text(name, test.score)}"
         f" (p = {number(test.p_value, 2)}, {test.n_rows:,} rows)."
     )
     return Figure("Could it be chance?", plot, text, (("c2", "shuffled targets"), ("truth", "true targets")))

@@ -23,36 +23,30 @@ def search(study):
     tips = [f"{params(each.params)}: {number(each.criterion, 4)}" for each in study.model.trials]
     plot.line(order, np.fmin.accumulate(values), "l1").points(order, values, tips)
     text = (
-        f"{capital(name)} of {len(values):,} settings; the less the better. The least is {number(finite.min())}. As it is"
-        " the least of many, it is no honest estimate of the error."
+        f"{capital(name)} of {len(values):,} settings; the less, the better. The least is {number(finite.min())}."
+        " As it is the least of many, it is no honest estimate of the error."
     )
     return Figure("Criterion over the search", plot, text, (("c0", "a setting"), ("l1", "best so far")))
 
 
 def settings(study):
     """Where the settings lie in the plane of two parameters, the better the darker."""
-    trials = [each for each in study.model.trials if np.isfinite(each.criterion)]
-    names = list(study.model.params)
-    if len(trials) < SHADES or len(names) != 2 or any(set(each.params) != set(names) for each in trials):
+    chosen, trials = study.model.params, [each for each in study.model.trials if np.isfinite(each.criterion)]
+    if len(trials) < SHADES or len(chosen) != 2 or any(set(each.params) != set(chosen) for each in trials):
         return None
-    chosen = study.model.params
-    x, y = (np.array([each.params[name] for each in trials], dtype=float) for name in reversed(names))
-    if not (np.ptp(x) > 0 and np.ptp(y) > 0 and min(x.min(), y.min(), *chosen.values()) > 0):
+    up, across = chosen  # alpha upwards, the parameter of the kernel across
+    x, y = (np.array([each.params[name] for each in trials], dtype=float) for name in (across, up))
+    if min(x.min(), y.min()) <= 0:
         return None
-    ends = [
-        (min(each.min(), end) / 1.6, max(each.max(), end) * 1.6)
-        for each, end in ((x, chosen[names[1]]), (y, chosen[names[0]]))
-    ]
-    plot = Plot(*ends, names[1], names[0], log="xy")
-    criterion = np.array([each.criterion for each in trials])
-    worst_first = np.argsort(-criterion, kind="stable")
-    shade = (SHADES * np.argsort(worst_first) // len(trials)) + 1
-    tips = [f"{params(trials[i].params)}: {number(criterion[i], 4)}" for i in worst_first]
-    plot.points(x[worst_first], y[worst_first], tips, [f"fill{shade[i]}" for i in worst_first], 5)
-    plot.points([chosen[names[1]]], [chosen[names[0]]], [f"chosen: {params(chosen)}"], "ring", 8)
+    plot = Plot((x.min() / 1.6, x.max() * 1.6), (y.min() / 1.6, y.max() * 1.6), across, up, log="xy")
+    worst_first = np.argsort([-each.criterion for each in trials], kind="stable")
+    shades = SHADES * np.arange(len(trials)) // len(trials) + 1
+    tips = [f"{params(trials[i].params)}: {number(trials[i].criterion, 4)}" for i in worst_first]
+    plot.points(x[worst_first], y[worst_first], tips, [f"fill{each}" for each in shades], 5)
+    plot.points([chosen[across]], [chosen[up]], [f"chosen: {params(chosen)}"], "ring", 8)
     name = called(study.model.criterion_name)
     text = f"The same {len(trials):,} settings; the darker, the less the {name}. Chosen: {params(chosen)}."
-    keys = (("fill5", "among the best fifth"), ("fill1", "among the worst"), ("cring", "chosen"))
+    keys = (("fill5", "among the best fifth"), ("fill1", "among the worst fifth"), ("cring", "chosen"))
     return Figure("Settings that were tried", plot, text, keys)
 
 

@@ -43,10 +43,8 @@ def _headline(study):
     if linked and _ahead(study):
         return "good", f"The other columns help to predict {what}."
     if linked and study.test is not None:
-        return (
-            "unsure",
-            f"The other columns tell something about {what}, but the model is not clearly better than none.",
-        )
+        said = f"The other columns tell something about {what}, but the model is not clearly better than none."
+        return "unsure", said
     return "unsure", f"These rows do not show that {what} can be predicted from the other columns."
 
 
