@@ -3,7 +3,7 @@
 import numpy as np
 
 from foldless.report.svg import Figure, Plot, spread
-from foldless.report.words import SHARES, called, counted, number, percent, quoted
+from foldless.report.words import SHARES, called, counted, number, percent, quoted, score_text
 
 MOST_BARS = 20
 MOST_CLASSES = 30
@@ -58,11 +58,10 @@ def importance(study):
     ends = spread(mean - deviation, mean + deviation, [0.0])
     plot = Plot(ends, x_label=f"{called(name)} lost", lanes=[each.column for each in top], percent=share)
     lanes = np.arange(len(top))
-    shown = percent if share else number
-    tips = [f"{each.column}: {shown(each.mean)} ± {shown(each.deviation)}" for each in top]
+    tips = [f"{each.column}: {score_text(name, each.mean)} ± {score_text(name, each.deviation)}" for each in top]
     plot.boxes(0 * mean, lanes - 0.3, mean, lanes + 0.3, tips)
     plot.segments(mean - deviation, lanes, mean + deviation, lanes)
-    first = ", ".join(f"{quoted(each.column)} ({shown(each.mean)})" for each in top[:3])
+    first = ", ".join(f"{quoted(each.column)} ({score_text(name, each.mean)})" for each in top[:3])
     text = f"{study.importance_how} The largest: {first}."
     if len(study.importance) > MOST_BARS:
         text += f" Shown are {MOST_BARS} of {len(study.importance)} columns."

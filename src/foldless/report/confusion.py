@@ -83,7 +83,10 @@ def classes(study):
         (name, int(rows[k]), _share(right[k], rows[k]), _share(right[k], said[k]))
         for k, name in enumerate(study.classes)
     ]
-    return grid("Every class", ("class", "rows", "found (recall)", "right when named (precision)"), lines)
+    note = (
+        "Recall: how many rows of the class are found. Precision: how many rows that are given the class belong to it."
+    )
+    return grid("Every class", ("class", "rows", "recall", "precision"), lines, note)
 
 
 def _share(part, whole):

@@ -94,8 +94,9 @@ def learning(study):
     name = study.nested[0].name
     n = [each.n_train for each in curve]
     test, train = [each.test_score for each in curve], [each.train_score for each in curve]
-    share = "y" * (name in SHARES)
-    plot = Plot((0, 1.05 * max(n)), spread(train, test, margin=0.1), "rows learnt from", called(name), percent=share)
+    low, high = spread(train, test, margin=0.1)
+    share, high = ("y", min(high, 1.02)) if name in SHARES else ("", high)
+    plot = Plot((0, 1.05 * max(n)), (low, high), "rows learnt from", called(name), percent=share)
     for kind, label, values in (("1", "rows learnt from", train), ("0", "held-out rows", test)):
         tips = [f"{count} rows: {score_text(name, value)} on {label}" for count, value in zip(n, values, strict=True)]
         plot.line(n, values, f"l{kind}").points(n, values, tips, f"c{kind}", 4)

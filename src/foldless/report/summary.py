@@ -36,7 +36,7 @@ def verdict(study):
 def _headline(study):
     score, what = study.nested[0], quoted(study.target)
     if any(each.severity == "high" for each in study.findings):
-        return "doubt", "See the warnings first: until they are cleared up, this score can not be trusted."
+        return "doubt", "See the warnings first: this score may be too good."
     if not has_interval(score) or not study.folds:
         return "unsure", f"These are too few rows to tell how well {what} can be predicted."
     linked = study.test is None or study.test.p_value <= CHANCE
@@ -61,7 +61,7 @@ def _sentences(study):
     score, base = study.nested[0], study.baseline[0] if study.baseline else None
     yield f"The model predicts {quoted(study.target)}, {_kind(study)}. {_source(study)}"
     yield f"{_how_well(score)} This was measured on rows that the model had not seen, not even for tuning."
-    if has_interval(score):
+    if has_interval(score) and study.folds:
         ends = interval(score, " and ")
         yield f"With {100 * score.confidence:g} % confidence the true value lies between {ends}."
     if base is not None:

@@ -12,10 +12,11 @@ from markupsafe import Markup
 
 from foldless.report.words import cut
 
-LEFT, RIGHT, TOP, BOTTOM = 66, 24, 12, 46
+RIGHT, TOP, BOTTOM = 24, 12, 46
 WIDTH, HEIGHT = 440, 300
 LANE = 24  # height of a labelled bar
 LABELS = 172  # room for the names of bars
+LABEL, DIGIT = 38, 7.5  # room for the label of an axis, and for each letter of its numbers
 
 
 def tag(name, *inside, **attributes):
@@ -98,9 +99,9 @@ class Plot:
         self, x, y=(0.0, 1.0), x_label="", y_label="", *, lanes=(), percent="", log="", lane=LANE, numbers=True
     ):
         self.lanes, self.percent, self.log = tuple(lanes), percent, log
-        self.left = LABELS if lanes else LEFT
         self.lane, self.height = lane, TOP + BOTTOM + lane * len(lanes) if lanes else HEIGHT
         self.ends = {"x": self._scaled("x", x), "y": (len(lanes) - 0.5, -0.5) if lanes else self._scaled("y", y)}
+        self.left = LABELS if lanes else LABEL + DIGIT * max(len(text) for _, text in self._numbers("y"))
         self.marks = []
         self._axis_x(x_label, numbers)
         self._axis_y(y_label)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.report.words import SHARES, called, interval, number, params, percent, score_text, worth
+from foldless.report.words import called, interval, number, params, percent, score_text, worth
 
 MOST_LINES = 300
 SHOWN_CELLS = 6  # columns of a surprising row
@@ -23,24 +23,24 @@ class Grid:
     caption : str
     header : names of the columns
     lines : lists of (text, value to sort by) cells
-    more : str, a remark on what is left out
+    note : str, a remark below
     of_rows : bool, whether lines are rows of the file, whose numbers come first
     """
 
     caption: str
     header: tuple[str, ...]
     lines: list
-    more: str = ""
+    note: str = ""
     of_rows: bool = False
 
 
-def grid(caption, header, lines, of_rows=False):
+def grid(caption, header, lines, note="", of_rows=False):
     """A :class:`Grid` of the first lines; a cell that is no pair is its own text."""
     lines = list(lines)
     left = len(lines) - MOST_LINES
-    more = f"{left:,} more are in the JSON file." if left > 0 else ""
+    note = f"{note} {left:,} more are in the JSON file.".strip() if left > 0 else note
     shown = [[each if isinstance(each, tuple) else _plain(each) for each in line] for line in lines[:MOST_LINES]]
-    return Grid(caption, tuple(header), shown, more, of_rows) if shown else None
+    return Grid(caption, tuple(header), shown, note, of_rows) if shown else None
 
 
 def _plain(value):
@@ -92,13 +92,12 @@ def folds(study):
 
 def importance(study):
     """All columns by what they are worth."""
-    shown = percent if study.nested[0].name in SHARES else number
+    name = study.nested[0].name
     lines = [
-        (each.column, (shown(each.mean), each.mean), (shown(each.deviation), each.deviation))
+        (each.column, *((score_text(name, value), value) for value in (each.mean, each.deviation)))
         for each in study.importance
     ]
-    lost = f"{called(study.nested[0].name)} lost"
-    return grid("All columns", ("column", lost, "deviation"), lines)
+    return grid("All columns", ("column", f"{called(name)} lost", "deviation"), lines)
 
 
 def surprising(study):
@@ -109,13 +108,15 @@ def surprising(study):
     lines = []
     for each in study.surprising:
         shown = percent(each.surprise) if study.classes else number(each.surprise)
-        cells = [_sorted_as_number(each.cells.get(name, "")) for name in names]
-        lines.append((each.row, each.truth, each.prediction, (shown, each.surprise), *cells))
+        cells = [_as_number(each.cells.get(name, "")) for name in names]
+        ends = (each.truth, each.prediction) if study.classes else map(_as_number, (each.truth, each.prediction))
+        lines.append((each.row, *ends, (shown, each.surprise), *cells))
     how = "probability of another class" if study.classes else "off by"
     return grid("The most surprising rows", ("row", "in the file", "predicted", how, *names), lines, of_rows=True)
 
 
-def _sorted_as_number(text):
+def _as_number(text):
+    """A cell that is aligned and sorted as a number where it is one."""
     try:
         return text, float(text)
     except ValueError:

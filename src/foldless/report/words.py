@@ -86,7 +86,7 @@ def params(chosen):
 
 def seconds(value):
     """A time."""
-    return f"{value:.1f} s" if value < 10 else f"{value:,.0f} s"
+    return f"{number(value, 2)} s" if value < 10 else f"{value:,.0f} s"
 
 
 def counted(n, one, many=None):
