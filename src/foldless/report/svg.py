@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from foldless.report.words import cut
+from foldless.report.words import cut, width
 
 RIGHT, TOP, BOTTOM = 24, 12, 46
 WIDTH, HEIGHT = 440, 300
 LANE = 24  # height of a labelled bar
-LABELS = 172  # room for the names of bars
-LABEL, DIGIT = 38, 7.5  # room for the label of an axis, and for each letter of its numbers
+LABEL = 38  # room for the label of an axis
+LETTER = 7.7  # room for each letter left of it
 
 
 def tag(name, *inside, **attributes):
@@ -101,7 +101,8 @@ class Plot:
         self.lanes, self.percent, self.log = tuple(lanes), percent, log
         self.lane, self.height = lane, TOP + BOTTOM + lane * len(lanes) if lanes else HEIGHT
         self.ends = {"x": self._scaled("x", x), "y": (len(lanes) - 0.5, -0.5) if lanes else self._scaled("y", y)}
-        self.left = LABELS if lanes else LABEL + DIGIT * max(len(text) for _, text in self._numbers("y"))
+        texts = [cut(each) for each in lanes] or [text for _, text in self._numbers("y")]
+        self.left = (18 if lanes else LABEL) + LETTER * max(map(width, texts))
         self.marks = []
         self._axis_x(x_label, numbers)
         self._axis_y(y_label)
@@ -134,10 +135,10 @@ class Plot:
             self.marks.append(tag("line", class_="grid", x1=across, x2=across, y1=TOP, y2=floor))
             self.marks.append(tag("text", text.replace("-", "−"), x=across, y=floor + 17, text_anchor="middle"))
         middle = (self.left + WIDTH - RIGHT) / 2
-        self.marks.append(tag("text", label, class_="axis", x=middle, y=self.height - 8, text_anchor="middle"))
+        self._label(label, x=middle, y=self.height - 8)
 
     def _axis_y(self, label):
-        size = "tiny" if self.lane < 14 else None
+        size = "tiny" if self.lane < 14 else "lane"
         for number, name in enumerate(self.lanes):
             up = TOP + (number + 0.5) * self.lane
             self.marks.append(tag("text", cut(name), class_=size, x=self.left - 10, y=up + 4, text_anchor="end"))
@@ -146,8 +147,11 @@ class Plot:
             self.marks.append(tag("line", class_="grid", x1=self.left, x2=WIDTH - RIGHT, y1=up, y2=up))
             self.marks.append(tag("text", text.replace("-", "−"), x=self.left - 6, y=up + 4, text_anchor="end"))
         middle = (TOP + self.height - BOTTOM) / 2
-        turn = f"rotate(-90 14 {middle:.0f})"
-        self.marks.append(tag("text", label, class_="axis", x=14, y=middle, text_anchor="middle", transform=turn))
+        self._label(label, x=14, y=middle, transform=f"rotate(-90 14 {middle:.0f})")
+
+    def _label(self, text, **place):
+        if text:
+            self.marks.append(tag("text", text, class_="axis", text_anchor="middle", **place))
 
     def points(self, x, y, tips=None, kind="c0", radius=3.5, rows=None):
         """Circles; ``kind`` is a class or one for each, ``rows`` are numbers of rows."""

@@ -62,13 +62,17 @@ def quoted(name):
     return f"“{name}”" if name.isascii() else f"“\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}”"
 
 
+def width(text):
+    """The width of a text in letters, where those of East Asian scripts count twice."""
+    return sum(2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text)
+
+
 def cut(text, most=23):
-    """A text of at most so many letters, where those of East Asian scripts are two wide."""
+    """A text of at most this width."""
     text = str(text)
-    wide = [2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text]
-    if sum(wide) <= most:
+    if width(text) <= most:
         return text
-    kept = next(place for place in range(len(text)) if sum(wide[: place + 1]) > most - 1)
+    kept = next(place for place in range(len(text)) if width(text[: place + 1]) > most - 1)
     return text[:kept] + "…"
 
 
