@@ -25,7 +25,7 @@ $(VENV)/.cli: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet -e ".[cli]"
 	touch $@
 
-# Six tables that need nothing but the run-time dependencies, then a report of the same data.
+# Six tables that need nothing but the run-time dependencies, then a report of the same data: its path is the last line.
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 	@$(MAKE) --no-print-directory $(VENV)/.cli

@@ -1,6 +1,7 @@
 """The main job in half a minute: fit, tune, and judge a kernel classifier, and compare with scikit-learn's refit loop.
 
-``make demo`` runs it, and then makes a report. The data are scikit-learn's Wisconsin breast cancer set (569 rows, 30 features).
+``make demo`` runs it, and then makes a report. The data are scikit-learn's Wisconsin breast cancer set (569 rows,
+30 features).
 """
 
 import time

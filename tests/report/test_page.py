@@ -1,4 +1,4 @@
-"""The page of a study: complete, well formed, escaped, offline. What a browser makes of it: test_browser."""
+"""The page of a study: complete, well formed, escaped, offline. In a browser: tests/slow/test_report_in_browser.py."""
 
 import re
 from dataclasses import replace
@@ -12,8 +12,8 @@ pytest.importorskip("pandas", reason="reports need the extra cli")
 pytest.importorskip("skops", reason="reports need the extra cli")
 pytest.importorskip("jinja2", reason="reports need the extra cli")
 
-from foldless.report import html, svg, write
-from foldless.report.words import number, verdict
+from foldless.report import confusion, curves, html, svg, words, write
+from foldless.report.summary import verdict
 from support.studies import study
 
 VOID = {"meta", "link", "br", "img", "input"}
@@ -59,13 +59,15 @@ def test_every_section_is_there_and_tags_close(classes):
         "columns",
         "rows",
         "model",
-        "how",
+        "method",
     ]
-    assert ("ROC curve" in page.text) == (len(classes) == 2)
-    assert ("Confusion matrix" in page.text) == (0 < len(classes) < 13)
-    assert ("most frequent confusions" in page.text) == (len(classes) > 12)
-    for words in ("Could it be chance?", "Criterion over the search", "Influence of rows", "Learning curve", "Groups"):
-        assert words in page.text
+    for said in ("ROC curve", "Precision and recall", "Are probabilities right?", "Confusion matrix", "Every class"):
+        assert (said in page.text) == bool(classes)
+    assert ("most frequent confusions" in page.text) == (len(classes) > 8)
+    for said in ("Could it be chance?", "Criterion over the search", "Influence of rows", "Would more rows help?"):
+        assert said in page.text
+    for said in ("Groups", "Python that repeats it", "Time taken", "Which columns matter", "The most surprising rows"):
+        assert said in page.text
     assert "nan" not in re.sub("[a-z]nan|nan[a-z]", "", page.text.lower())
 
 
@@ -73,14 +75,26 @@ def test_what_a_study_does_not_hold_is_left_out():
     bare = study(importance=(), learning_curve=(), surprising=(), test=None, folds=(), findings=(), code="", notes=())
     held = replace(bare.held_out, loo_probability=None, influence=None)
     page = Page(html(replace(bare, held_out=held, model=replace(bare.model, trials=()), timings={})))
-    for words in ("chance?", "Criterion over", "Influence", "Learning", "Calibration", "Warnings", "Python", "p-value"):
-        assert words not in page.text
+    for said in (
+        "Could it be",
+        "Criterion over",
+        "Influence",
+        "more rows help",
+        "probabilities right",
+        "Python",
+        "p-value",
+    ):
+        assert said not in page.text
+    assert "Good to know" not in page.text
+    assert "Warnings" not in page.text
     assert "columns" not in [each["id"] for each in page.all("section")]
 
 
 def test_three_rows_have_a_page():
-    few = study(n=3)
-    assert "ROC" not in Page(html(few)).text
+    text = Page(html(study(n=3, folds=(), test=None))).text
+    assert "ROC curve" not in text
+    assert "too few rows" in text
+    assert "confidence the true value" not in text
 
 
 @pytest.mark.parametrize("classes", [(NASTY, "b" + NASTY), ()])
@@ -116,7 +130,7 @@ def test_plots_and_tables_are_named_and_described():
     ids = [each["id"] for _, each in page.elements if "id" in each]
     assert len(ids) == len(set(ids))
     plots = [each for each in page.all("svg") if "aria-hidden" not in each]
-    assert len(plots) == 10
+    assert len(plots) == 13
     for each in plots:
         assert each["role"] == "img"
         assert each["aria-label"]
@@ -128,9 +142,16 @@ def test_plots_and_tables_are_named_and_described():
 def test_the_summary_says_how_good_how_sure_and_beside_what():
     said = verdict(study())
     assert said.level == "good"
-    text = " ".join(said.sentences)
-    for words in ("90.0 %", "85.0 % to 95.0 %", "most frequent class", "50.0 %", "none did as well", "p = 0.01"):
-        assert words in text
+    text = " ".join(said.sentences).replace("\N{NO-BREAK SPACE}", " ")
+    for part in (
+        "90.0 %",
+        "between 85.0 % and 95.0 %",
+        "“benign”, the most frequent class",
+        "50.0 %",
+        "none did as well",
+    ):
+        assert part in text
+    assert "p = 0.01" in text
     score = study().nested[0]
     assert verdict(study(nested=(replace(score, low=0.4),))).level == "unsure"
     chance = replace(study().test, p_value=0.4)
@@ -146,7 +167,7 @@ def test_ticks_are_round_and_inside():
     assert_allclose(svg.ticks(0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1])
     assert_allclose(svg.ticks(-3.1, 7), [-2, 0, 2, 4, 6])
     assert svg.ticks(2.0, 2.0) == [2.0]
-    assert number(float("nan")) == "–"
+    assert words.number(float("nan")) == "–"
 
 
 def test_plots_put_data_where_they_belong():
@@ -157,6 +178,58 @@ def test_plots_put_data_where_they_belong():
     marks = len(plot.marks)
     plot.points([1, np.nan], [0.5, 0.5], ["a", "b"])
     assert len(plot.marks) == marks + 1
+
+
+def test_ticks_of_logarithmic_axes_are_round_too():
+    assert_allclose(svg.log_ticks(0.004, 30000, most=9), [0.01, 0.1, 1, 10, 100, 1000, 10000])
+    assert_allclose(svg.log_ticks(0.9, 60), [1, 2, 5, 10, 20, 50])
+    axis = "".join(svg.Plot((1e-6, 1e6), (0, 1), log="x").marks)
+    assert ">10⁻⁶<" in axis
+    assert ">1<" in axis
+
+
+def test_numbers_have_few_digits():
+    space = "\N{NO-BREAK SPACE}"
+    given = (0, -0.5, 1234.56, 12345678.9, 0.00012345, np.float64(3.0), None)
+    assert [words.number(each) for each in given] == ["0", "−0.5", "1,235", "1.23e+07", "0.000123", "3", "–"]
+    assert words.score_text("accuracy", 0.8765) == f"87.6{space}%"
+    assert words.score_text("R2", -0.00123) == "−0.001"
+    assert words.score_text("mean absolute error", 43.789) == "43.8"
+    assert [words.seconds(each) for each in (0.0123, 2.345, 1234.5)] == ["0.012 s", "2.3 s", "1,234 s"]
+
+
+def test_long_and_wide_names_are_cut():
+    assert words.cut("a" * 23) == "a" * 23
+    assert words.cut("a" * 24) == "a" * 22 + "…"
+    assert words.cut("年" * 12) == "年" * 11 + "…"
+    assert words.quoted("y") == "“y”"
+    assert words.quoted("السن") == "“\u2068السن\u2069”"  # what follows is not turned round
+
+
+def test_curves_of_several_classes_are_those_of_each_against_the_others():
+    some = study(("a", "b", "c"), n=90)
+    found = curves.one_against_others(some)
+    assert [name for name, *_ in found] == ["a", "b", "c"]
+    for place, (name, of_it, decision) in enumerate(found):
+        assert np.array_equal(of_it, some.held_out.truth == name)
+        assert np.array_equal(decision, some.held_out.nested_decision[:, place])
+    assert curves.roc(some).text.startswith("Every class against all others.")
+    assert "of the class “malignant”" in curves.roc(study()).text
+
+
+def test_the_confusion_matrix_counts_nested_predictions():
+    for classes in (("a", "b", "c"), many()):
+        some = study(classes, n=140)
+        counts, held = confusion.crossed(some), some.held_out
+        for i, truth in enumerate(classes):
+            for j, said in enumerate(classes):
+                assert counts[i, j] == np.sum((held.truth == truth) & (held.nested_prediction == said))
+    assert f"{np.trace(counts)} of 140 rows" in confusion.picture(some).text
+
+
+def test_what_was_approximated_is_said_in_the_summary():
+    note = "Approximation: 300 landmarks."
+    assert verdict(study(notes=(note, "Rows were shuffled."))).cautions == (note,)
 
 
 def test_many_rows_are_thinned_and_it_is_said():
