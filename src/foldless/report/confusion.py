@@ -56,8 +56,9 @@ def picture(study):
     plot.boxes(places - 0.5, lines - 0.5, places + 0.5, lines + 0.5, tips, kinds)
     right = np.trace(counts)
     text = (
-        f"True classes from top to bottom, what they are taken for from left to right; the darker, the larger the share"
-        f" of the true class. {right:,} of {counted(counts.sum(), 'row')} are on the diagonal, which is right."
+        "True classes from top to bottom, what they are taken for from left to right. The stronger the colour, the"
+        f" larger the share of the true class. {right:,} of {counted(counts.sum(), 'row')} are on the diagonal, which"
+        " is right."
     )
     return Figure("Confusion matrix", plot, text)
 

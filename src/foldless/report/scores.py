@@ -102,6 +102,6 @@ def learning(study):
         plot.line(n, values, f"l{kind}").points(n, values, tips, f"c{kind}", 4)
     text = (
         f"After learning from {n[0]:,} rows the {called(name)} on held-out rows is {score_text(name, test[0])}, after"
-        f" {n[-1]:,} rows {score_text(name, test[-1])}. Where the curve still rises, more rows would help."
+        f" {n[-1]:,} rows {score_text(name, test[-1])}. Where the curve still rises, more rows would probably help."
     )
     return Figure("Would more rows help?", plot, text, (("l0", "held-out rows"), ("l1", "rows learnt from")))

@@ -30,7 +30,7 @@ def search(study):
 
 
 def settings(study):
-    """Where the settings lie in the plane of two parameters, the better the darker."""
+    """Where the settings lie in the plane of two parameters; the better, the stronger the colour."""
     chosen, trials = study.model.params, [each for each in study.model.trials if np.isfinite(each.criterion)]
     if len(trials) < SHADES or len(chosen) != 2 or any(set(each.params) != set(chosen) for each in trials):
         return None
@@ -45,7 +45,7 @@ def settings(study):
     plot.points(x[worst_first], y[worst_first], tips, [f"fill{each}" for each in shades], 5)
     plot.points([chosen[across]], [chosen[up]], [f"chosen: {params(chosen)}"], "ring", 8)
     name = called(study.model.criterion_name)
-    text = f"The same {len(trials):,} settings; the darker, the less the {name}. Chosen: {params(chosen)}."
+    text = f"The same {len(trials):,} settings; the stronger the colour, the less the {name}. Chosen: {params(chosen)}."
     keys = (("fill5", "among the best fifth"), ("fill1", "among the worst fifth"), ("cring", "chosen"))
     return Figure("Settings that were tried", plot, text, keys)
 

@@ -7,7 +7,7 @@ import numpy as np
 from foldless.report.words import called, interval, number, params, percent, score_text, worth
 
 MOST_LINES = 300
-SHOWN_CELLS = 6  # columns of a surprising row
+SHOWN_CELLS = 5  # columns of a surprising row
 MEANINGS = {
     "alpha": "how strongly the model is smoothed: the larger, the simpler it is",
     "gamma": "how quickly predictions change from row to row: the larger, the more they bend",
