@@ -195,7 +195,12 @@ def test_numbers_have_few_digits():
     assert words.score_text("accuracy", 0.8765) == f"87.6{space}%"
     assert words.score_text("R2", -0.00123) == "−0.001"
     assert words.score_text("mean absolute error", 43.789) == "43.8"
-    assert [words.seconds(each) for each in (0.0123, 2.345, 1234.5)] == ["0.012 s", "2.3 s", "1,234 s"]
+    assert [words.seconds(each) for each in (1e-5, 0.0123, 2.345, 1234.5)] == [
+        "under 0.01 s",
+        "0.012 s",
+        "2.3 s",
+        "1,234 s",
+    ]
 
 
 def test_long_and_wide_names_are_cut():

@@ -87,11 +87,11 @@ def _source(study):
 
 
 def _how_well(score):
-    value = worth(score)
+    value, share = worth(score), percent(score.value) if score.value > 0 else "none"
     return {
         "accuracy": f"It gets {value} of new rows right (the accuracy).",
         "balanced accuracy": f"It gets {value} of new rows right if every class counts alike (the balanced accuracy).",
-        "R2": f"It explains {percent(max(score.value, 0.0))} of the variance of new rows (R² = {value}).",
+        "R2": f"It explains {share} of the variance of new rows (R² = {value}).",
     }.get(score.name, f"Its {score.name} on new rows is {value}.")
 
 

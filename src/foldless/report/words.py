@@ -90,6 +90,8 @@ def params(chosen):
 
 def seconds(value):
     """A time."""
+    if value < 0.01:
+        return "under 0.01 s"
     return f"{number(value, 2)} s" if value < 10 else f"{value:,.0f} s"
 
 
