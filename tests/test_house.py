@@ -18,6 +18,9 @@ FIRST_COLUMN = re.findall(r"^\| (`.*?) \|", PAGE.split("## The rooms")[1].split(
 ROOMS = [name for cell in FIRST_COLUMN for name in re.findall(r"`(\w+)(?:/|\.py)`", cell)]
 CLASSES_OF_THEIR_ROOM = ("kernels", "precision")  # nobody else asks isinstance about their classes
 
+# Rooms that use the library as users do. Their chains of imports are their own, and end where the library begins.
+USERS = ("tables", "report", "cli", "__main__")
+
 LONGEST_CHAIN = 18  # files, from one that imports nothing to one that nobody imports
 STEPS_INSIDE = 4  # imports one after the other that stay in a room; its __init__, which lists public names, is none
 FILE_LINES = 350
@@ -76,6 +79,7 @@ def longest(name, same_room=False):
     @cache
     def chain(start):
         below = targets(start) & modules().keys()
+        below = {each for each in below if (room_of(each) in USERS) == (room_of(start) in USERS)}
         below = [each for each in below if not same_room or room_of(each) == room_of(start)]
         return max(([start, *chain(each)] for each in below), key=len, default=[start])
 

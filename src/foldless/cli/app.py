@@ -1,8 +1,6 @@
-"""The commands. Each reads, asks ``foldless.tables``, shows; errors of files and options end with exit code 2."""
+"""The commands. Each reads, asks ``foldless.tables``, shows, and writes when all is known."""
 
-import functools
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +9,12 @@ import typer
 
 import foldless
 from foldless.cli import show
+from foldless.cli.ending import told
 from foldless.cli.options import OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
 from foldless.cli.predicting import predicted
+from foldless.cli.writing import check_file, check_folder, written
 from foldless.report import write
-from foldless.tables import Run, TableError, load_model, read_table, save_model
+from foldless.tables import Run, load_model, read_table, save_model
 from foldless.tables.plain import plain
 
 app = typer.Typer(
@@ -24,24 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-
-
-def told(function):
-    """Errors of files and options as a cause and a hint, with exit code 2."""
-
-    @functools.wraps(function)
-    def command(**given):
-        try:
-            return function(**given)
-        except TableError as error:
-            show.complain(error)
-        except MemoryError as error:
-            show.complain(TableError(f"not enough memory: {error}", "Give fewer rows, or drop columns."))
-        except BrokenPipeError:
-            sys.stderr.close()
-        raise typer.Exit(2)
-
-    return command
 
 
 REPORT = """Tune, estimate, test, and write a report.
@@ -67,12 +49,12 @@ def report(
 ) -> None:
     """Tune, estimate, test, and write a report."""
     folder = out or Path(f"{asked.data.stem}-report")
-    _check_folder(folder)
+    check_folder(folder)
     run, (study, model) = _run(asked, "study")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "study.json").write_text(study.to_json(indent=1), encoding="utf-8")
-    save_model(folder / "model.foldless", run.rows, model, _about(study))
-    write(study, folder / "report.html")
+    with written(folder) as beside:
+        (beside / "study.json").write_text(study.to_json(indent=1), encoding="utf-8")
+        save_model(beside / "model.foldless", run.rows, model, _about(study))
+        write(study, beside / "report.html")
     if asked.json:
         print(study.to_json(indent=1))
         return
@@ -99,10 +81,11 @@ def tune(
 ) -> None:
     """Choose a model, and write it to a file."""
     path = out or Path(f"{asked.data.stem}.foldless")
-    _check_folder(path.parent)
+    check_file(path)
     run, (chosen, model) = _run(asked, "tuned")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_model(path, run.rows, model, {"source": run.table.source, "target": run.rows.schema.target.name})
+    about = {"source": run.table.source, "target": run.rows.schema.target.name}
+    with written(path.parent) as beside:
+        save_model(beside / path.name, run.rows, model, about)
     if asked.json:
         print(json.dumps(plain(chosen), indent=1))
         return
@@ -158,6 +141,8 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Predict the rows of a table by a model file."""
+    if out is not None:
+        check_file(out)
     loaded = load_model(model)
     frame, notes = predicted(loaded, read_table(data, format, encoding), coverage)
     for each in () if quiet or as_json else notes:
@@ -179,26 +164,20 @@ def demo(
     """Make a report of data that come with scikit-learn: tumours, benign or malignant."""
     from sklearn.datasets import load_breast_cancer
 
-    _check_folder(out)
+    check_folder(out)
     data = load_breast_cancer(as_frame=True)
     out.mkdir(parents=True, exist_ok=True)
     path = out / "tumours.csv"
     data.data.assign(diagnosis=data.target_names[data.target]).to_csv(path, index=False)
     if not quiet:
         show.say(f"foldless report {path} --target diagnosis --out {out}")
-    report(**_defaults(data=path, target="diagnosis", out=out, quiet=quiet))
+    report(**vars(Request(path, target="diagnosis", quiet=quiet)), out=out)
 
 
 @app.command()
 def version() -> None:
     """Print the version."""
     print(foldless.__version__)
-
-
-def _defaults(**given):
-    """Values of all options of ``report``."""
-    shared = vars(Request(given.pop("data")))
-    return shared | {"data": shared["data"]} | given
 
 
 def _run(asked, what):
@@ -212,21 +191,7 @@ def _run(asked, what):
         return run, getattr(run, what)()
 
 
-def _check_folder(folder):
-    """Refuse, before anything is computed, a folder that can not be written into."""
-    if folder.exists() and not folder.is_dir():
-        raise TableError(f"--out: {folder} is a file.", "Name a folder.")
-    near = next((each for each in (folder, *folder.absolute().parents) if each.exists()), Path("."))
-    if not os.access(near, os.W_OK):
-        raise TableError(f"--out: {near} may not be written into.", "Name another folder.")
-
-
 def _about(study):
     """What a model file says of itself."""
-    score = study.nested[0]
-    return {
-        "source": study.data.source,
-        "target": study.target,
-        "created": study.created,
-        "score": plain(score),
-    }
+    about = {"source": study.data.source, "target": study.target, "created": study.created}
+    return about | {"score": plain(study.nested[0])}

@@ -31,11 +31,11 @@ def say(text, style=None):
     console().print(line)
 
 
-def complain(error):
-    """The cause and the hint of an error, a line each, on standard error."""
+def complain(cause, hint):
+    """The cause of an error and a hint, a line each, on standard error."""
     out = console(error=True)
-    out.print(Text("error: ", style="bold red") + plain(error.cause))
-    out.print(Text("hint: ", style="bold") + plain(error.hint))
+    out.print(Text("error: ", style="bold red") + plain(cause))
+    out.print(Text("hint: ", style="bold") + plain(hint))
 
 
 @contextmanager

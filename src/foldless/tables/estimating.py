@@ -3,13 +3,12 @@
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
+from sklearn.model_selection import LeaveOneGroupOut
 
-import foldless
+from foldless.model_selection import cross_val_predict, nested_cross_validate
+from foldless.readout.calibration import fit_calibration
 from foldless.tables.folds import outer_folds
-from foldless.tables.preparing import EXACT_ROWS, pipeline
+from foldless.tables.preparing import EXACT_ROWS
 from foldless.tables.scores import CONFIDENCE, HeldOutBy, Nested, bootstrapped, from_interval, measures
 from foldless.tables.searching import chosen, given, labels, search_of
 from foldless.tables.study import Fold, Score
@@ -20,20 +19,12 @@ EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew with
 
 
 def tune(rows, options):
-    """The search, fitted on all rows."""
+    """The search, fitted on all rows; its best pipeline knows probabilities."""
     search = search_of(rows, options, options.share(0.25))
+    if rows.classifies:
+        search.set_params(estimator__model__calibration="sigmoid")
     names = ("confounds", "sample_weight") if search.cv is None else ("groups", "confounds", "sample_weight")
     return search.fit(rows.X, rows.y, **given(rows, *names))
-
-
-def final_model(rows, options, search):
-    """The chosen pipeline fitted on all rows, with probabilities."""
-    params = {"calibration": "sigmoid"} if rows.classifies else {}
-    model = pipeline(rows, options.impute, options.kernel, **chosen(search.best_params_), **params)
-    if rows.schema.n_sparse == 0:
-        model = model.set_params(table=clone(search.best_estimator_[0]))
-    data = {f"model__{name}": value for name, value in given(rows, "confounds", "sample_weight").items()}
-    return model.fit(rows.X, rows.y, **data)
 
 
 def nested(rows, options):
@@ -44,9 +35,7 @@ def nested(rows, options):
     weights = None if rows.weights is None else {"sample_weight": rows.weights}
     scoring = [each.scorer for each in asked]
     data = given(rows, "groups", "confounds") if search.cv is not None else given(rows, "confounds")
-    found = foldless.model_selection.nested_cross_validate(
-        search, rows.X, rows.y, cv=splits, scoring=scoring, params=weights, **data
-    )
+    found = nested_cross_validate(search, rows.X, rows.y, cv=splits, scoring=scoring, params=weights, **data)
     intervals = found.interval(CONFIDENCE)
     scores = tuple(from_interval(each, intervals[each.scorer], len(rows), NADEAU_BENGIO) for each in asked)
     prediction = np.empty(len(rows), dtype=rows.y.dtype)
@@ -101,14 +90,17 @@ def _without_groups(rows, model):
     weights = None if rows.weights is None else {"model__sample_weight": rows.weights}
     asked = {"groups": rows.groups, "cv": LeaveOneGroupOut(), "steps": "once", "params": weights}
     asked |= given(rows, "confounds") | ({"method": "decision_function"} if rows.classifies else {})
-    return foldless.model_selection.cross_val_predict(model, rows.X, rows.y, **asked)
+    return cross_val_predict(model, rows.X, rows.y, **asked)
 
 
 def _probabilities(rows, options, last, decision):
     """Held-out probabilities: calibrated without each row, or of many rows and of groups without each fold of them."""
     if rows.groups is None and len(rows) <= EACH_CALIBRATED:
         return last.loo_predict_proba()
-    logistic = LogisticRegression(C=1e3, max_iter=1000)
-    columns = decision.reshape(len(rows), -1)
-    folds = outer_folds(rows, options.seed)
-    return cross_val_predict(logistic, columns / columns.std(), rows.y, cv=folds, method="predict_proba")
+    codes, n_classes = np.searchsorted(last.classes_, rows.y), len(last.classes_)
+    weights = np.ones(len(rows)) if rows.weights is None else rows.weights
+    found = np.empty((len(rows), n_classes))
+    for train, test in outer_folds(rows, options.seed):
+        calibration = fit_calibration("sigmoid", decision[train], codes[train], n_classes, weights[train])
+        found[test] = calibration.proba(decision[test])
+    return found

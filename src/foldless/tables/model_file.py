@@ -24,8 +24,7 @@ import numpy as np
 import skops.io as sio
 from sklearn.pipeline import Pipeline
 
-import foldless
-from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, __version__
 from foldless.tables.errors import TableError
 from foldless.tables.schema import Schema
 
@@ -79,7 +78,7 @@ def save_model(path: str | Path, rows, pipeline: Pipeline, about: dict[str, Any]
     }
     parts = {"schema.json": rows.schema.to_json().encode(), "model.skops": sio.dumps(state)}
     sums = {name: hashlib.sha256(each).hexdigest() for name, each in parts.items()}
-    manifest = {"format": FORMAT, "foldless": foldless.__version__, "sha256": sums, "about": about}
+    manifest = {"format": FORMAT, "foldless": __version__, "sha256": sums, "about": about}
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("manifest.json", json.dumps(manifest, ensure_ascii=False, indent=1))

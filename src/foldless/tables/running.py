@@ -12,10 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
-import foldless
+from foldless import __version__
 from foldless.tables import few
 from foldless.tables.code import repeating
-from foldless.tables.estimating import final_model, left_out, nested, tune
+from foldless.tables.estimating import left_out, nested, tune
 from foldless.tables.guessing import Guessed, Wishes, guess
 from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
 from foldless.tables.looking import closer_look, surprising
@@ -107,8 +107,7 @@ class Run:
                 model = few.default_model(rows, options)
                 return _described(rows, options, model, None), model
             search = tune(rows, options)
-            model = final_model(rows, options, search)
-        return _described(rows, options, model, search), model
+        return _described(rows, options, search.best_estimator_, search), search.best_estimator_
 
     def tested(self):
         """The permutation test, or None."""
@@ -130,7 +129,7 @@ class Run:
             look = ((), (), "") if rows.few else closer_look(rows, model, outer.splits, measures(rows)[0], options.seed)
         scores = outer.held_out.scores
         study = Study(
-            version=foldless.__version__,
+            version=__version__,
             created=datetime.now().astimezone().isoformat(timespec="seconds"),
             task=rows.schema.task,
             target=rows.schema.target.name,

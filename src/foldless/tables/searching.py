@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-import foldless
+from foldless import FoldlessSearchCV
 from foldless.tables.folds import inner_cv
 from foldless.tables.preparing import pipeline
 
@@ -40,7 +40,7 @@ def search_of(rows, options, limit=None):
     grid = {"model__alpha": [1.0]} if rows.few else SEARCHED
     cv = None if rows.few else inner_cv(rows, options.seed)
     said = {"random_state": options.seed, "verbose": 0, "time_limit": limit}
-    return foldless.FoldlessSearchCV(first, grid, cv=cv, **said)
+    return FoldlessSearchCV(first, grid, cv=cv, **said)
 
 
 def given(rows, *names):

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
-import foldless
+from foldless import LSSVR, FoldlessSearchCV
+from foldless.model_selection import permutation_test_score
 from foldless.tables.folds import blind_folds, outer_folds
 from foldless.tables.preparing import pipeline
 from foldless.tables.scores import measures
@@ -85,7 +86,7 @@ def _tested(rows, model, options, whole, how, seconds):
         asked |= {"strata": _test_sets(splits, len(rows))}  # the splits know the labels: each keeps its own
     if getattr(model, "cv", None) is not None:
         asked |= {"groups": rows.groups}
-    run = foldless.model_selection.permutation_test_score
+    run = permutation_test_score
     number = _affordable(lambda n: run(model, rows.X, rows.y, n_permutations=n, **asked), options, seconds)
     found = run(model, rows.X, rows.y, n_permutations=number, **asked)
     if number < options.permutations:
@@ -119,10 +120,10 @@ def _searched(rows, options):
     model = pipeline(rows, options.impute, options.kernel)
     grid: dict[str, Any] = {"model__alpha": list(ALPHAS)}
     if model[-1].kernel == "rbf":
-        width = foldless.LSSVR("rbf").fit(_prepared(model, rows), np.arange(len(rows)) % 2.0).kernel_.gamma
+        width = LSSVR("rbf").fit(_prepared(model, rows), np.arange(len(rows)) % 2.0).kernel_.gamma
         grid["model__gamma"] = [width * each for each in WIDTHS]
     cv = None if rows.groups is None else GroupKFold(len(blind_folds(rows)))  # splits that stay serve all labelings
-    return foldless.FoldlessSearchCV(model, grid, cv=cv, verbose=0)
+    return FoldlessSearchCV(model, grid, cv=cv, verbose=0)
 
 
 def _prepared(model, rows):
