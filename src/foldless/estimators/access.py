@@ -35,6 +35,12 @@ def fits_of(estimator, X, confounds=None):
     return estimator._rule.readout.plus_minus_fits(estimator._fits(X, confounds))
 
 
+def loo_scores_of(estimator):
+    """(row numbers, leave-one-out decisions before any cut) of a fitted estimator, from the factors of its fit."""
+    whole = estimator._loo().whole
+    return whole.rows, estimator._fitted_task.loo_scores(whole)
+
+
 def cut_of(estimator):
     """What a fitted estimator subtracts from its scores: the cut of ``threshold="loo"``, else 0."""
     return estimator._rule.cut

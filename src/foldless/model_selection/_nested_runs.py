@@ -18,7 +18,7 @@ from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, REFIT, Route
 from foldless.bridge.scorers import known_outputs
 from foldless.bridge.splits import draw_splits
 from foldless.bridge.steps import parts_of
-from foldless.estimators.access import cut_of, fits_of
+from foldless.estimators.access import cut_of, fits_of, loo_scores_of
 from foldless.estimators.average import AverageEstimator
 from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.readout.calibration import fit_calibration
@@ -140,10 +140,7 @@ def _one_split(data, spec, train, test):
     if search.stopped_ == "interrupted":  # the user means the whole, not this one search
         raise KeyboardInterrupt
     whole = search.best_estimator_
-    splits = draw_splits(search.cv, search.estimator, X, y, groups)
-    parts = parts_of(search.estimator, search.steps, splits, len(train))
-    shown = SearchData(X, y, weight, confounds, parts)
-    rows, scores = heldout_scores(clone(whole), shown, splits)
+    rows, scores = _inner_scores(search, X, y, weight, confounds, groups)
     task, classes, flat = targets_of(search.estimator, data.y, data.sample_weight)
     new = (X_test,) if confounds is None else (X_test, _safe_indexing(data.confounds, test))
     decision = search.predict(*new).reshape(len(test), -1) if classes is None else search.decision_function(*new)
@@ -158,6 +155,16 @@ def _one_split(data, spec, train, test):
         outside=known_outputs(classes, flat, decision, search.predict_proba(*new) if data.probabilities else None),
         estimator=(whole if first is None else make_pipeline(*first, whole)) if data.keeps else None,
     )
+
+
+def _inner_scores(search, X, y, weight, confounds, groups):
+    """(row numbers, held-out decisions) of a fitted search's best estimator, by its inner splits."""
+    last = split_steps(search.best_estimator_).last
+    if search.cv is None and confounds is None and isinstance(last, FOLDLESS_ESTIMATORS):
+        return loo_scores_of(last)
+    splits = draw_splits(search.cv, search.estimator, X, y, groups)
+    parts = parts_of(search.estimator, search.steps, splits, len(y))
+    return heldout_scores(clone(search.best_estimator_), SearchData(X, y, weight, confounds, parts), splits)
 
 
 def _cut(estimator):

@@ -34,36 +34,46 @@ def closer_look(rows, model, splits, measure, seed):
             fitted = _fitted(model, rows, part)
             scores = [_scored(fitted, measure, rows, each) for each in (part[:MOST_TESTED], test)]
             curve[share].append((len(part), *scores))
-        _add_losses(losses, fitted, measure, rows, test, max(1, SHUFFLES // len(splits)), rng)
+        for name, found in _losses(fitted, measure, rows, test, max(1, SHUFFLES // len(splits)), rng):
+            losses.setdefault(name, []).extend(found)
     full = max(map(len, curve.values()))
     means = [np.mean(each, 0).tolist() for each in curve.values() if len(each) == full]
     points = tuple(LearningPoint(round(n), *scores) for n, *scores in means)
     found = [Importance(name, float(np.mean(each)), float(np.std(each))) for name, each in losses.items()]
+    where = "in one fold" if len(splits) == 1 else f"over {len(splits)} folds"
     how = (
         f"What the {measure.name} loses on held-out rows when the values of a column are shuffled among them:"
-        f" {SHUFFLES} shuffles of {len(splits)} folds, at the chosen setting."
+        f" {SHUFFLES} shuffles {where}, at the chosen setting."
     )
     return tuple(sorted(found, key=lambda each: -each.mean)), points, how if found else ""
 
 
-def _add_losses(losses, fitted, measure, rows, test, repeats, rng):
+def _losses(fitted, measure, rows, test, repeats, rng):
+    """(name, losses of the shuffles) of every column, all shuffles of a column predicted together."""
     if sp.issparse(rows.X) or len(rows.schema.features) > MOST_COLUMNS:
         return
+    X, n = _safe_indexing(rows.X, test), len(test)
     whole = _scored(fitted, measure, rows, test)
+    several = _safe_indexing(X, np.tile(np.arange(n), repeats)).reset_index(drop=True)
     for field in rows.schema.features:
-        for _ in range(repeats):
-            X = _safe_indexing(rows.X, test).copy()
-            columns = list(field.columns)
-            X[columns] = X[columns].to_numpy()[rng.permutation(len(test))]
-            loss = measure.sign * (whole - _scored(fitted, measure, rows, test, X.astype(rows.X.dtypes)))
-            losses.setdefault(field.name, []).append(loss)
+        shuffled, columns = several.copy(), list(field.columns)
+        orders = np.concatenate([rng.permutation(n) for _ in range(repeats)])
+        shuffled[columns] = _safe_indexing(X[columns], orders).reset_index(drop=True)
+        decisions = np.split(_decided(fitted, rows, shuffled), repeats)
+        yield field.name, [measure.sign * (whole - _score(fitted, measure, rows, test, each)) for each in decisions]
 
 
-def _scored(fitted, measure, rows, test, X=None):
-    X = _safe_indexing(rows.X, test) if X is None else X
-    decision = fitted.decision_function(X) if rows.classifies else fitted.predict(X)
+def _decided(fitted, rows, X):
+    return fitted.decision_function(X) if rows.classifies else fitted.predict(X)
+
+
+def _score(fitted, measure, rows, test, decision):
     prediction = labels(decision, fitted.classes_) if rows.classifies else decision
     return float(measure.compute(rows.y[test], prediction, decision))
+
+
+def _scored(fitted, measure, rows, test):
+    return _score(fitted, measure, rows, test, _decided(fitted, rows, _safe_indexing(rows.X, test)))
 
 
 def _fitted(model, rows, train):
