@@ -18,6 +18,8 @@ def predicted(model, table, coverage):
     elif not model.schema.classes:
         ends = machine.predict_interval(rows, coverage=coverage)
         found |= {"low": ends[:, 0], "high": ends[:, 1]}
+    if hasattr(machine, "confound_coef_"):
+        notes = [*notes, "Confounds count as being at their mean of the training rows."]
     return pd.DataFrame(found), [*notes, *_agreement(model, table, found["prediction"])]
 
 

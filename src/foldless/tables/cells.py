@@ -24,15 +24,13 @@ def as_numbers(column):
 
 def as_text(column):
     """Cells as text in an array of objects, missing ones as nan; whole numbers have no decimal point."""
-    missing = column.isna().to_numpy()
+    codes, values = pd.factorize(column)  # every different cell once, missing ones as -1
     if is_number(column):
-        values = column.to_numpy(dtype=float, na_value=np.nan)
-        texts = [str(int(each)) if float(each).is_integer() else repr(float(each)) for each in values[~missing]]
+        values = np.asarray(values, dtype=float)
+        texts = [str(int(each)) if each.is_integer() else repr(each) for each in values.tolist()]
     else:
-        texts = [str(each).strip() for each in column[~missing]]
-    found = np.full(len(column), np.nan, dtype=object)
-    found[~missing] = texts
-    return found
+        texts = [str(each).strip() for each in values]
+    return np.array([*texts, np.nan], dtype=object)[codes]
 
 
 def as_booleans(column, words):

@@ -78,6 +78,8 @@ def _check_lines(path, encoding, separator):
         lines = csv.reader(file, delimiter=separator, strict=True)
         try:
             names = next((line for line in lines if line), [])
+            if not names:
+                raise TableError(f"{path.name} holds blank lines alone.", "Was it written to the end?")
             check_width(path, len(names))
             n_rows = 0
             for line in lines:

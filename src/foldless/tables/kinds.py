@@ -34,7 +34,7 @@ def guess_kind(name, column):
         return Guess("constant", f"every cell is {str(present.iloc[0])[:30]!r}")
     if pd.api.types.is_datetime64_any_dtype(column):
         return Guess("date", "read as dates")
-    truth = _truth(present)
+    truth = _truth(present) if distinct <= 6 else ()  # such as Yes, yes, YES, No
     if truth:
         return Guess("boolean", f"only {truth[0]!r} and {truth[1]!r}", words=truth)
     if is_number(column):

@@ -59,12 +59,15 @@ def _losses(fitted, measure, rows, test, repeats, rng):
         shuffled, columns = several.copy(), list(field.columns)
         orders = np.concatenate([rng.permutation(n) for _ in range(repeats)])
         shuffled[columns] = _safe_indexing(X[columns], orders).reset_index(drop=True)
-        decisions = np.split(_decided(fitted, rows, shuffled), repeats)
+        decisions = np.split(_decided(fitted, rows, shuffled, np.tile(test, repeats)), repeats)
         yield field.name, [measure.sign * (whole - _score(fitted, measure, rows, test, each)) for each in decisions]
 
 
-def _decided(fitted, rows, X):
-    return fitted.decision_function(X) if rows.classifies else fitted.predict(X)
+def _decided(fitted, rows, X, test):
+    """Decisions or values of prepared cells X that stand in the place of the rows ``test``."""
+    X = fitted[:-1].transform(X) if len(fitted) > 1 else X
+    decide = fitted[-1].decision_function if rows.classifies else fitted[-1].predict
+    return decide(X) if rows.confounds is None else decide(X, confounds=rows.confounds[test])
 
 
 def _score(fitted, measure, rows, test, decision):
@@ -73,7 +76,7 @@ def _score(fitted, measure, rows, test, decision):
 
 
 def _scored(fitted, measure, rows, test):
-    return _score(fitted, measure, rows, test, _decided(fitted, rows, _safe_indexing(rows.X, test)))
+    return _score(fitted, measure, rows, test, _decided(fitted, rows, _safe_indexing(rows.X, test), test))
 
 
 def _fitted(model, rows, train):

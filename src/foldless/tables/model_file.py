@@ -16,6 +16,7 @@ import hashlib
 import io
 import json
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,12 +101,24 @@ def load_model(path: str | Path) -> TableModel:
         y = np.array(schema.classes, dtype=object)[state["y"].astype(int)] if schema.classes else state["y"]
         machine.fit(state["X"], y, sample_weight=state["weights"], confounds=state["confounds"])
         same = np.allclose(_decisions(machine, state["X"]), state["decisions"], rtol=1e-5, atol=1e-7)
+        steps = _steps(schema, state)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise _refused(path, f"what it holds does not fit together ({str(error)[:80]})") from None
+        raise _refused(path, f"what it holds does not fit together ({' '.join(str(error).split())[:80]})") from None
     if not same:
         raise _refused(path, "the model decides otherwise than when it was written")
-    steps = [("table", state["table"])] if state["table"] is not None else []
     return TableModel(schema, Pipeline([*steps, ("model", machine)]), manifest.get("about", {}))
+
+
+def _steps(schema, state):
+    """The steps before the machine; they must take the columns of the schema, and make rows of the machine's width."""
+    if schema.n_sparse:
+        return []
+    names = [name for field in schema.features for name in field.columns]
+    if list(state["table"].feature_names_in_) != names:
+        raise ValueError("the schema has other columns than the model")
+    if len(state["table"].get_feature_names_out()) != state["X"].shape[1]:
+        raise ValueError("the steps make rows of another width")
+    return [("table", state["table"])]
 
 
 def _decisions(machine, X):
@@ -123,8 +136,7 @@ def _unpacked(path):
         with zipfile.ZipFile(path) as archive:
             if set(archive.namelist()) != MEMBERS or len(archive.namelist()) != len(MEMBERS):
                 raise _refused(path, "it is no model of foldless")
-            if sum(each.file_size for each in archive.infolist()) > MOST_BYTES:
-                raise _refused(path, "it is too large")
+            _check_size(path, archive)
             parts = {name: archive.read(name) for name in MEMBERS}
         manifest = json.loads(parts.pop("manifest.json"))
         if manifest.get("format") != FORMAT:
@@ -134,19 +146,25 @@ def _unpacked(path):
         raise TableError(f"{path} does not exist.", "Name a model file, such as report/model.foldless.") from None
     except OSError as error:
         raise TableError(f"{path} can not be read: {error.strerror or error}.", "Check the file.") from None
-    except (zipfile.BadZipFile, ValueError, KeyError, AttributeError, NotImplementedError) as error:
-        if isinstance(error, TableError):
-            raise
+    except TableError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, AttributeError, RuntimeError):
         raise _refused(path, "it is damaged, or no model file") from None
     if sums != manifest.get("sha256"):
         raise _refused(path, "it was changed after it was written")
     return manifest, parts
 
 
+def _check_size(path, archive):
+    if sum(each.file_size for each in archive.infolist()) > MOST_BYTES:
+        raise _refused(path, "it is too large")
+
+
 def _state(path, content):
     """What skops makes of a file whose types are all allowed."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            _check_size(path, archive)
             described = json.loads(archive.read("schema.json"))
         strange = sorted(
             f"{module}.{name}" for module, name in _types(described) if name not in ALLOWED.get(module, ())

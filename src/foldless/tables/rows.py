@@ -92,6 +92,8 @@ def _check_features(rows):
         raise TableError("no feature has a value in the rows with a target.", "Check the file and --target.")
     if len(rows) < 3:
         raise TableError(f"{len(rows)} rows have a target.", "At least three are needed.")
+    if rows.groups is not None and len(np.unique(rows.groups)) < 2:
+        raise TableError("--groups: all rows are in one group.", "At least two are needed, to hold one out.")
 
 
 def _without_small_classes(rows):
@@ -109,7 +111,9 @@ def _without_small_classes(rows):
 def _weights(column):
     values, _ = as_numbers(column)
     if not (np.isfinite(values).all() and values.min() >= 0 and values.max() > 0):
-        raise TableError(f"--weights: {column.name!r} must hold numbers >= 0 in every row.", "Fill in missing ones.")
+        raise TableError(
+            f"--weights: {column.name!r} must hold numbers >= 0 in every row, not all 0.", "Name another column."
+        )
     return values
 
 
