@@ -85,6 +85,10 @@ def test_changed_files_are_refused(tmp_path):
     repacked(path, honest=False, schema_json=schema.replace("Ulm", "Rom").encode())
     with pytest.raises(TableError, match="changed after it was written"):
         load_model(path)
+    for old, new in [('"town"', '"city"'), ('"u"', '"z"'), ('"classes"', '"types"')]:
+        repacked(path, schema_json=schema.replace(old, new).encode())
+        with pytest.raises(TableError, match="is refused"):
+            load_model(path)
 
 
 def test_another_model_in_the_file_is_refused(tmp_path):

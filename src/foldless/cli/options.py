@@ -1,7 +1,6 @@
 """Options that several commands share, and what they ask for."""
 
 import inspect
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -83,8 +82,6 @@ class Request:
             if getattr(self, name) not in words:
                 choice = ", ".join(each for each in words if each)
                 raise TableError(f"--{name} {getattr(self, name)!r} is not known.", f"Use one of {choice}.")
-        if self.time_limit is not None and math.isnan(self.time_limit):
-            raise TableError("--time-limit nan is no number of seconds.", "Give seconds, such as --time-limit 60.")
 
     def table(self):
         """The file."""

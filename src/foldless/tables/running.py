@@ -95,6 +95,7 @@ class Run:
         start = time.monotonic()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("default")
+            warnings.filterwarnings("ignore", "this search of .* is expected to take")  # advice to who writes Python
             yield
         self.said += [f"{name}: {' '.join(str(each.message).split())}" for each in said]
         self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
@@ -220,9 +221,10 @@ def _described(rows, options, model, search):
     """The :class:`Chosen` model."""
     last = model[-1]
     steps = in_words(rows.schema, len(rows), options.impute)
-    found = Chosen(type(last).__name__, last.kernel, {"alpha": last.alpha}, "press", np.nan, (), steps)
-    if hasattr(last.kernel_, "gamma"):
-        found = replace(found, params=found.params | {"gamma": float(last.kernel_.gamma)})
+    params = {"alpha": float(last.alpha)}
+    if np.isscalar(gamma := getattr(last.kernel_, "gamma", last.gamma)) and not isinstance(gamma, str):
+        params["gamma"] = float(gamma)
+    found = Chosen(type(last).__name__, last.kernel, params, "press", np.nan, (), steps)
     if search is None:
         return replace(found, criterion_name="none")
     trials = [

@@ -95,19 +95,27 @@ def bootstrapped(measure, rows, prediction, decision, seed, how):
     """The score of held-out predictions with an interval."""
     y = rows.y
     if rows.classifies:  # numbers are compared quicker than texts
-        names = np.unique([*y, *prediction])
+        names = np.array(rows.schema.classes, dtype=object)
         y, prediction = np.searchsorted(names, y), np.searchsorted(names, prediction)
     value = float(measure.compute(y, prediction, decision))
-    rng = np.random.default_rng(seed)
-    sets = np.arange(len(rows)) if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1]
-    members = np.split(np.argsort(sets, kind="stable"), np.cumsum(np.bincount(sets))[:-1])
     found = []
-    for _ in range(N_BOOTSTRAP):
-        drawn = np.concatenate([members[each] for each in rng.integers(len(members), size=len(members))])
+    for drawn in _bootstrap(rows, np.random.default_rng(seed)):
         if len(np.unique(y[drawn])) > 1:
             found.append(measure.compute(y[drawn], prediction[drawn], decision[drawn]))
     ends = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) if len(found) > 20 else (np.nan, np.nan)
     return Score(measure.name, value, float(ends[0]), float(ends[1]), CONFIDENCE, how, measure.greater)
+
+
+def _bootstrap(rows, rng):
+    """Row numbers drawn with replacement, or those of groups that are drawn so."""
+    if rows.groups is None:
+        for _ in range(N_BOOTSTRAP):
+            yield rng.integers(len(rows), size=len(rows))
+        return
+    codes = np.unique(rows.groups, return_inverse=True)[1]
+    members = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+    for _ in range(N_BOOTSTRAP):
+        yield np.concatenate([members[each] for each in rng.integers(len(members), size=len(members))])
 
 
 def from_interval(measure, interval, n, how):
