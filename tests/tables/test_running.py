@@ -93,9 +93,11 @@ def test_many_rows_are_approximated_and_told(monkeypatch):
     for module in ("preparing", "estimating"):
         monkeypatch.setattr(f"foldless.tables.{module}.EXACT_ROWS", 40)
     monkeypatch.setattr("foldless.tables.preparing.N_LANDMARKS", 10)
-    study, model = Run(table(), Wishes("y"), Options(permutations=0)).study()
+    run = Run(table(), Wishes("y"))
+    chosen, model = run.tuned()
     assert model[-1].approximation == "nystroem"
-    assert study.notes[0].startswith("Approximation")
+    assert set(chosen.params) == {"alpha", "gamma"}
+    assert run.notes()[0].startswith("Approximation")
     monkeypatch.setattr("foldless.tables.running.MOST_ROWS", 30)
     rows = prepare(table(), Wishes("y"))
     assert len(rows) == 30
@@ -127,8 +129,8 @@ def test_whole_groups_exchange_their_labels():
 def test_held_out_probabilities_of_many_classes_are_as_sure_as_they_are_right(monkeypatch):
     monkeypatch.setattr("foldless.tables.estimating.EACH_CALIBRATED", 0)
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 12, 240)
-    X = 1.5 * rng.normal(size=(12, 5))[codes] + rng.normal(size=(240, 5))
+    codes = rng.integers(0, 8, 160)
+    X = 1.5 * rng.normal(size=(8, 5))[codes] + rng.normal(size=(160, 5))
     data = pd.DataFrame(X, columns=list("abcde")).assign(y=[f"class {each:02d}" for each in codes])
     rows = prepare(Table(data, "a.csv", "csv"), Wishes("y"))
     found = left_out(rows, QUICK, tune(rows, QUICK).best_estimator_)

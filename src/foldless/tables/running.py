@@ -221,9 +221,9 @@ def _described(rows, options, model, search):
     """The :class:`Chosen` model."""
     last = model[-1]
     steps = in_words(rows.schema, len(rows), options.impute)
-    params = {"alpha": float(last.alpha)}
-    if np.isscalar(gamma := getattr(last.kernel_, "gamma", last.gamma)) and not isinstance(gamma, str):
-        params["gamma"] = float(gamma)
+    params, kernel = {"alpha": float(last.alpha)}, getattr(last.kernel_, "kernel", last.kernel_)  # of landmarks: whose
+    if hasattr(kernel, "gamma"):
+        params["gamma"] = float(kernel.gamma)
     found = Chosen(type(last).__name__, last.kernel, params, "press", np.nan, (), steps)
     if search is None:
         return replace(found, criterion_name="none")
