@@ -100,7 +100,7 @@ def bootstrapped(measure, rows, prediction, decision, seed, how):
     value = float(measure.compute(y, prediction, decision))
     found = []
     for drawn in _bootstrap(rows, np.random.default_rng(seed)):
-        if len(np.unique(y[drawn])) > 1:
+        if np.ptp(y[drawn]) > 0:
             found.append(measure.compute(y[drawn], prediction[drawn], decision[drawn]))
     ends = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) if len(found) > 20 else (np.nan, np.nan)
     return Score(measure.name, value, float(ends[0]), float(ends[1]), CONFIDENCE, how, measure.greater)
