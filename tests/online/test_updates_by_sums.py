@@ -122,6 +122,27 @@ def test_sums_are_made_anew_where_they_lose_digits_and_not_otherwise(monkeypatch
     assert len(made) == 2
 
 
+def test_no_mean_of_rows_that_have_left_is_kept():
+    model = LSSVC("linear").fit(X[:60], TWO[:60], sample_weight=WEIGHTS[:60])
+    model.partial_fit(X[60:], TWO[60:], sample_weight=WEIGHTS[60:]).forget(np.arange(5))
+    kept = model._parts.whole.sums
+    mean = np.average(X[5:], axis=0, weights=WEIGHTS[5:])
+    assert_close(kept.origin, mean)
+    rows = np.sqrt(WEIGHTS[5:, None]) * (X[5:] - mean)
+    assert_close(kept.gram, rows.T @ rows)
+    assert kept.peak == pytest.approx(np.trace(rows.T @ rows))
+
+
+def test_single_precision_keeps_its_digits_far_from_zero():
+    far = (X + 1000).astype(np.float32)
+    model = LSSVC("linear", alpha=0.5).fit(far[:60], TWO[:60], sample_weight=WEIGHTS[:60])
+    model.partial_fit(far[60:], TWO[60:], sample_weight=WEIGHTS[60:])
+    assert model.holder_.startswith("sums over rows")
+    exact = LSSVC("linear", alpha=0.5).fit(X, TWO, sample_weight=WEIGHTS)
+    assert_close(model.loo_decision_function(), exact.loo_decision_function(), rtol=5e-3)
+    assert_close(model.coef_, exact.coef_, rtol=5e-3)
+
+
 def test_a_tiny_alpha_is_factorised_anew():
     model = LSSVC("linear", alpha=1e-7).fit(X[:60], TWO[:60]).partial_fit(X[60:], TWO[60:])
     assert not model.holder_.startswith("sums over rows")

@@ -111,6 +111,33 @@ def test_other_types_are_refused(tmp_path, strange):
         load_model(path)
 
 
+@pytest.mark.parametrize("loader", ["MethodNode", "PartialNode", "FunctionNode", "ConstructorFromReduceNode"])
+def test_what_would_call_or_import_is_refused_whatever_type_it_claims(tmp_path, loader):
+    path = tmp_path / "m"
+    saved(path)
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(io.BytesIO(archive.read("model.skops"))) as model:
+        parts = {name: model.read(name) for name in model.namelist()}
+    parts["schema.json"] = parts["schema.json"].replace(b'"ListNode"', f'"{loader}"'.encode(), 1)
+    changed = io.BytesIO()
+    with zipfile.ZipFile(changed, "w") as model:
+        for name, content in parts.items():
+            model.writestr(name, content)
+    repacked(path, model_skops=changed.getvalue())
+    with pytest.raises(TableError, match=f"objects of type {loader}"):
+        load_model(path)
+
+
+def test_parameters_that_are_types_are_refused(tmp_path):
+    path = tmp_path / "m"
+    saved(path)
+    with zipfile.ZipFile(path) as archive:
+        state = sio.loads(archive.read("model.skops"), trusted=["numpy.dtype"])
+    state["params"]["kernel"] = str
+    repacked(path, model_skops=sio.dumps(state))
+    with pytest.raises(TableError, match="parameters are not words and numbers"):
+        load_model(path)
+
+
 def test_damaged_and_foreign_files_are_refused(tmp_path):
     path = tmp_path / "m"
     saved(path)

@@ -64,6 +64,11 @@ def test_arff_has_numbers_and_words(tmp_path):
         read_table(path)
 
 
+def test_columns_of_svmlight_stay_where_they_are(tmp_path):
+    (tmp_path / "a.svmlight").write_text("1 1:2.0 3:1.0\n0 3:4.0\n")
+    assert read_table(tmp_path / "a.svmlight").sparse.shape == (2, 4)
+
+
 def test_svmlight_stays_sparse(tmp_path):
     X, y = sp.random(20, 50, density=0.1, random_state=0, format="csr"), np.arange(20) % 2
     dump_svmlight_file(X, y, str(tmp_path / "a.svmlight"))

@@ -150,3 +150,28 @@ def test_a_time_limit_ends_the_permutations():
     test = permutation_test(rows, Options(permutations=300), seconds=1e-3)
     assert len(test.null) == 99
     assert "as the time allows" in test.how
+
+
+def test_a_class_of_few_among_many_rows_is_refused():
+    data = frame(300, y=np.r_[["rare"] * 4, ["common"] * 296])
+    with pytest.raises(TableError, match="class 'rare' of 300 rows has fewer than 5"):
+        prepare(Table(data, "a.csv", "csv"), Wishes("y"))
+
+
+def test_few_rows_have_their_confounds_taken_out(tmp_path):
+    data = frame(10, site=np.resize(["s", "t", "s"], 10), y=np.resize(["yes", "no"], 10))
+    run = Run(Table(data, "a.csv", "csv"), Wishes("y", confounds=("site",)), QUICK)
+    _, model = run.tuned()
+    assert model[-1].confound_coef_.shape == (1, 1)
+    tables.save_model(tmp_path / "m", run.rows, model, {})
+    tables.load_model(tmp_path / "m")
+
+
+def test_a_test_that_cannot_be_made_leaves_the_rest(monkeypatch):
+    def fails(*_):
+        raise ValueError("too few groups")
+
+    monkeypatch.setattr("foldless.tables.running.permutation_test", fails)
+    run = Run(Table(frame(), "a.csv", "csv"), Wishes("y"), QUICK)
+    assert run.tested() is None
+    assert run.said[-1] == "permutation test: not made. too few groups"

@@ -254,7 +254,9 @@ def _minus_distances(X, Z, root, *, alike):
     X = scale(X, root)
     Z = X if alike else scale(Z, root)
     X_norms, Z_norms = row_norms(X, squared=True)[:, None], row_norms(Z, squared=True)[:, None]
-    if not sp.issparse(X) and not alike:  # all three terms by one product: K is written once
+    if (
+        not sp.issparse(X) and not alike and X.shape[1] < Z.shape[0]
+    ):  # all three terms by one product: K is written once
         K = dot(np.hstack([X, X_norms, np.ones_like(X_norms)]), np.hstack([2 * Z, -np.ones_like(Z_norms), -Z_norms]))
     else:
         K = dot(X, Z)

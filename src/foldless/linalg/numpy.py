@@ -114,6 +114,8 @@ def lower_times(L, Y, *, transpose=False):
 
 def lower_times_(Y, L):
     """L Y in the memory of a Fortran-ordered Y."""
+    if Y.shape[1] == 0:
+        return Y
     (trmm,) = get_blas_funcs(("trmm",), (L, Y))
     return trmm(1.0, L, Y, lower=1, overwrite_b=1)
 

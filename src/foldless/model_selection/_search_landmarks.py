@@ -3,7 +3,7 @@
 ``n_landmarks="auto"`` is decided by the criterion of the held-out fits: a search with ``FIRST`` landmarks, then others
 with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows, ``MOST``, the
 memory or the time limit is reached. The first search looks where any search looks. Those after it look around the best
-of the one before: at half, the same and twice the width of the kernel, since more landmarks can show a narrower one,
+of the one before: at half, the same and twice the kernel's parameter, since more landmarks can show a narrower one,
 and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is looked at as it is, and
 kernels of several parameters are tuned anew each time.
 

@@ -12,7 +12,8 @@ class is left, y is constant, X tells nothing): then only rounding is there to c
     beta                A times |W|^1/2 or |K|     weights of features      beta times |X|
 
 The residual needs no second fit: it is small only if the model solves the equations of the rows it has, to which
-forgotten rows contribute nothing. A new fit costs n^3/3 (and as much for its leave-one-out).
+forgotten rows contribute nothing. (A model from sums over rows, ``online.sums``, has A from its residuals, and the
+difference alone tells.) A new fit costs n^3/3 (and as much for its leave-one-out).
 """
 
 from dataclasses import dataclass

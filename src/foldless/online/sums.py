@@ -4,13 +4,13 @@ With whitened features Phi (n, r), columns Q = Qo R and C = I - Qo Qo' (the othe
 
     (Phi' C Phi + alpha I) w = Phi' C Y,    B = R^-1 Qo' (Y - Phi w),    A = P Y = (Y - Phi w - Q B) / alpha
 
-Phi' Phi, about an origin that stays where it is, is a sum over rows: t rows come and go for t r^2 operations. What
+Phi' Phi about an origin is a sum over rows: t rows come and go for t r^2 operations. What
 follows costs r^3 / 3 and n r for each target. Leave-one-out takes a decomposition of all rows, n r^2, when it is asked
 for.
 
-Squares keep 8 digits down to alpha = 1e-8 |Phi' Phi| (``precision.lowrank``), rounding stays from rows that have left,
-and adds up: below that alpha, where half of the sum is gone, and after a hundred changes, there is no solution from
-here.
+Squares keep 8 digits down to alpha = 1e-8 |Phi' Phi| (``precision.lowrank``). Rounding of rows that have left stays,
+and adds up. There is no solution from here below that alpha, where half of the sum is gone, and after a hundred
+changes. A mean remembers rows: when some leave, the origin moves to the mean of those that are left.
 """
 
 from typing import NamedTuple
@@ -65,18 +65,32 @@ def changed(sums, problem, rows, sign):
     return sums._replace(gram=gram, peak=max(sums.peak, float(gram.trace())), changes=sums.changes + 1)
 
 
+def recentred(sums, problem):
+    """The sums about the mean of the rows of a problem, no others: G - s s' / W for s = sum w (phi - origin)."""
+    if not problem.intercept:
+        return sums._replace(peak=float(sums.gram.trace()))
+    w = np.square(problem.root_w[problem.active], dtype=float)[:, None]
+    s = product(problem.features(problem.active), w, transpose_a=True)[:, 0] - w.sum() * sums.origin
+    gram = sums.gram - np.outer(s, s) / w.sum()
+    return sums._replace(gram=gram, origin=sums.origin + s / w.sum(), peak=float(gram.trace()))
+
+
+def keep_digits(sums, alpha):
+    """Whether a solution from these sums has 8 digits."""
+    return sums.changes <= MANY and GONE * sums.peak <= sums.gram.trace() and SQUARED * sums.peak <= alpha
+
+
 def solved(sums, problem, Y):
-    """(A, B, w) of the whitened targets Y of all rows of a problem; None where sums have too few digits."""
-    trace = float(sums.gram.trace())
-    if not (sums.changes <= MANY and GONE * sums.peak <= trace and SQUARED * sums.peak <= problem.alpha):
-        return None
+    """(A, B, w) of the whitened targets Y of all rows of a problem; None where that cannot be had."""
     rows, dtype = problem.active, problem.dtype
     root, Phi = problem.root(rows), problem.features(rows)
     rest, B = problem.beyond_unpenalised(rows, Y)
     Qo, R = orthonormal(problem.whitened_columns(rows))
-    found = product(Phi, root * np.hstack([Qo, rest]), transpose_a=True).astype(np.float64)
-    q = Qo.shape[1]
-    taken = found[:, :q] - np.outer(sums.origin, root.T.astype(float) @ Qo)  # (Phi about its origin)' Qo
+    found, q = np.zeros((len(sums.gram), Qo.shape[1] + Y.shape[1])), Qo.shape[1]
+    for batch in gen_batches(len(rows), max(1, BLOCK // len(found))):  # in double precision, about the origin
+        T = root[batch] * (Phi[batch] - sums.origin)
+        found += product(T, np.hstack([Qo[batch], rest[batch]]).astype(np.float64), transpose_a=True)
+    taken = found[:, :q]
     M = sums.gram - taken @ taken.T
     M.flat[:: len(M) + 1] += problem.alpha
     try:
@@ -85,4 +99,5 @@ def solved(sums, problem, Y):
         return None
     rest = rest - root * product(Phi, w)
     inside = Qo.T @ rest
-    return (rest - Qo @ inside) / dtype.type(problem.alpha), B + upper_solve(R, inside), w
+    A, B = (rest - Qo @ inside) / dtype.type(problem.alpha), B + upper_solve(R, inside)
+    return (A, B, w) if np.isfinite(A).all() and np.isfinite(B).all() else None

@@ -22,7 +22,7 @@ import numpy as np
 from foldless.heldout.solution import Solution
 from foldless.linalg import NotPositiveDefiniteError, norm, solve
 from foldless.linalg.memory import require_memory
-from foldless.online.sums import changed, solved, sums_of
+from foldless.online.sums import changed, keep_digits, recentred, solved, sums_of
 from foldless.precision.base import SingularBlockError
 from foldless.precision.choose import precision, sums_pay, update_pays
 from foldless.precision.growing import Growing
@@ -65,12 +65,13 @@ def _from_sums(whole, problem, Y, owner, rows, sign):
     if not sums_pay(problem, len(problem.active)):
         return solve_anew(problem, Y)
     sums = vars(whole).get("sums")
-    sums = sums_of(problem) if sums is None else changed(sums, owner, rows, sign)
-    white = _whitened(problem, Y)
-    found = solved(sums, problem, white)
-    if found is None:
+    sums = None if sums is None else changed(sums, owner, rows, sign)
+    if sums is None or not keep_digits(sums, problem.alpha):
         sums = sums_of(problem)
-        found = solved(sums, problem, white)
+    elif sign < 0:
+        sums = recentred(sums, problem)
+    white = _whitened(problem, Y)
+    found = solved(sums, problem, white) if keep_digits(sums, problem.alpha) else None
     if found is None:
         return solve_anew(problem, Y)
     A, B, weights = found

@@ -67,5 +67,7 @@ def _places(names, classes):
 
 
 def _fitted(model, rows, train):
-    weights = {} if rows.weights is None else {"model__sample_weight": rows.weights[train]}
-    return clone(model).fit(_safe_indexing(rows.X, train), rows.y[train], **weights)
+    more = {} if rows.weights is None else {"model__sample_weight": rows.weights[train]}
+    if rows.confounds is not None:
+        more["model__confounds"] = rows.confounds[train]
+    return clone(model).fit(_safe_indexing(rows.X, train), rows.y[train], **more)

@@ -40,6 +40,8 @@ def outer_folds(rows, seed=0):
         folds = [(train, test) for train, test in folds if len(test)]
         if not rows.classifies or all(len(np.unique(rows.y[train])) == len(rows.schema.classes) for train, _ in folds):
             return folds
+    if rows.groups is None:
+        raise TableError("a class has too few rows to be in every fold.", "Drop the class, or add rows of it.")
     alone = [each for each in rows.schema.classes if len(np.unique(rows.groups[rows.y == each])) < 2]
     which = f"class {alone[0]!r} occurs in one group only" if alone else "the classes are spread over too few groups"
     raise TableError(f"--groups: {which}.", "No model can be tested on it: more groups are needed.")

@@ -124,7 +124,7 @@ def read_arff(path, encoding):
 def read_svmlight(path, encoding):
     """svmlight: the target first, then index:value pairs; the matrix stays sparse."""
     with broken(path, "svmlight file", ValueError, OverflowError):
-        X, y, query = load_svmlight_file(str(path), query_id=True)
+        X, y, query = load_svmlight_file(str(path), query_id=True, zero_based=True)
         if not X.shape[1]:
             raise TableError(f"{path.name} has no features.", "Lines look like: 1 3:0.5 17:1.0")
         frame = pd.DataFrame({"target": y})

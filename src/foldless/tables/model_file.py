@@ -43,6 +43,10 @@ ALLOWED = {
     "sklearn.preprocessing._data": {"StandardScaler"},
     "sklearn.preprocessing._encoders": {"OneHotEncoder"},
 }
+LOADERS = {  # kinds of nodes of skops that a model is made of; others would call or import what the file names
+    *("CachedNode", "DictNode", "DTypeNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "SliceNode"),
+    *("SparseMatrixNode", "TupleNode", "TypeNode"),
+}
 N_CHECKED = 20  # rows whose decisions are kept to compare with
 
 
@@ -169,13 +173,27 @@ def _state(path, content):
         strange = sorted(
             f"{module}.{name}" for module, name in _types(described) if name not in ALLOWED.get(module, ())
         )
+        strange += sorted(set(_values(described, "__loader__")) - LOADERS)
         if strange:
             raise _refused(path, f"it holds objects of type {strange[0]}, which no model has")
-        return sio.loads(content, trusted=sio.get_untrusted_types(data=content))
+        state = sio.loads(content, trusted=[f"{module}.{name}" for module in ALLOWED for name in ALLOWED[module]])
+        if not all(isinstance(each, str | int | float | None) for each in state["params"].values()):
+            raise _refused(path, "its parameters are not words and numbers")
+        return state
     except TableError:
         raise
     except Exception as error:  # skops raises whatever the content leads it to
         raise _refused(path, f"its model can not be read ({type(error).__name__})") from None
+
+
+def _values(described, key):
+    """All that the description of skops has under a name, as text."""
+    if isinstance(described, list):
+        return [each for one in described for each in _values(one, key)]
+    if not isinstance(described, dict):
+        return []
+    own = [str(described[key])] if key in described else []
+    return own + [each for one in described.values() for each in _values(one, key)]
 
 
 def _types(described):

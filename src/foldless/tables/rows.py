@@ -15,6 +15,7 @@ from foldless.tables.schema import Schema
 LEAST_OF_A_CLASS = 5  # rows; classes with fewer are left out where there are others
 UNBALANCED = 4.0  # rows of the largest class for each of the smallest, from which classes count alike
 FEW_ROWS = 12  # below which nothing is tuned
+MOST_REFITS = 200  # rows up to which each is left out by a refit
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,11 @@ def _check_features(rows):
 def _without_small_classes(rows):
     names, counts = np.unique(rows.y, return_counts=True)
     small = names[counts < LEAST_OF_A_CLASS]
+    if len(small) and len(names) - len(small) < 2 and len(rows) > MOST_REFITS:
+        raise TableError(
+            f"class {small[0]!r} of {len(rows)} rows has fewer than {LEAST_OF_A_CLASS}.",
+            "Two classes must have that many; add rows of it, or choose another --target.",
+        )
     if not len(small) or len(rows) < FEW_ROWS or len(names) - len(small) < 2:
         return rows
     left = ", ".join(f"{each!r}" for each in small[:5]) + (", ..." if len(small) > 5 else "")

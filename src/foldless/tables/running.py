@@ -113,7 +113,11 @@ class Run:
     def tested(self):
         """The permutation test, or None."""
         with self.phase("permutation test"):
-            return permutation_test(self.rows, self.options, self.options.share(0.25))
+            try:
+                return permutation_test(self.rows, self.options, self.options.share(0.25))
+            except ValueError as error:  # too few rows of a class or a group; all else that was found stays
+                self.said.append(f"permutation test: not made. {' '.join(str(error).split())}")
+                return None
 
     def study(self):
         """(the :class:`Study`, the pipeline fitted on all rows)."""
