@@ -31,7 +31,7 @@ demo: $(VENV)/.base
 	@$(MAKE) --no-print-directory $(VENV)/.cli
 	$(ONE) $(BIN)/foldless demo --quiet --out foldless-demo
 
-# Minutes: everything but tests/slow, and every twenty-ninth case of large tables. test-all adds what is left out, or with
+# Minutes: everything but tests/slow, and every thirty-seventh case of large tables. test-all adds what is left out, or with
 # EVERY=7 every seventh case of large tables.
 EVERY  ?= 1
 PYTEST := $(ONE) $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -16,13 +16,13 @@ def strategy(request, monkeypatch):
     return request.param
 
 
-EVERY = 29  # of tests with many cases; no number of options divides it, so that all options occur
+EVERY = 37  # of tests with many cases; no number of options divides it, so that all options occur
 
 
 def pytest_addoption(parser):
     parser.addoption("--every", type=int, default=1, help="every so manyth case of tests marked many_cases")
-    parser.addoption("--some-cases", action="store_true", help="every twenty-ninth case of tests marked many_cases")
-    parser.addoption("--few-cases", action="store_true", help="every twenty-ninth case of all tests")
+    parser.addoption("--some-cases", action="store_true", help="every thirty-seventh case of tests marked many_cases")
+    parser.addoption("--few-cases", action="store_true", help="every thirty-seventh case of all tests")
 
 
 def pytest_collection_modifyitems(config, items):

@@ -3,8 +3,11 @@
 import dataclasses
 
 import numpy as np
+import pytest
 
-from foldless.tables import study as parts
+pytest.importorskip("skops", reason="tables need the extra cli")
+
+from foldless.tables import study as parts  # noqa: E402
 
 
 def example():
