@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("skops", reason="tables need the extra cli")
 
-from foldless.tables import study as parts  # noqa: E402
+from foldless.tables import study as parts
 
 
 def example():
