@@ -190,12 +190,6 @@ class Plot:
             self.marks.append(tag("rect", class_=f"mark {each}", data_tip=tip, **size))
         return self
 
-    def note(self, x, y, text, anchor="start"):
-        """Text at a place."""
-        across, up = map(float, self.at(x, y))
-        self.marks.append(tag("text", text, class_="note", x=across, y=up, text_anchor=anchor))
-        return self
-
     def drawn(self, label, described_by):
         """The SVG element, named for screen readers."""
         box = f"0 0 {WIDTH} {self.height:g}"

@@ -172,7 +172,7 @@ class Run:
         else:
             said.append("The search repeats itself in every outer fold; what columns teach is learnt there anew.")
         if rows.groups is not None:
-            said.append("Rows of a group are held out together everywhere.")
+            said.append("Rows of a group are held out together in all scores, in the search and in the test.")
         if rows.confounds is not None:
             said.append("Confounds are regressed out in every training part.")
         if test is not None:

@@ -145,7 +145,6 @@ class Chosen:
     trials : every setting that was looked at, in order
     steps : what happens to the columns before the model, one sentence each
     stopped : str, what ended the search before its end: "time_limit", "interrupted" or ""
-    route : str, how the search went and why
     """
 
     name: str
@@ -156,7 +155,6 @@ class Chosen:
     trials: tuple[Trial, ...]
     steps: tuple[str, ...]
     stopped: str = ""
-    route: str = ""
 
 
 @dataclass(frozen=True)
