@@ -90,6 +90,12 @@ def test_the_time_limit_ends_the_doubling(monkeypatch):
     assert [each["n_landmarks"] for each in search.landmark_path_] == [5]
 
 
+def test_the_second_search_looks_at_less_and_is_expected_to_take_no_longer(monkeypatch):
+    monkeypatch.setattr(_search_landmarks, "GROWTH", 1e9)
+    search = FoldlessSearchCV(auto(), time_limit=1000.0).fit(X, WAVES)
+    assert [each["n_landmarks"] for each in search.landmark_path_] == [5, 10]
+
+
 def test_a_kernel_that_does_not_fit_is_approximated_with_a_warning(monkeypatch):
     for module in (approximate, _search_landmarks):
         monkeypatch.setattr(module, "available_memory", lambda: 900_000)

@@ -147,3 +147,18 @@ def test_a_tiny_alpha_is_factorised_anew():
     model = LSSVC("linear", alpha=1e-7).fit(X[:60], TWO[:60]).partial_fit(X[60:], TWO[60:])
     assert not model.holder_.startswith("sums over rows")
     assert_close(model.decision_function(X), LSSVC("linear", alpha=1e-7).fit(X, TWO).decision_function(X))
+
+
+def test_the_residual_of_the_certificate_tells_that_a_sum_is_wrong(monkeypatch):
+    model = LSSVC(**LANDMARKS).fit(X[:60], TWO[:60]).partial_fit(X[60:75], TWO[60:75])
+    assert model.unlearning_certificate().residual < 1e-10
+    wrong = sums.changed
+
+    def twice(found, *given):
+        return wrong(wrong(found, *given), *given)
+
+    monkeypatch.setattr(updates, "changed", twice)
+    found = model.partial_fit(X[75:], TWO[75:]).unlearning_certificate()
+    assert model.holder_.startswith("sums over rows")
+    assert found.residual > 1e-4
+    assert not found.holds

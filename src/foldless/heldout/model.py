@@ -85,11 +85,15 @@ class Model(Frozen):
         """Sizes of what adds up to A at every site."""
         return np.abs(self.site_A)
 
-    def evaluated(self, rows):
-        """Fits at these rows of X from the coefficients of the model, without the confounds' part."""
+    def evaluated(self, rows, *, from_A=False):
+        """Fits at these rows of X from the coefficients of the model, without the confounds' part.
+
+        ``from_A``: weights of features are made anew, Phi' W^1/2 A.
+        """
         shown = self.problem.unpenalised_part(rows, self.shown_B)
         if self.weights is not None:
-            return self.problem.features(rows) @ self.weights + shown
+            weights = self.feature_weights() if from_A else self.weights
+            return self.problem.features(rows) @ weights + shown
         basis, beta = self.expansion()
         return self.problem.gram(rows, basis) @ beta + shown
 
@@ -117,14 +121,18 @@ class Model(Frozen):
             beta = self.problem.penalty.expansion(self.problem, self.rows, self.A)
         return self.problem.basis_rows(self.rows), beta
 
+    def feature_weights(self):
+        """Weights (r, m) of the features from A."""
+        basis, beta = self.expansion()
+        return np.asarray(self.problem.features(basis, dense=False).T @ beta)
+
     def in_features(self):
         """(weights, B) of the score phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
         problem, weights, B = self.problem, self.weights, self.shown_B
         if not problem.has_features:
             return None, B
         if weights is None:
-            basis, beta = self.expansion()
-            weights = np.asarray(problem.features(basis, dense=False).T @ beta)
+            weights = self.feature_weights()
         if problem.shift is not None:  # the weights are those of centred features
             B = B.copy()
             B[0] -= problem.shift @ weights

@@ -36,7 +36,7 @@ class Kernel(Parametrised):
     approximates: ClassVar[bool] = False  # True: explicit features in the place of another kernel
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        """Gram matrix of shape (len(X), len(Z)); Z=None: that of X with itself."""
+        """Gram matrix of shape (len(X), len(Z)), a new array that callers overwrite; Z=None: that of X with itself."""
         raise NotImplementedError
 
     def diag(self, X: Matrix) -> np.ndarray:

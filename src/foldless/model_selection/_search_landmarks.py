@@ -30,6 +30,7 @@ WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
 ARRAYS = 6  # n x n_landmarks, at the same time
 AROUND = {"alpha": np.logspace(-3, 2, 21), "kernel": np.array([0.5, 1.0, 2.0])}  # factors of the best so far
 GROWTH = 4.0  # factor of the time for twice as many landmarks
+GROWTH_OF_SECOND = 1.0  # the same where the first search looks everywhere, and the second only around its best
 
 
 def asks_for_landmarks(search, X):
@@ -71,7 +72,7 @@ class Growing:
     def chosen(self):
         """The fitted search with the least number of landmarks that is about as good as the best."""
         searches: list = []
-        while not searches or not (self._enough() or self._short()):
+        while not searches or not (self._enough() or self._short(searches[-1])):
             count, start = min(FIRST, self.n) * 2 ** len(self.path), time.monotonic()
             searches = [*searches[-2:], self._with(count, searches[-1:]).fit(self.X, **self.given)]
             seconds, loss = time.monotonic() - start, searches[-1].best_criterion_
@@ -89,7 +90,7 @@ class Growing:
             left = max(0.1, limit - (time.monotonic() - self.begin))
         estimator = clone(self.search.estimator).set_params(**self.params(count))
         search = clone(self.search).set_params(estimator=estimator, time_limit=left)
-        grid = self._around(before[0].best_params_) if before and self._free() else None
+        grid = self._around(before[0].best_params_) if before else None
         return search if grid is None else search.set_params(param_grid=grid, method="grid")
 
     def _free(self):
@@ -99,7 +100,12 @@ class Growing:
         return own.method == "auto" and own.param_grid is None and own.bounds is None and not scaled
 
     def _around(self, best):
-        """A grid around the best parameters; None where the kernel has none, or several, or one for each feature."""
+        """A grid around the best parameters; None where the user says where to look.
+
+        None also where the kernel has no parameter, several, or one for each feature.
+        """
+        if not self._free():
+            return None
         alpha = self.prefix + "alpha"
         others = [name for name in best if name != alpha and name not in self.params(0)]
         if len(others) != 1 or np.ndim(best[others[0]]) or alpha not in best:
@@ -116,10 +122,14 @@ class Growing:
         in_vain = len(losses) > 2 and min(losses[-2:]) >= (1 - WORTH) * losses[-3]
         return 3 * more > self.n or more > MOST or no_memory or in_vain
 
-    def _short(self):
-        """Whether twice as many landmarks would take more than the time limit."""
+    def _short(self, last):
+        """Whether twice as many landmarks as in the last search would take more than the time limit."""
         limit = self.search.time_limit
-        return limit is not None and time.monotonic() - self.begin + GROWTH * self.path[-1]["seconds"] > limit
+        if limit is None:
+            return False
+        smaller = len(self.path) == 1 and self._around(last.best_params_) is not None
+        growth = GROWTH_OF_SECOND if smaller else GROWTH
+        return time.monotonic() - self.begin + growth * self.path[-1]["seconds"] > limit
 
 
 def _asked(estimator, X):

@@ -12,8 +12,8 @@ class is left, y is constant, X tells nothing): then only rounding is there to c
     beta                A times |W|^1/2 or |K|     weights of features      beta times |X|
 
 The residual needs no second fit: it is small only if the model solves the equations of the rows it has, to which
-forgotten rows contribute nothing. (A model from sums over rows, ``online.sums``, has A from its residuals, and the
-difference alone tells.) A new fit costs n^3/3 (and as much for its leave-one-out).
+forgotten rows contribute nothing. Fits are made from A and B alone, m_i' A = alpha A_i + phi_i' (Phi' A) by features:
+weights that a model keeps beside A must agree with it. A new fit costs n^3/3 (and as much for its leave-one-out).
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
     ``stored`` are the arrays a model predicts with, by name, ``stored_new`` those it would have after the new fit.
     """
     problem, Y = whole.problem, whole.Y
-    fits = whole.evaluated(whole.rows)
+    fits = whole.evaluated(whole.rows, from_A=True)
     if problem.n_confounds:
         fits += problem.Q[whole.rows] @ whole.confound_fit.D
     residual = np.abs(Y - problem.alpha * whole.A - whole.root * fits).max(initial=0.0)
