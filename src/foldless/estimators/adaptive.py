@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from foldless.estimators.approximate import kernel_for
 from foldless.estimators.base import KernelExpansion
 from foldless.estimators.checks import as_stored, check_gram, check_option, check_options, is_number
 from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
-from foldless.kernels.registry import given_kernel, is_precomputed
+from foldless.kernels.registry import is_precomputed
 from foldless.linalg import norm
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
-from foldless.online.minimum_norm import MinimumNorm, pseudo_solve
+from foldless.online.minimum_norm import pseudo_solve
+from foldless.online.minimum_norm_features import minimum_norm, system_times
 from foldless.readout.codings import against_all, indicator
 
 REFRESH = 1000  # updates after which the factors are made anew: their backward error is then some 50 eps
@@ -44,6 +46,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     targets : {"pm1", "fisher"}, default="pm1"
         Values given to a class of m_1 among m rows: 1, and -1 for the others; or m / m_1, and -m / (m - m_1), which
         makes the limit of no penalty Fisher's discriminant. A model without a row has the targets of its own rows.
+    approximation, n_landmarks, landmarks, random_state : as in LSSVC; updates keep the landmarks of the first rows
 
     Attributes
     ----------
@@ -67,6 +70,10 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     """
 
     targets: Literal["pm1", "fisher"] = "pm1"
+    approximation: Literal[None, "nystroem", "rff", "auto"] = None
+    n_landmarks: int = 500
+    landmarks: Any = "kmeans"
+    random_state: Any = 0
 
     @threads_by_size
     def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Ids = None) -> Self:
@@ -93,7 +100,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
             X = as_stored(X, self.X_fit_)
             factors = None
             if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
-                factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
+                factors = self._factors.learn(self.kernel_, self.X_fit_, X)
             return self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
 
     @threads_by_size
@@ -121,7 +128,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         X, y = self._validated(X, y, reset=True)
         if is_precomputed(self.kernel):
             check_gram(X)
-        self.kernel_ = given_kernel(self).resolved(X)
+        self.kernel_ = kernel_for(self, X.shape[0]).resolved(X)
         self._settings = self.get_params()
         self._alpha = float(self.alpha)
         self._coding = self.targets
@@ -141,7 +148,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
             solution = pseudo_solve(self.kernel_.gram(X), indicators)
         else:
             if factors is None or factors.updates > REFRESH:
-                factors = MinimumNorm(self.kernel_.gram(X), self._alpha)
+                factors = minimum_norm(self.kernel_, X, self._alpha)
             solution = factors.solve(indicators)
         solution = _coded(solution, indicators.sum(0), self._coding)
         self.X_fit_ = X
@@ -149,6 +156,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         self.classes_ = classes
         self.intercept_ = solution[0]
         self.dual_coef_ = solution[1:]
+        self._weights = None if factors is None else factors.feature_weights(solution[1:])
         self._y = y
         self._named_classes = named
         self._indicators = indicators
@@ -167,9 +175,9 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     @property
     def _factors(self):
-        """The QR factorisation, which pickles leave out."""
+        """The factors that solutions come from, which pickles leave out."""
         if self._qr is None:
-            self._qr = MinimumNorm(self.kernel_.gram(self.X_fit_), self._alpha)
+            self._qr = minimum_norm(self.kernel_, self.X_fit_, self._alpha)
         return self._qr
 
     @threads_by_size
@@ -177,6 +185,8 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class."""
         check_is_fitted(self)
         rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        if self._weights is not None:
+            return _flat(self.kernel_.features(rows) @ self._weights + self.intercept_)
         return _flat(self._expand(rows, self.dual_coef_) + self.intercept_)
 
     @threads_by_size
@@ -217,11 +227,10 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         any number of updates. It costs one kernel matrix.
         """
         check_is_fitted(self)
-        K = self.kernel_.gram(self.X_fit_)
-        K.flat[:: len(K) + 1] += self._alpha
+        Mz, size = system_times(self.kernel_, self.X_fit_, self._alpha, self.dual_coef_)
         Y = _coded(self._indicators, self._indicators.sum(0), self._coding)
-        scale = np.hypot(norm(K), np.sqrt(len(K))) * norm(np.vstack([self.intercept_, self.dual_coef_])) + norm(Y)
-        return float(norm(K @ self.dual_coef_ + self.intercept_ - Y) / scale)
+        scale = np.hypot(size, np.sqrt(len(Y))) * norm(np.vstack([self.intercept_, self.dual_coef_])) + norm(Y)
+        return float(norm(Mz + self.intercept_ - Y) / scale)
 
     @property
     def coef_(self) -> np.ndarray:

@@ -16,7 +16,8 @@ def kernel_for(estimator, n, itemsize=8):
     if how == "auto":
         how = "nystroem" if needs_approximation(kernel, n, itemsize) else None
     options = {name: getattr(estimator, name) for name in ("n_landmarks", "landmarks", "random_state")}
-    return approximated(kernel, how, whiten=estimator.penalty == "rkhs", **options)
+    whiten = getattr(estimator, "penalty", "rkhs") == "rkhs"  # AdaptiveKDA has no other
+    return approximated(kernel, how, whiten=whiten, **options)
 
 
 def chooses_landmarks(estimator):

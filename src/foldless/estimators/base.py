@@ -32,7 +32,7 @@ from foldless.estimators.checks import (
 )
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids
 from foldless.heldout.problem import Problem
-from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
+from foldless.kernels.registry import GammaLike, KernelLike, is_precomputed
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 
@@ -69,7 +69,7 @@ class KernelExpansion(BaseEstimator):
 
     def _taken_from_rows(self):
         """{name: value} of the parameters that become numbers by the rows of the first fit, for good."""
-        return given_kernel(self).unresolved
+        return kernel_for(self, self.X_fit_.shape[0], self.X_fit_.dtype.itemsize).unresolved
 
     def _expand(self, X, beta):
         """k(x)' beta of validated new rows, some rows at a time."""
@@ -188,8 +188,7 @@ class KernelMachine(KernelExpansion):
         return StandardScaler(with_mean=not sp.issparse(X)).fit(X, sample_weight=weights)
 
     def _taken_from_rows(self):
-        given = kernel_for(self, self.X_fit_.shape[0], self.X_fit_.dtype.itemsize)
-        return given.unresolved | ({"standardize": True} if self.standardize else {})
+        return super()._taken_from_rows() | ({"standardize": True} if self.standardize else {})
 
     def _seen(self, X):
         """Validated rows as the kernel sees them."""

@@ -56,12 +56,17 @@ def sums_of(problem):
 
 def changed(sums, problem, rows, sign):
     """The sums with these rows of a problem (sign 1), or without them (-1)."""
-    added = np.zeros_like(sums.gram)
-    for batch in gen_batches(len(rows), max(1, BLOCK // len(added))):
-        some = rows[batch]
-        T = problem.root(some) * (problem.features(some) - sums.origin)
-        add_square_(added, np.ascontiguousarray(T, dtype=np.float64).T)
-    gram = sums.gram + sign * mirror_(added)
+    step = max(1, BLOCK // len(sums.gram))
+    batches = (rows[batch] for batch in gen_batches(len(rows), step))
+    return added(sums, (problem.root(some) * (problem.features(some) - sums.origin) for some in batches), sign)
+
+
+def added(sums, parts, sign):
+    """The sums with some rows of features (sign 1), or without them (-1): ``parts`` are arrays of such rows."""
+    square = np.zeros_like(sums.gram)
+    for T in parts:
+        add_square_(square, np.ascontiguousarray(T, dtype=np.float64).T)
+    gram = sums.gram + sign * mirror_(square)
     return sums._replace(gram=gram, peak=max(sums.peak, float(gram.trace())), changes=sums.changes + 1)
 
 
