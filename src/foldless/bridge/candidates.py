@@ -126,7 +126,11 @@ class SearchData:
     """
 
     def __init__(self, X, y, sample_weight=None, confounds=None, parts=None):
-        self.X, self.y, self.sample_weight, self.confounds, self.parts = X, y, sample_weight, confounds, parts
+        self.X = X
+        self.y = y
+        self.sample_weight = sample_weight
+        self.confounds = confounds
+        self.parts = parts
         self.rows = RowsBehindSteps(X, y, sample_weight, parts)
 
     def task(self, estimator):
@@ -228,7 +232,9 @@ def starting_points(spec, estimator, param_grid, data):
 
 def _space(spec, estimator, problem, n_alphas):
     """The parameters to move: one alpha (or one a class), one value for all features or one for each or each group."""
-    kernel, fixed, last = problem.kernel, _fixed(spec, estimator), split_steps(estimator).last
+    kernel = problem.kernel
+    fixed = _fixed(spec, estimator)
+    last = split_steps(estimator).last
     free = set(kernel.differentiable) - set(fixed)
     if spec.feature_scaling and (kernel.per_feature not in free or not isinstance(last, FOLDLESS_ESTIMATORS)):
         raise ValueError(

@@ -39,7 +39,9 @@ class WithConfounds(BaseEstimator):
     """An estimator of row numbers, fitted to these rows of X and their confounds, and asked with them."""
 
     def __init__(self, estimator, X, confounds):
-        self.estimator, self.X, self.confounds = estimator, X, confounds
+        self.estimator = estimator
+        self.X = X
+        self.confounds = confounds
 
     def __sklearn_clone__(self):
         return WithConfounds(cloned(self.estimator), self.X, self.confounds)

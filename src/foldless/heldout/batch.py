@@ -136,7 +136,9 @@ class Batch:
         weak = found.weak(problem.intercept)
         if problem.more_columns or not weak.any():
             return found
-        V, size, sets = found.sums.copy(), np.zeros_like(found.U), np.flatnonzero(weak)
+        V = found.sums.copy()
+        size = np.zeros_like(found.U)
+        sets = np.flatnonzero(weak)
         H, Yt = model.functional_sums(model.Y), (model.root[self.members] * self.Y).transpose(0, 2, 1)
         for batch, T, A, _ in self._coefficients(sets):
             rest = H - Yt[sets[batch]] @ T

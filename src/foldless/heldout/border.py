@@ -43,7 +43,9 @@ class Border:
 
 def border(whole, X):
     """The :class:`Border` of new rows X, of a solution with the function norm, equal weights and no confounds."""
-    P, problem, r = whole.own_precision, whole.problem, whole.root[0, 0]
+    P = whole.own_precision
+    problem = whole.problem
+    r = whole.root[0, 0]
     Q = np.ones((X.shape[0], problem.Q.shape[1]), problem.dtype)
     if whole.weights is not None:
         Phi = problem.features_new(X)

@@ -143,12 +143,16 @@ class EachRow:
         return np.vdot((z * self.loo.E[:, 0]).sum(1), P.squared_diagonal()) - np.vdot(P.apply(z), self.solution.A)
 
     def doubled(self, slopes, Phi):
-        P, A, z = self.solution.precision, self.solution.A, self._z(slopes)[:, 0]
+        P = self.solution.precision
+        A = self.solution.A
+        z = self._z(slopes)[:, 0]
         V, u = (z * self.loo.E[:, 0]).sum(1)[:, None], P.apply(z)
         return 2 * P.apply(V * P.feature_weights(slice(None)).T) - u @ (A.T @ Phi) - A @ (u.T @ Phi)
 
     def adjoint(self, slopes):
-        P, A, n = self.solution.precision.explicit().P, self.solution.site_A, len(self.solution.rows)
+        P = self.solution.precision.explicit().P
+        A = self.solution.site_A
+        n = len(self.solution.rows)
         each = self._z(slopes)
         z = np.zeros_like(A)
         z[self.solution.own_sites(np.arange(n)[:, None])] = each
@@ -192,7 +196,9 @@ class Folds:
         return sum(np.vdot(L, R) - np.vdot(L.sum(1), self.solution.A) for L, R in self._spread(slopes))
 
     def doubled(self, slopes, Phi):
-        A, total, D = self.solution.A, np.zeros_like(self.solution.A), np.zeros_like(Phi)
+        A = self.solution.A
+        total = np.zeros_like(self.solution.A)
+        D = np.zeros_like(Phi)
         for L, R in self._spread(slopes):
             total += L.sum(1)
             L, R = (each.reshape(len(A), -1) for each in (L, R))

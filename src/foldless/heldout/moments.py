@@ -123,7 +123,9 @@ class Targets:
 
     def left_unexplained(self, part):
         """U of a training part as a difference."""
-        whole, Y, A = part.whole, part.whole.Y[part.removed], part.whole.site_A[part.sites]
+        whole = part.whole
+        Y = part.whole.Y[part.removed]
+        A = part.whole.site_A[part.sites]
         inner = self.products(whole.Y, whole.A) - self.products(Y, A[: len(Y)])
         return part.problem.alpha * (inner - self.products(A - part.block.times(Y), part.E))
 

@@ -155,7 +155,10 @@ class Solution(Model):
 
         Without Q, each model takes the confounds at the mean of its own training rows.
         """
-        P, problem, n, loo = self.precision, self.problem, len(self.rows), self.loo()
+        P = self.precision
+        problem = self.problem
+        n = len(self.rows)
+        loo = self.loo()
         if self.weights is not None:
             Phi = problem.features_new(X)
             f, c = Phi @ self.weights, P.feature_weights(slice(None)).T @ Phi.T

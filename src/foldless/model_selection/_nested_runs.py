@@ -77,8 +77,12 @@ def _inner_losses(data, spec, setting, share, outer, inner):
 
 
 def _result(data, spec, setting, test, params, inner_loss, held):
-    task, classes, flat = setting.task, setting.classes, setting.flat
-    rows, probabilities, last = held.inner_rows, held.probabilities, split_steps(data.search.estimator).last
+    task = setting.task
+    classes = setting.classes
+    flat = setting.flat
+    rows = held.inner_rows
+    probabilities = held.probabilities
+    last = split_steps(data.search.estimator).last
     if data.probabilities and probabilities is None and not isinstance(last, FOLDLESS_ESTIMATORS):
         weights = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
         sigmoid = fit_calibration("sigmoid", held.inner_scores, task.codes[rows], task.n_classes, weights)

@@ -152,7 +152,9 @@ def permutation_test_score(
     if confounds_in_score and confounds is None:
         raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
     fronts = [front_of(estimator, each, params, steps) for each in members]
-    estimator, params, members = fronts[0].estimator, fronts[0].params, [each.X for each in fronts]
+    estimator = fronts[0].estimator
+    params = fronts[0].params
+    members = [each.X for each in fronts]
     X, y, groups = indexable(members[0], dense(y), groups)
     check_numbers(y, n_permutations, weights, memory_limit, least=0)
     last = split_steps(estimator).last

@@ -31,7 +31,9 @@ def grid_search(spec, listed, tried, splits, sample_weight, widen=None):
         if further:
             found_there = _try(spec, further, splits, sample_weight)
             stopped = len(found_there) < len(further)
-            listed, tried, found = listed + more, tried + further, found + found_there
+            listed = listed + more
+            tried = tried + further
+            found = found + found_there
             edge = tuple(on_edge(listed, _losses(tried, found).sum(1))) if not stopped else ()
     if stopped:
         listed, tried = _only_tried(listed, tried[: len(found)])

@@ -61,7 +61,10 @@ class Growing:
     """Searches with more and more landmarks."""
 
     def __init__(self, search, X, given, settings):
-        self.search, self.X, self.given, self.settings = search, X, given, settings
+        self.search = search
+        self.X = X
+        self.given = given
+        self.settings = settings
         self.prefix, self.n = split_steps(search.estimator).prefix, _num_samples(X)
         self.begin, self.path, self.count = time.monotonic(), [], 0
 
@@ -117,7 +120,9 @@ class Growing:
 
     def _enough(self):
         """Whether more landmarks are not worth it, do not fit, are more than a third of the rows, or very many."""
-        free, more, losses = available_memory(), 2 * self.path[-1]["n_landmarks"], [e["criterion"] for e in self.path]
+        free = available_memory()
+        more = 2 * self.path[-1]["n_landmarks"]
+        losses = [e["criterion"] for e in self.path]
         no_memory = free is not None and ARRAYS * self.n * more * 8 > free
         in_vain = len(losses) > 2 and min(losses[-2:]) >= (1 - WORTH) * losses[-3]
         return 3 * more > self.n or more > MOST or no_memory or in_vain
@@ -138,7 +143,9 @@ def _asked(estimator, X):
     how = getattr(last, "approximation", "unknown")
     if how == "unknown":
         return None
-    kernel, n, itemsize = given_kernel(last), _num_samples(X), _itemsize(X)
+    kernel = given_kernel(last)
+    n = _num_samples(X)
+    itemsize = _itemsize(X)
     if how == "auto":
         how = "nystroem" if needs_approximation(kernel, n, itemsize) else None
     elif how is None:

@@ -39,7 +39,9 @@ def solve_anew(problem, Y):
 
 def learn(whole, problem, Y):
     """The solution with targets Y (n, m) on all rows of ``problem``, of which the first are those of ``whole``."""
-    n, new, white = len(whole.rows), problem.active[len(whole.rows) :], _whitened(problem, Y)
+    n = len(whole.rows)
+    new = problem.active[len(whole.rows) :]
+    white = _whitened(problem, Y)
     unchanged = np.array_equal(whole.Y, white[:n])  # a new class changes targets
     if len(new) == 0 and unchanged:
         return whole.changed(problem=problem, rows=problem.active)
@@ -101,7 +103,9 @@ def forget(whole, problem, Y, removed):
 
     ``removed`` are positions among the rows of ``whole``.
     """
-    n, t, white = len(whole.rows), len(removed), _whitened(problem, Y)
+    n = len(whole.rows)
+    t = len(removed)
+    white = _whitened(problem, Y)
     kept = np.ones(n, bool)
     kept[removed] = False
     unchanged = np.array_equal(whole.Y[kept], white)
@@ -199,7 +203,9 @@ def _tolerance(problem, joint):
 
     |S| is that of the rows at the factorisation, or a bound by diag K where large rows have gone since.
     """
-    n, eps, squared = len(problem.active), np.finfo(problem.dtype).eps, problem.penalty.squares_kernel
+    n = len(problem.active)
+    eps = np.finfo(problem.dtype).eps
+    squared = problem.penalty.squares_kernel
     largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
     norm = (joint.entry * n) ** (2 if squared else 1)
     if 10 * eps * (norm + problem.alpha) * largest > TOLERATED_ERROR:

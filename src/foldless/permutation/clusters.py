@@ -150,7 +150,9 @@ def _result(result, statistic, values, found):
     given = {name: getattr(result, name) for name in ("scoring", "greater_is_better", "generalised", "path", "strata")}
     test = ClusterTestResult(*result, **given)
     shape, known = np.shape(result.score), ~np.isnan(np.ravel(result.score))
-    test.statistic, test.max_statistics, test.max_scores = statistic, found[1:].max(1), None
+    test.statistic = statistic
+    test.max_statistics = found[1:].max(1)
+    test.max_scores = None
     test.values, test.statistics = (np.where(known, each, np.nan).reshape(shape) for each in (values, found[0]))
     test.pvalue_fwe = p_values(test.statistics, test.max_statistics.reshape(-1, *[1] * len(shape)))
     return test

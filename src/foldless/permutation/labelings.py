@@ -32,7 +32,9 @@ class Solver:
     """
 
     def __init__(self, problem, precision=None, steps=None):
-        self.problem, self.rows, self.steps = problem, problem.active, steps
+        self.problem = problem
+        self.rows = problem.active
+        self.steps = steps
         if precision is None and problem.n_features(len(self.rows)) is None:
             n = len(self.rows)
             require_memory((n, n), problem.dtype, "the matrix P and its factor", problem.penalty.arrays + 1)

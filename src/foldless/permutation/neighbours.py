@@ -93,7 +93,10 @@ def enhanced(values, step, pairs):
         alive = values > number * step
         both = alive[first] & alive[second]
         again = np.cumsum(alive) - 1
-        first, second, values, place = again[first[both]], again[second[both]], values[alive], place[alive]
+        first = again[first[both]]
+        second = again[second[both]]
+        values = values[alive]
+        place = place[alive]
         label = components(len(values), first, second)
         support = np.bincount(label) ** EXTENT * (number * step) ** HEIGHT * step
         found.ravel()[place] += support[label]

@@ -251,13 +251,13 @@ class PermutationTestResult(Result, namedtuple("_Three", "score permutation_scor
         counted = partial(p_values, score, greater=greater_is_better, rounding=rounding)
         pvalue = counted(permutation_scores) if pvalue is None else pvalue
         self = super().__new__(cls, score, permutation_scores, pvalue)
-        self.scoring, self.greater_is_better, self.path, self.generalised = (
-            scoring,
-            greater_is_better,
-            path,
-            generalised,
-        )
-        self.n_permutations, self.best_params, self.strata = len(permutation_scores), best_params, strata
+        self.scoring = scoring
+        self.greater_is_better = greater_is_better
+        self.path = path
+        self.generalised = generalised
+        self.n_permutations = len(permutation_scores)
+        self.best_params = best_params
+        self.strata = strata
         if np.ndim(score):
             best, extreme = (np.max, np.inf) if greater_is_better else (np.min, -np.inf)
             known = ~np.isnan(np.ravel(score))  # members without a score (an interrupted family) are no members

@@ -111,7 +111,9 @@ class Batched:
         if self.members is None:
             yield labelings.decisions(model, test)
             return
-        read, fits, steps = labelings.reader(model), elsewhere(model, test), labelings.solver.steps
+        read = labelings.reader(model)
+        fits = elsewhere(model, test)
+        steps = labelings.solver.steps
         for X in self.members:
             yield read(fits(X[test] if steps is None else steps.transform(X[test])))
 

@@ -189,7 +189,9 @@ class Growing(Precision):
         return self._shown(self.square.entries_of_H(self.slots[rows][:, None], self.slots[rows]), rows[:, None], rows)
 
     def diagonal_blocks(self, rows):
-        slots, i, j = self.slots[rows], rows[:, :, None], rows[:, None, :]
+        slots = self.slots[rows]
+        i = rows[:, :, None]
+        j = rows[:, None, :]
         return self._shown(self.square.entries_of_H(slots[:, :, None], slots[:, None, :]), i, j)
 
     def explicit(self):

@@ -293,7 +293,9 @@ class LowRankBlock(HeldOutBlock):
         return (Y - self._V @ (self._V.T @ Y)) / self.precision.alpha
 
     def solve(self, B):
-        V, L, alpha = self._V, self._small_factor, self.precision.alpha
+        V = self._V
+        L = self._small_factor
+        alpha = self.precision.alpha
         if not V.shape[1]:  # no feature and no unpenalised column: the model is 0
             return alpha * B
         if L is None:

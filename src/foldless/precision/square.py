@@ -28,7 +28,10 @@ class Square:
 
     def __init__(self, size, dtype, n_columns, entry, refines):
         self.entry, self.refines = entry, refines
-        self.q, self.version, self.drift, self.ill = n_columns, 0, 0.0, False
+        self.q = n_columns
+        self.version = 0
+        self.drift = 0.0
+        self.ill = False
         self.array, self.free = _blank(size, dtype), list(range(size))
         self.peak, self.error = np.zeros(size, dtype), np.zeros(size, dtype)  # of diagonal entries; of rows
 

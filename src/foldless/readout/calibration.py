@@ -223,7 +223,9 @@ def _newton(S, T, w):
         theta = theta - rate * step
         if rate < 1e-10 or np.abs(rate * step).max() < 1e-13 * (1 + np.abs(theta).max()):
             break
-    slope, offset, covariance = np.zeros(c), np.zeros(c), np.zeros((2 * c, 2 * c))
+    slope = np.zeros(c)
+    offset = np.zeros(c)
+    covariance = np.zeros((2 * c, 2 * c))
     slope[c - k :], offset[c - k :] = theta[:k], theta[k:]
     free = np.concatenate([np.arange(c - k, c), np.arange(2 * c - k, 2 * c)])
     covariance[np.ix_(free, free)] = solve(H, np.eye(2 * k))

@@ -39,8 +39,12 @@ def label_p_values(border, codes, n_classes, *, class_conditional=False):
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(n_classes + 1))
     of_class = [slice(*pair) for pair in pairwise(ends)]
-    A, c, h = border.A[order], border.c[:, order], border.h[:, order]
-    f, s, Y = border.f, border.s[:, None], 2.0 * indicator(codes[order], n_classes, A.dtype) - 1.0
+    A = border.A[order]
+    c = border.c[:, order]
+    h = border.h[:, order]
+    f = border.f
+    s = border.s[:, None]
+    Y = 2.0 * indicator(codes[order], n_classes, A.dtype) - 1.0
     # Held-out fits with -1 for the new row in every column; its candidate has a 1, which moves that column by step.
     fits = [Y[:, k] - (s * A[:, k] + c * (1.0 + f[:, k : k + 1])) / h for k in range(n_classes)]
     step = 2.0 * c / h

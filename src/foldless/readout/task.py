@@ -106,7 +106,9 @@ class Task:
         cut, calibrator = 0.0, None
         if self.readout.cuts or kind is not None:
             assert self.codes is not None
-            scores, codes, weights = self.loo_scores(model), self.codes[model.rows], np.square(model.root[:, 0])
+            scores = self.loo_scores(model)
+            codes = self.codes[model.rows]
+            weights = np.square(model.root[:, 0])
             cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
             if kind is not None:
                 counted = weights if self.counted is None else self.counted[model.rows]

@@ -68,7 +68,9 @@ class Objective:
     """Criterion, and prior where there is one, as a function of the vector of a :class:`Space`."""
 
     def __init__(self, selection, space, prior):
-        self.selection, self.space, self.prior = selection, space, prior
+        self.selection = selection
+        self.space = space
+        self.prior = prior
         self.history: list[Point] = []
         self._unit: float | None = None
         n, m = len(np.unique(selection.where[selection.tested])), selection.T.shape[1]
@@ -102,7 +104,9 @@ class Objective:
 
     def _criterion(self, x, alphas, kernel, gradient):
         """The criterion and its derivatives, or None, by the vector."""
-        loss, by_alpha, by_kernel = 0.0, [], dict.fromkeys(self.space.names, 0.0)
+        loss = 0.0
+        by_alpha = []
+        by_kernel = dict.fromkeys(self.space.names, 0.0)
         for part, problem in self.selection.parts(alphas, kernel):
             if not gradient:
                 loss += float(part.judge(Solution(problem, part.rows, part.Y)).sum())

@@ -125,7 +125,9 @@ def default_grid(problem):
         # Without a width to shrink, as for the linear kernel, eigenvalues go up to n times the diagonal, and far below
         # it where features differ in scale. All alphas cost one decomposition; a cheap one keeps fewer digits.
         r = problem.n_features(n)
-        low, high, steps = -8.0 if r is None or r < TALL else -4.0, float(np.log10(n)), 25
+        low = -8.0 if r is None or r < TALL else -4.0
+        high = float(np.log10(n))
+        steps = 25
     return {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist(), **own}
 
 
