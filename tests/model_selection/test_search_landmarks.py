@@ -105,6 +105,25 @@ def test_a_kernel_that_does_not_fit_is_approximated_with_a_warning(monkeypatch):
     assert search.best_params_["approximation"] == "nystroem"
 
 
+def test_a_search_of_very_many_rows_is_approximated_with_a_warning(monkeypatch):
+    monkeypatch.setattr(_search_landmarks, "MOST_EXACT", 239)
+    with pytest.warns(UserWarning, match="240 rows: an exact search of more than 239 takes long.*Give time_limit="):
+        search = FoldlessSearchCV(LSSVR()).fit(X, WAVES)
+    assert search.best_estimator_.kernel_.approximates
+
+
+@pytest.mark.parametrize("told", [{"time_limit": 1000.0}, {"param_grid": {"alpha": [0.1]}}, {"method": "grid"}])
+def test_a_search_that_is_told_what_to_do_stays_exact(monkeypatch, told):
+    monkeypatch.setattr(_search_landmarks, "MOST_EXACT", 239)
+    values = WAVES + np.random.default_rng(1).normal(0, 0.3, len(X))
+    assert not FoldlessSearchCV(LSSVR(), **told).fit(X, values).best_estimator_.kernel_.approximates
+
+
+def test_a_linear_kernel_of_very_many_rows_stays_exact(monkeypatch):
+    monkeypatch.setattr(_search_landmarks, "MOST_EXACT", 239)
+    assert not FoldlessSearchCV(LSSVR("linear")).fit(X, WAVES).best_estimator_.kernel_.approximates
+
+
 def test_auto_of_few_rows_stays_exact():
     search = search_of(LSSVR(approximation="auto", n_landmarks="auto")).fit(X, WAVES)
     assert not search.best_estimator_.kernel_.approximates

@@ -7,7 +7,8 @@ of the one before: at half, the same and twice the kernel's parameter, since mor
 and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is looked at as it is, and
 kernels of several parameters are tuned anew each time.
 
-Where the exact kernel matrix does not fit into memory, landmarks take its place, with a warning.
+Where the exact kernel matrix does not fit into memory, landmarks take its place, with a warning. So they do above
+``MOST_EXACT`` rows in a search that is told neither where to look nor how long it may take.
 """
 
 import time
@@ -24,6 +25,7 @@ from foldless.estimators.rows import all_or_nothing
 from foldless.kernels.registry import given_kernel
 from foldless.linalg.memory import GIB, available_memory
 
+MOST_EXACT = 25_000  # rows whose exact search takes about ten minutes of two cores; time grows with their cube
 FIRST = 125  # landmarks
 MOST = 2000  # beyond, a search takes long; give a number for more
 WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
@@ -35,14 +37,14 @@ GROWTH_OF_SECOND = 1.0  # the same where the first search looks everywhere, and 
 
 def asks_for_landmarks(search, X):
     """Whether the number of landmarks of a search's estimator is still to be found."""
-    return _asked(search.estimator, X) is not None
+    return _asked(search, X) is not None
 
 
 def fit_with_landmarks(search, X, given):
     """The search fitted by one like it that has a number of landmarks; ``given`` are further arguments of ``fit``."""
-    settings = _asked(search.estimator, X)
+    settings = _asked(search, X)
     if settings["approximation"] != split_steps(search.estimator).last.approximation:
-        _warn_of_memory(_num_samples(X), X)
+        _warn_of_landmarks(_num_samples(X), X)
     if search.share != "all":
         raise ValueError(f"n_landmarks='auto' is one number for all classes; share={search.share!r} needs a number.")
     growing = Growing(search, X, given, settings)
@@ -137,9 +139,9 @@ class Growing:
         return time.monotonic() - self.begin + growth * self.path[-1]["seconds"] > limit
 
 
-def _asked(estimator, X):
+def _asked(search, X):
     """Parameters of the approximation whose number of landmarks is to be found; None where nothing is to be found."""
-    last: Any = split_steps(estimator).last
+    last: Any = split_steps(search.estimator).last
     how = getattr(last, "approximation", "unknown")
     if how == "unknown":
         return None
@@ -149,20 +151,32 @@ def _asked(estimator, X):
     if how == "auto":
         how = "nystroem" if needs_approximation(kernel, n, itemsize) else None
     elif how is None:
-        exact = not kernel.takes_rows or kernel.is_linear or kernel.approximates or fits_into_memory(n, itemsize)
-        return None if exact else {"approximation": "nystroem"}
+        exact = not kernel.takes_rows or kernel.is_linear or kernel.approximates
+        possible = fits_into_memory(n, itemsize) and (n <= MOST_EXACT or _told(search))
+        return None if exact or possible else {"approximation": "nystroem"}
     return {"approximation": how} if how is not None and last.n_landmarks == "auto" else None
+
+
+def _told(search):
+    """Whether a search is told where to look, or how long it may take."""
+    return search.method != "auto" or search.param_grid is not None or search.time_limit is not None
 
 
 def _itemsize(X):
     return 4 if getattr(X, "dtype", None) == np.float32 else 8
 
 
-def _warn_of_memory(n, X):
-    if fits_into_memory(n, _itemsize(X)):
+def _warn_of_landmarks(n, X):
+    """Say so where landmarks take the place of an exact kernel, unless ``approximation="auto"`` asks for that."""
+    if not fits_into_memory(n, _itemsize(X)):
+        needed, free = n * n * _itemsize(X) / GIB, (available_memory() or 0) / GIB
+        why, instead = f"an exact kernel matrix takes {needed:.0f} GiB and {free:.0f} GiB are free", ""
+    elif n > MOST_EXACT:
+        why = f"an exact search of more than {MOST_EXACT} takes long"
+        instead = " Give time_limit= (seconds) to have the exact kernel searched."
+    else:
         return
-    needed, free = n * n * _itemsize(X) / GIB, (available_memory() or 0) / GIB
     warn_caller(
-        f"{n} rows: an exact kernel matrix takes {needed:.0f} GiB and {free:.0f} GiB are free. The kernel is"
-        " approximated by landmarks (approximation='nystroem'); results are exact for that model."
+        f"{n} rows: {why}. The kernel is approximated by landmarks (approximation='nystroem'); results are exact for"
+        f" that model.{instead}"
     )
