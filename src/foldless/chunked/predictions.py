@@ -1,8 +1,8 @@
 """Where held-out predictions go: into arrays, or into a Parquet file that appears whole or not at all.
 
-Columns are ``fold``, ``decision`` and ``prediction`` of the k-fold models, ``loo_decision`` and ``loo_prediction`` of
-leave-one-out; a regression has no decisions. Several classes or outputs have a column each in a file, such as
-``decision_versicolor`` or ``prediction_0``.
+Columns are ``fold``, ``decision`` and ``prediction`` of the k-fold models, their ``probability`` where there is a
+calibration, ``loo_decision`` and ``loo_prediction`` of leave-one-out; a regression has no decisions. Several classes or
+outputs have a column each in a file, such as ``decision_versicolor`` or ``prediction_0``.
 """
 
 import os
@@ -45,11 +45,16 @@ def check_writable(predictions, n_rows):
 def check_columns(predictions, plan, loo):
     """Tell of columns that no pass will fill before the work begins."""
     outputs = ("decision", "prediction") if plan.n_classes else ("prediction",)
-    known = ["fold", *outputs] if plan.folds.k > 1 else []
+    known = ["fold", *outputs, *["probability"] * (plan.calibration is not None)] if plan.folds.k > 1 else []
     known += [f"loo_{name}" for name in outputs if loo]
     for name in predictions if isinstance(predictions, Mapping) else ():
         if name not in known:
             raise ValueError(f"predictions: there is no column {name!r}; there are {known}.")
+
+
+def asks_for(predictions, name):
+    """Whether this column is wanted; files take all, a single array only its own."""
+    return name in predictions if isinstance(predictions, Mapping) else isinstance(predictions, str | os.PathLike)
 
 
 def _by_name(predictions):

@@ -27,6 +27,8 @@ class ChunkedResult(Result):
         weights. That of leave-one-out is there where it decided.
     fold_sizes : ndarray of shape (k,), rows of each fold
     n_rows, n_components : int; number of rows, and of explicit features of the kernel
+    n_scored : int or None
+        Rows of the sample, whose leave-one-out scores gave probabilities and the cut of threshold="loo"; None without.
     seconds : dict, of each pass over the data
 
     ``to_frame()`` has one row for each setting: its parameters and mean squared held-out errors.
@@ -43,6 +45,7 @@ class ChunkedResult(Result):
     fold_sizes: np.ndarray
     n_rows: int
     n_components: int
+    n_scored: int | None
     seconds: dict[str, float]
 
     def __str__(self):
@@ -58,6 +61,8 @@ class ChunkedResult(Result):
             lines.append(f"{name:14} {mean:.4f} +- {spread:.4f} over {len(self.test_score)} folds")
         if self.loo_score is not None:
             lines.append(f"{name:14} {self.loo_score:.4f} leave-one-out")
+        if self.n_scored is not None:
+            lines.append(f"{'scores':14} leave-one-out, of {self.n_scored} rows, for cuts and probabilities")
         spent = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
         return "\n".join([*lines, f"{'passes':14} {spent}"])
 
