@@ -76,6 +76,25 @@ def test_an_object_that_is_no_chunk():
         chunked.cross_validate(LSSVR("linear"), chunked.iterator(lambda: iter([X])))
 
 
+@pytest.mark.parametrize("y", [VALUES, np.column_stack([VALUES, VALUES]), LABELS], ids=["values", "outputs", "labels"])
+def test_chunks_without_rows_change_nothing(y):
+    """Their types say nothing either."""
+    model = LSSVC("linear") if y is LABELS else LSSVR("linear")
+    nothing = (np.empty((0, 3), object), np.empty((0, *y.shape[1:])))
+    data = chunked.iterator(lambda: iter([nothing, (X[:50], y[:50]), nothing, (X[50:], y[50:]), nothing]))
+    found, expected = (chunked.cross_validate(model, each, cv=4) for each in (data, chunked.arrays(X, y)))
+    assert_array_equal(found.test_score, expected.test_score)
+
+
+def test_labels_are_shown_as_they_were_written():
+    y = LABELS.copy()
+    y[7] = "c"
+    with pytest.raises(chunked.ChunkError, match=r"its label 'c' is not among the classes \['a', 'b'\]"):
+        chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, y), classes=["a", "b"])
+    with pytest.raises(chunked.ChunkError, match="labels were numbers and are text here, such as 'b'"):
+        chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, LABELS), classes=[0, 1])
+
+
 def test_announced_classes_need_not_occur():
     result = chunked.cross_validate(LSSVC("linear"), chunks_with(True), classes=["a", "b", "z"], cv=3)
     assert_array_equal(result.estimator.classes_, ["a", "b", "z"])
@@ -132,6 +151,8 @@ WRONG = [
     (LSSVR("linear"), {"predictions": np.zeros(3)}, "an entry for each of 120 rows"),
     (LSSVR("linear"), {"predictions": {"decision": np.zeros(120)}}, "there is no column 'decision'"),
     (LSSVR("linear"), {"predictions": np.zeros((120, 2))}, "prediction has shape"),
+    (LSSVR("linear"), {"predictions": np.zeros(120), "cv": None, "loo": False}, "predictions: nothing is held out"),
+    (LSSVR("linear"), {"predictions": "dask"}, "predictions='dask' are arrays of a cluster"),
 ]
 
 

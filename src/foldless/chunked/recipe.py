@@ -121,7 +121,8 @@ def validated(estimator, reader, settings):
     fitted = _fitted(plan, chosen.whole.coefficients(alphas[best]), chosen.rule(best, survey.sample), params)
     asked = {"loo": settings.loo, "probabilities": asks_for(reader.predictions, "probability")}
     judges = chosen.judges(best, survey.sample, **asked)
-    scores: Any = reader.judge(plan, judges, survey.n_rows) if folds or settings.loo else None
+    judged: Any = reader.judge(plan, judges, survey) if folds or settings.loo else (None, None)
+    scores, arrays = judged
     _warn_of_lost(scores)
     return ChunkedResult(
         estimator=fitted,
@@ -137,6 +138,7 @@ def validated(estimator, reader, settings):
         n_components=plan.r,
         n_scored=len(survey.sample) if is_trained(plan) else None,
         seconds=reader.seconds,
+        predictions=arrays,
     )
 
 
