@@ -64,6 +64,7 @@ def test_held_out_predictions_are_dask_arrays_in_the_chunks_of_the_data(client, 
     for name, values in expected.items():
         assert found[name].chunks[0] == (60, 60, 30)
         got = found[name].compute(scheduler="synchronous")
+        assert got.dtype == found[name].dtype
         assert_array_equal(got, values) if values.dtype.kind in "iU" else assert_close(got, values)
     assert all(len(each) == N for each in dask.compute(*found.values(), scheduler="synchronous"))
 

@@ -157,17 +157,18 @@ class ClusterReader:
         return scores, self._arrays(Columns(plan, judges), survey.sample.taken([0])) if lazy else None
 
     def _arrays(self, columns, row):
-        """{name: dask array} of columns, in chunks of the parts; those of one row say what they are like."""
+        """{name: dask array} of columns, in chunks of the parts; those of one row say what they are like.
+
+        Parts without rows have no chunk: ``concatenate`` drops them.
+        """
         array, delayed = needs_dask(PREDICTIONS, "dask.array"), needs_dask(PREDICTIONS).delayed
         work, worked = delayed(Work(columns, _stacked, self.layout), pure=False, traverse=False), delayed(_worked)
         like = columns(row)
         found: dict[str, list] = {name: [] for name in like}
         for part, place in zip(self._parts, self._places, strict=True):
-            n = place[2] - place[1]
-            if n:
-                own = worked(work, part.read, list(part.arguments), *place)[0]
-                for name, one in like.items():
-                    found[name].append(array.from_delayed(own[name], (n, *one.shape[1:]), one.dtype))
+            own, n = worked(work, part.read, list(part.arguments), *place)[0], place[2] - place[1]
+            for name, one in like.items():
+                found[name].append(array.from_delayed(own[name], (n, *one.shape[1:]), one.dtype))
         return {name: array.concatenate(each) for name, each in found.items()}
 
     @property
