@@ -84,6 +84,27 @@ def test_columns_of_several_types_and_sparse_chunks(client):
     assert_close(found.test_score, expected.test_score)
 
 
+def test_every_pass_of_a_cluster_shows_its_progress(client, capsys):
+    result = chunked.cross_validate(LSSVR("linear"), source("unknown", VALUES), cv=3, client=client, verbose=1)
+    assert list(result.seconds) == ["count", "survey", "sums", "held out"]
+    assert {line.split(":")[0] for line in capsys.readouterr().err.splitlines()} == set(result.seconds)
+
+
+def test_what_is_wrong_is_told(client):
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["u", "v", "w"]), npartitions=2)
+    with pytest.raises(ValueError, match=r"X has no column 'y'; its columns are \['u', 'v', 'w'\]"):
+        chunked.dask(frame, "y")
+
+    def read(number):
+        if number == 2:
+            raise OSError("no connection")
+        return X[:40], VALUES[:40]
+
+    with pytest.raises(OSError, match="no connection") as found:
+        chunked.cross_validate(LSSVR("linear"), chunked.numbered(read, 3, rows=40), client=client)
+    assert found.value.__notes__ == ["This is about chunk 2."]
+
+
 def test_rows_are_judged_when_their_predictions_are_asked_for(client):
     seen = []
 

@@ -67,7 +67,7 @@ def test_probabilities_of_the_model_and_of_folds_equal_refits(name, weighted, ca
         assert_close(found["probability"][test], fitted.predict_proba(X[test]))
         assert_close(found["decision"][test], fitted.decision_function(X[test]))
     assert result.n_scored == (N if w is None else np.count_nonzero(w))
-    assert f"leave-one-out, of {result.n_scored} rows" in str(result)
+    assert f"leave-one-out scores of {result.n_scored} rows" in str(result)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

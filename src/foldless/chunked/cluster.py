@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from foldless.bridge.progress import Progress
-from foldless.chunked.checkpoint import Checkpoint
+from foldless.chunked.checkpoint import Checkpoint, check_place
 from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of
 from foldless.chunked.partitions import needs_dask
@@ -72,7 +72,7 @@ class Work:
             found = self.function(rows)
             state = found if state is None else self.merge(state, found)
             if self.topic is not None:
-                needs_dask("client=", "distributed").get_worker().log_event(self.topic, len(rows))
+                _tell(self.topic, len(rows))
         found = sum(counts.values())
         if found != stop - start:
             raise ChunkError(f"it has {found} rows, and {stop - start} were announced. {SAME}", number)
@@ -112,6 +112,7 @@ class ClusterReader:
 
     def __init__(self, client, source, labels, classes, *, checkpoint=None, predictions=None, verbose=None):
         check_folder(predictions)
+        check_place(checkpoint)
         self.client, self.names = client, source.names
         self.checkpoint, self.predictions, self.verbose = checkpoint, predictions, verbose
         self.seconds: dict[str, float] = {}
@@ -127,18 +128,24 @@ class ClusterReader:
 
     def run(self, name, function, merge):
         """``function(rows)`` of all rows, merged."""
-        begin, topic = time.monotonic(), f"foldless-{id(self)}-{name}"
-        progress = Progress(self.n_rows, name, self.verbose)
-        self.client.subscribe_topic(topic, lambda event: progress.step("rows", event[1]))
-        try:
+        with self._watched(name, self.n_rows, "rows") as topic:
             state = self._reduced(Work(function, merge, self.layout, topic))
+        self._checksum = same_checksum(state, self._checksum)
+        return state
+
+    @contextmanager
+    def _watched(self, name, total, what):
+        """The topic on which workers tell of a pass: how many more of ``total`` are done. Keeps its seconds."""
+        begin, topic = time.monotonic(), f"foldless-{id(self)}-{name}"
+        progress = Progress(total, name, self.verbose)
+        self.client.subscribe_topic(topic, lambda event: progress.step(what, event[1]))
+        try:
+            yield topic
         finally:
             if self.client.status == "running":
                 self.client.unsubscribe_topic(topic)
         progress.close()
         self.seconds[name] = time.monotonic() - begin
-        self._checksum = same_checksum(state, self._checksum)
-        return state
 
     def add_up(self, plans, survey):
         """The sums over all rows for each of the plans, or those of a checkpoint that is complete."""
@@ -181,10 +188,12 @@ class ClusterReader:
         delayed = needs_dask("client=").delayed
         parts, unknown = self._parts, [i for i, part in enumerate(self._parts) if part.rows is None]
         counts = [(part.chunks, part.rows) for part in parts]
-        count = delayed(_counted, pure=False)
-        found = self._computed(delayed([count(parts[i].read, list(parts[i].arguments), i) for i in unknown]))
-        for i, each in zip(unknown, found, strict=True):
-            counts[i] = each
+        if unknown:
+            with self._watched("count", len(unknown), "parts") as topic:
+                count = delayed(_counted, pure=False)
+                found = [count(parts[i].read, list(parts[i].arguments), i, topic) for i in unknown]
+                for i, each in zip(unknown, self._computed(delayed(found)), strict=True):
+                    counts[i] = each
         self._numbers = [0, *accumulate(chunks for chunks, _ in counts)]
         self._rows = [0, *accumulate(rows for _, rows in counts)]
         self.n_rows = self._rows[-1]
@@ -266,7 +275,12 @@ def _layout(read, arguments, number, labels, classes):
     return layout_of(read(number, *arguments), labels, classes, number)
 
 
-def _counted(read, arguments, number):
+def _tell(topic, done):
+    needs_dask("client=", "distributed").get_worker().log_event(topic, done)
+
+
+def _counted(read, arguments, number, topic):
     """(chunks, rows) of a part."""
     lengths = [len(as_chunk(chunk, number).y) for chunk in read(number, *arguments)]
+    _tell(topic, 1)
     return len(lengths), sum(lengths)

@@ -77,6 +77,9 @@ def dask(X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None, folds
     needs_dask("chunked.dask", "dask.array")
     given = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups, "folds": folds}
     named = [each for name, each in given.items() if name != "X" and isinstance(each, str)]
+    missing = [each for each in named if each not in getattr(X, "columns", ())]
+    if missing:
+        raise ValueError(f"X has no column {missing[0]!r}; its columns are {list(getattr(X, 'columns', ()))}.")
     if named:
         given |= {name: X[each] for name, each in given.items() if name != "X" and isinstance(each, str)}
         given["X"] = X.drop(columns=named)

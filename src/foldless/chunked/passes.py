@@ -4,7 +4,7 @@ import time
 from functools import partial
 
 from foldless.bridge.progress import Progress
-from foldless.chunked.checkpoint import Checkpoint
+from foldless.chunked.checkpoint import Checkpoint, check_place
 from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of
 from foldless.chunked.predictions import check_lengths, check_writable, writer
@@ -21,6 +21,7 @@ class Reader:
 
     def __init__(self, source, layout, *, checkpoint=None, predictions=None, verbose=None):
         check_writable(predictions)
+        check_place(checkpoint)
         self.source, self.layout, self.names = source, layout, source.names
         self.checkpoint, self.predictions, self.verbose = checkpoint, predictions, verbose
         self.seconds: dict[str, float] = {}
@@ -34,6 +35,8 @@ class Reader:
         """
         total = sum(self._lengths) or self.source.n_rows
         begin, progress = time.monotonic(), Progress(total, name, self.verbose)
+        if start:
+            progress.step("rows", start)
         for following, rows in gathered(self.source.chunks(first), self.layout, first, start, self._check_length):
             found = function(rows)
             state = found if state is None else merge(state, found)

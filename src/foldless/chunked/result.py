@@ -64,7 +64,7 @@ class ChunkedResult(Result):
         if self.loo_score is not None:
             lines.append(f"{name:14} {self.loo_score:.4f} leave-one-out")
         if self.n_scored is not None:
-            lines.append(f"{'scores':14} leave-one-out, of {self.n_scored} rows, for cuts and probabilities")
+            lines.append(f"{'rule':14} from leave-one-out scores of {self.n_scored} rows")
         spent = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
         return "\n".join([*lines, f"{'passes':14} {spent}"])
 

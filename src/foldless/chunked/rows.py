@@ -212,10 +212,15 @@ def _is_text(labels):
 
 
 def _missing(values):
-    """Which of the values are NaN or None."""
+    """Which of the values are NaN, None or pandas' NA."""
     if values.dtype.kind == "f":
         return np.isnan(values)
-    return np.array([each is None or each != each for each in values], bool) if values.dtype == object else np.False_
+    return np.array([not _is_itself(each) for each in values], bool) if values.dtype == object else np.False_
+
+
+def _is_itself(value):
+    same = value is not None and value == value  # of NA that is NA
+    return isinstance(same, bool | np.bool_) and bool(same)
 
 
 def _plain(values, place):

@@ -114,6 +114,8 @@ def cross_validate(
             f"data: found {type(data).__name__}; give what chunked.arrays, parquet, csv, numbered, iterator or dask"
             " returns."
         )
+    if classes is not None and not is_classifier(estimator):
+        raise ValueError(f"classes: {type(estimator).__name__} has none.")
     options = {"checkpoint": checkpoint, "predictions": predictions, "verbose": verbose}
     labels = is_classifier(estimator)
     if client is not None or isinstance(data, Partitions):
