@@ -117,6 +117,7 @@ class ClusterReader:
         self.checkpoint, self.predictions, self.verbose = checkpoint, predictions, verbose
         self.seconds: dict[str, float] = {}
         self._checksum = None
+        self._workers = set(client.nthreads())
         self._parts = source.parts()
         if not self._parts:
             raise ValueError("data: there are no chunks.")
@@ -125,6 +126,11 @@ class ClusterReader:
         first, look = self._parts[place], needs_dask("client=").delayed(_layout, pure=False)
         known = self._numbers[place], labels, classes
         self.layout = self._computed(look(first.read, list(first.arguments), *known))
+
+    @property
+    def workers_gone(self):
+        """How many of the workers that were there at the beginning are there no more."""
+        return len(self._workers - set(self.client.nthreads()))
 
     def run(self, name, function, merge):
         """``function(rows)`` of all rows, merged."""

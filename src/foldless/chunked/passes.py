@@ -15,9 +15,11 @@ from foldless.chunked.sums import merged, sums_of
 class Reader:
     """Reads a source pass by pass; ``seconds`` of the passes by name.
 
-    All that the recipe asks of it is ``layout``, ``names``, ``seconds``, ``run``, ``add_up`` and ``judge``; a reader
-    that works on other machines has the same.
+    All that the recipe asks of it is ``layout``, ``names``, ``seconds``, ``workers_gone``, ``run``, ``add_up`` and
+    ``judge``; a reader that works on other machines has the same.
     """
+
+    workers_gone = None  # there are none
 
     def __init__(self, source, layout, *, checkpoint=None, predictions=None, verbose=None):
         check_writable(predictions)

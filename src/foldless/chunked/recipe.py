@@ -139,6 +139,7 @@ def validated(estimator, reader, settings):
         n_scored=len(survey.sample) if is_trained(plan) else None,
         seconds=reader.seconds,
         predictions=arrays,
+        workers_gone=reader.workers_gone,
     )
 
 

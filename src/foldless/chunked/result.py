@@ -31,6 +31,7 @@ class ChunkedResult(Result):
         Rows of the sample, whose leave-one-out scores gave probabilities and the cut of threshold="loo"; None without.
     seconds : dict, of each pass over the data
     predictions : dict of dask arrays or None; columns of held-out predictions by name, for predictions="dask"
+    workers_gone : int or None; workers of a cluster that were lost, or taken away, during the run
 
     ``to_frame()`` has one row for each setting: its parameters and mean squared held-out errors.
     """
@@ -49,6 +50,7 @@ class ChunkedResult(Result):
     n_scored: int | None
     seconds: dict[str, float]
     predictions: dict[str, Any] | None = None
+    workers_gone: int | None = None
 
     def __str__(self):
         name = "accuracy" if hasattr(self.estimator, "classes_") else "R2"
