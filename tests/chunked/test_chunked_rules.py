@@ -202,3 +202,11 @@ def test_probabilities_are_a_column_only_where_there_are_some():
     wanted = {"probability": np.empty((N, 2))}
     with pytest.raises(ValueError, match="there is no column 'probability'"):
         chunked.cross_validate(LSSVC(**SMOOTH), chunked.arrays(X, y), cv=3, predictions=wanted)
+
+
+def test_scores_of_few_digits_are_told():
+    X = np.column_stack([np.zeros(20), np.arange(20.0)])
+    X[0, 0] = 1e4
+    model = KernelFisherDiscriminant("linear", threshold="loo")
+    with pytest.warns(UserWarning, match="1 rows carry a feature nearly alone"):
+        chunked.cross_validate(model, chunked.arrays(X, np.arange(20) % 3 > 0), cv=None, loo=False)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from foldless.chunked.models import Coefficients
+from foldless.estimators.checks import warn_caller
 from foldless.heldout.moments import Moments
 from foldless.linalg import product, solve_definite
 
@@ -87,3 +88,12 @@ def left_out(part, labels, alphas):
     inverted, constant = 1.0 / (part.s[:, None] + alphas), 1.0 / part.mass if part.plan.intercept else 0.0
     known = (part.V, inverted, part.VC, part.mean, part.level, constant, labels)
     return LeftOut(part.coefficients(alphas[0]), part.plan.readout, *known)
+
+
+def warn_of_lost(count):
+    """A row that fits itself has no digits left in what is held out."""
+    if count:
+        warn_caller(
+            f"leave-one-out: {count:.0f} rows carry a feature nearly alone, and their held-out values have few"
+            " digits. Use a larger alpha."
+        )

@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 
 from foldless.chunked.folds import folds_for
 from foldless.chunked.heldout import Judges, press_of, score_of
-from foldless.chunked.leftout import left_out
+from foldless.chunked.leftout import left_out, warn_of_lost
 from foldless.chunked.models import SQUARED, Part, check_folds, squared_errors, training_parts
 from foldless.chunked.plan import plans_of
 from foldless.chunked.predictions import asks_for, check_columns
@@ -123,7 +123,7 @@ def validated(estimator, reader, settings):
     judges = chosen.judges(best, survey.sample, **asked)
     judged: Any = reader.judge(plan, judges, survey) if folds or settings.loo else (None, None)
     scores, arrays = judged
-    _warn_of_lost(scores)
+    warn_of_lost(0 if scores is None else scores.lost[0])
     return ChunkedResult(
         estimator=fitted,
         best_params=params,
@@ -173,13 +173,4 @@ def _warn_of_digits(found, alphas):
         warn_caller(
             f"alpha={alphas.min():g} is below {least:.3g}, from where on sums over chunks have fewer than 6 digits."
             " Use a larger alpha, or scale the features."
-        )
-
-
-def _warn_of_lost(scores):
-    """A row that fits itself has no digits left in what is held out."""
-    if scores is not None and scores.lost[0]:
-        warn_caller(
-            f"leave-one-out: {scores.lost[0]:.0f} rows carry a feature nearly alone, and their held-out values have few"
-            " digits. Use a larger alpha."
         )

@@ -6,7 +6,7 @@ training part: with no more rows than the sample has, all that there are, as in 
 
 import numpy as np
 
-from foldless.chunked.leftout import left_out
+from foldless.chunked.leftout import left_out, warn_of_lost
 from foldless.readout.ranking import best_cut
 from foldless.readout.strata import by_margin, stratified_sets
 from foldless.readout.task import Rule, calibrated
@@ -30,13 +30,15 @@ def rule_of(part, labels, alpha, sample, *, probabilities=True):
         return plan.features(rows.X), plan.targets(rows.y), weights[places]
 
     blocks = np.split(np.arange(len(sample)), range(plan.block, len(sample), plan.block))
-    scores = np.concatenate([models.rows(*taken(places))[1] for places in blocks])
+    _, found, lost = zip(*(models.rows(*taken(places)) for places in blocks), strict=True)
+    scores = np.concatenate(found)
+    warn_of_lost(sum(lost))
 
     def stratified():
-        sets, found = stratified_sets(codes, by_margin(scores, codes)), np.empty_like(scores)
-        for places in sets:
-            found[places] = models.together(*taken(places))
-        return found
+        fairer = np.empty_like(scores)
+        for places in stratified_sets(codes, by_margin(scores, codes)):
+            fairer[places] = models.together(*taken(places))
+        return fairer
 
     if plan.readout.cuts:
         cut = best_cut(scores, codes == 1, weights)
