@@ -127,6 +127,16 @@ def test_scores_that_point_away_from_labels_are_stratified(name, shift, weighted
     assert np.abs(plain.proba(fitted.decision_function(X)) - fitted.predict_proba(X)).max() > 1e-2
 
 
+@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+def test_strata_that_hold_all_rows_of_a_class_say_nothing():
+    """Its decisions have no size there."""
+    X, y = np.random.default_rng(0).normal(size=(41, 3)), np.append(np.arange(40) % 3, 3)
+    model = KernelFisherDiscriminant(calibration="sigmoid", **{**SMOOTH, "alpha": 1e3})
+    p = refit(model, X, y, slice(None)).predict_proba(X)
+    assert np.isfinite(p).all()
+    assert_close(chunked.cross_validate(model, chunked.arrays(X, y), cv=None).estimator.predict_proba(X), p)
+
+
 def test_the_order_of_chunks_and_their_sizes_do_not_matter(monkeypatch):
     X, y = data_of(4)
     monkeypatch.setattr("foldless.chunked.gather.ENOUGH", 1)

@@ -53,7 +53,9 @@ def calibrated(kind, scores, stratified, *rows):
     if fitted.known or len(scores) < 2 * AT_LEAST:
         return fitted
     fairer = stratified()
-    return fit_calibration(kind, fairer, *rows) if fairer.std() > NOISE else fitted
+    if fairer.min() == np.finfo(fairer.dtype).min or fairer.std() <= NOISE:  # a set had all rows of a class
+        return fitted
+    return fit_calibration(kind, fairer, *rows)
 
 
 @dataclass(frozen=True)
