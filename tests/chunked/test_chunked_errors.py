@@ -1,6 +1,7 @@
 """Bad chunks, bad arguments, full disks: what is told, and what is left."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -76,6 +77,45 @@ def test_an_object_that_is_no_chunk():
         chunked.cross_validate(LSSVR("linear"), chunked.iterator(lambda: iter([X])))
 
 
+@pytest.mark.parametrize("y", [VALUES, np.column_stack([VALUES, VALUES]), LABELS], ids=["values", "outputs", "labels"])
+def test_chunks_without_rows_change_nothing(y):
+    """Their types say nothing either."""
+    model = LSSVC("linear") if y is LABELS else LSSVR("linear")
+    nothing = (np.empty((0, 3), object), np.empty((0, *y.shape[1:])))
+    data = chunked.iterator(lambda: iter([nothing, (X[:50], y[:50]), nothing, (X[50:], y[50:]), nothing]))
+    found, expected = (chunked.cross_validate(model, each, cv=4) for each in (data, chunked.arrays(X, y)))
+    assert_array_equal(found.test_score, expected.test_score)
+
+
+def test_labels_are_shown_as_they_were_written():
+    y = LABELS.copy()
+    y[7] = "c"
+    with pytest.raises(chunked.ChunkError, match=r"its label 'c' is not among the classes \['a', 'b'\]"):
+        chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, y), classes=["a", "b"])
+    with pytest.raises(chunked.ChunkError, match="labels were numbers and are text here, such as 'b'"):
+        chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, LABELS), classes=[0, 1])
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("name", ["y", "groups"])
+def test_missing_labels_and_groups_are_named(name, missing):
+    given = {"y": LABELS, "groups": LABELS}
+    given[name] = with_value(LABELS, 87, missing)
+    with pytest.raises(chunked.ChunkError, match=r"chunk 2, row 7 \(row 87 of all\): its .* is missing"):
+        chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, **given, rows=40))
+
+
+def test_errors_of_those_who_read_have_a_note():
+    def read(number):
+        if number == 2:
+            raise OSError("no connection")
+        return X[:40], VALUES[:40]
+
+    with pytest.raises(OSError, match="no connection") as found:
+        chunked.cross_validate(LSSVR("linear"), chunked.numbered(read, 3))
+    assert found.value.__notes__ == ["This is about chunk 2."]
+
+
 def test_announced_classes_need_not_occur():
     result = chunked.cross_validate(LSSVC("linear"), chunks_with(True), classes=["a", "b", "z"], cv=3)
     assert_array_equal(result.estimator.classes_, ["a", "b", "z"])
@@ -118,8 +158,7 @@ WRONG = [
     (AdaptiveKDA(), {}, "AdaptiveKDA: LSSVC, LSSVR and KernelFisherDiscriminant can be fitted in chunks"),
     (LSSVR(RBF(1.0)), {}, "has no explicit features"),
     (LSSVR("linear", penalty="coef"), {}, "penalty='coef' has a basis function for every row"),
-    (LSSVC("linear", calibration="sigmoid"), {}, "calibration='sigmoid' is not fitted in chunks"),
-    (KernelFisherDiscriminant("linear", threshold="loo"), {}, "threshold='loo' would sort all rows"),
+    (KernelFisherDiscriminant("linear", threshold="loo"), {}, "threshold='loo' chooses a cut by leave-one-out"),
     (LSSVR("linear"), {"cv": 1}, "cv=1 must be a number of folds from 2"),
     (LSSVR("linear"), {"cv": 121}, "cv=121 must be a number of folds from 2"),
     (LSSVR("linear"), {"cv": "ten"}, "cv='ten' must be a number"),
@@ -129,10 +168,13 @@ WRONG = [
     (LSSVR("linear"), {"param_grid": {"alpha": [1.0]}}, "param_grid: give alphas by alphas="),
     (LSSVR("linear"), {"param_grid": {"colour": [1.0]}}, "colour"),
     (LSSVR("linear"), {"sample": 0}, "sample=0 must be an integer of at least 2"),
+    (LSSVR("linear"), {"classes": [1, 2]}, "classes: LSSVR has none"),
     (LSSVR("linear", alpha=-1.0), {}, "alpha"),
     (LSSVR("linear"), {"predictions": np.zeros(3)}, "an entry for each of 120 rows"),
     (LSSVR("linear"), {"predictions": {"decision": np.zeros(120)}}, "there is no column 'decision'"),
     (LSSVR("linear"), {"predictions": np.zeros((120, 2))}, "prediction has shape"),
+    (LSSVR("linear"), {"predictions": np.zeros(120), "cv": None, "loo": False}, "predictions: nothing is held out"),
+    (LSSVR("linear"), {"predictions": "dask"}, "predictions='dask' are arrays of a cluster"),
 ]
 
 
@@ -248,6 +290,24 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, what):
     options = {"cv": 5 if what == "cv" else 4, "random_state": int(what == "seed")}
     with pytest.raises(ValueError, match="belongs to another run"):
         chunked.cross_validate(model, chunked.arrays(X, y, sample_weight=w), checkpoint=tmp_path, **options)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_run_that_goes_on_shows_what_was_done_before(tmp_path, capsys):
+    data = interrupted_after(7, 3)
+    with pytest.raises(Interrupted):
+        chunked.cross_validate(LSSVR("linear"), data, cv=4, checkpoint=tmp_path)
+    chunked.cross_validate(LSSVR("linear"), data, cv=4, checkpoint=tmp_path, verbose=1)
+    assert any(line.startswith("sums: 120/120") for line in capsys.readouterr().err.splitlines())
+
+
+def test_a_checkpoint_that_is_a_file_is_told_before_the_work(tmp_path):
+    (tmp_path / "file").touch()
+    passes = []
+    data = chunked.iterator(lambda: passes.append(1) or iter([(X, VALUES)]))
+    with pytest.raises(FileExistsError, match="is a file; sums are kept in a folder"):
+        chunked.cross_validate(LSSVR("linear"), data, checkpoint=tmp_path / "file")
+    assert len(passes) == 1  # the first look
 
 
 def test_a_damaged_checkpoint_is_told(tmp_path):

@@ -131,6 +131,8 @@ def test_wrong_names_are_told(table, tmp_path):
     path = folder_of(table, tmp_path / "data", "parquet")
     with pytest.raises(ValueError, match="has no column 'colour'; its columns are 'height'"):
         chunked.parquet(path, target="colour")
+    with pytest.raises(ValueError, match="rows=0 must be"):
+        chunked.parquet(path, target="value", rows=0)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         chunked.parquet(tmp_path / "nowhere", target="value")
     with pytest.raises(FileNotFoundError, match=r"has no \.csv file"):

@@ -67,3 +67,11 @@ def test_a_cluster_in_this_process_gives_the_same():
         found = chunked.cross_validate(LSSVR("linear"), chunked.numbered(read, 4), alphas=[0.1, 1.0], client=client)
     assert_close(found.kfold_press, expected.kfold_press)
     assert_close(found.test_score, expected.test_score)
+
+
+def test_names_of_dataframes_are_kept():
+    frame = pd.DataFrame(X, columns=["u", "v", "w"])
+    found = chunked.cross_validate(LSSVR("linear"), chunked.arrays(frame, Y)).estimator
+    assert_array_equal(found.feature_names_in_, ["u", "v", "w"])
+    found = chunked.cross_validate(LSSVR("linear"), chunked.arrays(pd.DataFrame(X), Y)).estimator
+    assert not hasattr(found, "feature_names_in_")

@@ -95,6 +95,17 @@ def test_every_source_gives_the_same_on_a_cluster(client, tmp_path, kind):
     assert [path.name for path in tmp_path.iterdir() if "unfinished" in path.name] == []
 
 
+def test_probabilities_of_folds_are_written_by_workers(client, tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    model = LSSVC(approximation="nystroem", n_landmarks=15, landmarks="uniform", calibration="sigmoid")
+    expected = np.empty((N, 2))
+    chunked.cross_validate(model, chunked.arrays(X, LABELS), cv=3, predictions={"probability": expected})
+    found = chunked.cross_validate(model, slowly(LABELS), cv=3, client=client, predictions=tmp_path / "held out")
+    written = pd.concat([pd.read_parquet(path) for path in sorted((tmp_path / "held out").iterdir())])
+    assert_close(written[["probability_a", "probability_b"]].to_numpy(), expected)
+    assert found.workers_gone == 0
+
+
 def test_landmarks_of_each_training_part_on_a_cluster(client):
     model = LSSVC(approximation="nystroem", n_landmarks=9, landmarks="uniform", landmarks_per_fold=True)
     expected = chunked.cross_validate(model, chunked.arrays(X, LABELS), cv=3)
@@ -141,6 +152,7 @@ def test_a_worker_killed_in_mid_run_changes_nothing(client):
     client.wait_for_workers(2)
     assert victim not in client.run(os.getpid).values()
     assert sum(found.seconds.values()) > 0.6  # it was in mid-run
+    assert found.workers_gone == 1
     assert_close(found.test_score, expected.test_score)
     assert_close(found.loo_score, expected.loo_score)
 

@@ -17,6 +17,12 @@ SECONDS = 60.0  # between two writings of an unfinished pass
 SOME = 8  # rows of the sample whose features say which model it is
 
 
+def check_place(folder):
+    """Tell what cannot be a folder of sums before the work begins."""
+    if folder is not None and Path(folder).is_file():
+        raise FileExistsError(f"checkpoint={str(folder)!r} is a file; sums are kept in a folder.")
+
+
 class Checkpoint:
     """The file of the sums of some plans in a folder; with None for a folder nothing is kept."""
 

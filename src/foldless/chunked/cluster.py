@@ -13,15 +13,18 @@ from functools import partial
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from foldless.bridge.progress import Progress
-from foldless.chunked.checkpoint import Checkpoint
+from foldless.chunked.checkpoint import Checkpoint, check_place
 from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of
 from foldless.chunked.partitions import needs_dask
-from foldless.chunked.predictions import check_folder, folder_for, write_part
-from foldless.chunked.rows import ChunkError, layout_of
+from foldless.chunked.predictions import check_folder, folder_for, is_lazy, write_part
+from foldless.chunked.rows import ChunkError, as_chunk, layout_of
 from foldless.chunked.sums import merged, sums_of
 
+PREDICTIONS = "predictions='dask'"
 SPLIT_EVERY = 8  # states that are merged at a time
 ATTEMPTS = 3  # for passes whose model was lost with the only worker that had it
 POLL = 0.2  # seconds between two looks at a pass
@@ -52,12 +55,15 @@ def connected(client):
 
 @dataclass(frozen=True)
 class Work:
-    """``function(rows)`` of the rows of a part, merged; a list of it, which is empty without rows."""
+    """``function(rows)`` of the rows of a part, merged; a list of it, which is empty without rows.
+
+    ``topic`` is where it tells how far it is, None: nowhere.
+    """
 
     function: Any
     merge: Any
     layout: Any
-    topic: str
+    topic: str | None = None
 
     def of(self, read, arguments, number, start, stop):
         """For the part whose first chunk and row, and first row behind it, have these numbers."""
@@ -65,7 +71,8 @@ class Work:
         for _, rows in gathered(read(number, *arguments), self.layout, number, start, counts.__setitem__):
             found = self.function(rows)
             state = found if state is None else self.merge(state, found)
-            needs_dask("client=", "distributed").get_worker().log_event(self.topic, len(rows))
+            if self.topic is not None:
+                _tell(self.topic, len(rows))
         found = sum(counts.values())
         if found != stop - start:
             raise ChunkError(f"it has {found} rows, and {stop - start} were announced. {SAME}", number)
@@ -88,37 +95,63 @@ class Judged:
         return scores
 
 
+@dataclass(frozen=True)
+class Columns:
+    """Held-out predictions of rows by name."""
+
+    plan: Any
+    judges: Any
+
+    def __call__(self, rows):
+        """For some rows."""
+        return held_out_of(self.plan, self.judges, rows)[0]
+
+
 class ClusterReader:
     """Runs passes by the workers of a client; for the recipe the same as ``passes.Reader``."""
 
     def __init__(self, client, source, labels, classes, *, checkpoint=None, predictions=None, verbose=None):
         check_folder(predictions)
+        check_place(checkpoint)
         self.client, self.names = client, source.names
         self.checkpoint, self.predictions, self.verbose = checkpoint, predictions, verbose
         self.seconds: dict[str, float] = {}
         self._checksum = None
+        self._workers = set(client.nthreads())
         self._parts = source.parts()
         if not self._parts:
             raise ValueError("data: there are no chunks.")
-        delayed = needs_dask("client=").delayed
-        first = self._parts[0]
-        self.layout = self._computed(delayed(_layout, pure=False)(first.read, list(first.arguments), labels, classes))
         self._count()
+        place = next(i for i, n in enumerate(self._rows[1:]) if n)
+        first, look = self._parts[place], needs_dask("client=").delayed(_layout, pure=False)
+        known = self._numbers[place], labels, classes
+        self.layout = self._computed(look(first.read, list(first.arguments), *known))
+
+    @property
+    def workers_gone(self):
+        """How many of the workers that were there at the beginning are there no more."""
+        return len(self._workers - set(self.client.nthreads()))
 
     def run(self, name, function, merge):
         """``function(rows)`` of all rows, merged."""
-        begin, topic = time.monotonic(), f"foldless-{id(self)}-{name}"
-        progress = Progress(self.n_rows, name, self.verbose)
-        self.client.subscribe_topic(topic, lambda event: progress.step("rows", event[1]))
-        try:
+        with self._watched(name, self.n_rows, "rows") as topic:
             state = self._reduced(Work(function, merge, self.layout, topic))
+        self._checksum = same_checksum(state, self._checksum)
+        return state
+
+    @contextmanager
+    def _watched(self, name, total, what):
+        """The topic on which workers tell of a pass: how many more of ``total`` are done. Keeps its seconds."""
+        begin, topic = time.monotonic(), f"foldless-{id(self)}-{name}"
+        progress = Progress(total, name, self.verbose)
+        self.client.subscribe_topic(topic, lambda event: progress.step(what, event[1]))
+        try:
+            yield topic
         finally:
             if self.client.status == "running":
                 self.client.unsubscribe_topic(topic)
         progress.close()
         self.seconds[name] = time.monotonic() - begin
-        self._checksum = same_checksum(state, self._checksum)
-        return state
 
     def add_up(self, plans, survey):
         """The sums over all rows for each of the plans, or those of a checkpoint that is complete."""
@@ -129,20 +162,44 @@ class ClusterReader:
             checkpoint.save(self._numbers[-1], survey.n_rows, sums)
         return sums
 
-    def judge(self, plan, judges, n_rows):
-        """Scores of all rows; workers write their predictions."""
-        with folder_for(self.predictions) as folder:
-            return self.run("held out", Judged(plan, judges, folder), merged)
+    def judge(self, plan, judges, survey):
+        """(scores of all rows, predictions); workers write these, or they are dask arrays that nobody has made yet."""
+        lazy = is_lazy(self.predictions)
+        with folder_for(None if lazy else self.predictions) as folder:
+            scores = self.run("held out", Judged(plan, judges, folder), merged)
+        return scores, self._arrays(Columns(plan, judges), survey.sample.taken([0])) if lazy else None
+
+    def _arrays(self, columns, row):
+        """{name: dask array} of columns, in chunks of the parts; those of one row say what they are like.
+
+        Parts without rows have no chunk: ``concatenate`` drops them.
+        """
+        array, delayed = needs_dask(PREDICTIONS, "dask.array"), needs_dask(PREDICTIONS).delayed
+        work, worked = delayed(Work(columns, _stacked, self.layout), pure=False, traverse=False), delayed(_worked)
+        like = columns(row)
+        found: dict[str, list] = {name: [] for name in like}
+        for part, place in zip(self._parts, self._places, strict=True):
+            own, n = worked(work, part.read, list(part.arguments), *place)[0], place[2] - place[1]
+            for name, one in like.items():
+                found[name].append(array.from_delayed(own[name], (n, *one.shape[1:]), one.dtype))
+        return {name: array.concatenate(each) for name, each in found.items()}
+
+    @property
+    def _places(self):
+        """Of each part: numbers of its first chunk and row, and of the first row behind it."""
+        return list(zip(self._numbers, self._rows, self._rows[1:], strict=False))
 
     def _count(self):
         """Numbers of the first chunk and row of each part, and of all."""
         delayed = needs_dask("client=").delayed
         parts, unknown = self._parts, [i for i, part in enumerate(self._parts) if part.rows is None]
         counts = [(part.chunks, part.rows) for part in parts]
-        count = delayed(_counted, pure=False)
-        found = self._computed(delayed([count(parts[i].read, list(parts[i].arguments), i) for i in unknown]))
-        for i, each in zip(unknown, found, strict=True):
-            counts[i] = each
+        if unknown:
+            with self._watched("count", len(unknown), "parts") as topic:
+                count = delayed(_counted, pure=False)
+                found = [count(parts[i].read, list(parts[i].arguments), i, topic) for i in unknown]
+                for i, each in zip(unknown, self._computed(delayed(found)), strict=True):
+                    counts[i] = each
         self._numbers = [0, *accumulate(chunks for chunks, _ in counts)]
         self._rows = [0, *accumulate(rows for _, rows in counts)]
         self.n_rows = self._rows[-1]
@@ -152,7 +209,6 @@ class ClusterReader:
     def _reduced(self, work):
         """What ``work`` finds of all parts, merged in a tree."""
         bag, worked = needs_dask("client=", "dask.bag"), needs_dask("client=").delayed(_worked, pure=False)
-        places = list(zip(self._numbers, self._rows, self._rows[1:], strict=False))
         cancelled = None
         for _ in range(ATTEMPTS):
             with self._told():
@@ -160,7 +216,7 @@ class ClusterReader:
                     sent = self.client.scatter(work, broadcast=True, hash=False)
                     found = [
                         worked(sent, part.read, list(part.arguments), *place)
-                        for part, place in zip(self._parts, places, strict=True)
+                        for part, place in zip(self._parts, self._places, strict=True)
                     ]
                     return self._wait(bag.from_delayed(found).fold(work.merge, split_every=SPLIT_EVERY))
                 except CancelledError as error:
@@ -216,13 +272,21 @@ def _worked(work, *place):
     return work.of(*place)
 
 
-def _layout(read, arguments, labels, classes):
-    for chunk in read(0, *arguments):
-        return layout_of(chunk, labels, classes)
-    raise ChunkError("the first part of the data has no chunk.", 0)
+def _stacked(first, second):
+    """Columns of the rows of both."""
+    return {name: np.concatenate([values, second[name]]) for name, values in first.items()}
 
 
-def _counted(read, arguments, number):
+def _layout(read, arguments, number, labels, classes):
+    return layout_of(read(number, *arguments), labels, classes, number)
+
+
+def _tell(topic, done):
+    needs_dask("client=", "distributed").get_worker().log_event(topic, done)
+
+
+def _counted(read, arguments, number, topic):
     """(chunks, rows) of a part."""
-    lengths = [len(chunk[1]) for chunk in read(number, *arguments)]
+    lengths = [len(as_chunk(chunk, number).y) for chunk in read(number, *arguments)]
+    _tell(topic, 1)
     return len(lengths), sum(lengths)

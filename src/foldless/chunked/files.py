@@ -11,7 +11,7 @@ import numpy as np
 
 from foldless.chunked.arrow import needs_pyarrow
 from foldless.chunked.rows import Chunk, ChunkError
-from foldless.chunked.sources import Part, Source
+from foldless.chunked.sources import Part, Source, check_rows
 
 Paths = str | os.PathLike | Sequence
 
@@ -150,6 +150,7 @@ def csv(
 
 def _files(paths, format, target, features, sample_weight, groups, folds, rows):
     needs_pyarrow(f"chunked.{format}")
+    check_rows(rows)
     paths = _listed(paths, format)
     known = _open(paths[:1], format).schema.names
     others = {"sample_weight": sample_weight, "groups": groups, "folds": folds}

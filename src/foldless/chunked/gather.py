@@ -6,7 +6,7 @@ What is held of the data stays below ``TOGETHER`` bytes, or one chunk.
 import numpy as np
 import scipy.sparse as sp
 
-from foldless.chunked.rows import Rows, checked, joined
+from foldless.chunked.rows import ChunkError, Rows, checked, joined
 
 ENOUGH = 65536  # rows that are worked on together
 TOGETHER = 2**26  # and bytes
@@ -20,7 +20,7 @@ def gathered(chunks, layout, first, start, counted):
     ``counted(number, rows)`` is told how many rows each chunk has.
     """
     parts, n, size, number = list[Rows](), 0, 0, first
-    for number, chunk in enumerate(chunks, first):
+    for number, chunk in _read(chunks, first):
         rows = checked(chunk, number, start, layout)
         counted(number, len(rows))
         start += len(rows)
@@ -32,6 +32,23 @@ def gathered(chunks, layout, first, start, counted):
             parts, n, size = [], 0, 0
     if parts:
         yield number + 1, joined(parts)
+
+
+def _read(chunks, first):
+    """(number, chunk); an error of whoever reads them has a note about the number of the chunk."""
+    chunks, number = iter(chunks), first
+    while True:
+        try:
+            chunk = next(chunks)
+        except StopIteration:
+            return
+        except ChunkError:
+            raise
+        except Exception as error:
+            error.add_note(f"This is about chunk {number}.")
+            raise
+        yield number, chunk
+        number += 1
 
 
 def _bytes(X):

@@ -1,59 +1,33 @@
-"""Held-out fits of the rows of a chunk, and what their scores are made of.
+"""Held-out predictions of the rows of a chunk, and what their scores are made of.
 
-A row of fold f has the fit of the model without this fold. Without the row alone (h is its leverage, in the notation of
-``models``),
-
-    h = w ( (phi - mu)' V diag(1 / (s + alpha)) V' (phi - mu) + 1 / mass )
-    held-out fit = y - (y - f(x)) / (1 - h)
-    N <- N - w y y'        U <- U - w (y - f(x)) (y - f(x))' / (1 - h)
-
-(Cawley & Talbot 2003; the update of U is that of a residual sum of squares.) Scores count every row once, whatever its
-weight. They are sums over rows: those of chunks add up by ``sums.merged``.
+A row of fold f has the fit of the model without this fold; that without the row alone is in ``leftout``. Scores count
+every row once, whatever its weight. They are sums over rows: those of chunks add up by ``sums.merged``.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from foldless.chunked.hashing import checksum
+from foldless.chunked.leftout import LeftOut
 from foldless.chunked.models import Coefficients
 from foldless.chunked.sums import blocks_of
-from foldless.heldout.moments import Moments
-from foldless.linalg import product
 from foldless.readout.codings import chosen_codes, chosen_labels
-
-FREE = 1e-6  # share of a row not explained by its own target, below which more than 6 digits are lost
+from foldless.readout.task import Rule
 
 
 @dataclass(frozen=True)
 class Judges:
-    """The models that rows of a chunk are judged by: of each training part, and of all rows with its P.
+    """The models that rows of a chunk are judged by: of each training part, with its rule, and of all rows.
 
-    ``plans`` are those of the training parts, where these have features of their own. ``whole`` and what follows are
-    None where no leave-one-out is asked for: eigenvectors V, 1 / (s + alpha) for one alpha or several (r, k), V' C,
-    means of features and targets, 1 / mass (0 without an intercept), rows by class.
+    ``plans`` are those of the training parts, where these have features of their own. ``whole`` is None where no
+    leave-one-out is asked for.
     """
 
-    folds: tuple[Coefficients, ...] = ()
+    folds: tuple[tuple[Coefficients, Rule], ...] = ()
     plans: tuple = ()
-    whole: Any = None
-    V: Any = None
-    inverted: Any = None
-    VC: Any = None
-    mean: Any = None
-    level: Any = None
-    constant: float = 0.0
-    labels: Any = None
-
-
-def with_whole(judges, part, sums, alphas):
-    """The models of the folds, and that of all rows for these alphas."""
-    inverted = 1.0 / (part.s[:, None] + alphas)
-    constant = 1.0 / part.mass if part.plan.intercept else 0.0
-    known = {"V": part.V, "inverted": inverted, "VC": part.VC, "mean": part.mean, "level": part.level}
-    known |= {"whole": part.coefficients(alphas[0]), "constant": constant, "labels": sums.labels.sum(0)}
-    return replace(judges, **known)
+    whole: LeftOut | None = None
 
 
 class Scores(NamedTuple):
@@ -90,15 +64,17 @@ def held_out_of(plan, judges, rows):
     for fold, places in blocks_of(plan, rows):
         Phi, Y = plan.features(rows.X[places], out=memory[: len(places)]), plan.targets(rows.y[places])
         if judges.folds:
-            model, own = judges.folds[fold], judges.plans[fold] if judges.plans else plan
+            (model, rule), own = judges.folds[fold], judges.plans[fold] if judges.plans else plan
             fits = model.fits(Phi if own is plan else own.features(rows.X[places]))
-            out = _outputs(own, fits, plan.readout.scores(fits, model.moments))
+            out = _outputs(own, fits, rule.decision(fits))
+            if rule.calibrator is not None:
+                out["probability"] = rule.proba(fits)
             scores.folds[fold] += _judged(plan, rows.y[places], out)
             keep("fold", places, np.full(len(places), fold))
             for name, values in out.items():
                 keep(name, places, values)
         if judges.whole is not None:
-            fits, decisions, lost = _left_out(plan, judges, Phi, Y, weights[places])
+            fits, decisions, lost = judges.whole.rows(Phi, Y, weights[places])
             out = _outputs(plan, fits, decisions)
             scores.loo[fold] += _judged(plan, rows.y[places], out)
             scores.lost[0] += lost
@@ -107,47 +83,16 @@ def held_out_of(plan, judges, rows):
     return found, scores
 
 
-def press_of(plans, judges, rows):
-    """Weighted squared leave-one-out errors of some rows, for each of the plans."""
-    return [_press(*each, rows) for each in zip(plans, judges, strict=True)]
+def press_of(plans, models, rows):
+    """Weighted squared leave-one-out errors of some rows, for each of the plans with its model of all rows."""
+    return [_press(*each, rows) for each in zip(plans, models, strict=True)]
 
 
-def _press(plan, judges, rows):
-    total, weights = np.zeros(judges.inverted.shape[1]), plan.weights(rows)
+def _press(plan, model, rows):
+    total, weights = np.zeros(model.inverted.shape[1]), plan.weights(rows)
     for _, places in blocks_of(plan, rows):
-        Phi, Y, w = plan.features(rows.X[places]), plan.targets(rows.y[places]), weights[places]
-        U = product(Phi - judges.mean, judges.V)
-        free = 1.0 - w[:, None] * (product(U * U, judges.inverted) + judges.constant)
-        for j, inverted in enumerate(judges.inverted.T):
-            rest = Y - judges.level - product(U, inverted[:, None] * judges.VC)
-            E = plan.readout.plus_minus_fits(rest) / free[:, j, None]
-            total[j] += w @ np.square(E).sum(1)
+        total += model.errors(plan.features(rows.X[places]), plan.targets(rows.y[places]), weights[places])
     return Press(total, checksum(rows))
-
-
-def _left_out(plan, judges, Phi, Y, w):
-    """Fits (n, m) and decisions of rows, each by the model without it, and how many of them have few digits.
-
-    Phi is overwritten.
-    """
-    rest = Y - judges.whole.fits(Phi)
-    U = product(np.subtract(Phi, judges.mean, out=Phi), judges.V)
-    free = 1.0 - w * (product(np.square(U, out=U), judges.inverted[:, :1])[:, 0] + judges.constant)
-    E = rest / free[:, None]
-    fits, moments = Y - E, None
-    if plan.readout.needs_moments:
-        moments = _moments_without(judges, Y, w, rest, E)
-    decisions = plan.readout.scores(fits[:, None], moments)[:, 0]
-    return fits, decisions, np.count_nonzero(free <= FREE)
-
-
-def _moments_without(judges, Y, w, rest, E):
-    """Class matrices (n, c, c) without each row."""
-    own, whole = Y > 0, judges.whole.moments
-    left = (judges.labels - (own & (w > 0)[:, None])) > 0
-    mass = np.where(left, whole.mass - w[:, None] * own, 0.0)
-    N = mass[:, :, None] * np.eye(Y.shape[1])
-    return Moments(N, whole.U - w[:, None, None] * rest[:, :, None] * E[:, None, :])
 
 
 def _outputs(plan, fits, decisions):

@@ -66,17 +66,17 @@ class Part:
 
 
 def training_parts(plans, sums):
-    """(plan, training part, Gram matrix of the held-out rows) of each fold, one at a time.
+    """(training part, Gram matrix of the held-out rows) of each fold, one at a time.
 
     ``plans`` and ``sums`` are those of all rows, and of each fold behind them where it has its own.
     """
     if len(plans) > 1:
         for plan, own in zip(plans[1:], sums[1:], strict=True):
-            yield plan, Part(plan, own.gram[0]), own.gram[1]
+            yield Part(plan, own.gram[0]), own.gram[1]
     elif plans[0].folds.k > 1:
         for fold, held_out in enumerate(sums[0].gram):
             others = sum(gram for other, gram in enumerate(sums[0].gram) if other != fold)
-            yield plans[0], Part(plans[0], others), held_out
+            yield Part(plans[0], others), held_out
 
 
 def check_folds(plan, sums):
@@ -90,7 +90,7 @@ def check_folds(plan, sums):
         raise ValueError(f"cv={k}: fold {empty[0]} has no rows, since {why}. Use a smaller cv or another random_state.")
     total = sums.labels.sum(0)
     for fold, label in np.argwhere((sums.labels == total) & (total > 0)):
-        named = plan.layout.classes[label]
+        named = plan.layout.classes.tolist()[label]
         raise ValueError(
             f"cv={k}: all rows of class {named!r} are in fold {fold}, and its training part has none. Use fewer folds,"
             " another random_state, or folds of your own."

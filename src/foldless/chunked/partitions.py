@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from foldless.chunked.rows import OPTIONAL, Chunk
 from foldless.chunked.sources import Part, Source
@@ -43,7 +44,14 @@ class Partitions(Source):
 
 
 def _partition(number, *columns):
-    return [Chunk(*(None if each is None else np.asarray(each) for each in columns))]
+    return [Chunk(*map(_array, columns))]
+
+
+def _array(values):
+    """An array, or None and sparse matrices as they are; of a dataframe column by column, whatever their types."""
+    if values is None or sp.issparse(values):
+        return values
+    return np.column_stack([values[name] for name in values]) if hasattr(values, "columns") else np.asarray(values)
 
 
 def dask(X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None, folds: Any = None) -> Source:
@@ -69,6 +77,9 @@ def dask(X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None, folds
     needs_dask("chunked.dask", "dask.array")
     given = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups, "folds": folds}
     named = [each for name, each in given.items() if name != "X" and isinstance(each, str)]
+    missing = [each for each in named if each not in getattr(X, "columns", ())]
+    if missing:
+        raise ValueError(f"X has no column {missing[0]!r}; its columns are {list(getattr(X, 'columns', ()))}.")
     if named:
         given |= {name: X[each] for name, each in given.items() if name != "X" and isinstance(each, str)}
         given["X"] = X.drop(columns=named)

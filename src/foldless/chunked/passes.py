@@ -4,10 +4,10 @@ import time
 from functools import partial
 
 from foldless.bridge.progress import Progress
-from foldless.chunked.checkpoint import Checkpoint
+from foldless.chunked.checkpoint import Checkpoint, check_place
 from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of
-from foldless.chunked.predictions import check_writable, writer
+from foldless.chunked.predictions import check_lengths, check_writable, writer
 from foldless.chunked.rows import ChunkError
 from foldless.chunked.sums import merged, sums_of
 
@@ -15,11 +15,15 @@ from foldless.chunked.sums import merged, sums_of
 class Reader:
     """Reads a source pass by pass; ``seconds`` of the passes by name.
 
-    All that the recipe asks of it is ``layout``, ``names``, ``seconds``, ``run``, ``add_up`` and ``judge``; a reader
-    that works on other machines has the same.
+    All that the recipe asks of it is ``layout``, ``names``, ``seconds``, ``workers_gone``, ``run``, ``add_up`` and
+    ``judge``; a reader that works on other machines has the same.
     """
 
+    workers_gone = None  # there are none
+
     def __init__(self, source, layout, *, checkpoint=None, predictions=None, verbose=None):
+        check_writable(predictions)
+        check_place(checkpoint)
         self.source, self.layout, self.names = source, layout, source.names
         self.checkpoint, self.predictions, self.verbose = checkpoint, predictions, verbose
         self.seconds: dict[str, float] = {}
@@ -33,6 +37,8 @@ class Reader:
         """
         total = sum(self._lengths) or self.source.n_rows
         begin, progress = time.monotonic(), Progress(total, name, self.verbose)
+        if start:
+            progress.step("rows", start)
         for following, rows in gathered(self.source.chunks(first), self.layout, first, start, self._check_length):
             found = function(rows)
             state = found if state is None else merge(state, found)
@@ -50,7 +56,7 @@ class Reader:
 
     def add_up(self, plans, survey):
         """The sums over all rows for each of the plans, from a checkpoint on where there is one."""
-        check_writable(self.predictions, survey.n_rows)
+        check_lengths(self.predictions, survey.n_rows)
         checkpoint = Checkpoint(self.checkpoint, plans, survey)
         first, start, sums = checkpoint.load()
         if start == survey.n_rows:
@@ -58,16 +64,16 @@ class Reader:
         known = {"first": first, "start": start, "state": sums, "after": checkpoint.save}
         return self.run("sums", partial(sums_of, plans), merged, **known)
 
-    def judge(self, plan, judges, n_rows):
-        """Scores of all rows; their predictions are written on the way."""
-        with writer(self.predictions, plan, n_rows) as write:
+    def judge(self, plan, judges, survey):
+        """(scores of all rows, None); their predictions are written on the way."""
+        with writer(self.predictions, plan, survey.n_rows) as write:
 
             def judged(rows):
                 columns, scores = held_out_of(plan, judges, rows)
                 write(int(rows.numbers[0]), columns)
                 return scores
 
-            return self.run("held out", judged, merged)
+            return self.run("held out", judged, merged), None
 
     def _check_length(self, number, n):
         if self._checksum is None:

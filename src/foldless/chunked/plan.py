@@ -54,6 +54,11 @@ class Plan:
         return len(self.layout.classes) if self.layout.labels else 0
 
     @property
+    def calibration(self):
+        """The kind of calibration, None without one."""
+        return getattr(self.model, "calibration", None)
+
+    @property
     def block(self):
         """Rows whose features are looked at together."""
         return max(64, BLOCK // (self.r + self.m + 1))
@@ -90,13 +95,6 @@ def check_estimator(estimator):
     name = type(estimator).__name__
     if not isinstance(estimator, KernelMachine):
         raise ValueError(f"{name}: LSSVC, LSSVR and KernelFisherDiscriminant can be fitted in chunks.")
-    if getattr(estimator, "calibration", None) is not None:
-        raise ValueError(
-            f"calibration={estimator.calibration!r} is not fitted in chunks; use calibration=None, and calibrate the"
-            " held-out decisions that predictions= writes."
-        )
-    if getattr(estimator, "threshold", None) == "loo":
-        raise ValueError("threshold='loo' would sort all rows; use 'pm1', 'fisher' or 'centroid' in chunks.")
 
 
 def plan_of(estimator, survey, layout, folds, names=None):

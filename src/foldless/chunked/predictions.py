@@ -1,8 +1,8 @@
 """Where held-out predictions go: into arrays, or into a Parquet file that appears whole or not at all.
 
-Columns are ``fold``, ``decision`` and ``prediction`` of the k-fold models, ``loo_decision`` and ``loo_prediction`` of
-leave-one-out; a regression has no decisions. Several classes or outputs have a column each in a file, such as
-``decision_versicolor`` or ``prediction_0``.
+Columns are ``fold``, ``decision`` and ``prediction`` of the k-fold models, their ``probability`` where there is a
+calibration, ``loo_decision`` and ``loo_prediction`` of leave-one-out; a regression has no decisions. Several classes or
+outputs have a column each in a file, such as ``decision_versicolor`` or ``prediction_0``.
 """
 
 import os
@@ -14,6 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from foldless.chunked.arrow import needs_pyarrow
+
+LAZY = "dask"  # in the place of a path: arrays that are computed when they are asked for
+
+
+def is_lazy(predictions):
+    """Whether they are wanted as dask arrays."""
+    return isinstance(predictions, str) and predictions == LAZY
 
 
 @contextmanager
@@ -28,28 +35,42 @@ def writer(predictions, plan, n_rows):
         yield _into_arrays(predictions, n_rows)
 
 
-def check_writable(predictions, n_rows):
-    """Tell of arrays that are too short and folders that are not there before the work begins."""
+def check_writable(predictions):
+    """Tell of folders that are not there before the work begins."""
+    if is_lazy(predictions):
+        raise ValueError("predictions='dask' are arrays of a cluster: give client=, or rows by chunked.dask.")
     if isinstance(predictions, str | os.PathLike):
         needs_pyarrow("predictions to a Parquet file")
         if not Path(predictions).parent.is_dir():
             raise FileNotFoundError(f"predictions={str(predictions)!r}: its folder does not exist.")
-    elif predictions is not None:
-        for name, array in _by_name(predictions).items():
-            shown = "predictions" if name is None else f"predictions[{name!r}]"
-            if not hasattr(array, "shape") or array.shape[:1] != (n_rows,):
-                found = f"shape {array.shape}" if hasattr(array, "shape") else type(array).__name__
-                raise ValueError(f"{shown}: an array with an entry for each of {n_rows} rows is needed, not {found}.")
+
+
+def check_lengths(predictions, n_rows):
+    """Tell of arrays that are too short before the work begins."""
+    if predictions is None or isinstance(predictions, str | os.PathLike):
+        return
+    for name, array in _by_name(predictions).items():
+        shown = "predictions" if name is None else f"predictions[{name!r}]"
+        if not hasattr(array, "shape") or array.shape[:1] != (n_rows,):
+            found = f"shape {array.shape}" if hasattr(array, "shape") else type(array).__name__
+            raise ValueError(f"{shown}: an array with an entry for each of {n_rows} rows is needed, not {found}.")
 
 
 def check_columns(predictions, plan, loo):
     """Tell of columns that no pass will fill before the work begins."""
     outputs = ("decision", "prediction") if plan.n_classes else ("prediction",)
-    known = ["fold", *outputs] if plan.folds.k > 1 else []
+    known = ["fold", *outputs, *["probability"] * (plan.calibration is not None)] if plan.folds.k > 1 else []
     known += [f"loo_{name}" for name in outputs if loo]
+    if predictions is not None and not known:
+        raise ValueError("predictions: nothing is held out without folds and with loo=False.")
     for name in predictions if isinstance(predictions, Mapping) else ():
         if name not in known:
             raise ValueError(f"predictions: there is no column {name!r}; there are {known}.")
+
+
+def asks_for(predictions, name):
+    """Whether this column is wanted; files take all, a single array only its own."""
+    return name in predictions if isinstance(predictions, Mapping) else isinstance(predictions, str | os.PathLike)
 
 
 def _by_name(predictions):
@@ -135,14 +156,14 @@ def folder_for(predictions):
 
 def check_folder(predictions):
     """Tell what cannot be a folder of predictions before the work begins."""
-    if predictions is None:
+    if predictions is None or is_lazy(predictions):
         return
     if not isinstance(predictions, str | os.PathLike):
         raise ValueError(
             f"predictions: found {type(predictions).__name__}; workers of a cluster write Parquet files: give the path"
-            " of a folder that they share."
+            " of a folder that they share, or 'dask' for dask arrays."
         )
-    check_writable(predictions, None)
+    check_writable(predictions)
     if Path(predictions).is_file():
         raise FileExistsError(f"predictions={str(predictions)!r} is a file; workers write into a folder.")
 

@@ -21,11 +21,13 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from foldless.chunked.folds import folds_for
-from foldless.chunked.heldout import Judges, press_of, score_of, with_whole
+from foldless.chunked.heldout import Judges, press_of, score_of
+from foldless.chunked.leftout import left_out, warn_of_lost
 from foldless.chunked.models import SQUARED, Part, check_folds, squared_errors, training_parts
 from foldless.chunked.plan import plans_of
-from foldless.chunked.predictions import check_columns
+from foldless.chunked.predictions import asks_for, check_columns
 from foldless.chunked.result import ChunkedResult
+from foldless.chunked.rules import check_rule, is_trained, rule_of, rules_of_folds
 from foldless.chunked.sums import merged
 from foldless.chunked.survey import merged_surveys, survey_of
 from foldless.estimators.access import with_coefficients
@@ -67,17 +69,35 @@ class Candidate:
 
     def __init__(self, plans, sums, alphas):
         check_folds(plans[0], sums[0])
-        self.plans, self.sums, self.alphas = plans, sums[0], alphas
+        self.plans, self.all_sums, self.sums, self.alphas = plans, sums, sums[0], alphas
         self.whole = Part(plans[0], self.sums.gram.sum(0))
         self.folds, self.errors = [], np.zeros(len(alphas))  # squared errors of held-out folds
-        for plan, part, held_out in training_parts(plans, sums):
+        for part, held_out in training_parts(plans, sums):
             self.folds.append([part.coefficients(alpha) for alpha in alphas])
-            self.errors += [squared_errors(plan, held_out, each) for each in self.folds[-1]]
+            self.errors += [squared_errors(part.plan, held_out, each) for each in self.folds[-1]]
 
-    def judges(self, best, loo):
-        """The models at the alpha of this number; with that of all rows if ``loo``."""
-        found = Judges(tuple(each[best] for each in self.folds), tuple(self.plans[1:]))
-        return with_whole(found, self.whole, self.sums, self.alphas[best : best + 1]) if loo else found
+    @property
+    def labels(self):
+        """Rows of positive weight by class."""
+        return self.sums.labels.sum(0)
+
+    def left_out(self, alphas):
+        """The model of all rows for these alphas, of which rows are left out."""
+        return left_out(self.whole, self.labels, alphas)
+
+    def rule(self, best, sample):
+        """The rule of the model of all rows at the alpha of this number."""
+        return rule_of(self.whole, self.labels, self.alphas[best], sample)
+
+    def judges(self, best, sample, *, loo, probabilities):
+        """The models at the alpha of this number, with their rules; with that of all rows if ``loo``."""
+        plan, models = self.plans[0], [each[best] for each in self.folds]
+        rules: Any = (Rule(plan.readout, each.moments) for each in models)
+        if is_trained(plan, probabilities=probabilities):
+            parts = training_parts(self.plans, self.all_sums)
+            rules = rules_of_folds(parts, self.sums, self.alphas[best], sample, plan.folds, probabilities=probabilities)
+        whole = self.left_out(self.alphas[best : best + 1]) if loo else None
+        return Judges(tuple(zip(models, rules, strict=True)), tuple(self.plans[1:]), whole)
 
 
 def validated(estimator, reader, settings):
@@ -91,18 +111,21 @@ def validated(estimator, reader, settings):
     mass, folds = found[0].sums.mass.sum(), plans[0][0].folds.k > 1
     kfold_press, loo_press = (np.array([each.errors for each in found]) / mass if folds else None), None
     if len(found) * len(alphas) > 1 and (settings.select == "loo" or not folds):
-        judges = [with_whole(Judges(), each.whole, each.sums, alphas) for each in found]
-        errors = reader.run("leave-one-out errors", partial(press_of, [each[0] for each in plans], judges), merged)
+        models = [each.left_out(alphas) for each in found]
+        errors = reader.run("leave-one-out errors", partial(press_of, [each[0] for each in plans], models), merged)
         loo_press = np.array([each.total for each in errors]) / mass
     press: Any = kfold_press if loo_press is None else loo_press
     which, best = (0, 0) if press is None else np.unravel_index(press.argmin(), press.shape)
     plan, chosen = plans[which][0], found[which]
-    judges = chosen.judges(best, settings.loo)
-    scores: Any = reader.judge(plan, judges, survey.n_rows) if folds or settings.loo else None
-    _warn_of_lost(scores)
     params = {**settings.candidates[which], "alpha": float(alphas[best])}
+    fitted = _fitted(plan, chosen.whole.coefficients(alphas[best]), chosen.rule(best, survey.sample), params)
+    asked = {"loo": settings.loo, "probabilities": asks_for(reader.predictions, "probability")}
+    judges = chosen.judges(best, survey.sample, **asked)
+    judged: Any = reader.judge(plan, judges, survey) if folds or settings.loo else (None, None)
+    scores, arrays = judged
+    warn_of_lost(0 if scores is None else scores.lost[0])
     return ChunkedResult(
-        estimator=_fitted(plan, chosen.whole.coefficients(alphas[best]), params),
+        estimator=fitted,
         best_params=params,
         test_score=np.array([score_of(plan, each) for each in scores.folds]) if folds else None,
         loo_score=score_of(plan, scores.loo.sum(0)) if settings.loo else None,
@@ -113,7 +136,10 @@ def validated(estimator, reader, settings):
         fold_sizes=chosen.sums.rows.astype(int),
         n_rows=survey.n_rows,
         n_components=plan.r,
+        n_scored=len(survey.sample) if is_trained(plan) else None,
         seconds=reader.seconds,
+        predictions=arrays,
+        workers_gone=reader.workers_gone,
     )
 
 
@@ -127,14 +153,15 @@ def _prepared(estimator, reader, settings):
         raise ValueError("select='kfold' needs folds; give cv, or use select='loo'.")
     models = [clone(estimator).set_params(**each) for each in settings.candidates]
     plans = [plans_of(each, survey, layout, folds, reader.names) for each in models]
+    for each in plans:
+        check_rule(each[0], survey, size, loo=settings.loo)
     reader.layout = plans[0][0].layout  # the classes are known from now on
     return plans, survey
 
 
-def _fitted(plan, found, params):
+def _fitted(plan, found, rule, params):
     """The estimator with these coefficients, for features and values as they are."""
     offset = found.offset + plan.level - (plan.origin @ found.weights if plan.intercept else 0.0)
-    rule = Rule(plan.readout, found.moments)
     choice = f"sums over chunks: {plan.r} features"
     return with_coefficients(plan.model, params, plan.kernel, found.weights, offset, rule, choice)
 
@@ -146,13 +173,4 @@ def _warn_of_digits(found, alphas):
         warn_caller(
             f"alpha={alphas.min():g} is below {least:.3g}, from where on sums over chunks have fewer than 6 digits."
             " Use a larger alpha, or scale the features."
-        )
-
-
-def _warn_of_lost(scores):
-    """A row that fits itself has no digits left in what is held out."""
-    if scores is not None and scores.lost[0]:
-        warn_caller(
-            f"leave-one-out: {scores.lost[0]:.0f} rows carry a feature nearly alone, and their held-out values have few"
-            " digits. Use a larger alpha."
         )

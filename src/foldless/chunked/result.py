@@ -27,7 +27,11 @@ class ChunkedResult(Result):
         weights. That of leave-one-out is there where it decided.
     fold_sizes : ndarray of shape (k,), rows of each fold
     n_rows, n_components : int; number of rows, and of explicit features of the kernel
+    n_scored : int or None
+        Rows of the sample, whose leave-one-out scores gave probabilities and the cut of threshold="loo"; None without.
     seconds : dict, of each pass over the data
+    predictions : dict of dask arrays or None; columns of held-out predictions by name, for predictions="dask"
+    workers_gone : int or None; workers of a cluster that were lost, or taken away, during the run
 
     ``to_frame()`` has one row for each setting: its parameters and mean squared held-out errors.
     """
@@ -43,7 +47,10 @@ class ChunkedResult(Result):
     fold_sizes: np.ndarray
     n_rows: int
     n_components: int
+    n_scored: int | None
     seconds: dict[str, float]
+    predictions: dict[str, Any] | None = None
+    workers_gone: int | None = None
 
     def __str__(self):
         name = "accuracy" if hasattr(self.estimator, "classes_") else "R2"
@@ -58,6 +65,8 @@ class ChunkedResult(Result):
             lines.append(f"{name:14} {mean:.4f} +- {spread:.4f} over {len(self.test_score)} folds")
         if self.loo_score is not None:
             lines.append(f"{name:14} {self.loo_score:.4f} leave-one-out")
+        if self.n_scored is not None:
+            lines.append(f"{'rule':14} from leave-one-out scores of {self.n_scored} rows")
         spent = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.seconds.items())
         return "\n".join([*lines, f"{'passes':14} {spent}"])
 

@@ -77,12 +77,22 @@ class Rows:
 OPTIONAL = ("sample_weight", "groups", "folds")
 
 
-def layout_of(chunk, labels, classes=None):
-    """The layout of a source whose first chunk this is."""
-    chunk = _as_chunk(chunk, 0)
+def layout_of(chunks, labels, classes=None, first=0):
+    """The layout of a source with these chunks, read off the first that has rows; None where there is none.
+
+    ``first`` is the number of the first chunk.
+    """
+    for number, chunk in enumerate(chunks, first):
+        chunk = as_chunk(chunk, number)
+        if np.shape(chunk.y)[:1] != (0,):
+            return _layout(chunk, number, labels, classes)
+    return None
+
+
+def _layout(chunk, number, labels, classes):
     X = chunk.X if sp.issparse(chunk.X) else np.asarray(chunk.X)
     if X.ndim != 2:
-        raise ChunkError(f"X has shape {X.shape}; it must have rows and columns.", 0)
+        raise ChunkError(f"X has shape {X.shape}; it must have rows and columns.", number)
     y = np.asarray(chunk.y)
     outputs = None if labels or y.ndim < 2 else y.shape[1]
     present = tuple(name for name in OPTIONAL if getattr(chunk, name) is not None)
@@ -92,7 +102,7 @@ def layout_of(chunk, labels, classes=None):
 
 def checked(chunk, number, start, layout):
     """The rows of the chunk of this number, the first of which has the number ``start`` among all."""
-    chunk = _as_chunk(chunk, number)
+    chunk = as_chunk(chunk, number)
     for name in OPTIONAL:
         if (getattr(chunk, name) is not None) != (name in layout.present):
             there, first = ("no", "has") if name in layout.present else ("", "has none")
@@ -120,7 +130,8 @@ def checked(chunk, number, start, layout):
     return Rows(X, y, **others, numbers=np.arange(start, start + len(y)))
 
 
-def _as_chunk(chunk, number):
+def as_chunk(chunk, number):
+    """What a source yields, as a :class:`Chunk`."""
     if isinstance(chunk, Chunk):
         return chunk
     if isinstance(chunk, tuple | list) and 2 <= len(chunk) <= 5:
@@ -134,7 +145,7 @@ def _features(X, number, layout, refuse):
     X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != layout.n_features:
         raise ChunkError(f"X has shape {X.shape}; rows of {layout.n_features} features are expected.", number)
-    if X.dtype.kind not in "fiub":
+    if X.dtype.kind not in "fiub" and X.shape[0]:
         raise ChunkError(f"X has values of type {X.dtype}; numbers are expected.", number)
     if X.dtype not in (np.float32, np.float64):
         X = X.astype(np.float64)
@@ -157,16 +168,20 @@ def _features(X, number, layout, refuse):
 def _labels(y, number, layout, refuse):
     if y.ndim != 1:
         raise ChunkError(f"y has shape {y.shape}; labels are one column.", number)
+    if not len(y):
+        return y
     refuse(_missing(y), lambda row: f"its label is missing ({y[row]}).")
     if _is_text(y) != layout.text:
         kinds = ("text", "numbers") if layout.text else ("numbers", "text")
-        raise ChunkError(f"labels were {kinds[0]} and are {kinds[1]} here, such as {y[0]!r}.", number)
+        raise ChunkError(f"labels were {kinds[0]} and are {kinds[1]} here, such as {_plain(y, 0)!r}.", number)
     if y.dtype.kind == "f":
         refuse(np.trunc(y) != y, lambda row: f"its label {y[row]} is not a whole number; labels are whole or text.")
     classes = layout.classes
-    if classes is not None and len(y):
+    if classes is not None:
         places = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        refuse(classes[places] != y, lambda row: f"its label {y[row]!r} is not among the classes {_some(classes)}.")
+        refuse(
+            classes[places] != y, lambda row: f"its label {_plain(y, row)!r} is not among the classes {_some(classes)}."
+        )
     return y
 
 
@@ -178,7 +193,7 @@ def _values(y, number, layout, refuse):
         y = y.astype(np.float64)
     except (TypeError, ValueError):
         raise ChunkError(f"y has values of type {y.dtype}; numbers are expected.", number) from None
-    refuse(~np.isfinite(y.reshape(len(y), -1)).all(1), lambda row: f"y holds {y[row]}; numbers must be finite.")
+    refuse(~np.isfinite(y).all(tuple(range(1, y.ndim))), lambda row: f"y holds {y[row]}; numbers must be finite.")
     return y
 
 
@@ -197,10 +212,20 @@ def _is_text(labels):
 
 
 def _missing(values):
-    """Which of the values are NaN or None."""
+    """Which of the values are NaN, None or pandas' NA."""
     if values.dtype.kind == "f":
         return np.isnan(values)
-    return np.array([each is None or each != each for each in values], bool) if values.dtype == object else np.False_
+    return np.array([not _is_itself(each) for each in values], bool) if values.dtype == object else np.False_
+
+
+def _is_itself(value):
+    same = value is not None and value == value  # of NA that is NA
+    return isinstance(same, bool | np.bool_) and bool(same)
+
+
+def _plain(values, place):
+    """A value as Python shows it."""
+    return values[place : place + 1].tolist()[0]
 
 
 def _some(classes):

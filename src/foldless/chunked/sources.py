@@ -54,6 +54,7 @@ class Arrays(Source):
 
     arrays: Chunk
     rows: int
+    names: list | None = None
 
     @property
     def n_rows(self):  # type: ignore[override]
@@ -122,7 +123,7 @@ class Numbered(Source):
 
 
 def _one(number, read):
-    return [read(number)]
+    yield read(number)
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,12 @@ class Made(Source):
         return islice(iter(self.make()), first, None)
 
 
+def check_rows(rows):
+    """Refuse a number of rows of a chunk that is none."""
+    if not isinstance(rows, int | np.integer) or rows < 1:
+        raise ValueError(f"rows={rows!r} must be an integer of at least 1.")
+
+
 def arrays(
     X: MatrixLike,
     y: ArrayLike,
@@ -145,7 +152,7 @@ def arrays(
     folds: ArrayLike | None = None,
     rows: int = 65536,
 ) -> Source:
-    """Chunks of arrays: NumPy's, memory maps, sparse matrices in CSR, or anything else with a shape and slices.
+    """Chunks of arrays: NumPy's, memory maps, sparse matrices, dataframes, or anything else with a shape and slices.
 
     Parameters
     ----------
@@ -166,16 +173,17 @@ def arrays(
     >>> [len(chunk.y) for chunk in data.chunks()]
     [256, 256, 256, 232]
     """
-    if not isinstance(rows, int | np.integer) or rows < 1:
-        raise ValueError(f"rows={rows!r} must be an integer of at least 1.")
+    check_rows(rows)
     given: dict[str, Any] = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups, "folds": folds}
+    names = list(getattr(X, "columns", ()))
     given = {name: each if each is None or hasattr(each, "shape") else np.asarray(each) for name, each in given.items()}
     given = {name: getattr(each, "values", each) if hasattr(each, "iloc") else each for name, each in given.items()}
     n = given["X"].shape[0]
     for name in ("y", *OPTIONAL):
         if given[name] is not None and given[name].shape[0] != n:
             raise ValueError(f"{name} has {given[name].shape[0]} rows and X has {n}.")
-    return Arrays(Chunk(**given), int(rows))
+    known = bool(names) and all(isinstance(name, str) for name in names)
+    return Arrays(Chunk(**given), int(rows), names if known else None)
 
 
 def iterator(make: Callable[[], Iterable]) -> Source:

@@ -49,6 +49,9 @@ def cross_validate(
     The kernel needs explicit features: ``kernel="linear"``, a ``kernels.FeatureMap``, or an ``approximation``. Widths,
     scales and landmarks come from a sample of all rows, never from labels, and are the same in every fold. Results do
     not depend on the sizes of the chunks, apart from rounding. Chunks in single precision are added up in double.
+    Probabilities (``calibration=``) and the cut of ``threshold="loo"`` come from leave-one-out scores of the sample:
+    with no more rows than it has, they are those of the estimator in memory. That cut has no leave-one-out of its own,
+    and needs ``loo=False``.
 
     Parameters
     ----------
@@ -65,13 +68,16 @@ def cross_validate(
     select : {None, "kfold", "loo"}, default=None
         Whose squared error decides about these; None: that of the folds where there are some, which takes no further
         pass over the data.
-    predictions : array, dict of arrays, path or None, default=None
+    predictions : array, dict of arrays, path, "dask" or None, default=None
         Where held-out predictions go: a Parquet file, or arrays for some of the columns "fold", "decision",
-        "prediction", "loo_decision", "loo_prediction". One array takes decisions, or the values of a regression. On a
-        cluster: a folder, into which the workers write Parquet files.
+        "prediction", "probability" (with a calibration), "loo_decision", "loo_prediction". One array takes decisions,
+        or the values of a regression. On a cluster: a folder, into which the workers write Parquet files, or "dask":
+        ``result.predictions`` are then dask arrays in the chunks of the data, made when they are asked for.
     checkpoint : path of a folder or None, default=None; keeps the sums, from which an interrupted run goes on
     classes : array-like of labels, default=None; those that may occur, another one is an error; None: all that occur
-    sample : int, default=10000; rows of the sample
+    sample : int, default=10000
+        Rows of the sample, of which widths, scales and landmarks come; with a ``calibration`` or threshold="loo" also
+        the leave-one-out scores that fit them.
     random_state : int, RandomState or None, default=0; decides about folds and sample
     verbose : 0, 1 or None, default=None; progress: never, always, or in terminals where it takes some seconds
     client : dask.distributed.Client or None, default=None
@@ -108,15 +114,14 @@ def cross_validate(
             f"data: found {type(data).__name__}; give what chunked.arrays, parquet, csv, numbered, iterator or dask"
             " returns."
         )
+    if classes is not None and not is_classifier(estimator):
+        raise ValueError(f"classes: {type(estimator).__name__} has none.")
     options = {"checkpoint": checkpoint, "predictions": predictions, "verbose": verbose}
     labels = is_classifier(estimator)
     if client is not None or isinstance(data, Partitions):
         with connected(client) as client:
             return validated(estimator, ClusterReader(client, data, labels, classes, **options), settings)
-    return validated(estimator, Reader(data, layout_of(_first_chunk(data), labels, classes), **options), settings)
-
-
-def _first_chunk(data):
-    for chunk in data.chunks():
-        return chunk
-    raise ValueError("data: there are no chunks.")
+    layout = layout_of(data.chunks(), labels, classes)
+    if layout is None:
+        raise ValueError("data: there are no chunks, or none that has rows.")
+    return validated(estimator, Reader(data, layout, **options), settings)

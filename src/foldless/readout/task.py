@@ -44,6 +44,20 @@ class Rule:
         return self.calibrator.proba(self.readout.scores(fits, self.moments))
 
 
+def calibrated(kind, scores, stratified, *rows):
+    """The calibration by leave-one-out scores, or by stratified ones where these point away from the labels.
+
+    ``stratified()`` gives the latter; ``rows`` are what ``fit_calibration`` has to know of them.
+    """
+    fitted = fit_calibration(kind, scores, *rows)
+    if fitted.known or len(scores) < 2 * AT_LEAST:
+        return fitted
+    fairer = stratified()
+    if fairer.min() == np.finfo(fairer.dtype).min or fairer.std() <= NOISE:  # a set had all rows of a class
+        return fitted
+    return fit_calibration(kind, fairer, *rows)
+
+
 @dataclass(frozen=True)
 class Task:
     """Problem, targets Y (n, m), readout; for classifiers the class codes (n,) and the kind of calibration.
@@ -112,7 +126,8 @@ class Task:
             cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
             if kind is not None:
                 counted = weights if self.counted is None else self.counted[model.rows]
-                calibrator = self._calibrator(kind, model, scores, codes, counted)
+                known = codes, self.n_classes, counted, self.readout.expected
+                calibrator = calibrated(kind, scores, lambda: self.stratified_scores(model, scores), *known)
         return Rule(self.readout, moments, cut, calibrator)
 
     def loo_scores(self, model):
@@ -120,15 +135,6 @@ class Task:
         loo = model.loo()
         moments = loo.moments() if self.readout.needs_moments else None
         return self.readout.scores(loo.fits, moments)[:, 0]
-
-    def _calibrator(self, kind, model, scores, codes, weights):
-        """The calibration by leave-one-out scores, or by stratified ones where these point away from the labels."""
-        others = self.n_classes, weights, self.readout.expected
-        fitted = fit_calibration(kind, scores, codes, *others)
-        if fitted.known or len(model.rows) < 2 * AT_LEAST:
-            return fitted
-        fairer = self.stratified_scores(model, scores)
-        return fit_calibration(kind, fairer, codes, *others) if fairer.std() > NOISE else fitted
 
     def held_out_scores(self, model, sets):
         """Scores of the rows of each of these sets of positions by the model without them, stacked, before any cut."""
