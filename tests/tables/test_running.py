@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binomtest
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 pd = pytest.importorskip("pandas", reason="tables need the extra cli")
@@ -175,3 +176,15 @@ def test_a_test_that_cannot_be_made_leaves_the_rest(monkeypatch):
     run = Run(Table(frame(), "a.csv", "csv"), Wishes("y"), QUICK)
     assert run.tested() is None
     assert run.said[-1] == "permutation test: not made. too few groups"
+
+
+def test_an_interval_says_whose_it_is():
+    apart = table(40, sure=np.repeat([0.0, 1.0], 20), y=np.repeat(["sick", "well"], 20))
+    study, _ = Run(apart, Wishes("y"), Options(permutations=0)).study()
+    ends = binomtest(40, 40).proportion_ci(0.9, method="wilson")
+    assert study.nested[0].value == 1.0
+    assert_allclose([study.nested[0].low, study.nested[0].high], [ends.low, ends.high])
+    assert "Wilson" in study.nested[0].how
+    assert "Nadeau" not in study.nested[0].how
+    study, _ = Run(table(), Wishes("y"), Options(permutations=0)).study()
+    assert "Nadeau & Bengio" in study.nested[0].how

@@ -35,7 +35,7 @@ def example():
         held_out=held,
         importance=(parts.Importance("<b>", 0.1, 0.01),),
         importance_how="shuffled",
-        learning_curve=(parts.LearningPoint(3, 1.0, 0.5),),
+        learning_curve=(parts.LearningPoint(3, (1.0,), (0.5,)),),
         surprising=(parts.SurprisingRow(1, "no", "yes", 1.5, {"<b>": "2"}),),
         notes=("All rows.",),
         timings={"search": 0.1},

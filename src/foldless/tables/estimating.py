@@ -13,7 +13,6 @@ from foldless.tables.scores import CONFIDENCE, HeldOutBy, Nested, bootstrapped, 
 from foldless.tables.searching import chosen, given, labels, search_of
 from foldless.tables.study import Fold, Score
 
-NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
 EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them
 
@@ -37,7 +36,7 @@ def nested(rows, options):
     data = given(rows, "groups", "confounds") if search.cv is not None else given(rows, "confounds")
     found = nested_cross_validate(search, rows.X, rows.y, cv=splits, scoring=scoring, params=weights, **data)
     intervals = found.interval(CONFIDENCE)
-    scores = tuple(from_interval(each, intervals[each.scorer], len(rows), NADEAU_BENGIO) for each in asked)
+    scores = tuple(from_interval(each, intervals[each.scorer], len(rows)) for each in asked)
     prediction = np.empty(len(rows), dtype=rows.y.dtype)
     decisions: list[Any] = [each for each in found.decision if each is not None] or found.predictions
     decision = np.full((len(rows), *np.shape(decisions[0])[1:]), np.nan)

@@ -1,7 +1,8 @@
 """The scores that a run speaks of, and their intervals.
 
-Nested scores have the interval of Nadeau & Bengio (2003). Leave-one-out scores have one from a bootstrap of the rows
-(of whole groups, where there are groups), their held-out predictions kept.
+Nested scores have the interval of Nadeau & Bengio (2003), but where all folds have the same share of right rows that of
+Wilson (1927). Leave-one-out scores have one from a bootstrap of the rows (of whole groups, where there are groups),
+their held-out predictions kept. Every :class:`Score` says which.
 """
 
 from collections.abc import Callable
@@ -9,12 +10,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, rankdata
+from scipy.stats import rankdata
 from sklearn import metrics
 
+from foldless.inference.intervals import wilson
 from foldless.tables.study import Fold, Score
 
 CONFIDENCE = 0.9
+NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
+WILSON = "from the number of rows (Wilson 1927), as all folds have the same score"
 N_BOOTSTRAP = 200
 
 
@@ -118,24 +122,20 @@ def _bootstrap(rows, rng):
         yield np.concatenate([members[each] for each in rng.integers(len(members), size=len(members))])
 
 
-def from_interval(measure, interval, n, how):
+def from_interval(measure, interval, n):
     """A :class:`Score` of the interval of a scikit-learn score of n rows.
 
     Folds that all have the same share of right rows do not make it certain: Wilson's interval of n rows is taken then.
     """
+    how = NADEAU_BENGIO
     low, high = sorted(measure.sign * end for end in (interval.low, interval.high))
     value = measure.sign * interval.score
     if measure in SHARES:
-        low, high = (low, high) if high > low else _wilson(value, n)
+        if not high > low:
+            (low, high), how = map(float, wilson(value, n, CONFIDENCE)), WILSON
         low, high = max(low, 0.0), min(high, 1.0)
     elif measure is R2:
         high = min(high, 1.0)
     else:
         low = max(low, 0.0)
     return Score(measure.name, value, low, high, CONFIDENCE, how, measure.greater)
-
-
-def _wilson(share, n):
-    z = norm.ppf((1 + CONFIDENCE) / 2)
-    centre, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return float((centre - half) / (1 + z**2 / n)), float((centre + half) / (1 + z**2 / n))

@@ -249,12 +249,12 @@ class LearningPoint:
     Attributes
     ----------
     n_train : int
-    train_score, test_score : float
+    train_scores, test_scores : floats, of the rows learnt from and of held-out rows in each of the folds looked at
     """
 
     n_train: int
-    train_score: float
-    test_score: float
+    train_scores: tuple[float, ...]
+    test_scores: tuple[float, ...]
 
 
 @dataclass(frozen=True)
