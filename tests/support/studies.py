@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from foldless.tables import study as parts
+from foldless.tables import Study, parts
 
 
 def study(classes=("benign", "malignant"), n=60, name="width", groups=None, **more):
@@ -40,7 +40,7 @@ def study(classes=("benign", "malignant"), n=60, name="width", groups=None, **mo
         "timings": {"tuning": 1.5},
         "code": f"print({name!r})",
     }
-    return parts.Study(**said | more)
+    return Study(**said | more)
 
 
 def _held_out(rng, classes, n, groups):

@@ -8,7 +8,7 @@ pytest.importorskip("skops", reason="tables need the extra cli")
 
 from foldless.tables import Table, Wishes, guess, prepare  # noqa: E402
 from foldless.tables.leakage import look_at_scores, look_for_leaks  # noqa: E402
-from foldless.tables.study import Score  # noqa: E402
+from foldless.tables.parts import Score  # noqa: E402
 
 N = 120
 RNG = np.random.default_rng(1)

@@ -8,10 +8,10 @@ from sklearn.model_selection import LeaveOneGroupOut
 from foldless.model_selection import cross_val_predict, nested_cross_validate
 from foldless.readout.calibration import fit_calibration
 from foldless.tables.folds import outer_folds
+from foldless.tables.parts import Fold, Score
 from foldless.tables.preparing import EXACT_ROWS
 from foldless.tables.scores import CONFIDENCE, HeldOutBy, Nested, bootstrapped, from_interval, measures
 from foldless.tables.searching import chosen, given, labels, search_of
-from foldless.tables.study import Fold, Score
 
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
 EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them

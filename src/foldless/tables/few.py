@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from foldless.tables.parts import Score
 from foldless.tables.preparing import pipeline
 from foldless.tables.scores import HeldOutBy, Nested, bootstrapped, measures
-from foldless.tables.study import Score
 
 HOW = "from a bootstrap of the held-out rows; of so few it says little"
 

@@ -12,7 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from foldless.tables.study import Finding
+from foldless.tables.parts import Finding
 
 NEARLY = 0.99  # score of one column, from which it nearly is the target
 MOST_ROWS = 5000  # that a column is judged by

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from foldless.tables.parts import Importance, LearningPoint, SurprisingRow
 from foldless.tables.searching import labels
-from foldless.tables.study import Importance, LearningPoint, SurprisingRow
 
 FEW_ROWS = 500  # up to which all folds are looked at, not one
 MOST_TESTED = 500  # held-out rows of a fold

@@ -19,12 +19,13 @@ from foldless.tables.estimating import left_out, nested, tune
 from foldless.tables.guessing import Guessed, Wishes, guess
 from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
 from foldless.tables.looking import closer_look, surprising
+from foldless.tables.parts import Chosen, Data, HeldOut, Trial
 from foldless.tables.preparing import N_LANDMARKS, approximated, in_words
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
 from foldless.tables.scores import measures
 from foldless.tables.searching import Options, chosen
-from foldless.tables.study import Chosen, Data, HeldOut, Study, Trial
+from foldless.tables.study import Study
 from foldless.tables.testing import permutation_test
 
 MOST_ROWS = 200_000  # above which a sample of the rows is taken

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 from sklearn import metrics
 
 from foldless.inference.intervals import wilson
-from foldless.tables.study import Fold, Score
+from foldless.tables.parts import Fold, Score
 
 CONFIDENCE = 0.9
 NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"

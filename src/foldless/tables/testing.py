@@ -18,10 +18,10 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit,
 from foldless import LSSVR, FoldlessSearchCV
 from foldless.model_selection import permutation_test_score
 from foldless.tables.folds import blind_folds, outer_folds
+from foldless.tables.parts import PermutationTest
 from foldless.tables.preparing import pipeline
 from foldless.tables.scores import measures
 from foldless.tables.searching import chosen, given, search_of
-from foldless.tables.study import PermutationTest
 
 REPEATED = 1000  # rows times problems (one for each of several classes) up to which the choice is repeated
 TUNED_SHARE, MOST_TUNED = 0.2, 1500  # of the rows otherwise, on which the setting is chosen
