@@ -188,3 +188,21 @@ def test_an_interval_says_whose_it_is():
     assert "Nadeau" not in study.nested[0].how
     study, _ = Run(table(), Wishes("y"), Options(permutations=0)).study()
     assert "Nadeau & Bengio" in study.nested[0].how
+
+
+def test_the_baseline_of_few_rows_does_not_see_the_row(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,y\n1,2,0.5\n2,1,1.5\n3,5,2.5\n")
+    study, _ = Run(tables.read_table(tmp_path / "a.csv"), Wishes("y")).study()
+    others = [2.0, 1.5, 1.0]
+    assert_allclose(study.baseline[0].value, r2_score([0.5, 1.5, 2.5], others))
+    assert_allclose(study.baseline[1].value, 1.0)
+    (tmp_path / "a.csv").write_text("a,b,y\n1,2,s\n2,1,s\n3,5,w\n4,4,w\n")
+    study, _ = Run(tables.read_table(tmp_path / "a.csv"), Wishes("y")).study()
+    assert study.baseline[0].value == 0.0  # each row leaves more of the other class
+    assert "other rows" in study.baseline[0].how
+
+
+def test_what_weights_count_in_is_told():
+    run = Run(table(weight=np.ones(45)), Wishes("y", weights="weight"), QUICK)
+    assert any("every row once" in each for each in run.notes())
+    assert not any("every row once" in each for each in Run(table(), Wishes("y"), QUICK).notes())

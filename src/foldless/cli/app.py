@@ -12,7 +12,7 @@ from foldless.cli import show
 from foldless.cli.ending import told
 from foldless.cli.options import OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
 from foldless.cli.predicting import predicted
-from foldless.cli.writing import check_file, check_folder, written
+from foldless.cli.writing import check_file, check_folder, written, written_file
 from foldless.report import write
 from foldless.tables import Run, load_model, read_table, save_model
 from foldless.tables.plain import plain
@@ -84,8 +84,8 @@ def tune(
     check_file(path)
     run, (chosen, model) = _run(asked, "tuned")
     about = {"source": run.table.source, "target": run.rows.schema.target.name}
-    with written(path.parent) as beside:
-        save_model(beside / path.name, run.rows, model, about)
+    with written_file(path) as beside:
+        save_model(beside, run.rows, model, about)
     if asked.json:
         print(json.dumps(plain(chosen), indent=1))
         return
@@ -151,7 +151,8 @@ def predict(
     if out is None:
         sys.stdout.write(text)
         return
-    out.write_text(text, encoding="utf-8")
+    with written_file(out) as path:
+        path.write_text(text, encoding="utf-8")
     show.say(out)
 
 

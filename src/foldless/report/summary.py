@@ -97,6 +97,8 @@ def _how_well(score):
 
 def _always(study):
     counts = study.data.class_counts
+    if not study.folds:
+        return "the most frequent class of the other rows" if study.classes else "the mean of the other rows"
     if not study.classes or not counts:
         return "the most frequent class" if study.classes else "the mean"
     return f"{quoted(max(counts, key=counts.get))}, the most frequent class,"

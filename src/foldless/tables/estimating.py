@@ -10,7 +10,7 @@ from foldless.readout.calibration import fit_calibration
 from foldless.tables.folds import outer_folds
 from foldless.tables.parts import Fold, Score
 from foldless.tables.preparing import EXACT_ROWS
-from foldless.tables.scores import CONFIDENCE, HeldOutBy, Nested, bootstrapped, from_interval, measures
+from foldless.tables.scores import CONFIDENCE, HeldOutBy, Nested, bootstrapped, from_interval, measures, typical
 from foldless.tables.searching import chosen, given, labels, search_of
 
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
@@ -52,11 +52,7 @@ def _baseline(rows, splits, asked):
     """Scores of saying the most frequent class, or the mean, of each training part."""
     values: dict[Any, list[float]] = {each: [] for each in asked}
     for train, test in splits:
-        if rows.classifies:
-            names, counts = np.unique(rows.y[train], return_counts=True)
-            said = np.full(len(test), names[counts.argmax()], dtype=object)
-        else:
-            said = np.full(len(test), np.average(rows.y[train], weights=_at(rows.weights, train)))
+        said = np.full(len(test), typical(rows, train), dtype=rows.y.dtype)
         for each in asked:
             values[each].append(each.compute(rows.y[test], said, np.zeros(len(test))))
     how = "the most frequent class, always" if rows.classifies else "the mean, always"
@@ -64,10 +60,6 @@ def _baseline(rows, splits, asked):
         Score(each.name, float(np.mean(found)), how=how, greater_is_better=each.greater)
         for each, found in values.items()
     )
-
-
-def _at(values, rows):
-    return None if values is None else values[rows]
 
 
 def left_out(rows, options, model):

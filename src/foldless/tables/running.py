@@ -174,6 +174,8 @@ class Run:
             said.append("The search repeats itself in every outer fold; what columns teach is learnt there anew.")
         if rows.groups is not None:
             said.append("Rows of a group are held out together in all scores, in the search and in the test.")
+        if rows.weights is not None:
+            said.append("Weights count in fits; scores, intervals and the test count every row once.")
         if rows.confounds is not None:
             said.append("Confounds are regressed out in every training part.")
         if test is not None:

@@ -95,6 +95,14 @@ def measures(rows):
     return (*first, ROC) if len(rows.schema.classes) == 2 else first
 
 
+def typical(rows, train):
+    """What is said without a look at features: the most frequent class of some rows, or their mean."""
+    if not rows.classifies:
+        return np.average(rows.y[train], weights=None if rows.weights is None else rows.weights[train])
+    names, counts = np.unique(rows.y[train], return_counts=True)
+    return names[counts.argmax()]
+
+
 def bootstrapped(measure, rows, prediction, decision, seed, how):
     """The score of held-out predictions with an interval."""
     y = rows.y
