@@ -14,6 +14,7 @@ from foldless import tables  # noqa: E402
 from foldless.model_selection import nested_cross_validate  # noqa: E402
 from foldless.tables import Options, Run, Study, Table, TableError, Wishes, outer_folds, prepare  # noqa: E402
 from foldless.tables.estimating import left_out, tune  # noqa: E402
+from foldless.tables.folds import blind_folds  # noqa: E402
 from foldless.tables.scores import ROC, measures  # noqa: E402
 from foldless.tables.searching import search_of  # noqa: E402
 from foldless.tables.testing import WholeGroups, permutation_test  # noqa: E402
@@ -206,3 +207,36 @@ def test_what_weights_count_in_is_told():
     run = Run(table(weight=np.ones(45)), Wishes("y", weights="weight"), QUICK)
     assert any("every row once" in each for each in run.notes())
     assert not any("every row once" in each for each in Run(table(), Wishes("y"), QUICK).notes())
+
+
+def grouped(n, n_groups, seed=0):
+    rng = np.random.default_rng(seed)
+    a, group = rng.normal(size=n), np.arange(n) % n_groups
+    y = np.where(a + 0.5 * rng.normal(size=n) > 0, "sick", "well")
+    return pd.DataFrame({"a": a, "b": rng.normal(size=n), "g": [f"g{v}" for v in group], "y": y})
+
+
+@pytest.mark.parametrize(("n", "how"), [(80, "the choice is repeated"), (1200, "the default setting was tested")])
+def test_few_groups_have_a_test(n, how):
+    run = Run(Table(grouped(n, 4), "a.csv", "csv"), Wishes("y", groups="g"), QUICK)
+    test = run.tested()
+    assert test.p_value == 0.05
+    assert how in test.how
+    assert test.n_rows == n
+
+
+def test_a_rare_class_in_many_rows_has_a_test():
+    data = grouped(1200, 3).drop(columns="g")
+    data.loc[data.index[:8], "y"] = "rare"
+    data.loc[data.index[:8], "b"] += 9
+    test = Run(Table(data, "a.csv", "csv"), Wishes("y"), QUICK).tested()
+    assert test.p_value == 0.05
+    assert "too few rows of a class" in test.how
+
+
+def test_folds_of_whole_groups_hold_no_class_alone():
+    data = grouped(60, 10)
+    data["y"] = np.where(data["g"].isin(["g0", "g9"]), "sick", "well")
+    rows = prepare(Table(data, "a.csv", "csv"), Wishes("y", groups="g"))
+    for seed in range(20):
+        assert all(len(np.unique(rows.y[train])) == 2 for train, _ in blind_folds(rows, seed))

@@ -48,8 +48,15 @@ def outer_folds(rows, seed=0):
 
 
 def blind_folds(rows, seed=0):
-    """The same of groups, without a look at the labels."""
-    most = min(N_FOLDS, len(np.unique(rows.groups)))
+    """The same of groups that have one class each, without a look at which class is whose.
+
+    There are so many folds that none can hold all groups of a class, whichever groups these are.
+    """
+    n_groups = len(np.unique(rows.groups))
+    most = min(N_FOLDS, n_groups)
+    if rows.classifies:
+        fewest = min(len(np.unique(rows.groups[rows.y == each])) for each in np.unique(rows.y))
+        most = max(most, -(-n_groups // max(fewest - 1, 1)))
     return list(GroupKFold(most, shuffle=True, random_state=seed).split(rows.y, rows.y, rows.groups))
 
 
