@@ -43,6 +43,18 @@ def test_a_column_that_nearly_says_the_target_is_found():
     assert ("nearly the target", "only") in found(only=only)
 
 
+def test_a_column_that_says_the_group_does_not_say_the_target():
+    group = np.arange(N) % 12
+    number = RNG.permutation(12)[group] + 0.1 * RNG.random(N)  # tells groups apart, whose rows have one class
+    y = np.where(np.isin(group, RNG.permutation(12)[:6]), "sick", "well")
+    columns = {"ward": number, "y": y, "g": [f"g{v}" for v in group]}
+    assert ("nearly the target", "ward") in found(Wishes("y", drop=["g"]), **columns)
+    assert not found(Wishes("y", groups="g"), **columns)
+    assert not found(Wishes("y", groups="g"), **columns | {"y": RNG.normal(size=12)[group]})
+    after = np.where(y == "sick", RNG.uniform(0, 1, N), RNG.uniform(2, 3, N))
+    assert ("nearly the target", "after") in found(Wishes("y", groups="g"), after=after, **columns)
+
+
 def test_twins_are_found_within_and_across_groups():
     twice = np.r_[np.arange(N), np.arange(20)]
     leak = found(rows=twice)["duplicate rows",]

@@ -1,7 +1,7 @@
 """What may make scores too good: copies of the target, rows that occur twice, ids; and perfect scores.
 
-A column is judged by itself: a small tree of it alone is tested by cross-validation. One that gets (nearly) everything
-right says the target, one way or another.
+A column is judged by itself: a small tree of it alone is tested by cross-validation, in which groups stay together. One
+that gets (nearly) everything right says the target, one way or another.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn.metrics import balanced_accuracy_score, r2_score
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from foldless.tables.parts import Finding
@@ -74,7 +74,7 @@ def _copies(rows):
             text = f"Column {field.name!r} is the target in other words. Say --drop {field.name!r}."
             yield Finding("copy of the target", "high", text, (field.name,))
             continue
-        score = _alone(codes, y, rows.classifies)
+        score = _alone(codes, y, rows.classifies, None if rows.groups is None else rows.groups[part])
         if score >= NEARLY:
             text = (
                 f"Column {field.name!r} alone predicts the target ({score:.3f} of held-out rows, 1 is perfect)."
@@ -96,16 +96,19 @@ def _one_to_one(rows, field, codes, y):
     return 1 < pairs == len(np.unique(codes)) == len(np.unique(y)) < len(y)
 
 
-def _alone(codes, y, classifies):
+def _alone(codes, y, classifies, groups):
     """Held-out score of a small tree of one column."""
+    if classifies and np.bincount(y).min() < 3:
+        return 0.0
     leaves = max(16, 2 * len(np.unique(y))) if classifies else 64
-    if classifies:
-        if np.bincount(y).min() < 3:
-            return 0.0
-        cv, tree = StratifiedKFold(3, shuffle=True, random_state=0), DecisionTreeClassifier(max_leaf_nodes=leaves)
-        return balanced_accuracy_score(y, cross_val_predict(tree.set_params(random_state=0), codes[:, None], y, cv=cv))
-    cv, tree = KFold(3, shuffle=True, random_state=0), DecisionTreeRegressor(max_leaf_nodes=leaves)
-    return r2_score(y, cross_val_predict(tree.set_params(random_state=0), codes[:, None], y, cv=cv))
+    tree = (DecisionTreeClassifier if classifies else DecisionTreeRegressor)(max_leaf_nodes=leaves, random_state=0)
+    if groups is None:
+        kind, n_folds = StratifiedKFold if classifies else KFold, 3
+    else:
+        kind, n_folds = StratifiedGroupKFold if classifies else GroupKFold, min(3, len(np.unique(groups)))
+    cv = kind(n_folds, shuffle=True, random_state=0)
+    said = cross_val_predict(tree, codes[:, None], y, groups=groups, cv=cv)
+    return (balanced_accuracy_score if classifies else r2_score)(y, said)
 
 
 # -- rows that occur twice ---------------------------------------------------------------------------------------------
