@@ -6,11 +6,19 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 
 from foldless.model_selection import cross_val_predict, nested_cross_validate
-from foldless.readout.calibration import fit_calibration
-from foldless.tables.folds import outer_folds
+from foldless.tables.folds import check_groups, outer_folds
 from foldless.tables.parts import Fold, Score
 from foldless.tables.preparing import EXACT_ROWS
-from foldless.tables.scores import CONFIDENCE, HeldOutBy, Nested, bootstrapped, from_interval, measures, typical
+from foldless.tables.scores import (
+    CONFIDENCE,
+    HeldOutBy,
+    Nested,
+    bootstrapped,
+    calibrated,
+    from_interval,
+    measures,
+    typical,
+)
 from foldless.tables.searching import chosen, given, labels, search_of
 
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
@@ -66,7 +74,7 @@ def left_out(rows, options, model):
     """Held-out values of every row by the fitted model's setting, each without its row, or without its group."""
     last, influence = model[-1], None
     if rows.groups is not None:
-        decision = _without_groups(rows, model)
+        decision = without_groups(rows, model)
     else:
         decision = last.loo_decision_function() if rows.classifies else last.loo_predict()
         quick = len(rows) <= EXACT_ROWS and rows.confounds is None  # all pairs of rows
@@ -77,7 +85,9 @@ def left_out(rows, options, model):
     return HeldOutBy(prediction, decision, tuple(scores), probability, influence)
 
 
-def _without_groups(rows, model):
+def without_groups(rows, model):
+    """Decisions or values of all rows by the setting of a fitted model, each without its group."""
+    check_groups(rows)
     weights = None if rows.weights is None else {"model__sample_weight": rows.weights}
     asked = {"groups": rows.groups, "cv": LeaveOneGroupOut(), "steps": "once", "params": weights}
     asked |= given(rows, "confounds") | ({"method": "decision_function"} if rows.classifies else {})
@@ -92,6 +102,5 @@ def _probabilities(rows, options, last, decision):
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     found = np.empty((len(rows), n_classes))
     for train, test in outer_folds(rows, options.seed):
-        calibration = fit_calibration("sigmoid", decision[train], codes[train], n_classes, weights[train])
-        found[test] = calibration.proba(decision[test])
+        found[test] = calibrated(decision[train], codes[train], n_classes, weights[train]).proba(decision[test])
     return found

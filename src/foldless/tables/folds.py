@@ -10,6 +10,7 @@ MORE_FOLDS = 10  # of fewer than SMALL rows, whose training parts would miss a f
 SMALL = 200
 FEWER_FOLDS = 3  # of more than LARGE rows, whose training parts can spare a third
 LARGE = 50_000
+MORE_GROUPS = "No model can be tested on it: more groups are needed."
 
 
 def splitter(rows, seed, most=None):
@@ -42,9 +43,15 @@ def outer_folds(rows, seed=0):
             return folds
     if rows.groups is None:
         raise TableError("a class has too few rows to be in every fold.", "Drop the class, or add rows of it.")
+    check_groups(rows)
+    raise TableError("--groups: the classes are spread over too few groups.", MORE_GROUPS)
+
+
+def check_groups(rows):
+    """Refuse classes of one group: without it a model does not know them."""
     alone = [each for each in rows.schema.classes if len(np.unique(rows.groups[rows.y == each])) < 2]
-    which = f"class {alone[0]!r} occurs in one group only" if alone else "the classes are spread over too few groups"
-    raise TableError(f"--groups: {which}.", "No model can be tested on it: more groups are needed.")
+    if alone:
+        raise TableError(f"--groups: class {alone[0]!r} occurs in one group only.", MORE_GROUPS)
 
 
 def blind_folds(rows, seed=0):

@@ -15,7 +15,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 from foldless import __version__
 from foldless.tables import few
 from foldless.tables.code import repeating
-from foldless.tables.estimating import left_out, nested, tune
+from foldless.tables.estimating import left_out, nested, tune, without_groups
 from foldless.tables.guessing import Guessed, Wishes, guess
 from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
 from foldless.tables.looking import closer_look, surprising
@@ -111,6 +111,15 @@ class Run:
             search = tune(rows, options)
         return _described(rows, options, search.best_estimator_, search), search.best_estimator_
 
+    def without_groups(self, model):
+        """Decisions or values of all rows by the setting of a model, each without its group; None without groups."""
+        if self.rows.groups is None:
+            return None
+        with self.phase("leaving out groups"):
+            if self.rows.few:
+                return few.each_left_out(self.rows, self.options, model).held_out.decision
+            return without_groups(self.rows, model)
+
     def tested(self):
         """The permutation test, or None."""
         with self.phase("permutation test"):
@@ -173,7 +182,8 @@ class Run:
         else:
             said.append("The search repeats itself in every outer fold; what columns teach is learnt there anew.")
         if rows.groups is not None:
-            said.append("Rows of a group are held out together in all scores, in the search and in the test.")
+            said.append("Rows of a group are held out together in all scores, in the search, in the test and in the")
+            said[-1] += " calibration of the model, whose probabilities or intervals are those of new groups."
         if rows.weights is not None:
             said.append("Weights count in fits; scores, intervals and the test count every row once.")
         if rows.confounds is not None:

@@ -14,6 +14,7 @@ from scipy.stats import rankdata
 from sklearn import metrics
 
 from foldless.inference.intervals import wilson
+from foldless.readout.calibration import fit_calibration
 from foldless.tables.parts import Fold, Score
 
 CONFIDENCE = 0.9
@@ -93,6 +94,12 @@ def measures(rows):
         return (R2, ABSOLUTE, SQUARED)
     first = (BALANCED, ACCURACY) if rows.unbalanced else (ACCURACY, BALANCED)
     return (*first, ROC) if len(rows.schema.classes) == 2 else first
+
+
+def calibrated(decision, codes, n_classes, weights=None):
+    """Sigmoids that make probabilities of decisions, from decisions for held-out rows of classes ``codes``."""
+    weights = np.ones(len(codes)) if weights is None else weights
+    return fit_calibration("sigmoid", decision, codes, n_classes, weights)
 
 
 def typical(rows, train):
