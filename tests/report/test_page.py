@@ -14,7 +14,7 @@ pytest.importorskip("skops", reason="reports need the extra cli")
 pytest.importorskip("jinja2", reason="reports need the extra cli")
 
 from foldless.inspection import CalibrationDisplay, InfluenceDisplay, MarginsDisplay, PermutationDisplay
-from foldless.report import confusion, curves, html, rows, scores, search, svg, words, write
+from foldless.report import confusion, curves, html, rows, scores, search, svg, tables, words, write
 from foldless.report.summary import verdict
 from support.studies import study
 
@@ -311,3 +311,44 @@ def test_intervals_are_told_by_their_names():
 def test_a_page_needs_no_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "ROC curve" in html(study())
+
+
+def test_rows_without_probabilities_are_told_right_or_wrong():
+    some = study(n=4, surprising=tuple(replace(study().surprising[0], row=k, surprise=float(k == 2)) for k in (2, 3)))
+    held = replace(some.held_out, loo_probability=None)
+    found = tables.surprising(replace(some, held_out=held))
+    assert found.header[3] == "taken for another class"
+    assert [(line[0][1], line[3][0]) for line in found.lines] == [(2, "yes")]
+    assert tables.surprising(some).header[3] == "probability of another class"
+
+
+def test_columns_with_gaps_are_those_of_numbers():
+    found = tables.grid("a", ("n", "t"), [(("–", ""), "b"), (("3", 3), "c")])
+    assert found.numeric == [True, False]
+
+
+def test_counts_have_whole_numbers():
+    axis = Page("".join(svg.Plot((0, 2.1), whole="x", lanes=["a"]).marks)).text
+    assert "0.5" not in axis
+    assert "12" in axis
+
+
+def test_one_other_column_is_one():
+    some = study()
+    one = replace(some, data=replace(some.data, columns=some.data.columns[:1]))
+    assert verdict(one).headline == "The other column helps to predict “y”."
+    assert verdict(some).headline == "The other columns help to predict “y”."
+
+
+def test_shuffles_within_groups_are_called_so():
+    some = study(test=replace(study().test, how="labels move within groups; the choice is repeated"))
+    assert "targets shuffled within groups" in " ".join(verdict(some).sentences)
+
+
+def test_predictions_that_are_not_the_likeliest_are_counted():
+    some = study(("a", "b"), n=90)
+    assert "Predictions follow decisions" not in curves.calibration(some).text
+    turned = some.held_out.loo_prediction.copy()
+    turned[:2] = np.where(turned[:2] == "a", "b", "a")
+    found = curves.calibration(replace(some, held_out=replace(some.held_out, loo_prediction=turned)))
+    assert "of 2 rows another class is likelier" in found.text

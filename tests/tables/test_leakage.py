@@ -8,7 +8,7 @@ pytest.importorskip("skops", reason="tables need the extra cli")
 
 from foldless.tables import Table, Wishes, guess, prepare  # noqa: E402
 from foldless.tables.leakage import look_at_scores, look_for_leaks  # noqa: E402
-from foldless.tables.parts import Score  # noqa: E402
+from foldless.tables.parts import PermutationTest, Score  # noqa: E402
 
 N = 120
 RNG = np.random.default_rng(1)
@@ -79,3 +79,5 @@ def test_perfect_scores_are_told():
     assert [each.kind for each in look_at_scores([perfect], [least], None)] == ["perfect score"]
     chance = Score("accuracy", 0.52, 0.45, 0.59)
     assert [each.kind for each in look_at_scores([chance], [least], None)] == ["no better than the baseline"]
+    test = PermutationTest("accuracy", 0.52, np.array([0.5]), 0.4, 9, "labels move within groups")
+    assert "beyond what groups have in common" in next(look_at_scores([chance], [least], test)).text

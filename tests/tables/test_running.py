@@ -1,5 +1,7 @@
 """A run: honest numbers, the same as the library's own functions give, for every kind of table."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -187,6 +189,8 @@ def test_an_interval_says_whose_it_is():
     assert_allclose([study.nested[0].low, study.nested[0].high], [ends.low, ends.high])
     assert "Wilson" in study.nested[0].how
     assert "Nadeau" not in study.nested[0].how
+    assert_allclose([study.leave_one_out[0].low, study.leave_one_out[0].high], [ends.low, ends.high])
+    assert "Wilson" in study.leave_one_out[0].how
     study, _ = Run(table(), Wishes("y"), Options(permutations=0)).study()
     assert "Nadeau & Bengio" in study.nested[0].how
 
@@ -240,3 +244,14 @@ def test_folds_of_whole_groups_hold_no_class_alone():
     rows = prepare(Table(data, "a.csv", "csv"), Wishes("y", groups="g"))
     for seed in range(20):
         assert all(len(np.unique(rows.y[train])) == 2 for train, _ in blind_folds(rows, seed))
+
+
+def test_advice_on_python_is_left_out_of_notes():
+    run = Run(table(), Wishes("y"), QUICK)
+    with run.phase("tuning"):
+        warnings.warn("the best alpha, 1, lies on the edge of the automatic grid. Give param_grid.", stacklevel=1)
+        warnings.warn("other \n words", stacklevel=1)
+    assert run.said == [
+        "tuning: the best setting lies on the edge of those that were looked at; one beyond may be a little better.",
+        "tuning: other words",
+    ]

@@ -7,7 +7,7 @@ from foldless.report.svg import BOTTOM, HEIGHT, TOP, Figure, Plot, spread
 from foldless.report.words import cell, counted, number, percent
 
 MOST_POINTS = 1500
-MOST_LANES = 12
+MOST_LANES = 30
 
 
 def _some(order):
@@ -50,7 +50,7 @@ def _classes(study):
     margins, lane = np.asarray(display.margins), np.asarray(display.codes)
     shown = _some(np.argsort(margins, kind="stable"))
     jitter = np.random.default_rng(0).uniform(-0.4, 0.4, len(lane))
-    height = max(30.0, (HEIGHT - TOP - BOTTOM) / len(names))
+    height = max(12.0, (HEIGHT - TOP - BOTTOM) / len(names))
     plot = Plot(spread(margins, [0.0]), x_label="margin of the true class", lanes=names, lane=height)
     tips = [f"row {held.rows[i]}: {truth[i]}, taken for {said[i]}{_sure(held, i, lane[i])}" for i in shown]
     kinds = ["c0" if truth[i] == said[i] else "c1" for i in shown]
@@ -62,7 +62,7 @@ def _classes(study):
         f" largest for another. Below 0 a row is taken for another class, as are {wrong:,} of"
         f" {counted(len(lane), 'row')}."
     )
-    keys = (("c0", "taken for its class"), ("c1", "taken for another"))
+    keys = (("c0", "taken for its class"), ("c1", "taken for another"))[: 2 if wrong else 1]
     return Figure("How clear is each row?", plot, text + _not_all(study, shown), keys)
 
 
@@ -92,6 +92,6 @@ def influence(study):
         "How much the summed squared error of all other rows, each predicted without itself, would change if this row"
         f" were forgotten too. The largest: rows {first}."
     )
-    keys = (("c0", "taken for its class"), ("c1", "taken for another")) if study.classes else ()
-    text += " Rows at the upper left are wrong, and others lean on them: look at these first." * bool(study.classes)
+    keys = (("c0", "taken for its class"), ("c1", "taken for another")) if wrong.any() else ()
+    text += " Rows at the upper left are wrong, and others lean on them: look at these first." * bool(keys)
     return Figure("Influence of rows", plot, text + _not_all(study, shown), keys)

@@ -105,7 +105,8 @@ def learning(study):
     for kind, label, values in (("1", "rows learnt from", train), ("0", "held-out rows", test)):
         tips = [f"{count} rows: {score_text(name, value)} on {label}" for count, value in zip(n, values, strict=True)]
         plot.line(n, values, f"l{kind}").points(n, values, tips, f"c{kind}", 4)
-    several = " Whiskers hold 80 % of the folds." * (len(curve[0].test_scores) > 1)
+    n_folds = len(curve[0].test_scores)
+    several = f" Points are means of {n_folds} folds, whiskers hold 10 to 90 % of them." * (n_folds > 1)
     text = (
         f"After learning from {n[0]:,} rows the {called(name)} on held-out rows is {score_text(name, test[0])}, after"
         f" {n[-1]:,} rows {score_text(name, test[-1])}. Where the curve still rises, more rows would probably help."

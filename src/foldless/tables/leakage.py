@@ -42,7 +42,10 @@ def look_at_scores(nested, baseline, test):
         text = f"The {score.name} is perfect. Real data hardly ever are: look for a column that says the target."
         yield Finding("perfect score", "high", text)
     if test is not None and test.p_value > CHANCE:
-        text = f"Permuted labels reach the {score.name} by chance (p = {test.p_value:.2g}): nothing was found."
+        where, beyond = (
+            ("", "") if "within groups" not in test.how else (" within groups", " beyond what groups have in common")
+        )
+        text = f"Labels permuted{where} reach the {score.name} too (p = {test.p_value:.2g}): nothing was found{beyond}."
         yield Finding("no better than the baseline", "low", text)
     elif test is None and score.low <= least.value:
         text = f"The {score.name}, {score.value:.3f}, can not be told from that of the baseline, {least.value:.3f}."

@@ -98,7 +98,7 @@ class Run:
             warnings.simplefilter("default")
             warnings.filterwarnings("ignore", "this search of .* is expected to take")  # advice to who writes Python
             yield
-        self.said += [f"{name}: {' '.join(str(each.message).split())}" for each in said]
+        self.said += [f"{name}: {_in_words(str(each.message))}" for each in said]
         self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
 
     def tuned(self):
@@ -214,6 +214,13 @@ class Run:
             class_counts={each: count[each] for each in rows.schema.classes},
             group_count=0 if rows.groups is None else len(np.unique(rows.groups)),
         )
+
+
+def _in_words(warning):
+    """A warning of the library, without advice to who writes Python."""
+    if "lies on the edge of" in warning:
+        return "the best setting lies on the edge of those that were looked at; one beyond may be a little better."
+    return " ".join(warning.split())
 
 
 def _held_out(rows, outer, alone):

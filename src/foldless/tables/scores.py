@@ -19,7 +19,8 @@ from foldless.tables.parts import Fold, Score
 
 CONFIDENCE = 0.9
 NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
-WILSON = "from the number of rows (Wilson 1927), as all folds have the same score"
+WILSON = "from the number of rows (Wilson 1927), as it is the same in all folds"
+WILSON_AGAIN = "from the number of rows (Wilson 1927), as it is the same in all draws of a bootstrap"
 N_BOOTSTRAP = 200
 
 
@@ -121,8 +122,17 @@ def bootstrapped(measure, rows, prediction, decision, seed, how):
     for drawn in _bootstrap(rows, np.random.default_rng(seed)):
         if np.ptp(y[drawn]) > 0:
             found.append(measure.compute(y[drawn], prediction[drawn], decision[drawn]))
-    ends = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) if len(found) > 20 else (np.nan, np.nan)
-    return Score(measure.name, value, float(ends[0]), float(ends[1]), CONFIDENCE, how, measure.greater)
+    low, high = (
+        np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) if len(found) > 20 else (np.nan, np.nan)
+    )
+    if measure in SHARES and low == high:
+        (low, high), how = wilson(value, _independent(rows), CONFIDENCE), WILSON_AGAIN
+    return Score(measure.name, value, float(low), float(high), CONFIDENCE, how, measure.greater)
+
+
+def _independent(rows):
+    """How many rows are worth as much as these: of groups one each."""
+    return len(rows) if rows.groups is None else len(np.unique(rows.groups))
 
 
 def _bootstrap(rows, rng):
@@ -137,17 +147,17 @@ def _bootstrap(rows, rng):
         yield np.concatenate([members[each] for each in rng.integers(len(members), size=len(members))])
 
 
-def from_interval(measure, interval, n):
-    """A :class:`Score` of the interval of a scikit-learn score of n rows.
+def from_interval(measure, interval, rows):
+    """A :class:`Score` of the interval of a scikit-learn score of some rows.
 
-    Folds that all have the same share of right rows do not make it certain: Wilson's interval of n rows is taken then.
+    Folds that all have the same share of right rows do not make it certain: Wilson's interval is taken then.
     """
     how = NADEAU_BENGIO
     low, high = sorted(measure.sign * end for end in (interval.low, interval.high))
     value = measure.sign * interval.score
     if measure in SHARES:
         if not high > low:
-            (low, high), how = map(float, wilson(value, n, CONFIDENCE)), WILSON
+            (low, high), how = map(float, wilson(value, _independent(rows), CONFIDENCE)), WILSON
         low, high = max(low, 0.0), min(high, 1.0)
     elif measure is R2:
         high = min(high, 1.0)
