@@ -93,4 +93,7 @@ def test_predict_says_which_column_decides():
 def test_predict_says_when_numbers_are_those_of_new_groups():
     FRAME.assign(g=np.arange(N) // 4).astype({"g": str}).to_csv("g.csv", index=False)
     run("tune", "g.csv", "--target", "y", "--groups", "g", "--quiet")
-    assert "those of rows of new groups" in run("predict", "g.foldless", "g.csv").stderr
+    assert "Probabilities are those of rows of new groups" in run("predict", "g.foldless", "g.csv").stderr
+    FRAME.assign(g=np.arange(N) % 3).astype({"g": str}).to_csv("few.csv", index=False)
+    run("tune", "few.csv", "--target", "y", "--groups", "g", "--quiet")  # too few groups: no probabilities
+    assert "new groups" not in run("predict", "few.foldless", "few.csv").stderr

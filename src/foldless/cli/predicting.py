@@ -18,8 +18,8 @@ def predicted(model, table, coverage):
     elif (shares := model.probabilities(rows)) is not None:
         found |= {f"probability {name}": shares[:, place] for place, name in enumerate(machine.classes_)}
         notes = [*notes, *_deciding(found["prediction"], machine.classes_[shares.argmax(1)])]
-    if model.apart is not None:
-        notes = [*notes, "Probabilities and intervals are those of rows of new groups."]
+    if model.apart is not None and len(found) > 2:
+        notes = [*notes, f"{'Probabilities' if model.schema.classes else 'Intervals'} are those of rows of new groups."]
     if hasattr(machine, "confound_coef_"):
         notes = [*notes, "Confounds count as being at their mean of the training rows."]
     return pd.DataFrame(found), [*notes, *_agreement(model, table, found["prediction"])]
