@@ -132,7 +132,7 @@ def test_plots_and_tables_are_named_and_described():
     ids = [each["id"] for _, each in page.elements if "id" in each]
     assert len(ids) == len(set(ids))
     plots = [each for each in page.all("svg") if "aria-hidden" not in each]
-    assert len(plots) == 13
+    assert len(plots) == 14
     for each in plots:
         assert each["role"] == "img"
         assert each["aria-label"]
@@ -352,3 +352,11 @@ def test_predictions_that_are_not_the_likeliest_are_counted():
     turned[:2] = np.where(turned[:2] == "a", "b", "a")
     found = curves.calibration(replace(some, held_out=replace(some.held_out, loo_prediction=turned)))
     assert "of 2 rows another class is likelier" in found.text
+
+
+def test_the_settings_of_one_parameter_are_a_path():
+    some = study()
+    found = search.settings(some)
+    loss = np.array([each.criterion for each in some.model.trials])
+    assert_allclose(drawn(found), places(found, 10.0 ** np.arange(-3, 3), loss / loss.min()), atol=0.051)
+    assert "Chosen: alpha = 1." in found.text

@@ -43,9 +43,13 @@ def _tip(trial):
 
 
 def settings(study):
-    """Where the settings lie in the plane of two parameters; the better, the stronger the colour."""
+    """Where the settings lie in the plane of two parameters, the better, the stronger the colour; or along one."""
     chosen, trials = study.model.params, [each for each in study.model.trials if np.isfinite(each.criterion)]
-    if len(trials) < SHADES or len(chosen) != 2 or any(set(each.params) != set(chosen) for each in trials):
+    if len(trials) < SHADES or any(set(each.params) != set(chosen) for each in trials):
+        return None
+    if len(chosen) == 1:
+        return _path(chosen, trials)
+    if len(chosen) > 2:
         return None
     up, across = chosen  # alpha upwards, the parameter of the kernel across
     display = SearchDisplay(
@@ -68,6 +72,24 @@ def settings(study):
     text = f"The same {len(trials):,} settings; the stronger the colour, the less the loss. Chosen: {params(chosen)}."
     keys = (("fill5", "among the best fifth"), ("fill1", "among the worst fifth"), ("cring", "chosen"))
     return Figure("Settings that were tried", plot, text, keys)
+
+
+def _path(chosen, trials):
+    """The loss along the one parameter, on the most rows that there were."""
+    ((name, value),) = chosen.items()
+    most = max(each.n_rows for each in trials)
+    mine = sorted((each for each in trials if each.n_rows == most), key=lambda each: each.params[name])
+    x = np.array([each.params[name] for each in mine], dtype=float)
+    if x.min() <= 0 or len(x) < 2:
+        return None
+    above = excess([each.criterion for each in mine], [most] * len(mine))
+    log = "xy" if above.max() > WIDE else "x"
+    ends = (1 / 1.2, above.max() * 1.2) if log == "xy" else spread(above)
+    plot = Plot((x.min() / 1.6, x.max() * 1.6), ends, name, "loss / least", log=log)
+    plot.line(x, above).points(x, above, [_tip(each) for each in mine])
+    plot.segments(value, ends[0], value, ends[1], "truth")
+    text = f"The loss along {name} on {counted(most, 'row')}. Chosen: {params(chosen)}."
+    return Figure("Settings that were tried", plot, text, (("l0", "loss"), ("truth", "chosen")))
 
 
 def timings(study):
