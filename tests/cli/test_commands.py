@@ -75,3 +75,25 @@ def test_values_are_predicted_with_intervals():
     run("tune", "b.csv", "--target", "y", "--quiet")
     table = pd.read_csv(pd.io.common.StringIO(run("predict", "b.foldless", "b.csv", "--coverage", 0.8).stdout))
     assert (table["low"] < table["high"]).all()
+
+
+def test_predict_says_which_column_decides():
+    rare = np.arange(200) % 10 == 0
+    data = pd.DataFrame({"a": RNG.normal(size=200) + 1.5 * rare, "y": np.where(rare, "fraud", "fine")})
+    data.to_csv("c.csv", index=False)
+    run("tune", "c.csv", "--target", "y", "--quiet")
+    result = run("predict", "c.foldless", "c.csv")
+    found = pd.read_csv(pd.io.common.StringIO(result.stdout))
+    others = int(((found["probability fraud"] > 0.5) != (found["prediction"] == "fraud")).sum())
+    assert others > 10
+    assert f"In {others} of 200 rows another class" in result.stderr
+    assert "The prediction follows the decision" in result.stderr
+
+
+def test_predict_says_when_numbers_are_those_of_new_groups():
+    FRAME.assign(g=np.arange(N) // 4).astype({"g": str}).to_csv("g.csv", index=False)
+    run("tune", "g.csv", "--target", "y", "--groups", "g", "--quiet")
+    assert "Probabilities are those of rows of new groups" in run("predict", "g.foldless", "g.csv").stderr
+    FRAME.assign(g=np.arange(N) % 3).astype({"g": str}).to_csv("few.csv", index=False)
+    run("tune", "few.csv", "--target", "y", "--groups", "g", "--quiet")  # too few groups: no probabilities
+    assert "new groups" not in run("predict", "few.foldless", "few.csv").stderr

@@ -147,6 +147,29 @@ def test_a_report_that_can_not_be_written_leaves_nothing(monkeypatch):
     assert "No space left" in said("report", "three.csv", "--target", "y", "--out", "new/folder", "--quiet")
 
 
+def test_predictions_that_can_not_be_written_leave_what_was_there(monkeypatch):
+    pd.DataFrame({"a": [1, 2, 3], "y": ["u", "v", "u"]}).to_csv("three.csv", index=False)
+    assert CliRunner().invoke(app, ["tune", "three.csv", "--target", "y", "--out", "m"]).exit_code == 0
+    words = ("predict", "m", "three.csv", "--quiet", "--out")
+    Path("old.csv").write_text("kept")
+    whole = Path.write_text
+
+    def full(path, text, **options):
+        whole(path, text[:5], **options)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        assert "No space left" in said(*words, "old.csv")
+        assert "No space left" in said(*words, "new/folder/p.csv")
+    assert Path("old.csv").read_text() == "kept"
+    Path("link.csv").symlink_to("old.csv")
+    assert CliRunner().invoke(app, [*words, "link.csv"]).exit_code == 0
+    assert Path("old.csv").read_text().startswith("row,prediction")
+    assert "a pipe or a device" in said(*words, "/dev/null")
+    assert "a pipe or a device" in said("tune", "three.csv", "--target", "y", "--out", "/dev/null")
+
+
 def test_damaged_model_files_are_refused(folder):
     pd.DataFrame({"a": [1, 2, 3], "y": ["u", "v", "u"]}).to_csv("three.csv", index=False)
     assert CliRunner().invoke(app, ["tune", "three.csv", "--target", "y", "--out", "m"]).exit_code == 0

@@ -133,6 +133,25 @@ def test_influence_on_values_is_drawn_against_residuals():
         InfluenceDisplay.from_estimator(Ridge(), X, y)
 
 
+def test_influence_of_predictions_is_that_of_the_estimator():
+    model = clone(MODEL).fit(X, Y)
+    display = InfluenceDisplay.from_estimator(MODEL, X, Y)
+    again = InfluenceDisplay.from_predictions(Y, model.loo_decision_function(), model.forgetting_effects())
+    assert_allclose(again.x, display.x)
+    assert_equal(again.wrong, display.wrong)
+    values = InfluenceDisplay.from_predictions([1.0, 2.5], [1.5, 2.0], [0.1, 0.2])
+    assert_allclose(values.x, [-0.5, 0.5])
+    with pytest.raises(ValueError, match="one entry for each row"):
+        InfluenceDisplay.from_predictions([1.0, 2.5], [1.5, 2.0], [0.1])
+
+
+def test_classes_are_taken_in_the_order_of_decisions():
+    decision = np.array([[3.0, 1.0], [0.0, 2.0]])
+    assert_allclose(MarginsDisplay.of(["b", "b"], decision, classes=["b", "a"]).margins, [2.0, -2.0])
+    with pytest.raises(ValueError, match="lacks 'c', which y_true holds"):
+        MarginsDisplay.of(["b", "c"], decision, classes=["b", "a"])
+
+
 # Calibration
 
 
@@ -190,6 +209,14 @@ def test_learning_curves_take_shares_of_the_rows():
     assert display.ax_.get_ylabel() == "held-out R2"
     with pytest.raises(ValueError, match="must be from 2 to 43 of the 45 rows"):
         LearningCurveDisplay.from_estimator(LSSVR(), X, X[:, 0], train_sizes=[2, 44])
+
+
+def test_learning_curves_may_have_scores_of_the_rows_learnt_from():
+    display = LearningCurveDisplay(
+        train_sizes=[5, 9], test_scores=[[0.5, 0.7], [0.8, 0.8]], train_scores=[[1.0], [0.9]]
+    )
+    assert display.plot().train_.get_ydata().tolist() == [1.0, 0.9]
+    assert_allclose(display.band, [[0.52, 0.8], [0.68, 0.8]])
 
 
 def test_a_stream_is_tested_before_it_is_learnt():

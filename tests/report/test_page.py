@@ -1,6 +1,7 @@
 """The page of a study: complete, well formed, escaped, offline. In a browser: tests/slow/test_report_in_browser.py."""
 
 import re
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -12,7 +13,8 @@ pytest.importorskip("pandas", reason="reports need the extra cli")
 pytest.importorskip("skops", reason="reports need the extra cli")
 pytest.importorskip("jinja2", reason="reports need the extra cli")
 
-from foldless.report import confusion, curves, html, svg, words, write
+from foldless.inspection import CalibrationDisplay, InfluenceDisplay, MarginsDisplay, PermutationDisplay
+from foldless.report import confusion, curves, html, rows, scores, search, svg, tables, words, write
 from foldless.report.summary import verdict
 from support.studies import study
 
@@ -130,7 +132,7 @@ def test_plots_and_tables_are_named_and_described():
     ids = [each["id"] for _, each in page.elements if "id" in each]
     assert len(ids) == len(set(ids))
     plots = [each for each in page.all("svg") if "aria-hidden" not in each]
-    assert len(plots) == 13
+    assert len(plots) == 14
     for each in plots:
         assert each["role"] == "img"
         assert each["aria-label"]
@@ -246,3 +248,115 @@ def test_many_rows_are_thinned_and_it_is_said():
 def test_the_file_is_the_page(tmp_path):
     write(study(), tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == html(study())
+
+
+def marks(figure, shape="circle"):
+    """Attributes of the marks of a figure that have a tip."""
+    found = Page("".join(figure.plot.marks)).all(shape)
+    return [each for each in found if each["class"].startswith("mark")]
+
+
+def places(figure, x, y):
+    """(x, y) in the box of a figure, as written into it."""
+    return np.round(np.column_stack(figure.plot.at(np.asarray(x, float), np.asarray(y, float))), 1)
+
+
+def drawn(figure):
+    return np.array([(each["cx"], each["cy"]) for each in marks(figure)], dtype=float)
+
+
+@pytest.mark.parametrize("classes", [("a", "b"), ("a", "b", "c"), ()])
+def test_plots_have_the_numbers_of_the_displays(classes):
+    some = study(classes, n=90)
+    held = some.held_out
+    found = rows.influence(some)
+    display = InfluenceDisplay.of(held.truth, held.loo_decision, held.influence)
+    order = np.argsort(-held.influence)
+    assert_allclose(drawn(found), places(found, display.x[order], held.influence[order]), atol=0.051)
+    test = PermutationDisplay(score=0.9, permutation_scores=some.test.null, pvalue=0.01)
+    bars = [int(each["data-tip"].split()[0]) for each in marks(scores.null(some), "rect")]
+    assert bars == test.histogram()[0].tolist()
+    if classes:
+        found = rows.held_out(some)
+        margins = np.sort(MarginsDisplay.of(held.truth, held.loo_decision).margins)
+        assert_allclose(drawn(found)[:, 0], places(found, margins, margins)[:, 0], atol=0.051)
+        wrong = [each["class"] == "mark c1" for each in marks(found)]
+        assert_allclose(wrong, margins < 0)
+    if len(classes) == 2:
+        found = curves.calibration(some)
+        display = CalibrationDisplay.of(held.truth, held.loo_probability)
+        assert_allclose(drawn(found), places(found, display.prob_pred[0], display.prob_true[0]), atol=0.051)
+
+
+def test_settings_are_compared_on_as_many_rows():
+    some = study()
+    trials = [
+        replace(each, criterion=loss, n_rows=n)
+        for each, loss, n in zip(
+            some.model.trials, (8.0, 4.0, 2.0, 3.0, 2.0, 1.0), (10, 10, 30, 30, 60, 60), strict=True
+        )
+    ]
+    found = search.search(replace(some, model=replace(some.model, trials=tuple(trials))))
+    assert_allclose(drawn(found), places(found, range(1, 7), [2, 1, 1, 1.5, 2, 1]), atol=0.051)
+    assert "with those on as many rows" in found.text
+
+
+def test_intervals_are_told_by_their_names():
+    score = study().nested[0]
+    other = replace(score, name="area under the ROC curve", how="from Wilson")
+    assert words.origins((score, replace(other, how=score.how))) == "from the folds"
+    assert words.origins((score, other)) == "from the folds (accuracy); from Wilson (area under the ROC curve)"
+
+
+def test_a_page_needs_no_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "ROC curve" in html(study())
+
+
+def test_rows_without_probabilities_are_told_right_or_wrong():
+    some = study(n=4, surprising=tuple(replace(study().surprising[0], row=k, surprise=float(k == 2)) for k in (2, 3)))
+    held = replace(some.held_out, loo_probability=None)
+    found = tables.surprising(replace(some, held_out=held))
+    assert found.header[3] == "taken for another class"
+    assert [(line[0][1], line[3][0]) for line in found.lines] == [(2, "yes")]
+    assert tables.surprising(some).header[3] == "probability of another class"
+
+
+def test_columns_with_gaps_are_those_of_numbers():
+    found = tables.grid("a", ("n", "t"), [(("–", ""), "b"), (("3", 3), "c")])
+    assert found.numeric == [True, False]
+
+
+def test_counts_have_whole_numbers():
+    axis = Page("".join(svg.Plot((0, 2.1), whole="x", lanes=["a"]).marks)).text
+    assert "0.5" not in axis
+    assert "12" in axis
+
+
+def test_one_other_column_is_one():
+    some = study()
+    one = replace(some, data=replace(some.data, columns=some.data.columns[:1]))
+    assert verdict(one).headline == "The other column helps to predict “y”."
+    assert verdict(some).headline == "The other columns help to predict “y”."
+
+
+def test_shuffles_within_groups_are_called_so():
+    some = study(test=replace(study().test, how="labels move within groups; the choice is repeated"))
+    assert "targets shuffled within groups" in " ".join(verdict(some).sentences)
+
+
+def test_predictions_that_are_not_the_likeliest_are_counted():
+    some = study(("a", "b"), n=90)
+    assert "Predictions follow decisions" not in curves.calibration(some).text
+    turned = some.held_out.loo_prediction.copy()
+    turned[:2] = np.where(turned[:2] == "a", "b", "a")
+    found = curves.calibration(replace(some, held_out=replace(some.held_out, loo_prediction=turned)))
+    assert "of 2 rows another class is likelier" in found.text
+
+
+def test_the_settings_of_one_parameter_are_a_path():
+    some = study()
+    found = search.settings(some)
+    loss = np.array([each.criterion for each in some.model.trials])
+    assert_allclose(drawn(found), places(found, 10.0 ** np.arange(-3, 3), loss / loss.min()), atol=0.051)
+    assert "Chosen: alpha = 1." in found.text

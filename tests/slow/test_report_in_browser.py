@@ -145,7 +145,7 @@ def test_the_button_changes_the_theme_that_the_system_wishes(browser, report):
 def test_a_mark_tells_its_row_to_the_pointer_and_to_arrow_keys(browser, report):
     look(browser)
     browser.get(report)
-    plot = to_middle(browser, browser.find_element(By.CSS_SELECTOR, '.plot[aria-label^="How sure"]'))
+    plot = to_middle(browser, browser.find_element(By.CSS_SELECTOR, '.plot[aria-label^="How clear"]'))
     tip = plot.find_element(By.CLASS_NAME, "tip")
     assert not tip.is_displayed()
     webdriver.ActionChains(browser).move_to_element(plot.find_element(By.CLASS_NAME, "mark")).perform()

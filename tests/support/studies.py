@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from foldless.tables import study as parts
+from foldless.tables import Study, parts
 
 
 def study(classes=("benign", "malignant"), n=60, name="width", groups=None, **more):
@@ -31,13 +31,16 @@ def study(classes=("benign", "malignant"), n=60, name="width", groups=None, **mo
         "held_out": held,
         "importance": (parts.Importance(name, 0.2, 0.05), parts.Importance("b", -0.01, 0.02)),
         "importance_how": "By shuffling.",
-        "learning_curve": (parts.LearningPoint(10, 1.0, 0.6), parts.LearningPoint(40, 0.95, 0.9)),
+        "learning_curve": (
+            parts.LearningPoint(10, (1.0, 1.0), (0.5, 0.7)),
+            parts.LearningPoint(40, (0.95,) * 2, (0.9,) * 2),
+        ),
         "surprising": (parts.SurprisingRow(7, str(held.truth[0]), "other", 0.97, {name: "3", "y": "no"}),),
         "notes": (f"{name} was scaled.",),
         "timings": {"tuning": 1.5},
         "code": f"print({name!r})",
     }
-    return parts.Study(**said | more)
+    return Study(**said | more)
 
 
 def _held_out(rng, classes, n, groups):

@@ -8,7 +8,7 @@ pytest.importorskip("skops", reason="tables need the extra cli")
 
 from foldless.tables import Table, Wishes, guess, prepare  # noqa: E402
 from foldless.tables.leakage import look_at_scores, look_for_leaks  # noqa: E402
-from foldless.tables.study import Score  # noqa: E402
+from foldless.tables.parts import PermutationTest, Score  # noqa: E402
 
 N = 120
 RNG = np.random.default_rng(1)
@@ -43,6 +43,18 @@ def test_a_column_that_nearly_says_the_target_is_found():
     assert ("nearly the target", "only") in found(only=only)
 
 
+def test_a_column_that_says_the_group_does_not_say_the_target():
+    group = np.arange(N) % 12
+    number = RNG.permutation(12)[group] + 0.1 * RNG.random(N)  # tells groups apart, whose rows have one class
+    y = np.where(np.isin(group, RNG.permutation(12)[:6]), "sick", "well")
+    columns = {"ward": number, "y": y, "g": [f"g{v}" for v in group]}
+    assert ("nearly the target", "ward") in found(Wishes("y", drop=["g"]), **columns)
+    assert not found(Wishes("y", groups="g"), **columns)
+    assert not found(Wishes("y", groups="g"), **columns | {"y": RNG.normal(size=12)[group]})
+    after = np.where(y == "sick", RNG.uniform(0, 1, N), RNG.uniform(2, 3, N))
+    assert ("nearly the target", "after") in found(Wishes("y", groups="g"), after=after, **columns)
+
+
 def test_twins_are_found_within_and_across_groups():
     twice = np.r_[np.arange(N), np.arange(20)]
     leak = found(rows=twice)["duplicate rows",]
@@ -67,3 +79,5 @@ def test_perfect_scores_are_told():
     assert [each.kind for each in look_at_scores([perfect], [least], None)] == ["perfect score"]
     chance = Score("accuracy", 0.52, 0.45, 0.59)
     assert [each.kind for each in look_at_scores([chance], [least], None)] == ["no better than the baseline"]
+    test = PermutationTest("accuracy", 0.52, np.array([0.5]), 0.4, 9, "labels move within groups")
+    assert "beyond what groups have in common" in next(look_at_scores([chance], [least], test)).text

@@ -1,9 +1,12 @@
 """A run: honest numbers, the same as the library's own functions give, for every kind of table."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binomtest
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 pd = pytest.importorskip("pandas", reason="tables need the extra cli")
@@ -13,6 +16,7 @@ from foldless import tables  # noqa: E402
 from foldless.model_selection import nested_cross_validate  # noqa: E402
 from foldless.tables import Options, Run, Study, Table, TableError, Wishes, outer_folds, prepare  # noqa: E402
 from foldless.tables.estimating import left_out, tune  # noqa: E402
+from foldless.tables.folds import blind_folds  # noqa: E402
 from foldless.tables.scores import ROC, measures  # noqa: E402
 from foldless.tables.searching import search_of  # noqa: E402
 from foldless.tables.testing import WholeGroups, permutation_test  # noqa: E402
@@ -175,3 +179,79 @@ def test_a_test_that_cannot_be_made_leaves_the_rest(monkeypatch):
     run = Run(Table(frame(), "a.csv", "csv"), Wishes("y"), QUICK)
     assert run.tested() is None
     assert run.said[-1] == "permutation test: not made. too few groups"
+
+
+def test_an_interval_says_whose_it_is():
+    apart = table(40, sure=np.repeat([0.0, 1.0], 20), y=np.repeat(["sick", "well"], 20))
+    study, _ = Run(apart, Wishes("y"), Options(permutations=0)).study()
+    ends = binomtest(40, 40).proportion_ci(0.9, method="wilson")
+    assert study.nested[0].value == 1.0
+    assert_allclose([study.nested[0].low, study.nested[0].high], [ends.low, ends.high])
+    assert "Wilson" in study.nested[0].how
+    assert "Nadeau" not in study.nested[0].how
+    assert_allclose([study.leave_one_out[0].low, study.leave_one_out[0].high], [ends.low, ends.high])
+    assert "Wilson" in study.leave_one_out[0].how
+    study, _ = Run(table(), Wishes("y"), Options(permutations=0)).study()
+    assert "Nadeau & Bengio" in study.nested[0].how
+
+
+def test_the_baseline_of_few_rows_does_not_see_the_row(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b,y\n1,2,0.5\n2,1,1.5\n3,5,2.5\n")
+    study, _ = Run(tables.read_table(tmp_path / "a.csv"), Wishes("y")).study()
+    others = [2.0, 1.5, 1.0]
+    assert_allclose(study.baseline[0].value, r2_score([0.5, 1.5, 2.5], others))
+    assert_allclose(study.baseline[1].value, 1.0)
+    (tmp_path / "a.csv").write_text("a,b,y\n1,2,s\n2,1,s\n3,5,w\n4,4,w\n")
+    study, _ = Run(tables.read_table(tmp_path / "a.csv"), Wishes("y")).study()
+    assert study.baseline[0].value == 0.0  # each row leaves more of the other class
+    assert "other rows" in study.baseline[0].how
+
+
+def test_what_weights_count_in_is_told():
+    run = Run(table(weight=np.ones(45)), Wishes("y", weights="weight"), QUICK)
+    assert any("every row once" in each for each in run.notes())
+    assert not any("every row once" in each for each in Run(table(), Wishes("y"), QUICK).notes())
+
+
+def grouped(n, n_groups, seed=0):
+    rng = np.random.default_rng(seed)
+    a, group = rng.normal(size=n), np.arange(n) % n_groups
+    y = np.where(a + 0.5 * rng.normal(size=n) > 0, "sick", "well")
+    return pd.DataFrame({"a": a, "b": rng.normal(size=n), "g": [f"g{v}" for v in group], "y": y})
+
+
+@pytest.mark.parametrize(("n", "how"), [(80, "the choice is repeated"), (1200, "the default setting was tested")])
+def test_few_groups_have_a_test(n, how):
+    run = Run(Table(grouped(n, 4), "a.csv", "csv"), Wishes("y", groups="g"), QUICK)
+    test = run.tested()
+    assert test.p_value == 0.05
+    assert how in test.how
+    assert test.n_rows == n
+
+
+def test_a_rare_class_in_many_rows_has_a_test():
+    data = grouped(1200, 3).drop(columns="g")
+    data.loc[data.index[:8], "y"] = "rare"
+    data.loc[data.index[:8], "b"] += 9
+    test = Run(Table(data, "a.csv", "csv"), Wishes("y"), QUICK).tested()
+    assert test.p_value == 0.05
+    assert "too few rows of a class" in test.how
+
+
+def test_folds_of_whole_groups_hold_no_class_alone():
+    data = grouped(60, 10)
+    data["y"] = np.where(data["g"].isin(["g0", "g9"]), "sick", "well")
+    rows = prepare(Table(data, "a.csv", "csv"), Wishes("y", groups="g"))
+    for seed in range(20):
+        assert all(len(np.unique(rows.y[train])) == 2 for train, _ in blind_folds(rows, seed))
+
+
+def test_advice_on_python_is_left_out_of_notes():
+    run = Run(table(), Wishes("y"), QUICK)
+    with run.phase("tuning"):
+        warnings.warn("the best alpha, 1, lies on the edge of the automatic grid. Give param_grid.", stacklevel=1)
+        warnings.warn("other \n words", stacklevel=1)
+    assert run.said == [
+        "tuning: the best setting lies on the edge of those that were looked at; one beyond may be a little better.",
+        "tuning: other words",
+    ]

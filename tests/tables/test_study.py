@@ -1,13 +1,14 @@
 """A study is written as JSON and read back."""
 
 import dataclasses
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 pytest.importorskip("skops", reason="tables need the extra cli")
 
-from foldless.tables import study as parts
+from foldless.tables import Study, parts
 
 
 def example():
@@ -18,7 +19,7 @@ def example():
     chosen = parts.Chosen("LSSVC", "rbf", {"alpha": 1.0}, "press", 0.5, (trial,), ("scaled",))
     nothing = np.zeros(5)
     held = parts.HeldOut(np.arange(5), np.array(["no", "yes", "no", "yes", "no"]), *[nothing] * 5)
-    return parts.Study(
+    return Study(
         version="0",
         created="today",
         task="classification",
@@ -35,7 +36,7 @@ def example():
         held_out=held,
         importance=(parts.Importance("<b>", 0.1, 0.01),),
         importance_how="shuffled",
-        learning_curve=(parts.LearningPoint(3, 1.0, 0.5),),
+        learning_curve=(parts.LearningPoint(3, (1.0,), (0.5,)),),
         surprising=(parts.SurprisingRow(1, "no", "yes", 1.5, {"<b>": "2"}),),
         notes=("All rows.",),
         timings={"search": 0.1},
@@ -45,12 +46,30 @@ def example():
 
 def test_a_study_survives_json():
     study = example()
-    back = parts.Study.from_json(study.to_json())
+    back = Study.from_json(study.to_json())
     assert back.to_json() == study.to_json()
-    for each in dataclasses.fields(parts.Study):
+    for each in dataclasses.fields(Study):
         assert type(getattr(back, each.name)) is type(getattr(study, each.name)), each.name
     assert np.isnan(back.nested[0].low)
     assert np.isnan(back.test.null[1])
     assert back.held_out.truth.tolist() == study.held_out.truth.tolist()
     assert back.held_out.loo_probability is None
     assert back.data.columns[0] == study.data.columns[0]
+
+
+def test_scores_are_a_tidy_table():
+    pytest.importorskip("pandas")
+    study = example()
+    high = dataclasses.replace(study.nested[0], low=0.7, high=0.9)
+    table = dataclasses.replace(study, nested=(high,)).to_frame()
+    assert list(table) == ["measure", "by", "value", "low", "high"]
+    assert table["by"].tolist() == ["nested", "leave-one-out", "baseline"]
+    assert table.iloc[0].tolist() == ["accuracy", "nested", 0.8, 0.7, 0.9]
+
+
+def test_a_study_in_a_notebook_is_a_card_with_its_texts_escaped():
+    shown = dataclasses.replace(example(), target="<b>")._repr_html_()
+    assert "&lt;b&gt; in a.csv, 5 rows: accuracy 0.8" in shown
+    assert "<b>" not in shown
+    assert "<svg" in shown
+    ElementTree.fromstring(shown)

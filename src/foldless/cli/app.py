@@ -12,7 +12,7 @@ from foldless.cli import show
 from foldless.cli.ending import told
 from foldless.cli.options import OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
 from foldless.cli.predicting import predicted
-from foldless.cli.writing import check_file, check_folder, written
+from foldless.cli.writing import check_file, check_folder, written, written_file
 from foldless.report import write
 from foldless.tables import Run, load_model, read_table, save_model
 from foldless.tables.plain import plain
@@ -53,7 +53,8 @@ def report(
     run, (study, model) = _run(asked, "study")
     with written(folder) as beside:
         (beside / "study.json").write_text(study.to_json(indent=1), encoding="utf-8")
-        save_model(beside / "model.foldless", run.rows, model, _about(study))
+        apart = None if study.held_out.groups is None else study.held_out.loo_decision
+        save_model(beside / "model.foldless", run.rows, model, _about(study), apart)
         write(study, beside / "report.html")
     if asked.json:
         print(study.to_json(indent=1))
@@ -84,8 +85,9 @@ def tune(
     check_file(path)
     run, (chosen, model) = _run(asked, "tuned")
     about = {"source": run.table.source, "target": run.rows.schema.target.name}
-    with written(path.parent) as beside:
-        save_model(beside / path.name, run.rows, model, about)
+    apart = run.without_groups(model)
+    with written_file(path) as beside:
+        save_model(beside, run.rows, model, about, apart)
     if asked.json:
         print(json.dumps(plain(chosen), indent=1))
         return
@@ -120,7 +122,8 @@ def permute(asked: Request) -> None:
 
 PREDICT = """Predict the rows of a table by a model file.
 
-Writes CSV: the prediction, and the probability of every class or the ends of an interval.
+Writes CSV: the prediction, and the probability of every class or the ends of an interval. The prediction follows the
+decision of the model; where classes are unbalanced it need not be the likeliest class.
 
 **Example**
 
@@ -151,7 +154,8 @@ def predict(
     if out is None:
         sys.stdout.write(text)
         return
-    out.write_text(text, encoding="utf-8")
+    with written_file(out) as path:
+        path.write_text(text, encoding="utf-8")
     show.say(out)
 
 

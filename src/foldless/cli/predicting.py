@@ -12,15 +12,25 @@ def predicted(model, table, coverage):
     machine = model.pipeline[-1]
     rows = model.pipeline[:-1].transform(X) if len(model.pipeline) > 1 else X
     found = {"row": np.arange(1, len(table.frame) + 1), "prediction": machine.predict(rows)}
-    if model.schema.classes and getattr(machine, "calibration", None) is not None:
-        shares = machine.predict_proba(rows)
-        found |= {f"probability {name}": shares[:, place] for place, name in enumerate(machine.classes_)}
-    elif not model.schema.classes:
-        ends = machine.predict_interval(rows, coverage=coverage)
+    if not model.schema.classes:
+        ends = model.intervals(rows, coverage)
         found |= {"low": ends[:, 0], "high": ends[:, 1]}
+    elif (shares := model.probabilities(rows)) is not None:
+        found |= {f"probability {name}": shares[:, place] for place, name in enumerate(machine.classes_)}
+        notes = [*notes, *_deciding(found["prediction"], machine.classes_[shares.argmax(1)])]
+    if model.apart is not None and len(found) > 2:
+        notes = [*notes, f"{'Probabilities' if model.schema.classes else 'Intervals'} are those of rows of new groups."]
     if hasattr(machine, "confound_coef_"):
         notes = [*notes, "Confounds count as being at their mean of the training rows."]
     return pd.DataFrame(found), [*notes, *_agreement(model, table, found["prediction"])]
+
+
+def _deciding(prediction, likeliest):
+    """Where the prediction is not the likeliest class, and which of them decides."""
+    others = int((prediction != likeliest).sum())
+    if others:
+        yield f"In {others} of {len(prediction)} rows another class than the prediction has the largest probability."
+        yield "The prediction follows the decision of the model; probabilities count classes as often as they occur."
 
 
 def _agreement(model, table, prediction):

@@ -24,6 +24,14 @@ def written(folder):
         raise
 
 
+@contextmanager
+def written_file(path):
+    """The same of one file: a path to write to. A link stays one."""
+    path = path.resolve()
+    with written(path.parent) as beside:
+        yield beside / path.name
+
+
 def check_folder(folder):
     """Refuse, before anything is computed, a folder that can not be written into."""
     if folder.exists() and not folder.is_dir():
@@ -39,4 +47,6 @@ def check_file(path):
     """The same of a file."""
     if path.is_dir():
         raise TableError(f"--out: {path} is a directory.", "Name a file.")
+    if path.exists() and not path.is_file():
+        raise TableError(f"--out: {path} is a pipe or a device, not a file.", "Name a file.")
     check_folder(path.parent)

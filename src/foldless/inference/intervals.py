@@ -217,6 +217,16 @@ def corrected_interval(scores, share, confidence, limits=(-np.inf, np.inf), **sa
     return ScoreInterval(mean, low, high, error, confidence, "nadeau-bengio", centre=mean, **said)
 
 
+def wilson(share, n, confidence):
+    """(low, high) of shares of n independent rows each by Wilson (1927), which never leave 0 to 1.
+
+    For a share p and the normal quantile z: (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
+    """
+    z = norm.ppf(0.5 + confidence / 2)
+    centre, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
+
+
 def limits_of(scoring):
     """The least and the largest value that a score can have."""
     if scoring in SHARES or scoring.startswith(("f1_", "precision_", "recall_", "jaccard_", "roc_auc_")):

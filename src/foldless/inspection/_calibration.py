@@ -1,9 +1,6 @@
 """Reliability of held-out probabilities: what happens how often, among rows that are given a probability.
 
-Bins hold equally many rows. Shares have intervals of Wilson (1927), which never leave 0 to 1: for a share p of n rows
-and the normal quantile z,
-
-    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
+Bins hold equally many rows. Shares have intervals of Wilson (1927), which never leave 0 to 1.
 """
 
 from dataclasses import dataclass
@@ -11,19 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
 
+from foldless.inference.intervals import wilson
 from foldless.inspection._canvas import LEGEND, MARKERS, NULL, Ax, Display, Style, class_colour, style
 from foldless.inspection._held_out import check_classifier, held_out, named
+from foldless.inspection.numbers import coded, reliability
 
 MOST_CLASSES = 8  # drawn as lines of their own
-
-
-def wilson(share, n, confidence):
-    """(low, high) of shares of n rows each."""
-    z = norm.ppf(0.5 + confidence / 2)
-    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return (share + z**2 / (2 * n) - half) / (1 + z**2 / n), (share + z**2 / (2 * n) + half) / (1 + z**2 / n)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,7 +75,7 @@ class CalibrationDisplay(Display):
         """
         check_classifier(estimator, cls.__name__)
         prob = held_out(estimator, X, y, "predict_proba", cv, steps)
-        display = cls._of(y, prob, n_bins, confidence, named(cv))
+        display = cls.of(y, prob, n_bins=n_bins, confidence=confidence, how=named(cv))
         return display.plot(ax, line_kw=line_kw)
 
     @classmethod
@@ -99,11 +90,21 @@ class CalibrationDisplay(Display):
         line_kw: Style = None,
     ) -> Self:
         """Draw probabilities (n_samples,) of the second class, or (n_samples, n_classes) in sorted order."""
-        return cls._of(y_true, y_prob, n_bins, confidence, "held-out").plot(ax, line_kw=line_kw)
+        return cls.of(y_true, y_prob, n_bins=n_bins, confidence=confidence).plot(ax, line_kw=line_kw)
 
     @classmethod
-    def _of(cls, y, prob, n_bins, confidence, how):
-        (classes, codes), prob = np.unique(np.asarray(y), return_inverse=True), np.asarray(prob, float)
+    def of(
+        cls,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        classes: Any = None,
+        n_bins: int = 10,
+        confidence: float = 0.9,
+        how: str = "held-out",
+    ) -> Self:
+        """The display of predictions, not drawn yet; ``classes`` in the order of y_prob, None: sorted."""
+        (classes, codes), prob = coded(np.asarray(y_true), classes), np.asarray(y_prob, float)
         columns = np.column_stack([1 - prob, prob]) if prob.ndim == 1 else prob
         if columns.shape != (len(codes), len(classes)) or not (columns.min() >= 0 and columns.max() <= 1):
             raise ValueError(
@@ -116,6 +117,12 @@ class CalibrationDisplay(Display):
         labels = [f"{classes[code]}" for code in drawn]
         return cls(prob_pred=pred, prob_true=true, counts=counts, labels=labels, confidence=confidence, how=how)
 
+    @property
+    def intervals(self) -> list:
+        """(low, high) of the shares of each line, by Wilson (1927)."""
+        pairs = zip(self.prob_true, self.counts, strict=True)
+        return [wilson(true, counts, self.confidence) for true, counts in pairs]
+
     def plot(self, ax: Ax = None, *, line_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; keywords are those of ``Axes.plot``."""
         ax = self._open(ax)
@@ -125,9 +132,9 @@ class CalibrationDisplay(Display):
         self.lines_: list = []
         self.intervals_: list = []
         for number, label in enumerate(self.labels):
-            pred, true, counts = (each[number] for each in (self.prob_pred, self.prob_true, self.counts))
+            pred, true = self.prob_pred[number], self.prob_true[number]
             colour = class_colour(number)
-            low, high = wilson(true, counts, self.confidence)
+            low, high = self.intervals[number]
             self.intervals_.append(ax.vlines(pred, low, high, color=colour, linewidth=1, alpha=0.6))
             look = {"color": colour, "marker": MARKERS[number % len(MARKERS)], "markersize": 4, "linewidth": 1.2}
             self.lines_ += ax.plot(pred, true, **style(Line2D, line_kw, **look, label=label))
@@ -136,14 +143,3 @@ class CalibrationDisplay(Display):
         if not one:
             ax.legend(**LEGEND)
         return self
-
-
-def reliability(prob, hit, n_bins):
-    """(mean probability, share of hits, rows) of bins of equally many rows; equal probabilities share a bin."""
-    edges = np.unique(np.quantile(prob, np.linspace(0, 1, n_bins + 1)[1:-1]))
-    place = np.searchsorted(edges, prob, side="left")
-    counts = np.bincount(place, minlength=len(edges) + 1)
-    there = counts > 0
-    sums = (np.bincount(place, values, minlength=len(counts)) for values in (prob, np.asarray(hit, float)))
-    pred, true = (each[there] / counts[there] for each in sums)
-    return pred, true, counts[there]

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 import foldless
-from foldless.inspection._canvas import FAINT, OBSERVED, Ax, ScoreDisplay, Style, style
+from foldless.inspection._canvas import FAINT, LEGEND, NULL, OBSERVED, Ax, ScoreDisplay, Style, style
 
 SHARES = (0.1, 0.18, 0.33, 0.56, 0.9)
 
@@ -26,6 +26,7 @@ class LearningCurveDisplay(ScoreDisplay):
     ----------
     train_sizes : array-like of shape (n_sizes,)
     test_scores : array-like of shape (n_sizes, n_repeats), as ``learning_curve`` of scikit-learn returns them
+    train_scores : array-like of shape (n_sizes, n_repeats), default=None; those of the rows learnt from
     scoring : str, default="score"
     greater_is_better : bool, default=True; False for losses
 
@@ -33,6 +34,7 @@ class LearningCurveDisplay(ScoreDisplay):
     ----------
     ax_, figure_ : matplotlib Axes and Figure
     line_ : Line2D of the means
+    train_ : Line2D of the means on rows learnt from, or None
     band_ : PolyCollection, 10 to 90 % of the repetitions
 
     Examples
@@ -48,6 +50,7 @@ class LearningCurveDisplay(ScoreDisplay):
 
     train_sizes: ArrayLike
     test_scores: ArrayLike
+    train_scores: ArrayLike | None = None
 
     @classmethod
     def from_estimator(
@@ -89,17 +92,37 @@ class LearningCurveDisplay(ScoreDisplay):
         display = cls(train_sizes=sizes, test_scores=found["test_score"].reshape(len(sizes), n_repeats), scoring=name)
         return display.plot(ax, line_kw=line_kw, band_kw=band_kw)
 
+    @property
+    def means(self) -> np.ndarray:
+        """(n_sizes,) mean scores of held-out rows."""
+        return np.asarray(self.test_scores, float).mean(1)
+
+    @property
+    def train_means(self) -> np.ndarray:
+        """(n_sizes,) mean scores of the rows learnt from; nan where they are not known."""
+        if self.train_scores is None:
+            return np.full(len(self.means), np.nan)
+        return np.asarray(self.train_scores, float).mean(1)
+
+    @property
+    def band(self) -> np.ndarray:
+        """(2, n_sizes) ends of the band that holds 10 to 90 % of the repetitions."""
+        return np.quantile(np.asarray(self.test_scores, float), [0.1, 0.9], axis=1)
+
     def plot(self, ax: Ax = None, *, line_kw: Style = None, band_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; keywords are those of ``Axes.plot`` and ``Axes.fill_between``."""
         ax = self._open(ax)
         from matplotlib.collections import PolyCollection
         from matplotlib.lines import Line2D
 
-        sizes, scores = np.asarray(self.train_sizes), np.asarray(self.test_scores, float)
-        low, high = np.quantile(scores, [0.1, 0.9], axis=1)
-        self.band_ = ax.fill_between(sizes, low, high, **style(PolyCollection, band_kw, facecolor=FAINT, linewidth=0))
+        sizes = np.asarray(self.train_sizes)
+        self.band_ = ax.fill_between(sizes, *self.band, **style(PolyCollection, band_kw, facecolor=FAINT, linewidth=0))
         look = style(Line2D, line_kw, color=OBSERVED, linewidth=1.8, marker="o", markersize=4)
-        self.line_ = ax.plot(sizes, scores.mean(1), **look)[0]
+        self.line_ = ax.plot(sizes, self.means, **look)[0]
+        quiet: dict[str, Any] = {"color": NULL, "linewidth": 1.2, "linestyle": "dashed", "label": "rows learnt from"}
+        self.train_ = None if self.train_scores is None else ax.plot(sizes, self.train_means, **quiet)[0]
+        if self.train_ is not None:
+            ax.legend(**LEGEND)
         ax.set(xlabel="rows learnt from", ylabel=f"held-out {self._score_label()}")
         ax.set_xlim(left=0)
         return self

@@ -27,18 +27,9 @@ from foldless.inspection._canvas import (
     style,
 )
 from foldless.inspection._held_out import check_classifier, held_out, named
+from foldless.inspection.numbers import coded, margins_of
 
 NAMED = 5  # rows with a number beside them
-
-
-def margins_of(decision, codes):
-    """Margins (n,) of decisions (n,) or (n, k) of rows of classes ``codes``."""
-    decision = np.asarray(decision, float)
-    if decision.ndim == 1:
-        return np.where(np.asarray(codes) == 1, decision, -decision)
-    rows, others = np.arange(len(decision)), decision.copy()
-    others[rows, codes] = -np.inf
-    return decision[rows, codes] - others.max(1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -92,16 +83,17 @@ class MarginsDisplay(Display):
         """
         check_classifier(estimator, cls.__name__)
         decision = held_out(estimator, X, y, "decision_function", cv, steps)
-        return cls._of(y, decision, named(cv)).plot(ax, line_kw=line_kw)
+        return cls.of(y, decision, how=named(cv)).plot(ax, line_kw=line_kw)
 
     @classmethod
     def from_predictions(cls, y_true: ArrayLike, decision: ArrayLike, *, ax: Ax = None, line_kw: Style = None) -> Self:
         """Draw held-out decisions (n_samples,) for the second class, or (n_samples, n_classes) in sorted order."""
-        return cls._of(y_true, decision, "held-out").plot(ax, line_kw=line_kw)
+        return cls.of(y_true, decision).plot(ax, line_kw=line_kw)
 
     @classmethod
-    def _of(cls, y, decision, how):
-        classes, codes = np.unique(np.asarray(y), return_inverse=True)
+    def of(cls, y_true: ArrayLike, decision: ArrayLike, *, classes: Any = None, how: str = "held-out") -> Self:
+        """The display of decisions, not drawn yet; ``classes`` in the order of decisions, None: sorted."""
+        classes, codes = coded(np.asarray(y_true), classes)
         k = 2 if np.ndim(decision) == 1 else np.shape(decision)[1]
         if k != len(classes):
             raise ValueError(
@@ -175,15 +167,37 @@ class InfluenceDisplay(Display):
             kind = type(split_steps(model).last).__name__
             raise ValueError(f"{cls.__name__} needs forgetting_effects, which {kind} has not; draw LSSVC or LSSVR.")
         last = split_steps(model.fit(X, y)).last
-        if is_classifier(model):
-            x = margins_of(last.loo_decision_function(), np.searchsorted(last.classes_, np.asarray(y)))
-            about: dict[str, Any] = {"wrong": x < 0, "xlabel": "leave-one-out margin"}
-        else:
-            x = np.asarray(y, float) - last.loo_predict()
-            if x.ndim > 1:
-                raise ValueError(f"{cls.__name__} draws one output; y has shape {np.shape(y)}.")
-            about = {"xlabel": "leave-one-out residual"}
-        return cls(x=x, influence=last.forgetting_effects(), **about).plot(ax, scatter_kw=scatter_kw)
+        said = last.loo_decision_function() if is_classifier(model) else last.loo_predict()
+        y = np.asarray(y) if is_classifier(model) else np.asarray(y, float)
+        display = cls._of(y, said, last.forgetting_effects(), of_classes=is_classifier(model))
+        return display.plot(ax, scatter_kw=scatter_kw)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: ArrayLike, said: ArrayLike, influence: ArrayLike, *, ax: Ax = None, scatter_kw: Style = None
+    ) -> Self:
+        """Draw leave-one-out decisions for labels, or predictions of values (floats), beside the influence of rows."""
+        return cls.of(y_true, said, influence).plot(ax, scatter_kw=scatter_kw)
+
+    @classmethod
+    def of(cls, y_true: ArrayLike, said: ArrayLike, influence: ArrayLike, *, classes: Any = None) -> Self:
+        """The display of decisions or values, and of influence, not drawn yet; ``classes`` as in ``MarginsDisplay``."""
+        y, influence = np.asarray(y_true), np.asarray(influence, float)
+        if influence.shape != (len(y),) or len(np.asarray(said)) != len(y):
+            raise ValueError(
+                f"y_true ({len(y)} rows), said ({len(np.asarray(said))}) and influence (shape {influence.shape}) must"
+                " have one entry for each row."
+            )
+        return cls._of(y, said, influence, of_classes=y.dtype.kind != "f", classes=classes)
+
+    @classmethod
+    def _of(cls, y, said, influence, *, of_classes, classes=None):
+        if y.ndim > 1:
+            raise ValueError(f"{cls.__name__} draws one output; y has shape {y.shape}.")
+        if not of_classes:
+            return cls(x=y - np.asarray(said, float), influence=influence, xlabel="leave-one-out residual")
+        margins = np.asarray(MarginsDisplay.of(y, said, classes=classes).margins)
+        return cls(x=margins, influence=influence, wrong=margins < 0)
 
     def plot(self, ax: Ax = None, *, scatter_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; keywords are those of ``Axes.scatter``."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foldless.inspection._canvas import FAINT, NULL, OBSERVED, Ax, ScoreDisplay, Style, p_label, style, unpack
+from foldless.inspection.numbers import whole_steps
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -77,6 +78,15 @@ class PermutationDisplay(ScoreDisplay):
         display = cls(score=float(score), permutation_scores=null, pvalue=float(pvalue), pvalue_fwe=pvalue_fwe, **about)
         return display.plot(ax, bins=bins, hist_kw=hist_kw, line_kw=line_kw)
 
+    @property
+    def _finite(self):
+        null = np.asarray(self.permutation_scores, dtype=float)
+        return null[np.isfinite(null)]
+
+    def histogram(self, bins: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """(counts, edges) of the finite scores of permuted labels; ``bins`` as in ``plot``."""
+        return np.histogram(self._finite, whole_steps(self._finite) if bins is None else bins)
+
     def plot(self, ax: Ax = None, *, bins: Any = None, hist_kw: Style = None, line_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; keywords are those of ``Axes.hist`` and ``Axes.axvline``.
 
@@ -87,11 +97,9 @@ class PermutationDisplay(ScoreDisplay):
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
-        null = np.asarray(self.permutation_scores, dtype=float)
-        null = null[np.isfinite(null)]
-        bins = whole_steps(null) if bins is None else bins
         look = style(Patch, hist_kw, facecolor=FAINT, edgecolor=NULL, linewidth=0.6)
-        self.bars_ = ax.hist(null, **{"bins": bins, "label": "permuted labels", **look})[2]
+        edges = self.histogram(bins)[1]
+        self.bars_ = ax.hist(self._finite, **{"bins": edges, "label": "permuted labels", **look})[2]
 
         name = self.scoring.replace("_", " ")
         label = f"{name} {self.score:.3g}, {p_label(self.pvalue)}"
@@ -103,16 +111,3 @@ class PermutationDisplay(ScoreDisplay):
         ax.set(xlabel=self._score_label(), ylabel="permutations")
         self._legend_below(1)
         return self
-
-
-def whole_steps(scores: np.ndarray) -> np.ndarray:
-    """Edges of bins that are a whole number of the least steps between scores wide, scores in their middles."""
-    edges = np.histogram_bin_edges(scores, "auto")
-    steps = np.diff(np.sort(scores))
-    steps = steps[steps > 1e-9 * np.ptp(edges)]
-    if not steps.size:
-        return edges
-    step = steps.min()
-    width = step * np.ceil((edges[1] - edges[0]) / step * (1 - 1e-9))
-    start = scores.min() - step / 2
-    return start + width * np.arange(np.ceil((scores.max() + step / 2 - start) / width * (1 - 1e-9)) + 1)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from foldless.bridge.pipelines import split_steps
 from foldless.inspection._canvas import DARK, ERRORS, LEGEND, NULL, OBSERVED, Ax, Display, Style, plain_log, style
+from foldless.inspection.numbers import excess
 
 NOT_PARAMETERS = ("criterion", "score", "objective", "start", "n_rows", "time")
 
@@ -122,23 +123,26 @@ class SearchDisplay(Display):
         )
         return display.plot(ax, scatter_kw=scatter_kw)
 
+    @property
+    def excess(self) -> np.ndarray:
+        """Criteria as multiples of the least one on as many rows."""
+        return excess(self.criterion, self.n_rows)
+
     def plot(self, ax: Ax = None, *, scatter_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; keywords are those of ``Axes.scatter``."""
         ax = self._open(ax)
         from matplotlib.collections import PathCollection
         from matplotlib.colors import LogNorm
 
-        x, y, criterion, n_rows = (np.asarray(each, float) for each in (self.x, self.y, self.criterion, self.n_rows))
-        sizes = np.unique(n_rows)
-        least = np.array([np.nanmin(criterion[n_rows == size]) for size in sizes])[np.searchsorted(sizes, n_rows)]
-        excess = 1 + (criterion - least) / np.where(least, np.abs(least), 1.0)
-        highest = float(max(min(np.nanmax(excess), 3.0), 1.01))
+        x, y, n_rows = (np.asarray(each, float) for each in (self.x, self.y, self.n_rows))
+        sizes, above = np.unique(n_rows), self.excess
+        highest = float(max(min(np.nanmax(above), 3.0), 1.01))
         norm = LogNorm(1.0, highest, clip=True)
         self.points_ = []
         for place, size in enumerate(sizes):
             mine = n_rows == size
             label = f"{size:.0f} rows"
-            look = {"c": excess[mine], "norm": norm, "cmap": "viridis_r", "s": 12 * 2.5**place, "label": label}
+            look = {"c": above[mine], "norm": norm, "cmap": "viridis_r", "s": 12 * 2.5**place, "label": label}
             look |= {"edgecolors": DARK, "linewidths": 0.8 * place / len(sizes), "zorder": 2 + place}
             self.points_.append(ax.scatter(x[mine], y[mine], **{**look, **style(PathCollection, scatter_kw)}))
         look = {"color": ERRORS, "markersize": 10, "markeredgewidth": 2.5, "zorder": 9, "label": "chosen"}

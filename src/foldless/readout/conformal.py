@@ -23,6 +23,10 @@ of the new row.
 
 **Jackknife+ and CV+** (Barber, Candes, Ramdas & Tibshirani 2021) take fits f_i at the new row by models without row i,
 or without its fold: the ends are order statistics of f_i -+ |residual_i|.
+
+**New groups** (Lee, Barber & Willett 2023): with G groups that count alike, whatever their rows, the half width is the
+quantile of |residuals|, each of a row without its group, of weight 1 / (G + 1) shared by the rows of a group; the last
+1 / (G + 1) is the new group's, at infinity.
 """
 
 from itertools import pairwise
@@ -152,6 +156,15 @@ def residual_intervals(fits, residuals, coverage):
         return _endless(fits[:, 0])
     low = np.partition(fits - size, n - rank, axis=1)[:, n - rank]
     return np.stack([low, np.partition(fits + size, rank - 1, axis=1)[:, rank - 1]], -1)
+
+
+def group_half_width(residuals, groups, coverage):
+    """Half the width of intervals for rows of a new group, from residuals (n,) without the groups (n,), numbered."""
+    sizes = np.bincount(groups)
+    order = np.argsort(np.abs(residuals), kind="stable")
+    mass = np.cumsum(1.0 / (np.count_nonzero(sizes) + 1.0) / sizes[groups][order])
+    place = np.searchsorted(mass, coverage - 1e-9)
+    return np.abs(residuals)[order[place]] if place < len(order) else np.inf
 
 
 def _endless(fits):

@@ -21,7 +21,9 @@ def _counts(study):
     order = sorted(counts, key=lambda name: -counts[name])
     shown, total = order[:MOST_CLASSES], sum(counts.values())
     heights = np.array([counts[name] for name in shown], dtype=float)
-    plot = Plot((0, 1.05 * heights.max()), x_label="rows", lanes=shown, lane=float(np.clip(240 / len(shown), 10, 60)))
+    plot = Plot(
+        (0, 1.05 * heights.max()), x_label="rows", lanes=shown, lane=float(np.clip(240 / len(shown), 10, 60)), whole="x"
+    )
     lanes = np.arange(len(shown))
     tips = [f"{name}: {counted(counts[name], 'row')}, {percent(counts[name] / total)}" for name in shown]
     plot.boxes(0 * heights, lanes - 0.35, heights, lanes + 0.35, tips)
@@ -37,7 +39,7 @@ def _histogram(study):
     if len(values) < 5:
         return None
     counts, edges = np.histogram(values, bins=min(30, max(5, len(values) // 10)))
-    plot = Plot(spread(values), (0, 1.1 * counts.max()), "value", "rows")
+    plot = Plot(spread(values), (0, 1.1 * counts.max()), "value", "rows", whole="y")
     ends = [number(each) for each in edges]
     tips = [f"{counted(int(count), 'row')} from {ends[k]} to {ends[k + 1]}" for k, count in enumerate(counts)]
     plot.boxes(edges[:-1], 0 * counts, edges[1:], counts, tips)
@@ -62,7 +64,7 @@ def importance(study):
     plot.boxes(0 * mean, lanes - 0.3, mean, lanes + 0.3, tips)
     plot.segments(mean - deviation, lanes, mean + deviation, lanes)
     first = ", ".join(f"{quoted(each.column)} ({score_text(name, each.mean)})" for each in top[:3])
-    text = f"{study.importance_how} The largest: {first}."
+    text = f"{study.importance_how.replace(name, called(name))} The largest: {first}."
     if len(study.importance) > MOST_BARS:
         text += f" Shown are {MOST_BARS} of {len(study.importance)} columns."
     return Figure("Which columns matter", plot, text)

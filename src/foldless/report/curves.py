@@ -7,13 +7,13 @@ cross-validation, all folds together.
 import numpy as np
 from sklearn import metrics
 
+from foldless.inspection import CalibrationDisplay
 from foldless.report.svg import Figure, Plot
-from foldless.report.words import cut, number, percent, quoted, score_text
+from foldless.report.words import counted, cut, number, percent, quoted, score_text
 
 BINS = 10
 FEWEST = 5  # rows of each side that a curve is drawn of
 COLOURS = ("0", "1", "3", "4")  # of curves, one for each class
-Z = 1.645  # Wilson's intervals of 90 %
 
 
 def one_against_others(study):
@@ -96,30 +96,28 @@ def calibration(study):
     found = study.held_out.loo_probability
     if found is None or len(found) < 2 * BINS:
         return None
-    truth = np.asarray(study.held_out.truth)
+    truth, likeliest = np.asarray(study.held_out.truth), np.asarray(study.classes, dtype=object)[found.argmax(1)]
     if len(study.classes) == 2:
         said, came, of = found[:, 1], truth == study.classes[1], f"the class {quoted(study.classes[1])}"
     else:
         said, of = found.max(1), "the likeliest class"
-        came = truth == np.asarray(study.classes, dtype=object)[found.argmax(1)]
+        came = truth == likeliest
     if not np.isfinite(said).all():
         return None
-    bins = np.array_split(np.argsort(said, kind="stable"), BINS)
-    x, y = (np.array([values[each].mean() for each in bins]) for values in (said, came))
-    n = np.array([len(each) for each in bins])
+    display = CalibrationDisplay.of(came, said, classes=(False, True), n_bins=BINS)
+    (x,), (y,), (n,), ((low, high),) = display.prob_pred, display.prob_true, display.counts, display.intervals
     plot = Plot((0, 1), (0, 1), "predicted probability", "share that came true", percent="xy")
-    plot.line([0, 1], [0, 1], "chance").segments(x, _wilson(y, n, -1), x, _wilson(y, n, 1))
+    plot.line([0, 1], [0, 1], "chance").segments(x, low, x, high)
     tips = [f"predicted {percent(a)}, came true {percent(b)}, {k} rows" for a, b, k in zip(x, y, n, strict=True)]
     plot.line(x, y).points(x, y, tips, "c0", 4.5)
+    others = np.count_nonzero(likeliest != np.asarray(study.held_out.loo_prediction))
     off = np.average(np.abs(x - y), weights=n)
     text = (
-        f"Predicted probabilities of {of}, leave-one-out, beside how often it came true: {BINS} bins of equally many"
-        f" rows, with 90 % intervals. On average they differ by {percent(off)}."
+        f"Predicted probabilities of {of}, held out, beside how often it came true: {len(n)} bins of about equally many"
+        f" rows, with 90 % intervals (Wilson). On average they differ by {percent(off)}."
     )
+    if others:
+        text += (
+            f" Predictions follow decisions: of {counted(others, 'row')} another class is likelier than the predicted."
+        )
     return Figure("Are probabilities right?", plot, text, (("l0", "held-out rows"), ("chance", "perfect")))
-
-
-def _wilson(share, n, side):
-    """An end of Wilson's interval of a share of n rows."""
-    half = Z * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
-    return (share + Z**2 / (2 * n) + side * half) / (1 + Z**2 / n)

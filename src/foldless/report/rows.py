@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from foldless.inspection import InfluenceDisplay, MarginsDisplay
 from foldless.report.svg import BOTTOM, HEIGHT, TOP, Figure, Plot, spread
 from foldless.report.words import cell, counted, number, percent
 
 MOST_POINTS = 1500
-MOST_LANES = 12
+MOST_LANES = 30
 
 
 def _some(order):
@@ -23,7 +24,7 @@ def _not_all(study, shown):
 
 
 def held_out(study):
-    """Leave-one-out values: predictions beside numbers, or probabilities of the true class in lanes of classes."""
+    """Leave-one-out values: predictions beside numbers, or margins of the true class in lanes of classes."""
     return _classes(study) if study.classes else _values(study)
 
 
@@ -42,40 +43,55 @@ def _values(study):
 
 def _classes(study):
     held, names = study.held_out, list(study.classes)
-    if held.loo_probability is None or len(names) > MOST_LANES:
+    if len(names) > MOST_LANES:
         return None
     truth, said = np.asarray(held.truth), np.asarray(held.loo_prediction)
-    lane = np.array([names.index(each) for each in truth])
-    sure = held.loo_probability[np.arange(len(lane)), lane]
-    shown = _some(np.argsort(sure, kind="stable"))
+    display = MarginsDisplay.of(truth, held.loo_decision, classes=names)
+    margins, lane = np.asarray(display.margins), np.asarray(display.codes)
+    shown = _some(np.argsort(margins, kind="stable"))
     jitter = np.random.default_rng(0).uniform(-0.4, 0.4, len(lane))
-    height = max(30.0, (HEIGHT - TOP - BOTTOM) / len(names))
-    plot = Plot((-0.02, 1.02), x_label="probability of the true class", lanes=names, percent="x", lane=height)
-    tips = [f"row {held.rows[i]}: {truth[i]}, taken for {said[i]}, probability {percent(sure[i])}" for i in shown]
+    height = max(12.0, (HEIGHT - TOP - BOTTOM) / len(names))
+    plot = Plot(spread(margins, [0.0]), x_label="margin of the true class", lanes=names, lane=height)
+    tips = [f"row {held.rows[i]}: {truth[i]}, taken for {said[i]}{_sure(held, i, lane[i])}" for i in shown]
     kinds = ["c0" if truth[i] == said[i] else "c1" for i in shown]
-    plot.points(sure[shown], (lane + jitter)[shown], tips, kinds, 3, held.rows[shown])
+    plot.segments(0, -0.5, 0, len(names) - 0.5, "chance")
+    plot.points(margins[shown], (lane + jitter)[shown], tips, kinds, 3, held.rows[shown])
     wrong = np.count_nonzero(truth != said)
-    text = f"Every row as judged by the model without it. {wrong:,} of {counted(len(lane), 'row')}"
-    text += " are taken for another class."
-    keys = (("c0", "taken for its class"), ("c1", "taken for another"))
-    return Figure("How sure of each row?", plot, text + _not_all(study, shown), keys)
+    text = (
+        "How clearly the model without a row tells its class from the others: its decision for the true class minus the"
+        f" largest for another. Below 0 a row is taken for another class, as are {wrong:,} of"
+        f" {counted(len(lane), 'row')}."
+    )
+    keys = (("c0", "taken for its class"), ("c1", "taken for another"))[: 2 if wrong else 1]
+    return Figure("How clear is each row?", plot, text + _not_all(study, shown), keys)
+
+
+def _sure(held, row, code):
+    """The probability of a class as the end of a tip, where it is known."""
+    known = held.loo_probability
+    return "" if known is None else f", probability of {held.truth[row]} {percent(known[row, code])}"
 
 
 def influence(study):
-    """How much forgetting each row would change the leave-one-out error of the others."""
+    """How much forgetting a row would change the leave-one-out error of the others, beside its margin or residual."""
     held = study.held_out
     if held.influence is None or not np.isfinite(held.influence).any():
         return None
-    values = np.asarray(held.influence, dtype=float)
+    display = InfluenceDisplay.of(held.truth, held.loo_decision, held.influence, classes=study.classes or None)
+    x, values = np.asarray(display.x), np.asarray(display.influence)
     order = np.argsort(-values, kind="stable")
     shown = _some(order)
-    high = float(np.nanmax(values)) or 1.0
-    plot = Plot(spread(held.rows), (0, 1.05 * high), "row of the file", "change of squared error")
+    label = "margin of the true class" if study.classes else "in the file minus predicted"
+    plot = Plot(spread(x, [0.0]), (0, 1.05 * (float(np.nanmax(values)) or 1.0)), label, "change of squared error")
     tips = [f"row {held.rows[i]} ({cell(held.truth[i])}): {number(values[i])}" for i in shown]
-    plot.points(held.rows[shown], values[shown], tips, "c0", 3, held.rows[shown])
+    wrong = np.zeros(len(x), bool) if display.wrong is None else np.asarray(display.wrong)
+    plot.segments(0, 0, 0, plot.ends["y"][1], "chance")
+    plot.points(x[shown], values[shown], tips, ["c1" if each else "c0" for each in wrong[shown]], 3, held.rows[shown])
     first = ", ".join(f"{held.rows[i]} ({number(values[i])})" for i in order[:3])
     text = (
         "How much the summed squared error of all other rows, each predicted without itself, would change if this row"
         f" were forgotten too. The largest: rows {first}."
     )
-    return Figure("Influence of rows", plot, text + _not_all(study, shown))
+    keys = (("c0", "taken for its class"), ("c1", "taken for another")) if wrong.any() else ()
+    text += " Rows at the upper left are wrong, and others lean on them: look at these first." * bool(keys)
+    return Figure("Influence of rows", plot, text + _not_all(study, shown), keys)

@@ -6,6 +6,7 @@ nothing to draw.
 
 import numpy as np
 
+from foldless.inspection import LearningCurveDisplay, PermutationDisplay
 from foldless.report.svg import Figure, Plot, spread
 from foldless.report.words import SHARES, called, capital, has_interval, interval, number, score_text, worth
 
@@ -69,10 +70,11 @@ def null(study):
     if not len(values):
         return None
     name = test.score_name
-    counts, edges = np.histogram(values, bins=min(30, max(5, len(values) // 10)))
+    display = PermutationDisplay(score=test.score, permutation_scores=values, pvalue=test.p_value, scoring=name)
+    counts, edges = display.histogram()
     high = 1.15 * counts.max()
     share = "x" * (name in SHARES)
-    plot = Plot(spread(values, [test.score]), (0, high), called(name), "runs", percent=share)
+    plot = Plot(spread(edges, [test.score]), (0, high), called(name), "runs", percent=share)
     ends = [[score_text(name, each) for each in edges[part]] for part in (slice(-1), slice(1, None))]
     tips = [f"{count} runs from {a} to {b}" for count, a, b in zip(counts, *ends, strict=True)]
     plot.boxes(edges[:-1], 0 * counts, edges[1:], counts, tips, "c2")
@@ -92,16 +94,22 @@ def learning(study):
     if len(curve) < 2:
         return None
     name = study.nested[0].name
-    n = [each.n_train for each in curve]
-    test, train = [each.test_score for each in curve], [each.train_score for each in curve]
-    low, high = spread(train, test, margin=0.1)
+    n = np.array([each.n_train for each in curve])
+    test_scores, train_scores = ([getattr(each, part) for each in curve] for part in ("test_scores", "train_scores"))
+    display = LearningCurveDisplay(train_sizes=n, test_scores=test_scores, train_scores=train_scores)
+    test, train, band = display.means, display.train_means, display.band
+    low, high = spread(train, test, band, margin=0.1)
     share, high = ("y", min(high, 1.02)) if name in SHARES else ("", high)
     plot = Plot((0, 1.05 * max(n)), (low, high), "rows learnt from", called(name), percent=share)
+    plot.segments(n, band[0], n, band[1])
     for kind, label, values in (("1", "rows learnt from", train), ("0", "held-out rows", test)):
         tips = [f"{count} rows: {score_text(name, value)} on {label}" for count, value in zip(n, values, strict=True)]
         plot.line(n, values, f"l{kind}").points(n, values, tips, f"c{kind}", 4)
+    n_folds = len(curve[0].test_scores)
+    several = f" Points are means of {n_folds} folds, whiskers hold 10 to 90 % of them." * (n_folds > 1)
     text = (
         f"After learning from {n[0]:,} rows the {called(name)} on held-out rows is {score_text(name, test[0])}, after"
         f" {n[-1]:,} rows {score_text(name, test[-1])}. Where the curve still rises, more rows would probably help."
+        f"{several}"
     )
     return Figure("Would more rows help?", plot, text, (("l0", "held-out rows"), ("l1", "rows learnt from")))

@@ -41,11 +41,17 @@ def _headline(study):
         return "unsure", f"These are too few rows to tell how well {what} can be predicted."
     linked = study.test is None or study.test.p_value <= CHANCE
     if linked and _ahead(study):
-        return "good", f"The other columns help to predict {what}."
+        return "good", f"The other {_columns(study, 'column helps', 'columns help')} to predict {what}."
     if linked and study.test is not None:
-        said = f"The other columns tell something about {what}, but the model is not clearly better than none."
-        return "unsure", said
-    return "unsure", f"These rows do not show that {what} can be predicted from the other columns."
+        others = _columns(study, "column tells", "columns tell")
+        return "unsure", f"The other {others} something about {what}, but the model is not clearly better than none."
+    others = _columns(study, "column", "columns")
+    return "unsure", f"These rows do not show that {what} can be predicted from the other {others}."
+
+
+def _columns(study, one, many):
+    """Words for one other column, or for many."""
+    return one if sum(each.role == "feature" for each in study.data.columns) == 1 else many
 
 
 def _ahead(study):
@@ -97,6 +103,8 @@ def _how_well(score):
 
 def _always(study):
     counts = study.data.class_counts
+    if not study.folds:
+        return "the most frequent class of the other rows" if study.classes else "the mean of the other rows"
     if not study.classes or not counts:
         return "the most frequent class" if study.classes else "the mean"
     return f"{quoted(max(counts, key=counts.get))}, the most frequent class,"
@@ -120,4 +128,5 @@ def _chance(study):
     count = max(round(test.p_value * (n + 1)) - 1, 0)
     first = "Chance is an unlikely reason" if test.p_value <= CHANCE else "It may be chance"
     found = f"{count:,}" if count else "none"
-    return f"{first}: of {n:,} runs with shuffled targets {found} did as well (p = {number(test.p_value, 2)})."
+    how = "targets shuffled within groups" if "within groups" in test.how else "shuffled targets"
+    return f"{first}: of {n:,} runs with {how} {found} did as well (p = {number(test.p_value, 2)})."

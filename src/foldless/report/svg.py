@@ -90,15 +90,27 @@ class Plot:
     x_label, y_label : str
     lanes : names at the left in place of numbers, the first on top; y then counts lanes from 0
     percent : str, which axes are shares, such as "xy"
+    whole : str, which axes have whole numbers alone
     log : str, which axes are logarithmic
     lane : float, height of a lane
     numbers : bool, whether the axis of x has numbers
     """
 
     def __init__(
-        self, x, y=(0.0, 1.0), x_label="", y_label="", *, lanes=(), percent="", log="", lane=LANE, numbers=True
+        self,
+        x,
+        y=(0.0, 1.0),
+        x_label="",
+        y_label="",
+        *,
+        lanes=(),
+        percent="",
+        whole="",
+        log="",
+        lane=LANE,
+        numbers=True,
     ):
-        self.lanes, self.percent, self.log = tuple(lanes), percent, log
+        self.lanes, self.percent, self.whole, self.log = tuple(lanes), percent, whole, log
         self.lane, self.height = lane, TOP + BOTTOM + lane * len(lanes) if lanes else HEIGHT
         self.ends = {"x": self._scaled("x", x), "y": (len(lanes) - 0.5, -0.5) if lanes else self._scaled("y", y)}
         texts = [cut(each) for each in lanes] or [text for _, text in self._numbers("y")]
@@ -123,6 +135,8 @@ class Plot:
         if axis in self.log:
             return [(each, _power(each)) for each in log_ticks(10.0**low, 10.0**high)]
         found = ticks(low, high, 5 if axis == "x" and self.lanes else 6)
+        if axis in self.whole:
+            found = [each for each in found if each == round(each)]
         digits = max(0, -math.floor(math.log10(found[1] - found[0]) + 1e-9)) if len(found) > 1 else 2
         if axis in self.percent:
             return [(each, f"{100 * each:.{max(0, digits - 2)}f} %") for each in found]

@@ -33,6 +33,11 @@ class Grid:
     note: str = ""
     of_rows: bool = False
 
+    @property
+    def numeric(self):
+        """Which columns hold numbers, but for gaps."""
+        return [any(isinstance(each[1], int | float) for each in cells) for cells in zip(*self.lines, strict=True)]
+
 
 def grid(caption, header, lines, note="", of_rows=False):
     """A :class:`Grid` of the first lines; a cell that is no pair is its own text."""
@@ -112,6 +117,8 @@ def surprising(study):
         ends = (each.truth, each.prediction) if study.classes else map(_as_number, (each.truth, each.prediction))
         lines.append((each.row, *ends, (shown, each.surprise), *cells))
     how = "probability of another class" if study.classes else "off by"
+    if study.classes and study.held_out.loo_probability is None:
+        how, lines = "taken for another class", [(*line[:3], "yes", *line[4:]) for line in lines if line[3][1]]
     return grid("The most surprising rows", ("row", "in the file", "predicted", how, *names), lines, of_rows=True)
 
 

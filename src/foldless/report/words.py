@@ -46,6 +46,14 @@ def interval(score, between=" to "):
     return between.join(score_text(score.name, end) for end in (score.low, score.high)) if has_interval(score) else "–"
 
 
+def origins(scores):
+    """Where the intervals of some scores come from; by name where that differs."""
+    found = {each.how: [called(one.name) for one in scores if one.how == each.how] for each in scores if each.how}
+    if len(found) < 2:
+        return next(iter(found), "")
+    return "; ".join(f"{how} ({', '.join(names)})" for how, names in found.items())
+
+
 def called(name):
     """The name of a score, a criterion or a finding as readers see it."""
     return {"R2": "R²"}.get(name) or CRITERIA.get(name, name)

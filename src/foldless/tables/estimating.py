@@ -6,14 +6,21 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 
 from foldless.model_selection import cross_val_predict, nested_cross_validate
-from foldless.readout.calibration import fit_calibration
-from foldless.tables.folds import outer_folds
+from foldless.tables.folds import check_groups, outer_folds
+from foldless.tables.parts import Fold, Score
 from foldless.tables.preparing import EXACT_ROWS
-from foldless.tables.scores import CONFIDENCE, HeldOutBy, Nested, bootstrapped, from_interval, measures
+from foldless.tables.scores import (
+    CONFIDENCE,
+    HeldOutBy,
+    Nested,
+    bootstrapped,
+    calibrated,
+    from_interval,
+    measures,
+    typical,
+)
 from foldless.tables.searching import chosen, given, labels, search_of
-from foldless.tables.study import Fold, Score
 
-NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
 EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them
 
@@ -37,7 +44,7 @@ def nested(rows, options):
     data = given(rows, "groups", "confounds") if search.cv is not None else given(rows, "confounds")
     found = nested_cross_validate(search, rows.X, rows.y, cv=splits, scoring=scoring, params=weights, **data)
     intervals = found.interval(CONFIDENCE)
-    scores = tuple(from_interval(each, intervals[each.scorer], len(rows), NADEAU_BENGIO) for each in asked)
+    scores = tuple(from_interval(each, intervals[each.scorer], rows) for each in asked)
     prediction = np.empty(len(rows), dtype=rows.y.dtype)
     decisions: list[Any] = [each for each in found.decision if each is not None] or found.predictions
     decision = np.full((len(rows), *np.shape(decisions[0])[1:]), np.nan)
@@ -53,11 +60,7 @@ def _baseline(rows, splits, asked):
     """Scores of saying the most frequent class, or the mean, of each training part."""
     values: dict[Any, list[float]] = {each: [] for each in asked}
     for train, test in splits:
-        if rows.classifies:
-            names, counts = np.unique(rows.y[train], return_counts=True)
-            said = np.full(len(test), names[counts.argmax()], dtype=object)
-        else:
-            said = np.full(len(test), np.average(rows.y[train], weights=_at(rows.weights, train)))
+        said = np.full(len(test), typical(rows, train), dtype=rows.y.dtype)
         for each in asked:
             values[each].append(each.compute(rows.y[test], said, np.zeros(len(test))))
     how = "the most frequent class, always" if rows.classifies else "the mean, always"
@@ -67,15 +70,11 @@ def _baseline(rows, splits, asked):
     )
 
 
-def _at(values, rows):
-    return None if values is None else values[rows]
-
-
 def left_out(rows, options, model):
     """Held-out values of every row by the fitted model's setting, each without its row, or without its group."""
     last, influence = model[-1], None
     if rows.groups is not None:
-        decision = _without_groups(rows, model)
+        decision = without_groups(rows, model)
     else:
         decision = last.loo_decision_function() if rows.classifies else last.loo_predict()
         quick = len(rows) <= EXACT_ROWS and rows.confounds is None  # all pairs of rows
@@ -86,7 +85,9 @@ def left_out(rows, options, model):
     return HeldOutBy(prediction, decision, tuple(scores), probability, influence)
 
 
-def _without_groups(rows, model):
+def without_groups(rows, model):
+    """Decisions or values of all rows by the setting of a fitted model, each without its group."""
+    check_groups(rows)
     weights = None if rows.weights is None else {"model__sample_weight": rows.weights}
     asked = {"groups": rows.groups, "cv": LeaveOneGroupOut(), "steps": "once", "params": weights}
     asked |= given(rows, "confounds") | ({"method": "decision_function"} if rows.classifies else {})
@@ -101,6 +102,5 @@ def _probabilities(rows, options, last, decision):
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     found = np.empty((len(rows), n_classes))
     for train, test in outer_folds(rows, options.seed):
-        calibration = fit_calibration("sigmoid", decision[train], codes[train], n_classes, weights[train])
-        found[test] = calibration.proba(decision[test])
+        found[test] = calibrated(decision[train], codes[train], n_classes, weights[train]).proba(decision[test])
     return found

@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from foldless.tables.parts import Score
 from foldless.tables.preparing import pipeline
-from foldless.tables.scores import HeldOutBy, Nested, bootstrapped, measures
-from foldless.tables.study import Score
+from foldless.tables.scores import HeldOutBy, Nested, bootstrapped, measures, typical
 
 HOW = "from a bootstrap of the held-out rows; of so few it says little"
 
@@ -29,21 +29,18 @@ def each_left_out(rows, options, model):
     else:
         prediction = names[decision.argmax(1)]
         decision = decision[:, 1] if len(names) == 2 else decision
-    common = np.full(len(rows), _typical(rows), dtype=rows.y.dtype)
+    common = np.empty(len(rows), dtype=rows.y.dtype)
+    for train, test in splits:
+        common[test] = typical(rows, train)
     asked = measures(rows)
     scores = tuple(bootstrapped(each, rows, prediction, decision, options.seed, HOW) for each in asked)
+    always = "the most frequent class of the other rows" if rows.classifies else "the mean of the other rows"
+    values = [float(each.compute(rows.y, common, np.zeros(len(rows)))) for each in asked]
     baseline = tuple(
-        Score(each.name, float(each.compute(rows.y, common, np.zeros(len(rows)))), greater_is_better=each.greater)
-        for each in asked
+        Score(each.name, value, how=always, greater_is_better=each.greater)
+        for each, value in zip(asked, values, strict=True)
     )
     return Nested((), splits, HeldOutBy(prediction, decision, scores), baseline)
-
-
-def _typical(rows):
-    if not rows.classifies:
-        return rows.y.mean()
-    names, counts = np.unique(rows.y, return_counts=True)
-    return names[counts.argmax()]
 
 
 def _decided(model, rows, train, test, names):

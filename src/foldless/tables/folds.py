@@ -10,6 +10,7 @@ MORE_FOLDS = 10  # of fewer than SMALL rows, whose training parts would miss a f
 SMALL = 200
 FEWER_FOLDS = 3  # of more than LARGE rows, whose training parts can spare a third
 LARGE = 50_000
+MORE_GROUPS = "No model can be tested on it: more groups are needed."
 
 
 def splitter(rows, seed, most=None):
@@ -42,14 +43,27 @@ def outer_folds(rows, seed=0):
             return folds
     if rows.groups is None:
         raise TableError("a class has too few rows to be in every fold.", "Drop the class, or add rows of it.")
+    check_groups(rows)
+    raise TableError("--groups: the classes are spread over too few groups.", MORE_GROUPS)
+
+
+def check_groups(rows):
+    """Refuse classes of one group: without it a model does not know them."""
     alone = [each for each in rows.schema.classes if len(np.unique(rows.groups[rows.y == each])) < 2]
-    which = f"class {alone[0]!r} occurs in one group only" if alone else "the classes are spread over too few groups"
-    raise TableError(f"--groups: {which}.", "No model can be tested on it: more groups are needed.")
+    if alone:
+        raise TableError(f"--groups: class {alone[0]!r} occurs in one group only.", MORE_GROUPS)
 
 
 def blind_folds(rows, seed=0):
-    """The same of groups, without a look at the labels."""
-    most = min(N_FOLDS, len(np.unique(rows.groups)))
+    """The same of groups that have one class each, without a look at which class is whose.
+
+    There are so many folds that none can hold all groups of a class, whichever groups these are.
+    """
+    n_groups = len(np.unique(rows.groups))
+    most = min(N_FOLDS, n_groups)
+    if rows.classifies:
+        fewest = min(len(np.unique(rows.groups[rows.y == each])) for each in np.unique(rows.y))
+        most = max(most, -(-n_groups // max(fewest - 1, 1)))
     return list(GroupKFold(most, shuffle=True, random_state=seed).split(rows.y, rows.y, rows.groups))
 
 

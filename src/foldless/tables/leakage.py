@@ -1,7 +1,7 @@
 """What may make scores too good: copies of the target, rows that occur twice, ids; and perfect scores.
 
-A column is judged by itself: a small tree of it alone is tested by cross-validation. One that gets (nearly) everything
-right says the target, one way or another.
+A column is judged by itself: a small tree of it alone is tested by cross-validation, in which groups stay together. One
+that gets (nearly) everything right says the target, one way or another.
 """
 
 import numpy as np
@@ -9,10 +9,10 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn.metrics import balanced_accuracy_score, r2_score
-from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from foldless.tables.study import Finding
+from foldless.tables.parts import Finding
 
 NEARLY = 0.99  # score of one column, from which it nearly is the target
 MOST_ROWS = 5000  # that a column is judged by
@@ -42,7 +42,10 @@ def look_at_scores(nested, baseline, test):
         text = f"The {score.name} is perfect. Real data hardly ever are: look for a column that says the target."
         yield Finding("perfect score", "high", text)
     if test is not None and test.p_value > CHANCE:
-        text = f"Permuted labels reach the {score.name} by chance (p = {test.p_value:.2g}): nothing was found."
+        where, beyond = (
+            ("", "") if "within groups" not in test.how else (" within groups", " beyond what groups have in common")
+        )
+        text = f"Labels permuted{where} reach the {score.name} too (p = {test.p_value:.2g}): nothing was found{beyond}."
         yield Finding("no better than the baseline", "low", text)
     elif test is None and score.low <= least.value:
         text = f"The {score.name}, {score.value:.3f}, can not be told from that of the baseline, {least.value:.3f}."
@@ -74,7 +77,7 @@ def _copies(rows):
             text = f"Column {field.name!r} is the target in other words. Say --drop {field.name!r}."
             yield Finding("copy of the target", "high", text, (field.name,))
             continue
-        score = _alone(codes, y, rows.classifies)
+        score = _alone(codes, y, rows.classifies, None if rows.groups is None else rows.groups[part])
         if score >= NEARLY:
             text = (
                 f"Column {field.name!r} alone predicts the target ({score:.3f} of held-out rows, 1 is perfect)."
@@ -96,16 +99,19 @@ def _one_to_one(rows, field, codes, y):
     return 1 < pairs == len(np.unique(codes)) == len(np.unique(y)) < len(y)
 
 
-def _alone(codes, y, classifies):
+def _alone(codes, y, classifies, groups):
     """Held-out score of a small tree of one column."""
+    if classifies and np.bincount(y).min() < 3:
+        return 0.0
     leaves = max(16, 2 * len(np.unique(y))) if classifies else 64
-    if classifies:
-        if np.bincount(y).min() < 3:
-            return 0.0
-        cv, tree = StratifiedKFold(3, shuffle=True, random_state=0), DecisionTreeClassifier(max_leaf_nodes=leaves)
-        return balanced_accuracy_score(y, cross_val_predict(tree.set_params(random_state=0), codes[:, None], y, cv=cv))
-    cv, tree = KFold(3, shuffle=True, random_state=0), DecisionTreeRegressor(max_leaf_nodes=leaves)
-    return r2_score(y, cross_val_predict(tree.set_params(random_state=0), codes[:, None], y, cv=cv))
+    tree = (DecisionTreeClassifier if classifies else DecisionTreeRegressor)(max_leaf_nodes=leaves, random_state=0)
+    if groups is None:
+        kind, n_folds = StratifiedKFold if classifies else KFold, 3
+    else:
+        kind, n_folds = StratifiedGroupKFold if classifies else GroupKFold, min(3, len(np.unique(groups)))
+    cv = kind(n_folds, shuffle=True, random_state=0)
+    said = cross_val_predict(tree, codes[:, None], y, groups=groups, cv=cv)
+    return (balanced_accuracy_score if classifies else r2_score)(y, said)
 
 
 # -- rows that occur twice ---------------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from foldless.tables.parts import Importance, LearningPoint, SurprisingRow
 from foldless.tables.searching import labels
-from foldless.tables.study import Importance, LearningPoint, SurprisingRow
 
 FEW_ROWS = 500  # up to which all folds are looked at, not one
 MOST_TESTED = 500  # held-out rows of a fold
@@ -37,8 +37,8 @@ def closer_look(rows, model, splits, measure, seed):
         for name, found in _losses(fitted, measure, rows, test, max(1, SHUFFLES // len(splits)), rng):
             losses.setdefault(name, []).extend(found)
     full = max(map(len, curve.values()))
-    means = [np.mean(each, 0).tolist() for each in curve.values() if len(each) == full]
-    points = tuple(LearningPoint(round(n), *scores) for n, *scores in means)
+    whole = [tuple(zip(*each, strict=True)) for each in curve.values() if len(each) == full]
+    points = tuple(LearningPoint(round(np.mean(sizes)), *scores) for sizes, *scores in whole)
     found = [Importance(name, float(np.mean(each)), float(np.std(each))) for name, each in losses.items()]
     where = "in one fold" if len(splits) == 1 else f"over {len(splits)} folds"
     how = (

@@ -7,6 +7,10 @@ A file is a zip archive with
     model.skops      what the columns taught (scikit-learn's transformers), the rows behind them, and the parameters
 
 The fit is repeated when a file is loaded, which takes one factorisation, and must decide as it did when it was written.
+Rows of a group are alike: decisions for rows that are left out alone are too sure for new groups. A file of rows with
+groups therefore holds decisions (or values) of the training rows without their groups, and makes probabilities and
+intervals from these.
+
 skops builds objects of named types and runs no code of the file; types beyond a short list are refused before that.
 The checksums find damage and careless changes. Whoever makes all of a file anew can make another model, as with any
 file: load files from people you trust to mean well, though they can not run anything here.
@@ -26,8 +30,10 @@ import skops.io as sio
 from sklearn.pipeline import Pipeline
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, __version__
+from foldless.readout.conformal import group_half_width
 from foldless.tables.errors import TableError
 from foldless.tables.schema import Schema
+from foldless.tables.scores import calibrated
 
 FORMAT = "foldless model 1"
 MEMBERS = {"manifest.json", "schema.json", "model.skops"}
@@ -59,15 +65,43 @@ class TableModel:
     schema : Schema
     pipeline : Pipeline, fitted
     about : dict of texts and numbers
+    y, weights : ndarrays, numbers of the classes or values of the training rows, and their weights or None
+    groups : ndarray, numbers of their groups; None without
+    apart : ndarray, decisions for the training rows (or their values) without their groups; None without groups
     """
 
     schema: Schema
     pipeline: Pipeline
     about: dict[str, Any]
+    y: np.ndarray
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    apart: np.ndarray | None = None
+
+    def probabilities(self, X) -> np.ndarray | None:
+        """Probabilities (n, n_classes) of rows as the last step takes them; None where the model has none."""
+        machine = self.pipeline[-1]
+        if getattr(machine, "calibration", None) is None:
+            return None
+        if self.apart is None:
+            return machine.predict_proba(X)
+        fitted = calibrated(self.apart, self.y.astype(int), len(machine.classes_), self.weights)
+        return fitted.proba(machine.decision_function(X))
+
+    def intervals(self, X, coverage: float) -> np.ndarray:
+        """Ends (n, 2) of intervals of the values of rows as the last step takes them."""
+        machine = self.pipeline[-1]
+        if self.apart is None:
+            return machine.predict_interval(X, coverage=coverage)
+        half = group_half_width(self.y - self.apart, self.groups, coverage)
+        return machine.predict(X)[:, None] + [-half, half]
 
 
-def save_model(path: str | Path, rows, pipeline: Pipeline, about: dict[str, Any]) -> None:
-    """Write a fitted pipeline of some rows; what is there already is replaced when all is written."""
+def save_model(path: str | Path, rows, pipeline: Pipeline, about: dict[str, Any], apart=None) -> None:
+    """Write a fitted pipeline of some rows; what is there already is replaced when all is written.
+
+    ``apart`` are decisions or values of the rows, each without its group (``Run.without_groups``).
+    """
     X = pipeline[:-1].transform(rows.X) if len(pipeline) > 1 else rows.X
     last = pipeline[-1]
     y = np.searchsorted(last.classes_, rows.y) if rows.classifies else rows.y
@@ -80,6 +114,8 @@ def save_model(path: str | Path, rows, pipeline: Pipeline, about: dict[str, Any]
         "weights": rows.weights,
         "confounds": rows.confounds,
         "decisions": _decisions(last, X),
+        "groups": None if rows.groups is None else np.unique(rows.groups, return_inverse=True)[1],
+        "apart": apart,
     }
     parts = {"schema.json": rows.schema.to_json().encode(), "model.skops": sio.dumps(state)}
     sums = {name: hashlib.sha256(each).hexdigest() for name, each in parts.items()}
@@ -106,11 +142,25 @@ def load_model(path: str | Path) -> TableModel:
         machine.fit(state["X"], y, sample_weight=state["weights"], confounds=state["confounds"])
         same = np.allclose(_decisions(machine, state["X"]), state["decisions"], rtol=1e-5, atol=1e-7)
         steps = _steps(schema, state)
+        model = Pipeline([*steps, ("model", machine)])
+        parts = (state[name] for name in ("y", "weights", "groups", "apart"))
+        found = TableModel(schema, model, manifest.get("about", {}), *parts)
+        _check_apart(found, state["X"][:1])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise _refused(path, f"what it holds does not fit together ({' '.join(str(error).split())[:80]})") from None
     if not same:
         raise _refused(path, "the model decides otherwise than when it was written")
-    return TableModel(schema, Pipeline([*steps, ("model", machine)]), manifest.get("about", {}))
+    return found
+
+
+def _check_apart(model, X):
+    """Decisions without groups must be those of the rows and classes of the model."""
+    if model.apart is None:
+        return
+    if model.apart.shape != (len(model.y), *_decisions(model.pipeline[-1], X).shape[1:]):
+        raise ValueError(f"decisions without groups have shape {model.apart.shape}")
+    if model.groups is None or model.groups.shape != model.y.shape or model.groups.min() < 0:
+        raise ValueError("decisions without groups, and no groups")
 
 
 def _steps(schema, state):

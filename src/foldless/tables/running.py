@@ -15,16 +15,17 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 from foldless import __version__
 from foldless.tables import few
 from foldless.tables.code import repeating
-from foldless.tables.estimating import left_out, nested, tune
+from foldless.tables.estimating import left_out, nested, tune, without_groups
 from foldless.tables.guessing import Guessed, Wishes, guess
 from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
 from foldless.tables.looking import closer_look, surprising
+from foldless.tables.parts import Chosen, Data, HeldOut, Trial
 from foldless.tables.preparing import N_LANDMARKS, approximated, in_words
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
 from foldless.tables.scores import measures
 from foldless.tables.searching import Options, chosen
-from foldless.tables.study import Chosen, Data, HeldOut, Study, Trial
+from foldless.tables.study import Study
 from foldless.tables.testing import permutation_test
 
 MOST_ROWS = 200_000  # above which a sample of the rows is taken
@@ -97,7 +98,7 @@ class Run:
             warnings.simplefilter("default")
             warnings.filterwarnings("ignore", "this search of .* is expected to take")  # advice to who writes Python
             yield
-        self.said += [f"{name}: {' '.join(str(each.message).split())}" for each in said]
+        self.said += [f"{name}: {_in_words(str(each.message))}" for each in said]
         self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
 
     def tuned(self):
@@ -109,6 +110,15 @@ class Run:
                 return _described(rows, options, model, None), model
             search = tune(rows, options)
         return _described(rows, options, search.best_estimator_, search), search.best_estimator_
+
+    def without_groups(self, model):
+        """Decisions or values of all rows by the setting of a model, each without its group; None without groups."""
+        if self.rows.groups is None:
+            return None
+        with self.phase("leaving out groups"):
+            if self.rows.few:
+                return few.each_left_out(self.rows, self.options, model).held_out.decision
+            return without_groups(self.rows, model)
 
     def tested(self):
         """The permutation test, or None."""
@@ -172,7 +182,10 @@ class Run:
         else:
             said.append("The search repeats itself in every outer fold; what columns teach is learnt there anew.")
         if rows.groups is not None:
-            said.append("Rows of a group are held out together in all scores, in the search and in the test.")
+            said.append("Rows of a group are held out together in all scores, in the search, in the test and in the")
+            said[-1] += " calibration of the model, whose probabilities or intervals are those of new groups."
+        if rows.weights is not None:
+            said.append("Weights count in fits; scores, intervals and the test count every row once.")
         if rows.confounds is not None:
             said.append("Confounds are regressed out in every training part.")
         if test is not None:
@@ -201,6 +214,13 @@ class Run:
             class_counts={each: count[each] for each in rows.schema.classes},
             group_count=0 if rows.groups is None else len(np.unique(rows.groups)),
         )
+
+
+def _in_words(warning):
+    """A warning of the library, without advice to who writes Python."""
+    if "lies on the edge of" in warning:
+        return "the best setting lies on the edge of those that were looked at; one beyond may be a little better."
+    return " ".join(warning.split())
 
 
 def _held_out(rows, outer, alone):

@@ -1,7 +1,8 @@
 """The scores that a run speaks of, and their intervals.
 
-Nested scores have the interval of Nadeau & Bengio (2003). Leave-one-out scores have one from a bootstrap of the rows
-(of whole groups, where there are groups), their held-out predictions kept.
+Nested scores have the interval of Nadeau & Bengio (2003), but where all folds have the same share of right rows that of
+Wilson (1927). Leave-one-out scores have one from a bootstrap of the rows (of whole groups, where there are groups),
+their held-out predictions kept. Every :class:`Score` says which.
 """
 
 from collections.abc import Callable
@@ -9,12 +10,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import norm, rankdata
+from scipy.stats import rankdata
 from sklearn import metrics
 
-from foldless.tables.study import Fold, Score
+from foldless.inference.intervals import wilson
+from foldless.readout.calibration import fit_calibration
+from foldless.tables.parts import Fold, Score
 
 CONFIDENCE = 0.9
+NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
+WILSON = "from the number of rows (Wilson 1927), as it is the same in all folds"
+WILSON_AGAIN = "from the number of rows (Wilson 1927), as it is the same in all draws of a bootstrap"
 N_BOOTSTRAP = 200
 
 
@@ -91,6 +97,20 @@ def measures(rows):
     return (*first, ROC) if len(rows.schema.classes) == 2 else first
 
 
+def calibrated(decision, codes, n_classes, weights=None):
+    """Sigmoids that make probabilities of decisions, from decisions for held-out rows of classes ``codes``."""
+    weights = np.ones(len(codes)) if weights is None else weights
+    return fit_calibration("sigmoid", decision, codes, n_classes, weights)
+
+
+def typical(rows, train):
+    """What is said without a look at features: the most frequent class of some rows, or their mean."""
+    if not rows.classifies:
+        return np.average(rows.y[train], weights=None if rows.weights is None else rows.weights[train])
+    names, counts = np.unique(rows.y[train], return_counts=True)
+    return names[counts.argmax()]
+
+
 def bootstrapped(measure, rows, prediction, decision, seed, how):
     """The score of held-out predictions with an interval."""
     y = rows.y
@@ -102,8 +122,17 @@ def bootstrapped(measure, rows, prediction, decision, seed, how):
     for drawn in _bootstrap(rows, np.random.default_rng(seed)):
         if np.ptp(y[drawn]) > 0:
             found.append(measure.compute(y[drawn], prediction[drawn], decision[drawn]))
-    ends = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) if len(found) > 20 else (np.nan, np.nan)
-    return Score(measure.name, value, float(ends[0]), float(ends[1]), CONFIDENCE, how, measure.greater)
+    low, high = (
+        np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) if len(found) > 20 else (np.nan, np.nan)
+    )
+    if measure in SHARES and low == high:
+        (low, high), how = wilson(value, _independent(rows), CONFIDENCE), WILSON_AGAIN
+    return Score(measure.name, value, float(low), float(high), CONFIDENCE, how, measure.greater)
+
+
+def _independent(rows):
+    """How many rows are worth as much as these: of groups one each."""
+    return len(rows) if rows.groups is None else len(np.unique(rows.groups))
 
 
 def _bootstrap(rows, rng):
@@ -118,24 +147,20 @@ def _bootstrap(rows, rng):
         yield np.concatenate([members[each] for each in rng.integers(len(members), size=len(members))])
 
 
-def from_interval(measure, interval, n, how):
-    """A :class:`Score` of the interval of a scikit-learn score of n rows.
+def from_interval(measure, interval, rows):
+    """A :class:`Score` of the interval of a scikit-learn score of some rows.
 
-    Folds that all have the same share of right rows do not make it certain: Wilson's interval of n rows is taken then.
+    Folds that all have the same share of right rows do not make it certain: Wilson's interval is taken then.
     """
+    how = NADEAU_BENGIO
     low, high = sorted(measure.sign * end for end in (interval.low, interval.high))
     value = measure.sign * interval.score
     if measure in SHARES:
-        low, high = (low, high) if high > low else _wilson(value, n)
+        if not high > low:
+            (low, high), how = map(float, wilson(value, _independent(rows), CONFIDENCE)), WILSON
         low, high = max(low, 0.0), min(high, 1.0)
     elif measure is R2:
         high = min(high, 1.0)
     else:
         low = max(low, 0.0)
     return Score(measure.name, value, low, high, CONFIDENCE, how, measure.greater)
-
-
-def _wilson(share, n):
-    z = norm.ppf((1 + CONFIDENCE) / 2)
-    centre, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return float((centre - half) / (1 + z**2 / n)), float((centre + half) / (1 + z**2 / n))

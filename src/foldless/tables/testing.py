@@ -4,6 +4,8 @@ A setting that was chosen with the true labels and kept for permuted ones favour
 repeated for every permutation (few rows: one decomposition for each setting serves all permutations), or the setting is
 chosen on some rows and tested on the others, where labels are permuted as columns of one system.
 
+Where there are too few rows of a class, or groups, for that, the default setting is tested, which nobody has chosen.
+
 Where there are groups, labels move within them; where all rows of a group have the same label, groups exchange theirs
 (groups of equal size: of larger ones some rows are taken).
 """
@@ -18,13 +20,14 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit,
 from foldless import LSSVR, FoldlessSearchCV
 from foldless.model_selection import permutation_test_score
 from foldless.tables.folds import blind_folds, outer_folds
+from foldless.tables.parts import PermutationTest
 from foldless.tables.preparing import pipeline
 from foldless.tables.scores import measures
 from foldless.tables.searching import chosen, given, search_of
-from foldless.tables.study import PermutationTest
 
 REPEATED = 1000  # rows times problems (one for each of several classes) up to which the choice is repeated
 TUNED_SHARE, MOST_TUNED = 0.2, 1500  # of the rows otherwise, on which the setting is chosen
+DRAWS = 20  # of these rows, until they and the others hold all classes
 MOST_TESTED = 20_000  # of the others: five times as many take ten times as long
 LEAST = 99  # permutations, however little time there is
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -63,17 +66,19 @@ def permutation_test(rows, options, seconds=None):
     elif rows.groups is not None:
         how = "labels move within groups"
     n_classes = len(rows.schema.classes)
+    folds = blind_folds if whole else outer_folds
     if len(rows) * (n_classes if n_classes > 2 else 1) <= REPEATED:
-        tested, model, said = rows, _searched(rows, options), "the choice is repeated for every permutation"
+        splits, said = folds(rows, options.seed), "the choice is repeated for every permutation"
+        model = _searched(rows, options, splits)
     else:
-        tested, model, said = _tuned_elsewhere(rows, options)
+        rows, model, said = _tuned_elsewhere(rows, options)
+        splits = folds(rows, options.seed)
     how = f"{how}; {said}" if how else said
-    return _tested(tested, model, options, whole, how, seconds)
+    return _tested(rows, model, options, splits, whole, how, seconds)
 
 
-def _tested(rows, model, options, whole, how, seconds):
+def _tested(rows, model, options, splits, whole, how, seconds):
     measure = measures(rows)[0]
-    splits = (blind_folds if whole else outer_folds)(rows, options.seed)
     name = "sample_weight" if hasattr(model, "estimator") else "model__sample_weight"
     asked: dict[str, Any] = {"scoring": METRICS.get(measure.name, measure.scorer), "steps": "once", "cv": splits}
     asked |= {"random_state": options.seed, "params": None if rows.weights is None else {name: rows.weights}}
@@ -115,14 +120,17 @@ def _test_sets(splits, n):
     return sets
 
 
-def _searched(rows, options):
+def _searched(rows, options, splits):
     """A search over a few settings around those that suit standardised features."""
     model = pipeline(rows, options.impute, options.kernel)
     grid: dict[str, Any] = {"model__alpha": list(ALPHAS)}
     if model[-1].kernel == "rbf":
         width = LSSVR("rbf").fit(_prepared(model, rows), np.arange(len(rows)) % 2.0).kernel_.gamma
         grid["model__gamma"] = [width * each for each in WIDTHS]
-    cv = None if rows.groups is None else GroupKFold(len(blind_folds(rows)))  # splits that stay serve all labelings
+    if rows.groups is None:
+        return FoldlessSearchCV(model, grid, verbose=0)
+    fewest = min(len(np.unique(rows.groups[train])) for train, _ in splits)
+    cv = GroupKFold(min(len(blind_folds(rows)), fewest))  # splits that stay serve all labelings
     return FoldlessSearchCV(model, grid, cv=cv, verbose=0)
 
 
@@ -131,17 +139,11 @@ def _prepared(model, rows):
 
 
 def _tuned_elsewhere(rows, options):
-    """(rows to test, the pipeline with a setting chosen on other rows, how)."""
-    size = int(min(MOST_TUNED, TUNED_SHARE * len(rows)))
-    share, names = size / len(rows), {"n_splits": 1, "random_state": options.seed}
-    if rows.groups is not None:
-        draw = GroupShuffleSplit(train_size=share, test_size=None, **names).split(rows.y, rows.y, rows.groups)
-    else:
-        kind = StratifiedShuffleSplit if rows.classifies else ShuffleSplit
-        draw = kind(train_size=share, test_size=1 - share, **names).split(rows.y, rows.y)
-    first, others = next(draw)
-    if rows.groups is None:
-        others = others[:MOST_TESTED]  # in random order
+    """(rows to test, the pipeline with a setting chosen on other rows, how); the default setting if that can not be."""
+    first, others = _two_parts(rows, options.seed)
+    if not len(first):
+        said = "the default setting was tested, as there are too few rows of a class, or groups, to choose one on some"
+        return rows.take(others), pipeline(rows, options.impute, options.kernel), said
     part = rows.take(first)
     search = search_of(part, options, options.share(0.1))
     data = given(part, "confounds", "sample_weight") | (given(part, "groups") if search.cv is not None else {})
@@ -149,6 +151,35 @@ def _tuned_elsewhere(rows, options):
     model = pipeline(rows, options.impute, options.kernel, **chosen(search.best_params_))
     said = f"the setting was chosen on {len(first)} rows and tested on {len(others)} others"
     return rows.take(np.sort(others)), model, said
+
+
+def _two_parts(rows, seed):
+    """(rows to choose a setting on, rows to test it on): whole groups, all classes in both parts.
+
+    Where no draw is so, or the first part is too small for a choice, there are none to choose on.
+    """
+    share = min(MOST_TUNED / len(rows), TUNED_SHARE)
+    named: dict[str, Any] = {"n_splits": DRAWS, "random_state": seed}
+    if rows.groups is not None:
+        some = max(1, round(share * len(np.unique(rows.groups))))
+        draws = GroupShuffleSplit(train_size=some, test_size=None, **named).split(rows.y, rows.y, rows.groups)
+    else:
+        kind = StratifiedShuffleSplit if rows.classifies else ShuffleSplit
+        draws = kind(train_size=share, test_size=1 - share, **named).split(rows.y, rows.y)
+    most = MOST_TESTED if rows.groups is None else len(rows)  # of rows in random order
+    for first, others in draws:
+        others = others[:most]
+        if not rows.take(first).few and all(_told_apart(rows.take(each)) for each in (first, others)):
+            return first, others
+    return np.arange(0), np.random.default_rng(seed).permutation(len(rows))[:most]
+
+
+def _told_apart(rows):
+    """Whether all classes are there, twice: in two groups, if there are groups."""
+    if not rows.classifies:
+        return True
+    sets = np.arange(len(rows)) if rows.groups is None else rows.groups
+    return all(len(np.unique(sets[rows.y == each])) > 1 for each in rows.schema.classes)
 
 
 def _constant(rows):
