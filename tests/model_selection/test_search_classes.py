@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn import model_selection as skl
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
 
@@ -171,3 +172,9 @@ def test_classes_of_several_classifiers_must_be_those_of_y():
         OneAgainstAllClassifier(parts).fit(X, LABELS)
     with pytest.raises(NotFittedError):
         OneAgainstAllClassifier(parts).predict(X)
+
+
+def test_a_row_that_no_class_wants_has_equal_probabilities():
+    never = DummyClassifier(strategy="constant", constant=False)
+    model = OneAgainstAllClassifier([(label, never) for label in (0, 1, 2)]).fit(X[:9], np.arange(9) % 3)
+    assert_close(model.predict_proba(X[:2]), np.full((2, 3), 1 / 3))

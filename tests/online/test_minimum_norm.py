@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from foldless.kernels import resolve
+from foldless.kernels import RBF, Nystroem, resolve
 from foldless.online.minimum_norm import MinimumNorm, RankError, pseudo_solve
+from foldless.online.minimum_norm_features import system_times
 from support.adaptive import RNG, X, tolerance
 from support.tolerances import assert_close
 
@@ -61,3 +62,14 @@ def test_pseudo_solve_is_the_least_squares_solution_of_least_norm():
     K = np.ones((4, 4))
     Y = np.array([[1.0], [2.0], [3.0], [6.0]])
     assert_close(pseudo_solve(K, Y), np.full((5, 1), 3.0 / 5))
+
+
+@pytest.mark.parametrize("landmarks", [None, 5])
+def test_the_system_times_coefficients_and_its_norm(landmarks):
+    rng = np.random.default_rng(0)
+    X, z = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
+    kernel = RBF(0.3) if landmarks is None else Nystroem(RBF(0.3), landmarks=X[:landmarks]).resolved(X)
+    M = kernel.gram(X) + 0.7 * np.eye(20)
+    Mz, size = system_times(kernel, X, 0.7, z)
+    assert_close(Mz, M @ z)
+    assert size == pytest.approx(np.linalg.norm(M))
