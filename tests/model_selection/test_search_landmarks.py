@@ -3,13 +3,21 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn import model_selection as skl
 from sklearn.base import clone
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import foldless.estimators.approximate as approximate
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.model_selection import _search_landmarks
+from foldless.bridge import landmarks
+from foldless.model_selection import (
+    RefitWarning,
+    _search_landmarks,
+    nested_cross_validate,
+    permutation_test_score,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-3, 3, (240, 2))
@@ -97,7 +105,7 @@ def test_the_second_search_looks_at_less_and_is_expected_to_take_no_longer(monke
 
 
 def test_a_kernel_that_does_not_fit_is_approximated_with_a_warning(monkeypatch):
-    for module in (approximate, _search_landmarks):
+    for module in (approximate, landmarks, _search_landmarks):
         monkeypatch.setattr(module, "available_memory", lambda: 900_000)
     with pytest.warns(UserWarning, match="240 rows: an exact kernel matrix takes 0 GiB.*approximation='nystroem'"):
         search = search_of(LSSVR()).fit(X, WAVES)
@@ -106,7 +114,7 @@ def test_a_kernel_that_does_not_fit_is_approximated_with_a_warning(monkeypatch):
 
 
 def test_a_search_of_very_many_rows_is_approximated_with_a_warning(monkeypatch):
-    monkeypatch.setattr(_search_landmarks, "MOST_EXACT", 239)
+    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 239)
     with pytest.warns(UserWarning, match="240 rows: an exact search of more than 239 takes long.*Give time_limit="):
         search = FoldlessSearchCV(LSSVR()).fit(X, WAVES)
     assert search.best_estimator_.kernel_.approximates
@@ -114,13 +122,13 @@ def test_a_search_of_very_many_rows_is_approximated_with_a_warning(monkeypatch):
 
 @pytest.mark.parametrize("told", [{"time_limit": 1000.0}, {"param_grid": {"alpha": [0.1]}}, {"method": "grid"}])
 def test_a_search_that_is_told_what_to_do_stays_exact(monkeypatch, told):
-    monkeypatch.setattr(_search_landmarks, "MOST_EXACT", 239)
+    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 239)
     values = WAVES + np.random.default_rng(1).normal(0, 0.3, len(X))
     assert not FoldlessSearchCV(LSSVR(), **told).fit(X, values).best_estimator_.kernel_.approximates
 
 
 def test_a_linear_kernel_of_very_many_rows_stays_exact(monkeypatch):
-    monkeypatch.setattr(_search_landmarks, "MOST_EXACT", 239)
+    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 239)
     assert not FoldlessSearchCV(LSSVR("linear")).fit(X, WAVES).best_estimator_.kernel_.approximates
 
 
@@ -146,3 +154,61 @@ def test_a_search_that_fails_leaves_an_earlier_fit_as_it_was():
     with pytest.raises(ValueError, match="NaN"):
         search.fit(np.full_like(X, np.nan), WAVES)
     assert search.best_params_ is before
+
+
+# -- grids that name landmarks, and searches inside other functions ----------------------------------------------------
+
+FIXED = {"gamma": 0.5, "alpha": 0.1, "approximation": "nystroem", "n_landmarks": 10}
+
+
+def test_a_grid_that_names_the_number_is_looked_at_as_it_is():
+    search = FoldlessSearchCV(auto(LSSVR, gamma=0.5), {"n_landmarks": [5, 20], "alpha": [0.1]}).fit(X, WAVES)
+    assert search.best_params_["n_landmarks"] == search.best_estimator_.n_landmarks == 20
+
+
+def test_the_number_for_several_approximations_is_refused():
+    with pytest.raises(ValueError, match="n_landmarks='auto' is for one approximation, and param_grid names some"):
+        FoldlessSearchCV(auto(), {"approximation": ["rff", None]}).fit(X, WAVES)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (LSSVR(**FIXED), {"landmarks_per_fold": [True]}),
+        (LSSVR(**FIXED, landmarks_per_fold=True).set_params(approximation=None), {"approximation": ["nystroem"]}),
+        (LSSVR(**FIXED, landmarks_per_fold=True, landmarks=X[:10]), {"landmarks": ["uniform"]}),
+    ],
+    ids=["landmarks_per_fold", "approximation", "landmarks"],
+)
+def test_settings_of_a_grid_choose_landmarks_on_every_part(estimator, grid):
+    rows, values = X[:80], WAVES[:80]
+    setting = {name: each for name, (each,) in grid.items()}
+    cv = KFold(3)
+    search = FoldlessSearchCV(estimator, grid, cv=cv).fit(rows, values)
+    plain = clone(estimator).set_params(**setting)
+    expected = skl.cross_val_predict(plain, rows, values, cv=cv)
+    assert_allclose(search.best_criterion_, np.mean((values - expected) ** 2), rtol=1e-8)
+    nested = nested_cross_validate(search, rows, values, cv=KFold(4))
+    for (train, test), found in zip(KFold(4).split(rows), nested.predictions, strict=True):
+        assert_allclose(found, clone(plain).fit(rows[train], values[train]).predict(rows[test]), rtol=1e-8)
+
+
+def test_landmarks_of_parts_for_some_settings_only_are_refused():
+    with pytest.raises(ValueError, match="landmarks_per_fold is one for all settings; set it of the estimator"):
+        FoldlessSearchCV(LSSVR(**FIXED), {"landmarks_per_fold": [True, False]}, cv=3).fit(X, WAVES)
+
+
+def test_nested_cross_validation_finds_a_number_in_every_part():
+    search, cv = search_of(auto()), KFold(3)
+    found = nested_cross_validate(search, X[:90], WAVES[:90], cv=cv)
+    for (train, test), predictions, params in zip(cv.split(X[:90]), found.predictions, found.best_params, strict=True):
+        own = clone(search).fit(X[train], WAVES[train])
+        assert params == own.best_params_
+        assert_allclose(predictions, own.predict(X[test]))
+
+
+def test_permutation_tests_find_a_number_for_every_labeling():
+    search = FoldlessSearchCV(auto(), {"alpha": [1e-2, 1.0]}, cv=3)
+    with pytest.warns(RefitWarning, match="finds its number of landmarks"):
+        found = permutation_test_score(search, X[:40], WAVES[:40], cv=KFold(2), n_permutations=3)
+    assert found.permutation_scores.shape == (3,)

@@ -108,7 +108,8 @@ def _task_of(estimator, X, y, sample_weight, confounds):
 def targets_of(estimator, y, sample_weight):
     """(task, classes, flat) of an estimator as far as y goes: it may be asked for targets, and for nothing of X."""
     last = clone(split_steps(estimator).last)
-    last = last.set_params(kernel="linear") if hasattr(last, "kernel") else last
+    plain = {"kernel": "linear", "approximation": None}
+    last.set_params(**{name: value for name, value in plain.items() if hasattr(last, name)})
     return _task_of(last, np.arange(len(y), dtype=float)[:, None], y, sample_weight, None)
 
 

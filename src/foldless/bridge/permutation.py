@@ -18,6 +18,7 @@ from sklearn.model_selection import check_cv
 from foldless.bridge import adapters, route
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless.bridge.candidates import SearchData, chooses_one, has_grid, settings
+from foldless.bridge.landmarks import landmarks_to_find
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.permutation_spec import has_class_weights, weights_move
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
@@ -226,6 +227,8 @@ def _batched_grid(spec, data, steps):
     search, repeated = steps.last, "the search is repeated for every permutation (nested_cross_validate)"
     if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
         raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
+    if landmarks_to_find(search, data.X) is not None:
+        raise NoClosedForm(f"{repeated}, as it finds its number of landmarks")
     moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
     fitted_on_parts = steps.first is not None or fits_steps(search, spec.steps)
     if not has_grid(search) or not chooses_one(search) or moving or fitted_on_parts or spec.metadata.score:

@@ -8,6 +8,7 @@ A cross-validation has one pipeline, hence one :class:`Front`. A search has many
 :class:`RowsBehindSteps` fits those that are equal once.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pickle import PicklingError
 from typing import Any, Literal, TypeAlias
@@ -17,13 +18,14 @@ import scipy.sparse as sp
 import sklearn
 from joblib import hash as fingerprint
 from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from foldless.bridge.pipelines import Search, check_steps, split_steps
 from foldless.bridge.route import NoClosedForm
-from foldless.estimators.approximate import chooses_landmarks
+from foldless.estimators.approximate import LANDMARKS_OF_PARTS, chooses_landmarks
 from foldless.estimators.checks import check_option, warn_caller
 from foldless.linalg.memory import require_memory
 
@@ -53,11 +55,11 @@ class Front:
         return replace(route, reason=f"{self.names} fitted once on all rows, labels unseen; {route.reason}")
 
 
-def parts_of(estimator, steps, splits, n):
+def parts_of(search, splits, n):
     """The (train, test) pairs of row numbers that a search fits steps on, or takes landmarks from; None: all rows."""
-    check_option("steps", steps, ("each", "once"))
-    fitted = steps == "each" and isinstance(estimator, Pipeline)
-    if not fitted and not chooses_landmarks(split_steps(estimator).last):
+    check_option("steps", search.steps, ("each", "once"))
+    fitted = search.steps == "each" and isinstance(search.estimator, Pipeline)
+    if not fitted and not _takes_landmarks_from_parts(search):
         return None
     if splits is None:
         if n > MANY_FITS:
@@ -95,7 +97,19 @@ def front_of(estimator, X, params, steps):
 def fits_steps(search, steps):
     """Whether a search fits steps, or chooses landmarks, on every outer training part, in a call with ``steps``."""
     taken = split_steps(search.estimator)
-    return (taken.first is not None and "each" in (steps, search.steps)) or chooses_landmarks(taken.last)
+    return (taken.first is not None and "each" in (steps, search.steps)) or _takes_landmarks_from_parts(search)
+
+
+def _takes_landmarks_from_parts(search):
+    """Whether a setting of a search chooses landmarks on every training part: all of them then go part by part."""
+    taken = split_steps(search.estimator)
+    names = {taken.prefix + name: name for name in LANDMARKS_OF_PARTS}
+    grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or [{}]
+    asked = [{names[key]: values for key, values in each.items() if key in names} for each in grids]
+    settings = list(ParameterGrid(asked))
+    if len({bool(each["landmarks_per_fold"]) for each in settings if "landmarks_per_fold" in each}) > 1:
+        raise ValueError("param_grid: landmarks_per_fold is one for all settings; set it of the estimator.")
+    return any(chooses_landmarks(taken.last, **each) for each in settings)
 
 
 def _split_params(taken, params):

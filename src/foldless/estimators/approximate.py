@@ -20,10 +20,13 @@ def kernel_for(estimator, n, itemsize=8):
     return approximated(kernel, how, whiten=whiten, **options)
 
 
-def chooses_landmarks(estimator):
-    """Whether an estimator is asked to choose its landmarks anew on every training part."""
-    asked = getattr(estimator, "landmarks_per_fold", False) and estimator.approximation in ("nystroem", "auto")
-    return bool(asked) and isinstance(estimator.landmarks, str)
+LANDMARKS_OF_PARTS = ("landmarks_per_fold", "approximation", "landmarks")  # the parameters that decide about it
+
+
+def chooses_landmarks(estimator, **params):
+    """Whether an estimator, with these parameters, is asked to choose its landmarks anew on every training part."""
+    each, how, landmarks = (params.get(name, getattr(estimator, name, None)) for name in LANDMARKS_OF_PARTS)
+    return bool(each) and how in ("nystroem", "auto") and isinstance(landmarks, str)
 
 
 def needs_approximation(kernel, n, itemsize=8):

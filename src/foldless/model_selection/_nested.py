@@ -19,6 +19,7 @@ from sklearn.utils import indexable
 from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.candidates import SearchData, by_grid, chooses_one
 from foldless.bridge.confounded import columns_alone
+from foldless.bridge.landmarks import landmarks_to_find
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.route import Route
@@ -272,6 +273,8 @@ def _in_closed_form(data, steps):
     """Whether a whole grid is looked at for one setting, behind no steps that are fitted on each part."""
     search = data.search
     if data.steps is not None or not chooses_one(search) or fits_steps(search, steps):
+        return False
+    if landmarks_to_find(search, data.X) is not None:
         return False
     return by_grid(search, SearchData(data.X, data.y, data.sample_weight, data.confounds))
 

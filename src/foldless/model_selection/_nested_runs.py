@@ -19,6 +19,7 @@ from foldless.bridge.scorers import known_outputs
 from foldless.bridge.splits import draw_splits
 from foldless.bridge.steps import parts_of
 from foldless.estimators.access import cut_of, fits_of, loo_scores_of
+from foldless.estimators.approximate import chooses_landmarks
 from foldless.estimators.average import AverageEstimator
 from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.readout.calibration import fit_calibration
@@ -164,10 +165,11 @@ def _one_split(data, spec, train, test):
 def _inner_scores(search, X, y, weight, confounds, groups):
     """(row numbers, held-out decisions) of a fitted search's best estimator, by its inner splits."""
     last = split_steps(search.best_estimator_).last
-    if search.cv is None and confounds is None and isinstance(last, FOLDLESS_ESTIMATORS):
+    plain = confounds is None and isinstance(last, FOLDLESS_ESTIMATORS) and not chooses_landmarks(last)
+    if search.cv is None and plain:
         return loo_scores_of(last)
     splits = draw_splits(search.cv, search.estimator, X, y, groups)
-    parts = parts_of(search.estimator, search.steps, splits, len(y))
+    parts = parts_of(search, splits, len(y))
     return heldout_scores(clone(search.best_estimator_), SearchData(X, y, weight, confounds, parts), splits)
 
 

@@ -34,7 +34,7 @@ from foldless.model_selection._search_average import average_of, score_of
 from foldless.model_selection._search_end import warn_of_end
 from foldless.model_selection._search_fidelity import fidelity_search
 from foldless.model_selection._search_grid import grid_search
-from foldless.model_selection._search_landmarks import asks_for_landmarks, fit_with_landmarks
+from foldless.model_selection._search_landmarks import fit_with_landmarks, landmarks_to_find
 from foldless.model_selection._search_runs import continuous_search, score_together
 from foldless.model_selection._search_sets import SearchSets
 from foldless.model_selection._search_spec import (
@@ -261,7 +261,7 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
         X, y, groups = indexable(X, y, groups)
         given = {"y": y, "sample_weight": sample_weight, "groups": groups, "confounds": confounds}
-        if asks_for_landmarks(self, X):
+        if landmarks_to_find(self, X) is not None:
             return fit_with_landmarks(self, X, given)
         spec = search_spec(self)
         warn_of_unused_groups(self.cv, groups, stacklevel=3)
@@ -275,7 +275,7 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
                 confounds = check_search_with_confounds(self, confounds, len(np.asarray(y)))
                 check_confounds_determined(columns_alone(self, confounds), splits or ())
             spec = with_scores(spec, self, y)
-            parts = parts_of(self.estimator, self.steps, splits, len(np.asarray(y)))
+            parts = parts_of(self, splits, len(np.asarray(y)))
             data = SearchData(X, y, sample_weight, confounds, parts)
             outcome = self._search(spec, data, splits)
             self._store(spec, outcome, data, splits)

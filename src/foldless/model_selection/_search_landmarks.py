@@ -1,4 +1,4 @@
-"""How many landmarks a search takes, and when it takes any.
+"""How many landmarks a search takes.
 
 ``n_landmarks="auto"`` is decided by the criterion of the held-out fits: a search with ``FIRST`` landmarks, then others
 with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows, ``MOST``, the
@@ -7,25 +7,20 @@ of the one before: at half, the same and twice the kernel's parameter, since mor
 and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is looked at as it is, and
 kernels of several parameters are tuned anew each time.
 
-Where the exact kernel matrix does not fit into memory, landmarks take its place, with a warning. So they do above
-``MOST_EXACT`` rows in a search that is told neither where to look nor how long it may take.
+When a search has a number of landmarks to find is said in ``bridge.landmarks``.
 """
 
 import time
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
+from foldless.bridge.landmarks import landmarks_to_find, warn_of_landmarks
 from foldless.bridge.pipelines import split_steps
-from foldless.estimators.approximate import fits_into_memory, needs_approximation
-from foldless.estimators.checks import warn_caller
 from foldless.estimators.rows import all_or_nothing
-from foldless.kernels.registry import given_kernel
-from foldless.linalg.memory import GIB, available_memory
+from foldless.linalg.memory import available_memory
 
-MOST_EXACT = 25_000  # rows whose exact search takes about ten minutes of two cores; time grows with their cube
 FIRST = 125  # landmarks
 MOST = 2000  # beyond, a search takes long; give a number for more
 WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
@@ -35,16 +30,11 @@ GROWTH = 4.0  # factor of the time for twice as many landmarks
 GROWTH_OF_SECOND = 1.0  # the same where the first search looks everywhere, and the second only around its best
 
 
-def asks_for_landmarks(search, X):
-    """Whether the number of landmarks of a search's estimator is still to be found."""
-    return _asked(search, X) is not None
-
-
 def fit_with_landmarks(search, X, given):
     """The search fitted by one like it that has a number of landmarks; ``given`` are further arguments of ``fit``."""
-    settings = _asked(search, X)
-    if settings["approximation"] != split_steps(search.estimator).last.approximation:
-        _warn_of_landmarks(_num_samples(X), X)
+    settings = landmarks_to_find(search, X)
+    if split_steps(search.estimator).last.approximation is None:
+        warn_of_landmarks(X)
     if search.share != "all":
         raise ValueError(f"n_landmarks='auto' is one number for all classes; share={search.share!r} needs a number.")
     growing = Growing(search, X, given, settings)
@@ -137,46 +127,3 @@ class Growing:
         smaller = len(self.path) == 1 and self._around(last.best_params_) is not None
         growth = GROWTH_OF_SECOND if smaller else GROWTH
         return time.monotonic() - self.begin + growth * self.path[-1]["seconds"] > limit
-
-
-def _asked(search, X):
-    """Parameters of the approximation whose number of landmarks is to be found; None where nothing is to be found."""
-    last: Any = split_steps(search.estimator).last
-    how = getattr(last, "approximation", "unknown")
-    if how == "unknown":
-        return None
-    kernel = given_kernel(last)
-    n = _num_samples(X)
-    itemsize = _itemsize(X)
-    if how == "auto":
-        how = "nystroem" if needs_approximation(kernel, n, itemsize) else None
-    elif how is None:
-        exact = not kernel.takes_rows or kernel.is_linear or kernel.approximates
-        possible = fits_into_memory(n, itemsize) and (n <= MOST_EXACT or _told(search))
-        return None if exact or possible else {"approximation": "nystroem"}
-    return {"approximation": how} if how is not None and last.n_landmarks == "auto" else None
-
-
-def _told(search):
-    """Whether a search is told where to look, or how long it may take."""
-    return search.method != "auto" or search.param_grid is not None or search.time_limit is not None
-
-
-def _itemsize(X):
-    return 4 if getattr(X, "dtype", None) == np.float32 else 8
-
-
-def _warn_of_landmarks(n, X):
-    """Say so where landmarks take the place of an exact kernel, unless ``approximation="auto"`` asks for that."""
-    if not fits_into_memory(n, _itemsize(X)):
-        needed, free = n * n * _itemsize(X) / GIB, (available_memory() or 0) / GIB
-        why, instead = f"an exact kernel matrix takes {needed:.0f} GiB and {free:.0f} GiB are free", ""
-    elif n > MOST_EXACT:
-        why = f"an exact search of more than {MOST_EXACT} takes long"
-        instead = " Give time_limit= (seconds) to have the exact kernel searched."
-    else:
-        return
-    warn_caller(
-        f"{n} rows: {why}. The kernel is approximated by landmarks (approximation='nystroem'); results are exact for"
-        f" that model.{instead}"
-    )
