@@ -70,6 +70,15 @@ def test_many_rows_go_by_features_and_few_rows_by_their_kernel():
     assert isinstance(AdaptiveKDA().fit(X, y)._factors, MinimumNorm)
 
 
+def test_a_model_that_grows_row_by_row_comes_to_go_by_features():
+    model = approximate("given landmarks", alpha=0.1).fit(X[:8], LABELS[2][:8])
+    assert not model._factors.by_features
+    for row in range(8, 20):
+        model.partial_fit(X[row : row + 1], LABELS[2][row : row + 1])
+        assert model._factors.by_features == (row + 1 >= 12)
+    assert_same_model(model, approximate("given landmarks", alpha=0.1).fit(X[:20], LABELS[2][:20]))
+
+
 def test_an_update_of_one_row_does_not_look_at_the_features_of_the_others(monkeypatch):
     model, seen = approximate("given landmarks").fit(X[:30], LABELS[2][:30]), []
     kind = type(model.kernel_)

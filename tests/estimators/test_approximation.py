@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKF
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import foldless.estimators.base as base
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.heldout.gradient import value_and_gradient
 from foldless.heldout.problem import Problem
@@ -180,7 +181,9 @@ def test_auto_is_exact_for_few_rows_and_approximate_for_many(monkeypatch):
     assert not estimator.fit(X, Y["two"]).kernel_.approximates
     monkeypatch.setattr("foldless.estimators.approximate.MOST_EXACT", 80)
     assert estimator.fit(X, Y["two"]).kernel_.approximates
-    assert "12 features" in str(explain(estimator, X, Y["two"], cv=5))
+    route = str(explain(estimator, X, Y["two"], cv=5))
+    assert "12 features" in route
+    assert "fixed once from all rows, labels unseen" in route
     assert not LSSVC("linear", approximation="auto").fit(X, Y["two"]).kernel_.approximates
 
 
@@ -262,3 +265,36 @@ def test_permutations_take_landmarks_of_each_training_part(steps):
     assert_allclose(
         one.score, np.mean([clone(estimator).fit(X[a], labels[a]).score(X[b], labels[b]) for a, b in splits])
     )
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_given_landmarks_are_in_the_units_of_the_rows(sparse):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 3)) * [1000.0, 0.01, 1.0] + [5.0, 0.0, 0.0]
+    labels = np.arange(60) % 2
+    rows = sp.csr_array(rows) if sparse else rows
+    scaler = StandardScaler(with_mean=not sparse).fit(rows)
+    options = {"gamma": 0.3, "approximation": "nystroem"}
+    model = LSSVC(**options, landmarks=rows[:8], standardize=True).fit(rows, labels)
+    scaled = LSSVC(**options, landmarks=scaler.transform(rows[:8])).fit(scaler.transform(rows), labels)
+    assert_allclose(model.decision_function(rows), scaled.decision_function(scaler.transform(rows)), rtol=1e-9)
+    with pytest.raises(ValueError, match=r"landmarks has shape \(8, 2\)"):
+        LSSVC(**options, landmarks=np.ones((8, 2)), standardize=True).fit(rows, labels)
+
+
+def test_features_of_new_rows_are_looked_at_some_at_a_time(monkeypatch):
+    labels = np.arange(60) % 2
+    model = LSSVC(gamma=0.3, approximation="nystroem", landmarks=X[:6]).fit(X[:60], labels)
+    expected, seen, kind = model.decision_function(X), [], type(model.kernel_)
+    features = kind.features
+    monkeypatch.setattr(kind, "features", lambda self, rows: seen.append(len(rows)) or features(self, rows))
+    monkeypatch.setattr(base, "CHUNK", 60)
+    assert_allclose(model.decision_function(X), expected)
+    assert max(seen) == 10
+    assert sum(seen) == len(X)
+
+
+def test_an_approximate_linear_kernel_has_no_coefficients_of_columns():
+    model = LSSVC("linear", approximation="nystroem", landmarks=X[:6]).fit(X, np.arange(len(X)) % 2)
+    with pytest.raises(AttributeError, match="coef_ exists for kernel='linear' only, not for an approximation"):
+        _ = model.coef_

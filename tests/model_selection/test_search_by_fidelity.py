@@ -175,9 +175,7 @@ def test_the_time_limit_takes_the_best_so_far_and_says_so(monkeypatch):
         return judged(self, problem)
 
     monkeypatch.setattr(Selection, "judged", slow)
-    with pytest.warns(
-        ConvergenceWarning, match=r"stopped by time_limit=0.01 s after \d+ evaluations.*judged on 24 rows"
-    ):
+    with pytest.warns(ConvergenceWarning, match=r"stopped by time_limit after \d+ evaluations.*judged on 24 rows"):
         search = FoldlessSearchCV(LSSVC(), time_limit=0.01).fit(X, Y)
     assert search.stopped_ == "time_limit"
     assert len(search.history_) % 17 == 0  # all alphas of a kernel are known together

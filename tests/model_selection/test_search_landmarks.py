@@ -98,7 +98,7 @@ def test_the_time_limit_ends_the_doubling(monkeypatch):
     assert [each["n_landmarks"] for each in search.landmark_path_] == [5]
 
 
-def test_the_second_search_looks_at_less_and_is_expected_to_take_no_longer(monkeypatch):
+def test_the_second_search_looks_at_less_and_is_expected_to_grow_less(monkeypatch):
     monkeypatch.setattr(_search_landmarks, "GROWTH", 1e9)
     search = FoldlessSearchCV(auto(), time_limit=1000.0).fit(X, WAVES)
     assert [each["n_landmarks"] for each in search.landmark_path_] == [5, 10]

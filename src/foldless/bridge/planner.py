@@ -34,6 +34,8 @@ from foldless.heldout.scaled import ScaledParts
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
+FIXED_FEATURES = "landmarks or random features are fixed once from all rows, labels unseen"
+
 
 @dataclass(frozen=True)
 class CrossValidation:
@@ -182,6 +184,8 @@ def _solve(asked, run, score_params):
     else:
         reason = "few large folds: solving each training part alone is less work than P of all rows"
         route = Route(ONE_P_PER_FOLD, reason)
+    if task.problem.kernel.approximates:
+        route = replace(route, reason=f"{route.reason}; {FIXED_FEATURES}")
     return Plan(route, run, splits, score_params)
 
 

@@ -147,8 +147,8 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         if self._alpha == 0:
             solution = pseudo_solve(self.kernel_.gram(X), indicators)
         else:
-            if factors is None or factors.updates > REFRESH:
-                factors = minimum_norm(self.kernel_, X, self._alpha)
+            known = None if factors is None or factors.updates > REFRESH else factors
+            factors = minimum_norm(self.kernel_, X, self._alpha, known)
             solution = factors.solve(indicators)
         solution = _coded(solution, indicators.sum(0), self._coding)
         self.X_fit_ = X
@@ -186,7 +186,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         check_is_fitted(self)
         rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         if self._weights is not None:
-            return _flat(self.kernel_.features(rows) @ self._weights + self.intercept_)
+            return _flat(self._by_features(rows, self._weights) + self.intercept_)
         return _flat(self._expand(rows, self.dual_coef_) + self.intercept_)
 
     @threads_by_size

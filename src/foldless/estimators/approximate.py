@@ -10,12 +10,17 @@ from foldless.linalg.memory import available_memory
 MOST_EXACT = 12_000  # rows; time grows with their cube
 
 
-def kernel_for(estimator, n, itemsize=8):
-    """The kernel of an estimator for n rows, as it was given, behind the approximation that it asks for."""
+def kernel_for(estimator, n, itemsize=8, seen=None):
+    """The kernel of an estimator for n rows, as it was given, behind the approximation that it asks for.
+
+    ``seen`` turns rows, such as landmarks that were given, into what the kernel sees of them.
+    """
     kernel, how = given_kernel(estimator), estimator.approximation
     if how == "auto":
         how = "nystroem" if needs_approximation(kernel, n, itemsize) else None
     options = {name: getattr(estimator, name) for name in ("n_landmarks", "landmarks", "random_state")}
+    if seen is not None and not isinstance(options["landmarks"], str):
+        options["landmarks"] = seen(options["landmarks"])
     whiten = getattr(estimator, "penalty", "rkhs") == "rkhs"  # AdaptiveKDA has no other
     return approximated(kernel, how, whiten=whiten, **options)
 

@@ -78,10 +78,18 @@ class KernelExpansion(BaseEstimator):
             return np.concatenate([self._expand(X[rows], beta) for rows in gen_batches(X.shape[0], step)])
         return self.kernel_.against(X, self.X_fit_, slice(None)) @ beta
 
+    def _by_features(self, X, weights):
+        """phi(x)' weights of validated new rows, by explicit features phi of some rows at a time."""
+        step = max(1, CHUNK // len(weights))
+        if X.shape[0] > step and not self.kernel_.is_linear:
+            return np.concatenate([self._by_features(X[rows], weights) for rows in gen_batches(X.shape[0], step)])
+        return self.kernel_.features(X) @ weights
+
     def _check_linear(self, attribute):
         check_is_fitted(self)
         if not self.kernel_.is_linear:
-            raise AttributeError(f"{attribute} exists for kernel='linear' only, not for kernel={self.kernel!r}.")
+            found = "an approximation" if self.kernel_.approximates else f"kernel={self.kernel!r}"
+            raise AttributeError(f"{attribute} exists for kernel='linear' only, not for {found}.")
 
     def __getstate__(self):
         return {name: None if name in NOT_PICKLED else value for name, value in super().__getstate__().items()}
@@ -201,8 +209,16 @@ class KernelMachine(KernelExpansion):
         center = self._scaler.mean_.astype(X.dtype) if self._scaler.with_mean else 0.0
         return (X - center) / self._scaler.scale_.astype(X.dtype)
 
+    def _seen_landmarks(self, Z):
+        """Landmarks that were given, in the units of X, as the kernel sees rows; it says what is wrong with others."""
+        Z = Z if sp.issparse(Z) else np.asarray(Z)
+        scaler = self._scaler
+        if scaler is None or Z.ndim != 2 or Z.shape[1] != scaler.n_features_in_ or Z.dtype.kind not in "fiub":
+            return Z
+        return self._seen(Z.astype(float))
+
     def _problem(self, X, weights, base_weights):
-        kernel = kernel_for(self, X.shape[0], X.dtype.itemsize).resolved(X, base_weights)
+        kernel = kernel_for(self, X.shape[0], X.dtype.itemsize, self._seen_landmarks).resolved(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
         norm: dict[str, Any] = {"alpha": float(self.alpha), "penalty": self.penalty, "basis": self.basis}
         if kernel.approximates:  # its features are what is penalised
@@ -244,7 +260,7 @@ class KernelMachine(KernelExpansion):
             centred = self._new_confounds(confounds, X) - self._confound_mean
             offset = offset + centred.astype(X.dtype) @ self._confound_B
         if self._weights is not None:
-            return self.kernel_.features(X) @ self._weights + offset
+            return self._by_features(X, self._weights) + offset
         return self._expand(X, self._dual) + offset
 
     def _is_plain(self, X):

@@ -58,12 +58,14 @@ class LSSVC(KernelClassifier):
         n_landmarks. "nystroem" takes any kernel, "rff" (random Fourier features) "rbf" and "laplacian"; "auto" is exact
         up to 12,000 rows, if two n_samples x n_samples matrices fit into memory, then "nystroem". With
         penalty="coef" the coefficients of the landmarks' kernel functions are penalised.
-    n_landmarks : int, default=500; number of features
+    n_landmarks : int, default=500; number of features, for "rff" an even one
     landmarks : {"kmeans", "uniform", "leverage"} or array-like of shape (n_landmarks, n_features), default="kmeans"
         Where "nystroem" looks at the kernel: centres of k-means, rows drawn at random, rows drawn by how badly others
-        explain them, or rows of yours. Chosen once from the rows given to ``fit``; labels are not seen.
+        explain them, or rows of yours, in the units of X. Chosen once from the rows given to ``fit``; labels are not
+        seen.
     landmarks_per_fold : bool, default=False
-        Whether cross-validation chooses landmarks anew from each training part, or keeps those of all rows.
+        Whether cross-validation chooses landmarks anew from each training part, or keeps those of all rows, as
+        ``loo_score_`` and the other methods of a fitted model do in any case.
     random_state : int, RandomState instance or None, default=0; draws of landmarks and random features
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y

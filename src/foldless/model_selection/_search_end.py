@@ -23,7 +23,7 @@ def warn_of_end(search, outcome, stacklevel):
     """Say why a search ended where it did, unless it came to its end inside of where it looked."""
     messages = []
     if outcome.stopped is not None:
-        by = f"time_limit={search.time_limit:g} s" if outcome.stopped == "time_limit" else "the user"
+        by = "time_limit" if outcome.stopped == "time_limit" else "the user"
         rows = max(each["n_rows"] for each in outcome.history)
         messages.append(
             f"stopped by {by} after {len(outcome.history)} evaluations: best_params_ are the best so far, judged on"

@@ -27,7 +27,7 @@ WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
 ARRAYS = 6  # n x n_landmarks, at the same time
 AROUND = {"alpha": np.logspace(-3, 2, 21), "kernel": np.array([0.5, 1.0, 2.0])}  # factors of the best so far
 GROWTH = 4.0  # factor of the time for twice as many landmarks
-GROWTH_OF_SECOND = 1.0  # the same where the first search looks everywhere, and the second only around its best
+GROWTH_OF_SECOND = 2.0  # the same where the first search looks everywhere, and the second only around its best
 
 
 def fit_with_landmarks(search, X, given):

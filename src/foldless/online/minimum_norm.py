@@ -49,6 +49,8 @@ class MinimumNorm:
     array([-0.909,  0.967, -0.909])
     """
 
+    by_features = False
+
     @classmethod
     def of(cls, kernel, X, alpha):
         """The factors for the rows X of a kernel."""

@@ -4,8 +4,8 @@ With K = Phi Phi' (n rows), M = K + alpha I and G = [1, M], x = [b; z] = G^+ Y i
 QR (Kim, Drake & Park 2006, eq. 16-20). Here M^-1 is known by the features (Woodbury). With t = M^-1 1, tau = 1 + t't:
 
     b = t' M^-1 Y / tau                    z = R Y,    R = (I - t t' / tau) M^-1
-    B = (G G')^-1 = M^-1 R                 p = diag B,    r = diag R,    h = t^2 / tau + r^2 / p
-    held-out fit                           y - (B y) / p - (r / p) m / h,    m = R y - r (B y) / p
+    B = (G G')^-1 = M^-1 R                 p = diag B,    rho = diag R,    h = t^2 / tau + rho^2 / p
+    held-out fit                           y - (B y) / p - (rho / p) m / h,    m = R y - rho (B y) / p
 
 Solving takes sums over rows, Phi' Phi, and costs r^3 / 3 and n r for each target: rows come and go for r^2 each.
 Leave-one-out takes a decomposition of all rows, n r^2, when it is asked for.
@@ -35,6 +35,8 @@ class MinimumNormByFeatures:
     >>> bool(np.allclose(b + Phi @ (Phi.T @ z) + 0.5 * np.array(z), Y.ravel()))
     True
     """
+
+    by_features = True
 
     def __init__(self, Phi, alpha, sums=None):
         self.Phi, self.alpha, self.n = Phi, float(alpha), len(Phi)
@@ -94,13 +96,13 @@ class MinimumNormByFeatures:
         """Fits of all rows, each by the solution without it, (n, m): the closed form, n r^2 flops."""
         P = self.precision
         t = P.apply(np.ones((self.n, 1)))
-        tau, s = 1.0 + t.T @ t, P.apply(t)
+        tau, Mt = 1.0 + t.T @ t, P.apply(t)
         RY = self._least(P.apply, Y)[1:]
         BY = P.apply(RY)
-        p = P.squared_diagonal()[:, None] - s * s / tau
-        r = P.diagonal()[:, None] - t * s / tau
-        h = t * t / tau + r * r / p
-        return Y - BY / p - r / p * (RY - r * BY / p) / h
+        p = P.squared_diagonal()[:, None] - Mt * Mt / tau
+        rho = P.diagonal()[:, None] - t * Mt / tau
+        h = t * t / tau + rho * rho / p
+        return Y - BY / p - rho / p * (RY - rho * BY / p) / h
 
     def loo_downdate(self, Y):
         """The same, every row removed by itself."""
@@ -112,9 +114,14 @@ class MinimumNormByFeatures:
         return fits
 
 
-def minimum_norm(kernel, X, alpha):
-    """The least solutions for the rows X of a kernel: by its features where it is approximated by few, else by QR."""
+def minimum_norm(kernel, X, alpha, known=None):
+    """The least solutions for the rows X of a kernel: by its features where it is approximated by few, else by QR.
+
+    ``known`` are those of the same rows by either way, if there are some: they stay unless features are shorter.
+    """
     few = kernel.approximates and FEWER * kernel.n_features(X) <= X.shape[0]
+    if known is not None and (known.by_features or not few):
+        return known
     return (MinimumNormByFeatures if few else MinimumNorm).of(kernel, X, alpha)
 
 
@@ -122,7 +129,7 @@ def system_times(kernel, X, alpha, z):
     """(M z, |M|) for M = K + alpha I made anew, its norm that of Frobenius; by features where K is approximated."""
     if kernel.approximates:
         Phi = kernel.features(X)
-        gram = linalg.outer_square(Phi.T)  # of the size of K, and with its trace
+        gram = linalg.outer_square(Phi.T)  # its norm and its trace are those of K
         squared = np.square(gram).sum() + 2 * alpha * gram.trace() + len(Phi) * alpha**2
         return Phi @ (Phi.T @ z) + alpha * z, np.sqrt(squared)
     M = kernel.gram(X)
