@@ -10,11 +10,12 @@ from sklearn import metrics as theirs
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
 import foldless.permutation.strategies as strategies
-from foldless import LSSVC, LSSVR
-from foldless.model_selection import permutation_test_score
+from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.model_selection import RefitWarning, _permutation, permutation_test_score
 from foldless.permutation.labelings import ARRAYS, Labelings
 from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
 from support.refits import p_value
@@ -157,3 +158,15 @@ def test_p_values_are_never_zero():
     y = np.arange(40) >= 20
     result = permutation_test_score(LSSVC("linear"), X, y, n_permutations=99)
     assert (result.score, result.pvalue) == (1.0, 1 / 100)
+
+
+def test_permutations_that_take_long_are_foretold(monkeypatch):
+    monkeypatch.setattr(_permutation, "LONG", 0.0)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    search = FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, cv=2)
+    with (
+        pytest.warns(RefitWarning),
+        pytest.warns(UserWarning, match="the permutations are expected to take about 0 minutes; verbose=1 shows"),
+    ):
+        permutation_test_score(search, X, y, cv=KFold(2), n_permutations=2)

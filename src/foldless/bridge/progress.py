@@ -75,14 +75,18 @@ class Progress:
             self._notebook.show("", None)
 
     @property
+    def ahead(self):
+        """Seconds to go, at most: those of what is done, for as many as there are left."""
+        return self._spent / max(self.done, 1) * (self.total - self.done)
+
+    @property
     def _spent(self):
         return time.monotonic() - self._start
 
     def _count(self, note):
         complete = self.done >= self.total
-        spent = self._spent
-        left = "" if complete else f", at most {spent / max(self.done, 1) * (self.total - self.done):.0f} s to go"
-        self._show(f"{self.what}: {self.done}/{self.total}, {spent:.0f} s{left} {note}".rstrip(), complete)
+        left = "" if complete else f", at most {self.ahead:.0f} s to go"
+        self._show(f"{self.what}: {self.done}/{self.total}, {self._spent:.0f} s{left} {note}".rstrip(), complete)
 
     def _show(self, line, complete):
         now, rewritten = time.monotonic(), sys.stderr.isatty() or self._notebook is not None

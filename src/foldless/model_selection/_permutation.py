@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import gen_batches, indexable
@@ -27,6 +27,7 @@ from foldless.linalg.memory import require_memory
 from foldless.linalg.threads import jobs_as_here, threads_by_size, threads_for
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
+from foldless.model_selection._search_end import LONG
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
@@ -267,10 +268,23 @@ def _collect(jobs, n_jobs, progress, step=1):
         for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs_as_here(jobs)):
             results.append(result)
             progress.step(steps=step)
+            if len(results) == 1:
+                _warn_of_time(progress, n_jobs)
     except KeyboardInterrupt:
         if sum(len(each.scores) for each in results) < 2:
             raise
     return results
+
+
+def _warn_of_time(progress, n_jobs):
+    """Say so, after the first of them, where the others will take long."""
+    seconds = progress.ahead / effective_n_jobs(n_jobs)
+    if seconds > LONG:
+        warn_caller(
+            f"the {progress.what} are expected to take about {seconds / 60:.0f} minutes; verbose=1 shows how far they"
+            " are. Quicker are n_jobs=, fewer permutations and, for a search, a test of the setting that it chose on"
+            " other rows."
+        )
 
 
 def _warn_if_interrupted(done, total, what):
