@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from foldless import LSSVR
-from foldless.model_selection import cross_val_predict
+from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV
+from foldless.model_selection import (
+    cross_val_predict,
+    cross_val_score,
+    nested_cross_validate,
+    permutation_test_score,
+)
 from support.bad_input import D, N, data, every_classifier, every_kind, with_value
 
 # -- X and y -----------------------------------------------------------------------------------------------------------
@@ -146,3 +151,39 @@ def test_sample_weights_that_leave_one_class_are_refused(kind):
     X, y = data(kind)
     with pytest.raises(ValueError, match=r"sample_weight leaves one class only; at least two classes need rows"):
         kind().fit(X, y, sample_weight=(y == 1).astype(float))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan], ids=str)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda X, y: LSSVC().fit(X, y),
+        lambda X, y: AdaptiveKDA().fit(X, y),
+        lambda X, y: FoldlessSearchCV(LSSVC()).fit(X, y),
+        lambda X, y: cross_val_score(LSSVC(), X, y),
+        lambda X, y: nested_cross_validate(FoldlessSearchCV(LSSVC()), X, y, cv=2),
+        lambda X, y: permutation_test_score(LSSVC(), X, y),
+    ],
+    ids=["fit", "adaptive", "search", "scores", "nested", "permutation"],
+)
+def test_a_missing_label_is_told_with_its_row(call, missing):
+    labels = np.array(["a", "b"] * 10, dtype=object)
+    labels[7] = missing
+    with pytest.raises(ValueError, match=f"y holds {missing} in row 7 .*a label is missing"):
+        call(np.eye(20), labels)
+
+
+def test_columns_of_texts_are_named():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"size": np.arange(20.0), "region": ["north", "south"] * 10})
+    with pytest.raises(ValueError, match=r"X: column 'region' holds texts or categories.*OneHotEncoder"):
+        LSSVC().fit(frame, np.arange(20) % 2)
+    with pytest.raises(ValueError, match="could not convert string"):  # an array has no names
+        LSSVC().fit(frame.to_numpy(), np.arange(20) % 2)
+
+
+def test_names_that_are_nearly_right_are_suggested():
+    with pytest.raises(ValueError, match=r"approximation='nystrom' is unknown.*Did you mean 'nystroem'\?"):
+        LSSVC(approximation="nystrom").fit(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"kernel='RBF' is unknown.*Did you mean 'rbf'\?"):
+        LSSVC("RBF").fit(np.eye(4), [0, 1, 0, 1])

@@ -9,7 +9,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.heldout.caution import HugePenaltyWarning
+from foldless.heldout.caution import HugePenaltyWarning, NothingLearntWarning
 from foldless.model_selection import (
     cross_val_predict,
     cross_val_score,
@@ -109,3 +109,22 @@ def test_the_boolean_kernel_wants_zeros_and_ones(call, form):
     assert not warnings_of(call, LSSVC("boolean"), form(binary))
     (message,) = warnings_of(call, LSSVC("boolean"), form(3 * binary))
     assert message.startswith("kernel='boolean' is for features that are 0 or 1, and X holds 3.")
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_a_column_that_all_distances_consist_of_is_told(kernel):
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(40, 3)), np.arange(40) % 2
+    far = rows * [1.0, 1e5, 1.0]
+    with pytest.warns(
+        NothingLearntWarning, match=rf"column 1 of X spreads 7e\+04 times.*kernel='{kernel}'.*standardize"
+    ):
+        LSSVC(kernel).fit(far, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LSSVC(kernel).fit(rows * [1.0, 100.0, 1.0], labels)
+        LSSVC(kernel, standardize=True).fit(far, labels)
+        LSSVC(kernel, gamma=[1.0, 1e-10, 1.0]).fit(far, labels)
+        LSSVC("linear").fit(far, labels)
+        LSSVC(kernel).fit(far[:, 1:2], labels)
+        LSSVC(kernel).fit(far * [0.0, 1.0, 0.0], labels)

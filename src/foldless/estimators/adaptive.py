@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from foldless.estimators.approximate import kernel_for
 from foldless.estimators.base import KernelExpansion
-from foldless.estimators.checks import as_stored, check_gram, check_option, check_options, is_number
+from foldless.estimators.checks import as_stored, check_gram, check_option, check_options, is_number, validated_rows
 from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
 from foldless.kernels.registry import is_precomputed
@@ -135,7 +135,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         return self._solve(X.copy(), y.copy(), joined_ids((), ids, X.shape[0]), named_classes(y, classes), None)
 
     def _validated(self, X, y, reset):
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
+        X, y = validated_rows(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
         check_classification_targets(y)
         return X, y
 

@@ -28,6 +28,7 @@ from foldless.estimators.checks import (
     check_options,
     check_weights,
     is_number,
+    validated_rows,
     warn_of_scale,
 )
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids
@@ -173,7 +174,8 @@ class KernelMachine(KernelExpansion):
         if not (is_number(self.alpha) and self.alpha > 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
         check_options(self)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=False)
+        options = {"accept_sparse": "csr", "dtype": FLOATS, "multi_output": True, "y_numeric": False}
+        X, y = validated_rows(self, X, y, **options)
         if X.shape[0] < least:
             raise ValueError(f"n_samples={X.shape[0]}: at least two samples are needed, to fit one and leave one out.")
         weights = None

@@ -3,6 +3,7 @@
 import sys
 import warnings
 from dataclasses import fields
+from difflib import get_close_matches
 from functools import cache
 from numbers import Integral, Real
 from types import FrameType
@@ -10,8 +11,8 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import assert_all_finite, check_array
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import assert_all_finite, check_array, indexable
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from foldless.heldout.batch import FEW_ROWS
 from foldless.heldout.caution import caution
@@ -24,7 +25,9 @@ FLOATS = [np.float64, np.float32]  # precisions of X that are kept
 def check_option(name, value, allowed):
     """Refuse a value that is not among those allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
-        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}.")
+        near = get_close_matches(value, [each for each in allowed if each], 1) if isinstance(value, str) else []
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}.{meant}")
 
 
 def check_whole(name, value, least):
@@ -154,6 +157,45 @@ def warn_of_strata(task, whole, loo_scores):
             "leave-one-out misleads: without a row its class is the rarer one, and the penalty lets little else decide."
             " Use stratified_loo_score_ or cv=StratifiedLeaveOneOut(), or a smaller alpha."
         )
+
+
+def check_labels_there(y):
+    """Refuse labels that are missing: None, or nan among texts."""
+    values = np.asarray(y) if hasattr(y, "__array__") or isinstance(y, list | tuple) else np.empty(0)
+    if values.dtype != object or values.ndim != 1:
+        return
+    for row, value in enumerate(values.tolist()):
+        if value is None or (isinstance(value, float) and value != value):
+            raise ValueError(
+                f"y holds {value!r} in row {row} (the first is 0): a label is missing. Leave such rows out of X and y."
+            )
+
+
+def rows_and_labels(X, y, *others):
+    """All as arrays or frames of the same length, as scikit-learn's ``indexable`` says; no label is missing."""
+    check_labels_there(y)
+    return indexable(X, y, *others)
+
+
+def validated_rows(estimator, X, y, **options):
+    """scikit-learn's ``validate_data``; columns of texts are named, and missing labels by their row."""
+    check_labels_there(y)
+    try:
+        return validate_data(estimator, X, y, **options)
+    except ValueError as error:
+        texts = _columns_of_texts(X) if "could not convert" in str(error) else []
+        if not texts:
+            raise
+        raise ValueError(
+            f"X: column {texts[0]!r} holds texts or categories, and numbers are needed. Encode it, by OneHotEncoder in"
+            " a ColumnTransformer (say), or leave it out; the command foldless report takes tables as they are."
+        ) from None
+
+
+def _columns_of_texts(X):
+    """Names of the columns of a frame that are no numbers."""
+    names = list(getattr(X, "columns", ()))
+    return [name for name in names if np.asarray(X[name]).dtype.kind not in "fiub"]
 
 
 def dense(y):

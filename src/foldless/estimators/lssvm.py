@@ -44,7 +44,8 @@ class LSSVC(KernelClassifier):
     coef0 : float, default=1.0; constant of "poly"
     eta : float, default=1.0; parameter of "boolean", (1 + eta)^(x.z)
     alpha : float, default=1.0
-        Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale.
+        Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale. It
+        is what 1 / C is to an SVC.
     penalty : {"rkhs", "coef"}, default="rkhs"; norm that is penalised: of the function or of its expansion coefficients
     basis : {"train", "all"}, default="train"
         With penalty="coef": whether a row that is left out takes its basis function along, as a refit does, or not.

@@ -25,6 +25,8 @@ from foldless.kernels.parameters import Number, Width
 from foldless.linalg import product
 from foldless.linalg.types import Matrix
 
+LOOKED_AT = 1000  # rows by which spreads of columns are judged
+ALONE = 1e3  # standard deviation by the next largest, from which on a column is told to decide all distances
 FEW_DISTANCES = 4  # rows whose distances are sooner summed up directly than through a product
 
 
@@ -149,6 +151,21 @@ class _OfDistances(Kernel):
 
     def diag(self, X: Matrix) -> np.ndarray:
         return np.ones(X.shape[0], X.dtype)
+
+    def caution(self, X: Matrix) -> str | None:
+        """One column that distances consist of: told for dense rows and one width for all features."""
+        if sp.issparse(X) or np.ndim(self.gamma) or X.shape[1] < 2:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = X[:: max(1, X.shape[0] // LOOKED_AT)].std(0)
+        largest = int(np.argmax(spread))
+        others = np.delete(spread, largest).max()
+        if not np.isfinite(spread[largest]) or spread[largest] <= ALONE * others or not others > 0:
+            return None
+        return (
+            f"column {largest} of X spreads {spread[largest] / others:.0e} times as far as any other: distances, and so"
+            f" kernel={self.name!r}, see little else. Use standardize=True, or scale X."
+        )
 
 
 @dataclass(frozen=True)

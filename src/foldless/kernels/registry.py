@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -110,7 +111,9 @@ def build(kernel, **shorthands):
     if callable(kernel):
         return Custom(kernel)
     if not isinstance(kernel, str) or kernel not in KERNELS:
-        raise ValueError(f"kernel={kernel!r} is unknown; use one of {sorted(KERNELS)} or a callable k(X, Z).")
+        near = get_close_matches(kernel.lower(), KERNELS, 1) if isinstance(kernel, str) else []
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"kernel={kernel!r} is unknown; use one of {sorted(KERNELS)} or a callable k(X, Z).{meant}")
     kind = KERNELS[kernel]
     return kind(**{name: shorthands[name] for name in kind.parameters()})
 

@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import indexable
 
 from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.routing import check_groups
 from foldless.bridge.scorers import check_single
 from foldless.bridge.splits import row_numbers
 from foldless.bridge.steps import StepsLike
-from foldless.estimators.checks import check_option, dense
+from foldless.estimators.checks import check_option, dense, rows_and_labels
 from foldless.inference.comparison import (
     ComparisonResult,
     all_pairs,
@@ -105,7 +104,7 @@ def compare(
     check_single(scoring, "compare takes one.")
     for each in models.values():
         check_probabilities(scoring, each)
-    X, y, groups = indexable(X, dense(y), groups)
+    X, y, groups = rows_and_labels(X, dense(y), groups)
     estimator = next(iter(models.values()))
     truth, classes = truth_and_classes(estimator, y)
     found, judge, response = judge_of(scoring, estimator, classes, np.ndim(y) == 1)

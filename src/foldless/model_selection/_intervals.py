@@ -7,11 +7,10 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import indexable
 
 from foldless.bridge.routing import check_groups
 from foldless.bridge.steps import StepsLike
-from foldless.estimators.checks import dense
+from foldless.estimators.checks import dense, rows_and_labels
 from foldless.inference.intervals import ScoreInterval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
@@ -92,7 +91,7 @@ def score_interval(
     accuracy 0.9871, 90 % interval 0.9663 to 1.0000 (nested, 10 folds, 20 times)
     """
     check_groups(groups)
-    X, y, groups = indexable(X, dense(y), groups)
+    X, y, groups = rows_and_labels(X, dense(y), groups)
     options = {"params": params, "confounds": confounds, "groups": groups, "steps": steps, "n_jobs": n_jobs}
     asked = {"scoring": scoring, "cv": cv, "confidence": confidence, "method": method, "n_repeats": n_repeats}
     return interval_of_model(

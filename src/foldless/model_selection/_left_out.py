@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
@@ -17,6 +16,7 @@ from foldless.bridge.planner import CrossValidation, Plan, plan
 from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.standin import StandIn
 from foldless.bridge.steps import front_of
+from foldless.estimators.checks import rows_and_labels
 from foldless.linalg.threads import jobs_as_here
 from foldless.model_selection._searched import Searched, columns_of, splits_of
 
@@ -48,7 +48,7 @@ class LeftOut:
         """
         front = front_of(estimator, X, params, steps)
         taken = split_steps(front.estimator).last
-        X, y = indexable(front.X, y)
+        X, y = rows_and_labels(front.X, y)
         if isinstance(taken, Search):
             options |= {"params": front.params or None, "steps": steps}
             return Searched.of(front.estimator, X, y, classes=classes, response=response, **options)

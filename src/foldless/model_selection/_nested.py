@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.utils import indexable
 
 from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.candidates import SearchData, by_grid, chooses_one
@@ -26,6 +25,7 @@ from foldless.bridge.route import Route
 from foldless.bridge.scorers import deciding_scoring, scores_by_name, wants_probabilities
 from foldless.bridge.splits import check_confounds_determined, row_numbers
 from foldless.bridge.steps import StepsLike, fits_steps, front_of
+from foldless.estimators.checks import rows_and_labels
 from foldless.inference.intervals import check_confidence, corrected_interval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
@@ -210,7 +210,7 @@ def nested_cross_validate(
     taken = split_steps(front.estimator)
     search, params = taken.last, front.params
     _check(search, y, params)
-    X, y, groups = indexable(front.X, y, groups)
+    X, y, groups = rows_and_labels(front.X, y, groups)
     spec = search_spec(search)
     targets, sample_weight = checked_rows(search, y, (params or {}).get("sample_weight"))
     if search.scoring is not None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import gen_batches, indexable
+from sklearn.utils import gen_batches
 
 from foldless.bridge.adapters import build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import NoClosedForm
 from foldless.bridge.steps import StepsLike, front_of
+from foldless.estimators.checks import rows_and_labels
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import Params
@@ -67,7 +68,7 @@ def leave_pair_out_auc(
     """
     front = front_of(estimator, X, params, steps)
     estimator, params = front.estimator, front.params
-    X, y = indexable(front.X, y)
+    X, y = rows_and_labels(front.X, y)
     of_last = split_steps(estimator).fit_params_of_last(params)
     confounds = of_last.get("confounds", confounds)
     try:

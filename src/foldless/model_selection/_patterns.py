@@ -6,14 +6,14 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import gen_batches, indexable
+from sklearn.utils import gen_batches
 
 from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
 from foldless.bridge.permutation_spec import PermutationData, check_numbers, warn_of_weak_null, weights_move
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.bridge.steps import StepsLike, front_of
-from foldless.estimators.checks import warn_of_scale
+from foldless.estimators.checks import rows_and_labels, warn_of_scale
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import Params
@@ -82,7 +82,7 @@ def permutation_test_pattern(
     front = front_of(estimator, X, params, steps)
     estimator, params = front.estimator, front.params
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    X, y = indexable(front.X, y)
+    X, y = rows_and_labels(front.X, y)
     check_numbers(y, n_permutations, weights, memory_limit)
     if weights == "permuted":
         raise ValueError("weights='permuted': patterns know sample weights that stay with their rows only.")

@@ -11,7 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.utils import gen_batches, indexable
+from sklearn.utils import gen_batches
 
 from foldless.bridge.families import family_members
 from foldless.bridge.permutation import choose_strategy
@@ -21,7 +21,7 @@ from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.routing import check_groups
 from foldless.bridge.steps import StepsLike, front_of
-from foldless.estimators.checks import dense
+from foldless.estimators.checks import dense, rows_and_labels
 from foldless.heldout.caution import NothingLearntWarning
 from foldless.linalg.memory import require_memory
 from foldless.linalg.threads import jobs_as_here, threads_by_size, threads_for
@@ -156,7 +156,7 @@ def permutation_test_score(
     estimator = fronts[0].estimator
     params = fronts[0].params
     members = [each.X for each in fronts]
-    X, y, groups = indexable(members[0], dense(y), groups)
+    X, y, groups = rows_and_labels(members[0], dense(y), groups)
     check_numbers(y, n_permutations, weights, memory_limit, least=0)
     last = split_steps(estimator).last
     splitting = {"cv": cv, "groups": groups, "strata": strata, "null": null, "resplit": resplit, "stay": generalise}

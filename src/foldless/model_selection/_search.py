@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 
 from foldless.bridge.candidates import (
     SearchData,
@@ -25,6 +25,7 @@ from foldless.bridge.confounded import columns_alone
 from foldless.bridge.pipelines import Search, input_tags, split_steps
 from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.bridge.steps import StepsLike, parts_of
+from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.rows import PerRow, all_or_nothing
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
@@ -259,10 +260,9 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
         """
         if y is None:
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
-        X, y, groups = indexable(X, y, groups)
-        given = {"y": y, "sample_weight": sample_weight, "groups": groups, "confounds": confounds}
+        X, y, groups = rows_and_labels(X, y, groups)
         if landmarks_to_find(self, X) is not None:
-            return fit_with_landmarks(self, X, given)
+            return fit_with_landmarks(self, X, y=y, sample_weight=sample_weight, groups=groups, confounds=confounds)
         spec = search_spec(self)
         warn_of_unused_groups(self.cv, groups, stacklevel=3)
         learnt = y  # several labels a row, if sparse, are predicted as such

@@ -30,7 +30,7 @@ GROWTH = 4.0  # factor of the time for twice as many landmarks
 GROWTH_OF_SECOND = 2.0  # the same where the first search looks everywhere, and the second only around its best
 
 
-def fit_with_landmarks(search, X, given):
+def fit_with_landmarks(search, X, **given):
     """The search fitted by one like it that has a number of landmarks; ``given`` are further arguments of ``fit``."""
     settings = landmarks_to_find(search, X)
     if split_steps(search.estimator).last.approximation is None:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import model_selection as skl
 from sklearn.base import BaseEstimator
-from sklearn.utils import indexable
 
 from foldless.bridge import direct
 from foldless.bridge.adapters import TASKS, check_probabilities
@@ -20,7 +19,7 @@ from foldless.bridge.route import Route, warn_of_refits
 from foldless.bridge.scorers import check_single, scoring_of_rows
 from foldless.bridge.standin import Decoded, StandIn
 from foldless.bridge.steps import StepsLike, front_of
-from foldless.estimators.checks import dense
+from foldless.estimators.checks import dense, rows_and_labels
 from foldless.inference.intervals import ScoreInterval, check_confidence, corrected_interval, limits_of
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
@@ -141,7 +140,7 @@ def cross_validate(
     'one fit'
     """
     check_probabilities(scoring, estimator)
-    X, y = indexable(X, dense(y))
+    X, y = rows_and_labels(X, dense(y))
     front = front_of(estimator, X, params, steps)
     given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
     chosen = plan(CrossValidation("cross_validate", *given, scoring=scoring))
@@ -255,7 +254,7 @@ def cross_val_predict(
     0.98
     """
     getattr(estimator, method)  # the estimator's own error where it has no such method
-    X, y = indexable(X, y)
+    X, y = rows_and_labels(X, y)
     front = front_of(estimator, X, params, steps)
     given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
     chosen = plan(CrossValidation("cross_val_predict", *given, method=method))
@@ -309,7 +308,7 @@ def explain(
     >>> print(explain(SVC(), X, y))
     refit: SVC is not a least-squares model foldless knows
     """
-    X, y = indexable(X, y)
+    X, y = rows_and_labels(X, y)
     front = front_of(estimator, X, params, steps)
     given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
     return front.route(plan(CrossValidation("explain", *given)).route)
