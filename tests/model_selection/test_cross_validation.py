@@ -315,3 +315,16 @@ def test_metadata_routing_equals_scikit_learn():
             fl.cross_val_predict(estimator, X, y, groups=GROUPS)
         with pytest.raises(sklearn.exceptions.UnsetMetadataPassedError):
             fl.cross_val_predict(LSSVC(), X, y, params={"sample_weight": WEIGHT})
+
+
+@pytest.mark.parametrize(("penalty", "basis"), [("rkhs", "train"), ("coef", "train"), ("coef", "all")])
+def test_estimators_of_training_parts_learn_on(penalty, basis):
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(30, 3)), np.arange(30) % 2
+    model = LSSVC(gamma=0.5, penalty=penalty, basis=basis)
+    splits = list(skl.KFold(3).split(rows))
+    found = fl.cross_validate(model, rows, labels, cv=splits, return_estimator=True)["estimator"][0]
+    order = np.concatenate(splits[0])
+    found.partial_fit(rows[splits[0][1]], labels[splits[0][1]])
+    whole = clone(model).fit(rows[order], labels[order])
+    assert_close(found.decision_function(rows), whole.decision_function(rows))
