@@ -29,6 +29,7 @@ $(VENV)/.cli: $(VENV)/.base
 demo: $(VENV)/.base
 	$(BIN)/python examples/demo.py
 	@$(MAKE) --no-print-directory $(VENV)/.cli
+	@echo "A report of the same data; half a minute ..."
 	$(ONE) $(BIN)/foldless demo --quiet --out foldless-demo
 
 # Minutes: everything but tests/slow, and every thirty-seventh case of large tables. test-all adds what is left out, or with

@@ -79,6 +79,7 @@ def honest(X, y):
         ("accuracy on the held-out rows", f"{result.test_score.mean():.4f}"),
     ]
     show(rows, (f"10 random partitions, 24 settings each, {seconds:.1f} s", "value"))
+    print("   (On other partitions the second can be the larger by chance; on average it is not.)")
     print(f"\n   path: {result.path}\n")
 
 
