@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from foldless.bridge.progress import Progress
-from foldless.chunked.checkpoint import Checkpoint, check_place
+from foldless.chunked.checkpoint import Checkpoint
 from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of
 from foldless.chunked.partitions import needs_dask
-from foldless.chunked.predictions import check_folder, folder_for, is_lazy, write_part
+from foldless.chunked.places import folder_for, is_lazy
+from foldless.chunked.predictions import write_part
 from foldless.chunked.rows import ChunkError, as_chunk, layout_of
 from foldless.chunked.sums import merged, sums_of
 
@@ -111,8 +112,6 @@ class ClusterReader:
     """Runs passes by the workers of a client; for the recipe the same as ``passes.Reader``."""
 
     def __init__(self, client, source, labels, classes, *, checkpoint=None, predictions=None, verbose=None):
-        check_folder(predictions)
-        check_place(checkpoint)
         self.client, self.names = client, source.names
         self.checkpoint, self.predictions, self.verbose = checkpoint, predictions, verbose
         self.seconds: dict[str, float] = {}

@@ -33,6 +33,11 @@ class Files(Source):
         """Names of the features."""
         return list(self.features)
 
+    @property
+    def files(self):  # type: ignore[override]
+        """Those that are read."""
+        return self.paths
+
     def chunks(self, first=0):
         """Batches of rows, none of which spans two files."""
         return islice(self._chunks(), first, None)

@@ -6,21 +6,15 @@ outputs have a column each in a file, such as ``decision_versicolor`` or ``predi
 """
 
 import os
-import shutil
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from foldless.chunked.arrow import needs_pyarrow
-
-LAZY = "dask"  # in the place of a path: arrays that are computed when they are asked for
-
-
-def is_lazy(predictions):
-    """Whether they are wanted as dask arrays."""
-    return isinstance(predictions, str) and predictions == LAZY
+from foldless.chunked.places import finished, part_name, told, unfinished
 
 
 @contextmanager
@@ -33,16 +27,6 @@ def writer(predictions, plan, n_rows):
             yield write
     else:
         yield _into_arrays(predictions, n_rows)
-
-
-def check_writable(predictions):
-    """Tell of folders that are not there before the work begins."""
-    if is_lazy(predictions):
-        raise ValueError("predictions='dask' are arrays of a cluster: give client=, or rows by chunked.dask.")
-    if isinstance(predictions, str | os.PathLike):
-        needs_pyarrow("predictions to a Parquet file")
-        if not Path(predictions).parent.is_dir():
-            raise FileNotFoundError(f"predictions={str(predictions)!r}: its folder does not exist.")
 
 
 def check_lengths(predictions, n_rows):
@@ -102,79 +86,37 @@ def _first_column(columns):
 def _parquet(path, plan):
     """Rows go to a temporary file beside the one asked for, which takes its name at the end."""
     pyarrow, parquet = needs_pyarrow("predictions to a Parquet file"), needs_pyarrow("predictions", "parquet")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    opened: list = []
+    temporary, opened = unfinished(path), list[Any]()
 
     def write(start, columns):
         table = pyarrow.table(_flat(columns, plan))
-        if not opened:
-            opened.append(parquet.ParquetWriter(temporary, table.schema))
-        opened[0].write_table(table)
+        with told(path):
+            if not opened:
+                opened.append(parquet.ParquetWriter(temporary, table.schema))
+            opened[0].write_table(table)
 
     try:
         yield write
-        for each in opened:
-            each.close()
-        os.replace(temporary, path)
-    except BaseException as error:
+        with told(path):
+            for each in opened:
+                each.close()
+            os.replace(temporary, path)
+    except BaseException:
         with suppress(Exception):
             for each in opened:
                 each.close()
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _not_written(path, error) from error
         raise
-
-
-def _not_written(path, error):
-    return OSError(
-        error.errno,
-        f"predictions={str(path)!r} could not be written ({error}); nothing is left of them. Is the disk full, or the"
-        " folder not there?",
-    )
-
-
-@contextmanager
-def folder_for(predictions):
-    """A folder for ``write_part``, by another name until the block ends well; None where nothing is asked for."""
-    if predictions is None:
-        yield None
-        return
-    path = Path(predictions).absolute()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        temporary.mkdir()
-        yield temporary
-        if path.is_dir():
-            shutil.rmtree(path)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise _not_written(path, error) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def check_folder(predictions):
-    """Tell what cannot be a folder of predictions before the work begins."""
-    if predictions is None or is_lazy(predictions):
-        return
-    if not isinstance(predictions, str | os.PathLike):
-        raise ValueError(
-            f"predictions: found {type(predictions).__name__}; workers of a cluster write Parquet files: give the path"
-            " of a folder that they share, or 'dask' for dask arrays."
-        )
-    check_writable(predictions)
-    if Path(predictions).is_file():
-        raise FileExistsError(f"predictions={str(predictions)!r} is a file; workers write into a folder.")
 
 
 def write_part(folder, start, columns, plan):
     """A Parquet file of rows from number ``start`` on; written twice, it is the same."""
     pyarrow, parquet = needs_pyarrow("predictions to a Parquet file"), needs_pyarrow("predictions", "parquet")
-    path = folder / f"rows-{start:012d}.parquet"
+    path = folder / part_name(start)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    parquet.write_table(pyarrow.table(_flat(columns, plan)), temporary)
-    os.replace(temporary, path)
+    with told(finished(folder)):
+        parquet.write_table(pyarrow.table(_flat(columns, plan)), temporary)
+        os.replace(temporary, path)
 
 
 def _flat(columns, plan):

@@ -31,10 +31,14 @@ class Part:
 
 
 class Source:
-    """Base of the sources; ``n_rows`` and ``names`` of the features are None where they are not known."""
+    """Base of the sources; ``n_rows`` and ``names`` of the features are None where they are not known.
+
+    ``files`` are those that rows are read from, as far as they are known.
+    """
 
     n_rows: int | None = None
     names: list | None = None
+    files: tuple = ()
 
     def chunks(self, first: int = 0) -> Iterator:
         """The chunks from number ``first`` on."""
@@ -60,6 +64,11 @@ class Arrays(Source):
     def n_rows(self):  # type: ignore[override]
         """Number of all rows."""
         return self.arrays.X.shape[0]
+
+    @property
+    def files(self):  # type: ignore[override]
+        """Files of memory maps."""
+        return tuple(str(each.filename) for each in self.arrays if getattr(each, "filename", None) is not None)
 
     def chunks(self, first=0):
         """Slices of the arrays."""

@@ -1,11 +1,4 @@
-"""Cross-validation of rows that do not fit into memory: the recipe.
-
-survey       all rows are counted and checked, a sample is drawn, from which the model is prepared (``plan``)
-sums         one Gram matrix for each fold                                                      n r^2 operations
-solve        all alphas, on all rows and on each training part                                  (k + 1) 9 r^3
-errors       leave-one-out for every alpha, where that decides                                  2 n r^2
-held out     predictions and scores at the chosen alpha                                         2 n r^2
-"""
+"""Cross-validation of rows that do not fit into memory, on this machine or on a cluster, as in ``recipe``."""
 
 from __future__ import annotations
 
@@ -17,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from foldless.chunked.checkpoint import check_place
 from foldless.chunked.cluster import ClusterReader, connected
 from foldless.chunked.partitions import Partitions
 from foldless.chunked.passes import Reader
+from foldless.chunked.places import check_file, check_folder
 from foldless.chunked.plan import check_estimator
 from foldless.chunked.recipe import Settings, validated
 from foldless.chunked.result import ChunkedResult
@@ -118,9 +113,12 @@ def cross_validate(
         raise ValueError(f"classes: {type(estimator).__name__} has none.")
     options = {"checkpoint": checkpoint, "predictions": predictions, "verbose": verbose}
     labels = is_classifier(estimator)
+    check_place(checkpoint)
     if client is not None or isinstance(data, Partitions):
+        check_folder(predictions, data)
         with connected(client) as client:
             return validated(estimator, ClusterReader(client, data, labels, classes, **options), settings)
+    check_file(predictions, data)
     layout = layout_of(data.chunks(), labels, classes)
     if layout is None:
         raise ValueError("data: there are no chunks, or none that has rows.")
