@@ -1,8 +1,8 @@
 """Sums of a pass, kept in a file: a run that was interrupted goes on from them.
 
-The file is written under another name first and then renamed, so there is always a whole one. It also holds the
-features of a few rows of the sample and other numbers that say which models of which rows the sums belong to. Alphas
-are not among them: other ones can be tried without another pass.
+The file is written under another name first and then renamed, so there is always a whole one. It also holds a checksum
+of all rows, features of a few of the sample, targets of the classes and other numbers that say which models of which
+rows the sums belong to. Alphas are not among them: other ones can be tried without another pass.
 """
 
 import os
@@ -78,6 +78,7 @@ def _identity(plans, survey):
     for i, plan in enumerate(plans):
         known[f"level_{i}"] = plan.level
         known[f"factors_{i}"] = np.ones(1) if plan.factors is None else plan.factors
+        known[f"targets_{i}"] = plan.targets(survey.classes if plan.n_classes else survey.sample.y[:SOME])
         known[f"features_{i}"] = np.append(plan.features(survey.sample.X[:SOME]), plan.intercept)
     return known
 

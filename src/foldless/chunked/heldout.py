@@ -85,14 +85,15 @@ def held_out_of(plan, judges, rows):
 
 def press_of(plans, models, rows):
     """Weighted squared leave-one-out errors of some rows, for each of the plans with its model of all rows."""
-    return [_press(*each, rows) for each in zip(plans, models, strict=True)]
+    found = checksum(rows)
+    return [Press(_errors(*each, rows), found) for each in zip(plans, models, strict=True)]
 
 
-def _press(plan, model, rows):
+def _errors(plan, model, rows):
     total, weights = np.zeros(model.inverted.shape[1]), plan.weights(rows)
     for _, places in blocks_of(plan, rows):
         total += model.errors(plan.features(rows.X[places]), plan.targets(rows.y[places]), weights[places])
-    return Press(total, checksum(rows))
+    return total
 
 
 def _outputs(plan, fits, decisions):
