@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from sklearn.model_selection import PredefinedSplit
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, chunked
 from foldless.kernels import FeatureMap
+from foldless.model_selection import FoldlessSearchCV
 from support.refits import refit
 from support.tolerances import assert_close
 
@@ -310,6 +312,32 @@ def test_other_parameters_are_chosen_in_the_same_passes(select):
     assert found.estimator.kernel == best.estimator.kernel
     assert_close(found.test_score, best.test_score)
     assert_close(found.estimator.decision_function(X), best.estimator.decision_function(X))
+
+
+CLASS_WEIGHTS = {
+    "scaled": [None, {0: 0.01, 1: 0.01, 2: 0.01}, {0: 10, 1: 10, 2: 10}],
+    "others": [{0: 1, 1: 5, 2: 1}, None, {0: 3, 1: 0.1, 2: 2}],
+}
+
+
+@pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("select", ["kfold", "loo"])
+@pytest.mark.parametrize("name", CLASS_WEIGHTS)
+def test_class_weights_are_chosen_as_by_a_search(name, select, weighted, kind):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(150, 3))
+    y = (X[:, 0] + rng.normal(size=150) > 1).astype(int) + (X[:, 1] > 0)
+    w = rng.uniform(0.5, 2, 150) if weighted else None
+    grid, folds = {"class_weight": CLASS_WEIGHTS[name]}, np.arange(150) % 4
+    data = chunked.arrays(X, y, sample_weight=w, folds=folds, rows=60)
+    found = chunked.cross_validate(kind("linear"), data, cv=None, alphas=[0.1, 3.0], param_grid=grid, select=select)
+    cv = PredefinedSplit(folds) if select == "kfold" else None
+    options = {"criterion": "press", "criterion_weight": "sample_weight" if weighted else None}
+    search = FoldlessSearchCV(kind("linear"), {"alpha": [0.1, 3.0], **grid}, cv=cv, **options)
+    search.fit(X, y, sample_weight=w)
+    assert_close(getattr(found, f"{select}_press").T.ravel(), search.cv_results_["mean_test_criterion"])
+    assert found.best_params == search.best_params_
 
 
 def test_rows_that_carry_a_feature_alone_are_told():

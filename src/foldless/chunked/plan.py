@@ -80,8 +80,7 @@ class Plan:
 
     def weights(self, rows):
         """Weights (n,) of the rows, factors of their classes included."""
-        weights = np.ones(len(rows)) if rows.sample_weight is None else rows.sample_weight
-        return weights if self.factors is None else weights * self.factors[self.codes(rows.y)]
+        return rows.weights if self.factors is None else rows.weights * self.factors[self.codes(rows.y)]
 
 
 def features_of(kernel, X):

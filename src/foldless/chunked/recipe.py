@@ -21,7 +21,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from foldless.chunked.folds import folds_for
-from foldless.chunked.heldout import Judges, press_of, score_of
+from foldless.chunked.heldout import Judges, fold_press_of, press_of, score_of
 from foldless.chunked.leftout import left_out, warn_of_lost
 from foldless.chunked.models import SQUARED, Part, check_folds, squared_errors, training_parts
 from foldless.chunked.plan import plans_of
@@ -108,12 +108,8 @@ def validated(estimator, reader, settings):
     sums = iter(reader.add_up([plan for each in plans for plan in each], survey))
     found = [Candidate(each, list(islice(sums, len(each))), alphas) for each in plans]
     _warn_of_digits(found, alphas)
-    mass, folds = found[0].sums.mass.sum(), plans[0][0].folds.k > 1
-    kfold_press, loo_press = (np.array([each.errors for each in found]) / mass if folds else None), None
-    if len(found) * len(alphas) > 1 and (settings.select == "loo" or not folds):
-        models = [each.left_out(alphas) for each in found]
-        errors = reader.run("leave-one-out errors", partial(press_of, [each[0] for each in plans], models), merged)
-        loo_press = np.array([each.total for each in errors]) / mass
+    folds = plans[0][0].folds.k > 1
+    kfold_press, loo_press = _errors(found, reader, settings)
     press: Any = kfold_press if loo_press is None else loo_press
     which, best = (0, 0) if press is None else np.unravel_index(press.argmin(), press.shape)
     plan, chosen = plans[which][0], found[which]
@@ -141,6 +137,38 @@ def validated(estimator, reader, settings):
         predictions=arrays,
         workers_gone=reader.workers_gone,
     )
+
+
+def _errors(found, reader, settings):
+    """Mean squared held-out errors (candidates, alphas) of folds and of leave-one-out, as far as they are needed.
+
+    Candidates of other class weights are compared by what all have in common, the sample weights. Errors of folds then
+    do not follow from the sums.
+    """
+    plans, alphas, folds = [each.plans[0] for each in found], settings.alphas, found[0].plans[0].folds.k > 1
+    shared = _share_class_weights(plans)
+    masses = np.array([[each.sums.mass.sum()] for each in found])
+    several = len(found) * len(alphas) > 1
+    by_loo = several and (settings.select == "loo" or not folds)
+    kfold, loo = np.array([each.errors for each in found]) / masses if folds else None, None
+    if folds and not shared and not by_loo:
+        models = [(tuple(each.plans[1:]), each.folds) for each in found]
+        kfold = _means(reader.run("errors of folds", partial(fold_press_of, plans, models), merged))
+    if by_loo:
+        models = [each.left_out(alphas) for each in found]
+        errors = reader.run("leave-one-out errors", partial(press_of, plans, models, shared), merged)
+        loo = _means(errors)
+    return kfold, loo
+
+
+def _means(errors):
+    return np.array([each.total / each.mass for each in errors])
+
+
+def _share_class_weights(plans):
+    """Whether class weights of all candidates differ by a factor at most."""
+    factors = [np.ones(1) if each.factors is None else each.factors / each.factors.max() for each in plans]
+    return all(np.allclose(each, factors[0], rtol=1e-12, atol=0.0) for each in factors)
 
 
 def _prepared(estimator, reader, settings):

@@ -68,6 +68,11 @@ class Rows:
     def __len__(self):
         return len(self.y)
 
+    @property
+    def weights(self):
+        """Weights (n,), of ones where they came with none."""
+        return np.ones(len(self)) if self.sample_weight is None else self.sample_weight
+
     def taken(self, places):
         """Some of the rows."""
         found: dict[str, Any] = {name: None if each is None else each[places] for name, each in vars(self).items()}
