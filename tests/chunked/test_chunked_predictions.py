@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from foldless import LSSVR, chunked
+from foldless import LSSVC, LSSVR, chunked
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
@@ -127,3 +127,73 @@ def test_files_that_come_during_the_run_are_kept(client, tmp_path):
     written = pd.concat(map(pd.read_parquet, sorted((tmp_path / "out").glob("rows-*.parquet"))))
     assert_array_equal(written["fold"].value_counts().to_numpy(), [20, 20, 20])
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
+
+LABELS = np.where(X[:, 0] > 0, "longer", "b")
+THREE = np.where(X[:, 1] > 1, 300, np.where(X[:, 0] > 0, 1, 0))
+
+
+def read_only():
+    array = np.empty(N)
+    array.flags.writeable = False
+    return array
+
+
+EARLY = {
+    "integers": ({"decision": np.empty(N, int)}, r"predictions\['decision'\]: decision has values of type float64"),
+    "one array": (np.empty(N, int), "predictions: decision has values of type float64, which int64 cannot hold"),
+    "words": ({"loo_decision": np.empty(N, "U9")}, r"\['loo_decision'\]: .* which <U9 cannot hold"),
+    "read-only": ({"decision": read_only()}, r"predictions\['decision'\]: the array is read-only"),
+    "list": ([0.0] * N, "predictions: an array with an entry for each of 60 rows is needed, not list"),
+    "rows": (np.empty(N - 1), r"for each of 60 rows is needed, not shape \(59,\)"),
+    "column": ({"colour": np.empty(N)}, "predictions: there is no column 'colour'"),
+    "fold": ({"fold": np.empty(N, "U3")}, r"predictions\['fold'\]: fold has values of type int64"),
+}
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_arrays_that_suit_no_predictions_are_refused_before_any_pass(name):
+    class Unread(type(chunked.arrays(X, LABELS))):
+        def chunks(self, first=0):
+            never()
+
+    predictions, message = EARLY[name]
+    data = chunked.arrays(X, LABELS)
+    with pytest.raises(ValueError, match=message):
+        chunked.cross_validate(LSSVC("linear"), Unread(data.arrays, 20), cv=3, predictions=predictions)
+
+
+LATE = {
+    "short words": (LABELS, {"prediction": np.empty(N, "U2")}, "such as 'longer', which <U2 cannot hold"),
+    "objects": (LABELS.astype(object), {"loo_prediction": np.empty(N, "U2")}, "'longer', which <U2 cannot hold"),
+    "floats": (LABELS, {"prediction": np.empty(N)}, "such as 'longer', which float64 cannot hold"),
+    "small": (THREE, {"prediction": np.empty(N, np.int8)}, "such as 300, which int8 cannot hold"),
+    "classes": (THREE, {"decision": np.empty(N)}, r"decision has shape \(60, 3\), and the array \(60,\)"),
+    "one": (THREE, np.empty((N, 2)), r"predictions: decision has shape \(60, 3\), and the array \(60, 2\)"),
+    "two": (LABELS, {"decision": np.empty((N, 2))}, r"decision has shape \(60,\), and the array \(60, 2\)"),
+    "labels": (LABELS, {"prediction": np.empty((N, 1), object)}, r"prediction has shape \(60,\)"),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_arrays_that_do_not_suit_the_classes_are_refused_before_the_sums(name, monkeypatch):
+    y, predictions, message = LATE[name]
+    monkeypatch.setattr("foldless.chunked.passes.sums_of", lambda *args: never())
+    with pytest.raises(ValueError, match=message):
+        chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, y), cv=3, predictions=predictions)
+
+
+def test_arrays_of_other_types_that_hold_all_values_are_filled():
+    types = {"fold": np.uint8, "decision": np.float32, "prediction": "U9", "loo_prediction": object}
+    found = {name: np.empty(N, each) for name, each in types.items()}
+    expected = {"fold": np.empty(N, int), "decision": np.empty(N), "prediction": np.empty(N, LABELS.dtype)}
+    expected |= {"loo_prediction": np.empty(N, LABELS.dtype)}
+    for arrays in (found, expected):
+        chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, LABELS), cv=3, predictions=arrays)
+    for name, values in expected.items():
+        assert_array_equal(found[name], values.astype(types[name]))
+    small = np.empty(N, np.float32)
+    chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, THREE > 0), cv=3, predictions={"prediction": small})
+    assert set(small) == {0.0, 1.0}

@@ -7,7 +7,7 @@ from foldless.bridge.progress import Progress
 from foldless.chunked.checkpoint import Checkpoint
 from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of
-from foldless.chunked.predictions import check_lengths, writer
+from foldless.chunked.predictions import writer
 from foldless.chunked.rows import ChunkError
 from foldless.chunked.sums import merged, sums_of
 
@@ -54,7 +54,6 @@ class Reader:
 
     def add_up(self, plans, survey):
         """The sums over all rows for each of the plans, from a checkpoint on where there is one."""
-        check_lengths(self.predictions, survey.n_rows)
         checkpoint = Checkpoint(self.checkpoint, plans, survey)
         first, start, sums = checkpoint.load()
         if start == survey.n_rows:
@@ -64,7 +63,7 @@ class Reader:
 
     def judge(self, plan, judges, survey):
         """(scores of all rows, None); their predictions are written on the way."""
-        with writer(self.predictions, plan, survey.n_rows) as write:
+        with writer(self.predictions, plan) as write:
 
             def judged(rows):
                 columns, scores = held_out_of(plan, judges, rows)

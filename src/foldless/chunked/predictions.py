@@ -16,9 +16,12 @@ import numpy as np
 from foldless.chunked.arrow import needs_pyarrow
 from foldless.chunked.places import finished, part_name, told, unfinished
 
+NUMBERS = np.empty(0)  # some floats, whatever they are
+TEXT = "UST"
+
 
 @contextmanager
-def writer(predictions, plan, n_rows):
+def writer(predictions, plan):
     """A function ``write(start, columns)`` for consecutive rows; what it wrote is complete when the block ends well."""
     if predictions is None:
         yield lambda start, columns: None
@@ -26,30 +29,71 @@ def writer(predictions, plan, n_rows):
         with _parquet(Path(predictions), plan) as write:
             yield write
     else:
-        yield _into_arrays(predictions, n_rows)
+        yield _into_arrays(predictions)
 
 
-def check_lengths(predictions, n_rows):
-    """Tell of arrays that are too short before the work begins."""
+def check_arrays(predictions, n_rows, labels):
+    """Refuse arrays that would suit no labels, or values, before the first chunk is read."""
     if predictions is None or isinstance(predictions, str | os.PathLike):
         return
-    for name, array in _by_name(predictions).items():
-        shown = "predictions" if name is None else f"predictions[{name!r}]"
-        if not hasattr(array, "shape") or array.shape[:1] != (n_rows,):
-            found = f"shape {array.shape}" if hasattr(array, "shape") else type(array).__name__
-            raise ValueError(f"{shown}: an array with an entry for each of {n_rows} rows is needed, not {found}.")
+    outputs = {"decision": NUMBERS, "prediction": None, "probability": NUMBERS} if labels else {"prediction": NUMBERS}
+    known = {"fold": np.zeros(1, int), **outputs, **{f"loo_{name}": each for name, each in outputs.items()}}
+    known.pop("loo_probability", None)
+    _check_each(predictions, {name: (None, like) for name, like in known.items()}, n_rows)
 
 
-def check_columns(predictions, plan, loo):
-    """Tell of columns that no pass will fill before the work begins."""
-    outputs = ("decision", "prediction") if plan.n_classes else ("prediction",)
-    known = ["fold", *outputs, *["probability"] * (plan.calibration is not None)] if plan.folds.k > 1 else []
-    known += [f"loo_{name}" for name in outputs if loo]
+def check_columns(predictions, plan, loo, n_rows):
+    """Refuse columns that no pass will fill, and arrays that do not suit them, as soon as the classes are known."""
+    labels = plan.layout.classes if plan.n_classes else None
+    several = (plan.n_classes,) if plan.n_classes > 2 else ()
+    outputs = {"decision": (several, NUMBERS), "prediction": ((), labels)}
+    if labels is None:
+        outputs = {"prediction": (() if plan.layout.n_outputs is None else (plan.m,), NUMBERS)}
+    known: dict[str, tuple] = {"fold": ((), np.arange(plan.folds.k)), **outputs} if plan.folds.k > 1 else {}
+    if plan.folds.k > 1 and plan.calibration is not None:
+        known["probability"] = (plan.n_classes,), NUMBERS
+    known |= {f"loo_{name}": each for name, each in outputs.items() if loo}
     if predictions is not None and not known:
         raise ValueError("predictions: nothing is held out without folds and with loo=False.")
-    for name in predictions if isinstance(predictions, Mapping) else ():
+    if predictions is not None and not isinstance(predictions, str | os.PathLike):
+        _check_each(predictions, known, n_rows)
+
+
+def _check_each(predictions, known, n_rows):
+    """Refuse arrays that are not like ``known``, {column: (its second dimension, values that it may have)}.
+
+    None stands for what is not known yet.
+    """
+    for given, array in _by_name(predictions).items():
+        name = _first_column(known) if given is None else given
+        shown = "predictions" if given is None else f"predictions[{given!r}]"
         if name not in known:
-            raise ValueError(f"predictions: there is no column {name!r}; there are {known}.")
+            raise ValueError(f"predictions: there is no column {name!r}; there are {list(known)}.")
+        if not hasattr(array, "shape") or (n_rows is not None and array.shape[:1] != (n_rows,)):
+            found = f"shape {array.shape}" if hasattr(array, "shape") else type(array).__name__
+            rows = "the" if n_rows is None else n_rows
+            raise ValueError(f"{shown}: an array with an entry for each of {rows} rows is needed, not {found}.")
+        if not getattr(getattr(array, "flags", None), "writeable", True):
+            raise ValueError(f"{shown}: the array is read-only.")
+        shape, like = known[name]
+        if shape is not None and array.shape[1:] != shape:
+            raise ValueError(f"{shown}: {name} has shape {(n_rows, *shape)}, and the array {array.shape}.")
+        dtype = getattr(array, "dtype", None)
+        if like is not None and isinstance(dtype, np.dtype) and not _holds(dtype, like):
+            some = f", such as {max(like.tolist(), key=lambda each: len(str(each)))!r}" if len(like) else ""
+            raise ValueError(f"{shown}: {name} has values of type {like.dtype}{some}, which {dtype} cannot hold.")
+
+
+def _holds(dtype, like):
+    """Whether an array of this type keeps values of the type of ``like``, and these values as they are."""
+    like = np.asarray(like.tolist()) if like.dtype.kind == "O" else like
+    if dtype.kind == "O":
+        return True
+    if (dtype.kind in TEXT) != (like.dtype.kind in TEXT):
+        return False
+    if not len(like):
+        return np.can_cast(like.dtype, dtype, "same_kind")
+    return bool((like.astype(dtype).astype(like.dtype) == like).all())
 
 
 def asks_for(predictions, name):
@@ -62,17 +106,13 @@ def _by_name(predictions):
     return predictions if isinstance(predictions, Mapping) else {None: predictions}
 
 
-def _into_arrays(predictions, n_rows):
+def _into_arrays(predictions):
     arrays = _by_name(predictions)
 
     def write(start, columns):
         for name, array in arrays.items():
             name = _first_column(columns) if name is None else name
-            values = columns[name]
-            if array.shape[1:] != values.shape[1:]:
-                shape = (n_rows, *values.shape[1:])
-                raise ValueError(f"predictions: {name} has shape {shape}, and the array {array.shape}.")
-            array[start : start + len(values)] = values
+            array[start : start + len(columns[name])] = columns[name]
 
     return write
 

@@ -104,7 +104,7 @@ def validated(estimator, reader, settings):
     """The result of all passes."""
     alphas = settings.alphas
     plans, survey = _prepared(estimator, reader, settings)
-    check_columns(reader.predictions, plans[0][0], settings.loo)
+    check_columns(reader.predictions, plans[0][0], settings.loo, survey.n_rows)
     sums = iter(reader.add_up([plan for each in plans for plan in each], survey))
     found = [Candidate(each, list(islice(sums, len(each))), alphas) for each in plans]
     _warn_of_digits(found, alphas)
@@ -148,16 +148,13 @@ def _errors(found, reader, settings):
     plans, alphas, folds = [each.plans[0] for each in found], settings.alphas, found[0].plans[0].folds.k > 1
     shared = _share_class_weights(plans)
     masses = np.array([[each.sums.mass.sum()] for each in found])
-    several = len(found) * len(alphas) > 1
-    by_loo = several and (settings.select == "loo" or not folds)
     kfold, loo = np.array([each.errors for each in found]) / masses if folds else None, None
-    if folds and not shared and not by_loo:
+    if folds and not shared:
         models = [(tuple(each.plans[1:]), each.folds) for each in found]
         kfold = _means(reader.run("errors of folds", partial(fold_press_of, plans, models), merged))
-    if by_loo:
+    if len(found) * len(alphas) > 1 and (settings.select == "loo" or not folds):
         models = [each.left_out(alphas) for each in found]
-        errors = reader.run("leave-one-out errors", partial(press_of, plans, models, shared), merged)
-        loo = _means(errors)
+        loo = _means(reader.run("leave-one-out errors", partial(press_of, plans, models, shared), merged))
     return kfold, loo
 
 

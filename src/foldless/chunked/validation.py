@@ -16,6 +16,7 @@ from foldless.chunked.partitions import Partitions
 from foldless.chunked.passes import Reader
 from foldless.chunked.places import check_file, check_folder
 from foldless.chunked.plan import check_estimator
+from foldless.chunked.predictions import check_arrays
 from foldless.chunked.recipe import Settings, validated
 from foldless.chunked.result import ChunkedResult
 from foldless.chunked.rows import layout_of
@@ -119,6 +120,7 @@ def cross_validate(
         with connected(client) as client:
             return validated(estimator, ClusterReader(client, data, labels, classes, **options), settings)
     check_file(predictions, data)
+    check_arrays(predictions, data.n_rows, labels)
     layout = layout_of(data.chunks(), labels, classes)
     if layout is None:
         raise ValueError("data: there are no chunks, or none that has rows.")
