@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant, chunked
-from foldless.kernels import RBF
+from foldless.kernels import RBF, FeatureMap
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 VALUES = X[:, 0] + 0.1 * np.random.default_rng(1).normal(size=120)
@@ -183,6 +183,62 @@ def test_wrong_arguments_are_named(model, options, message):
     y = VALUES if isinstance(model, LSSVR) else LABELS
     with pytest.raises(ValueError, match=message):
         chunked.cross_validate(model, chunked.arrays(X, y), **options)
+
+
+UNREAD = [
+    (LSSVR(RBF(1.0)), {}, "has no explicit features"),
+    (LSSVR("rbf"), {"param_grid": {"approximation": ["nystroem", None]}}, "has no explicit features"),
+    (LSSVR("precomputed"), {}, "has no explicit features"),
+    (LSSVR("cubic"), {}, "kernel='cubic' is unknown"),
+    (LSSVR("linear", approximation="guess"), {}, "approximation='guess' is unknown"),
+    (LSSVR("linear", penalty="coef"), {}, "penalty='coef' has a basis function for every row"),
+    (LSSVR(approximation="nystroem", n_landmarks="auto"), {}, "n_landmarks='auto': a number is needed"),
+    (LSSVR(approximation="auto", n_landmarks="auto"), {}, "n_landmarks='auto': a number is needed"),
+    (LSSVR(approximation="rff", n_landmarks=0), {}, "n_landmarks=0 must be a whole number"),
+    (LSSVR("linear"), {"param_grid": {"colour": [1.0]}}, "colour"),
+    (LSSVR("linear"), {"cv": "ten"}, "cv='ten' must be a number"),
+    (LSSVR("linear"), {"cv": True}, "cv=True must be a number"),
+    (
+        KernelFisherDiscriminant("linear", threshold="loo"),
+        {"classes": ["a", "b"]},
+        "threshold='loo' chooses a cut by leave-one-out",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "options", "message"), UNREAD, ids=lambda each: str(each)[:30])
+def test_wrong_arguments_are_told_before_the_first_chunk_is_read(model, options, message):
+    passes = []
+    data = chunked.iterator(lambda: passes.append(1) or iter([(X, VALUES)]))
+    with pytest.raises(ValueError, match=message):
+        chunked.cross_validate(model, data, **options)
+    assert not passes
+
+
+def test_contradictions_of_folds_are_told_before_the_first_pass(monkeypatch):
+    def told(data, message, **options):
+        with pytest.raises(ValueError, match=message):
+            chunked.cross_validate(LSSVR("linear"), data, **options)
+
+    monkeypatch.setattr("foldless.chunked.passes.Reader.run", lambda *args: pytest.fail("a pass"))
+    folds = np.arange(120) % 2
+    told(chunked.iterator(lambda: iter([(X, VALUES)])), "select='kfold' needs folds", select="kfold", cv=None)
+    told(chunked.iterator(lambda: iter([(X, VALUES, None, None, folds)])), "bring their own folds", cv=3)
+    monkeypatch.setattr("foldless.chunked.sources.Arrays.chunks", lambda *args: pytest.fail("a chunk"))
+    told(chunked.arrays(X, VALUES), "select='kfold' needs folds", select="kfold", cv=None)
+    told(chunked.arrays(X, VALUES, folds=folds), "bring their own folds", cv=3)
+    told(chunked.arrays(X, VALUES), "cv=121 must be a number of folds from 2 to the number of rows, 120", cv=121)
+
+
+def test_kernels_that_have_to_see_rows_are_left_for_later():
+    """Features of a map may need more columns than one, and "auto" takes landmarks only where it must."""
+
+    class Second(FeatureMap):
+        def features(self, X):
+            return X[:, 1:2] + 0.0
+
+    for model in (LSSVR(Second()), LSSVR("linear", approximation="auto", n_landmarks="auto")):
+        assert chunked.cross_validate(model, chunked.arrays(X, VALUES), cv=3).n_rows == 120
 
 
 def test_wrong_sources_are_named():

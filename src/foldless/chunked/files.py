@@ -34,6 +34,11 @@ class Files(Source):
         return list(self.features)
 
     @property
+    def has_folds(self):  # type: ignore[override]
+        """Whether there is a column of them."""
+        return "folds" in self.others
+
+    @property
     def files(self):  # type: ignore[override]
         """Those that are read."""
         return self.paths

@@ -10,16 +10,14 @@ A ``reader`` (``passes.Reader``, or one of a cluster) runs the passes: ``run(nam
 ``merge`` puts together in any order. All these functions and their arguments can be pickled.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
-from sklearn.utils import check_random_state
 
+from foldless.chunked.arguments import check_cv
 from foldless.chunked.folds import folds_for
 from foldless.chunked.heldout import Judges, fold_press_of, press_of, score_of
 from foldless.chunked.leftout import left_out, warn_of_lost
@@ -31,37 +29,8 @@ from foldless.chunked.rules import check_rule, is_trained, rule_of, rules_of_fol
 from foldless.chunked.sums import merged
 from foldless.chunked.survey import merged_surveys, survey_of
 from foldless.estimators.access import with_coefficients
-from foldless.estimators.checks import check_option, numbers, warn_caller
+from foldless.estimators.checks import warn_caller
 from foldless.readout.task import Rule
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Arguments of ``cross_validate`` that do not depend on where it runs."""
-
-    cv: Any
-    loo: bool
-    alphas: np.ndarray
-    candidates: tuple[dict, ...]  # parameters of the estimator to choose from, besides alpha
-    select: str | None
-    sample: int
-    seed: int
-
-    @classmethod
-    def checked(cls, *, cv, loo, alphas, param_grid, select, sample, random_state) -> Self:
-        """The settings, or an error that says which argument is wrong."""
-        check_option("select", select, (None, "kfold", "loo"))
-        found = numbers(np.ravel(alphas))
-        if found is None or not len(found) or found.min() <= 0:
-            raise ValueError(f"alphas={alphas!r} must be finite numbers > 0.")
-        candidates = tuple(ParameterGrid(param_grid or {}))
-        if any("alpha" in each for each in candidates):
-            raise ValueError("param_grid: give alphas by alphas=; they share the sums over the rows.")
-        if not isinstance(sample, int | np.integer) or sample < 2:
-            raise ValueError(f"sample={sample!r} must be an integer of at least 2.")
-        whole = isinstance(random_state, int | np.integer)
-        seed = random_state if whole else check_random_state(random_state).randint(2**31)
-        return cls(cv, bool(loo), found, candidates, select, int(sample), int(seed))
 
 
 class Candidate:
@@ -171,11 +140,12 @@ def _share_class_weights(plans):
 def _prepared(estimator, reader, settings):
     """Plans of each candidate, and the survey that they come from."""
     layout, size = reader.layout, settings.sample
+    given = "folds" in layout.present
+    check_cv(settings.cv, settings.select, None, given)
     look = partial(survey_of, labels=layout.labels, size=size, seed=settings.seed)
     survey = reader.run("survey", look, partial(merged_surveys, size=size, seed=settings.seed))
+    check_cv(settings.cv, settings.select, survey.n_rows, given)
     folds = folds_for(settings.cv, survey, layout, settings.seed)
-    if settings.select == "kfold" and folds.k == 1:
-        raise ValueError("select='kfold' needs folds; give cv, or use select='loo'.")
     models = [clone(estimator).set_params(**each) for each in settings.candidates]
     plans = [plans_of(each, survey, layout, folds, reader.names) for each in models]
     for each in plans:

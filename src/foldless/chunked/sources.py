@@ -33,12 +33,14 @@ class Part:
 class Source:
     """Base of the sources; ``n_rows`` and ``names`` of the features are None where they are not known.
 
-    ``files`` are those that rows are read from, as far as they are known.
+    ``files`` are those that rows are read from, as far as they are known; ``has_folds`` says whether rows bring folds,
+    None where that is not known.
     """
 
     n_rows: int | None = None
     names: list | None = None
     files: tuple = ()
+    has_folds: bool | None = None
 
     def chunks(self, first: int = 0) -> Iterator:
         """The chunks from number ``first`` on."""
@@ -64,6 +66,11 @@ class Arrays(Source):
     def n_rows(self):  # type: ignore[override]
         """Number of all rows."""
         return self.arrays.X.shape[0]
+
+    @property
+    def has_folds(self):  # type: ignore[override]
+        """Whether there is an array of them."""
+        return self.arrays.folds is not None
 
     @property
     def files(self):  # type: ignore[override]

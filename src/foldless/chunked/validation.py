@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from foldless.chunked.arguments import Settings, check_candidates, check_cv, check_estimator
 from foldless.chunked.checkpoint import check_place
 from foldless.chunked.cluster import ClusterReader, connected
 from foldless.chunked.partitions import Partitions
 from foldless.chunked.passes import Reader
 from foldless.chunked.places import check_file, check_folder
-from foldless.chunked.plan import check_estimator
 from foldless.chunked.predictions import check_arrays
-from foldless.chunked.recipe import Settings, validated
+from foldless.chunked.recipe import validated
 from foldless.chunked.result import ChunkedResult
 from foldless.chunked.rows import layout_of
 from foldless.chunked.sources import Source
@@ -112,6 +112,8 @@ def cross_validate(
         )
     if classes is not None and not is_classifier(estimator):
         raise ValueError(f"classes: {type(estimator).__name__} has none.")
+    check_cv(cv, select, data.n_rows, data.has_folds)
+    check_candidates(estimator, settings.candidates, classes, loo=loo)
     options = {"checkpoint": checkpoint, "predictions": predictions, "verbose": verbose}
     labels = is_classifier(estimator)
     check_place(checkpoint)
