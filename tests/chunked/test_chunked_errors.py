@@ -105,15 +105,16 @@ def test_missing_labels_and_groups_are_named(name, missing):
         chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, **given, rows=40))
 
 
-def test_errors_of_those_who_read_have_a_note():
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_errors_of_those_who_read_have_a_note(bad):
     def read(number):
-        if number == 2:
+        if number == bad:
             raise OSError("no connection")
         return X[:40], VALUES[:40]
 
     with pytest.raises(OSError, match="no connection") as found:
         chunked.cross_validate(LSSVR("linear"), chunked.numbered(read, 3))
-    assert found.value.__notes__ == ["This is about chunk 2."]
+    assert found.value.__notes__ == [f"This is about chunk {bad}."]
 
 
 def test_announced_classes_need_not_occur():
@@ -324,6 +325,18 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch, w
     monkeypatch.setattr("foldless.chunked.passes.sums_of", lambda *args: seen.append(1) or sums.sums_of(*args))
     result = chunked.cross_validate(model, data, cv=4, checkpoint=tmp_path)
     assert len(seen) == (5 if which_pass == 3 else 0)
+    np.testing.assert_allclose(result.test_score, expected.test_score, rtol=1e-12)
+    assert result.loo_score == pytest.approx(expected.loo_score, rel=1e-12)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("rows", [1, 7, 20, 35, 64, 69, 70, 71, 120])
+def test_other_chunks_go_on_from_the_same_row(tmp_path, rows):
+    model = LSSVR("linear")
+    expected = chunked.cross_validate(model, chunked.arrays(X, VALUES), cv=4)
+    with pytest.raises(Interrupted):
+        chunked.cross_validate(model, interrupted_after(7, 3), cv=4, checkpoint=tmp_path)
+    result = chunked.cross_validate(model, chunked.arrays(X, VALUES, rows=rows), cv=4, checkpoint=tmp_path)
     np.testing.assert_allclose(result.test_score, expected.test_score, rtol=1e-12)
     assert result.loo_score == pytest.approx(expected.loo_score, rel=1e-12)
 

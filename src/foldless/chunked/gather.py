@@ -6,7 +6,7 @@ What is held of the data stays below ``TOGETHER`` bytes, or one chunk.
 import numpy as np
 import scipy.sparse as sp
 
-from foldless.chunked.rows import ChunkError, Rows, checked, joined
+from foldless.chunked.rows import Rows, checked, joined, with_numbers
 
 ENOUGH = 65536  # rows that are worked on together
 TOGETHER = 2**26  # and bytes
@@ -15,12 +15,12 @@ SAME = "Every pass over the data must find the same rows: give an iterator that 
 
 
 def gathered(chunks, layout, first, start, counted):
-    """(number of the next chunk, rows); the first chunk has the number ``first``, its first row ``start``.
+    """Rows of chunks, as many as are worked on together; the first chunk is number ``first``, its first row ``start``.
 
     ``counted(number, rows)`` is told how many rows each chunk has.
     """
-    parts, n, size, number = list[Rows](), 0, 0, first
-    for number, chunk in _read(chunks, first):
+    parts, n, size = list[Rows](), 0, 0
+    for number, chunk in with_numbers(chunks, first):
         rows = checked(chunk, number, start, layout)
         counted(number, len(rows))
         start += len(rows)
@@ -28,27 +28,10 @@ def gathered(chunks, layout, first, start, counted):
             parts.append(rows)
             n, size = n + len(rows), size + _bytes(rows.X)
         if n >= ENOUGH or size >= TOGETHER:
-            yield number + 1, joined(parts)
+            yield joined(parts)
             parts, n, size = [], 0, 0
     if parts:
-        yield number + 1, joined(parts)
-
-
-def _read(chunks, first):
-    """(number, chunk); an error of whoever reads them has a note about the number of the chunk."""
-    chunks, number = iter(chunks), first
-    while True:
-        try:
-            chunk = next(chunks)
-        except StopIteration:
-            return
-        except ChunkError:
-            raise
-        except Exception as error:
-            error.add_note(f"This is about chunk {number}.")
-            raise
-        yield number, chunk
-        number += 1
+        yield joined(parts)
 
 
 def _bytes(X):

@@ -3,6 +3,8 @@
 import time
 from functools import partial
 
+import numpy as np
+
 from foldless.bridge.progress import Progress
 from foldless.chunked.checkpoint import Checkpoint
 from foldless.chunked.gather import SAME, gathered, same_checksum
@@ -28,16 +30,19 @@ class Reader:
         self._lengths: list[int] = []  # rows of each chunk, from the first pass
         self._checksum = None
 
-    def run(self, name, function, merge, *, first=0, start=0, state=None, after=None):
-        """``function(rows)`` of all rows from the chunk ``first`` on, whose first row is ``start``, merged.
+    def run(self, name, function, merge, *, start=0, state=None, after=None):
+        """``function(rows)`` of all rows from number ``start`` on, merged.
 
-        ``state`` is what was merged before; ``after(next chunk, next row, state)`` is told of each step.
+        ``state`` is what was merged before; ``after(next row, state)`` is told of each step.
         """
         total = sum(self._lengths) or self.source.n_rows
         begin, progress = time.monotonic(), Progress(total, name, self.verbose)
         if start:
             progress.step("rows", start)
-        for following, rows in gathered(self.source.chunks(first), self.layout, first, start, self._check_length):
+        first, row = self._chunk_of(start)
+        for rows in gathered(self.source.chunks(first), self.layout, first, row, self._check_length):
+            if rows.numbers[0] < start:  # its first rows were there before
+                rows = rows.taken(np.flatnonzero(rows.numbers >= start))
             found = function(rows)
             state = found if state is None else merge(state, found)
             stop = int(rows.numbers[-1]) + 1
@@ -46,7 +51,7 @@ class Reader:
             else:
                 progress.step("rows", len(rows))
             if after is not None:
-                after(following, stop, state)
+                after(stop, state)
         progress.close()
         self.seconds[name] = time.monotonic() - begin
         self._checksum = same_checksum(state, self._checksum)
@@ -55,10 +60,10 @@ class Reader:
     def add_up(self, plans, survey):
         """The sums over all rows for each of the plans, from a checkpoint on where there is one."""
         checkpoint = Checkpoint(self.checkpoint, plans, survey)
-        first, start, sums = checkpoint.load()
+        start, sums = checkpoint.load()
         if start == survey.n_rows:
             return sums
-        known = {"first": first, "start": start, "state": sums, "after": checkpoint.save}
+        known = {"start": start, "state": sums, "after": checkpoint.save}
         return self.run("sums", partial(sums_of, plans), merged, **known)
 
     def judge(self, plan, judges, survey):
@@ -71,6 +76,12 @@ class Reader:
                 return scores
 
             return self.run("held out", judged, merged), None
+
+    def _chunk_of(self, row):
+        """(number of the chunk that has this row, its first row); chunks may differ from those of an earlier run."""
+        ends = np.cumsum([0, *self._lengths])
+        number = int(np.searchsorted(ends, row, "right")) - 1
+        return (number, int(ends[number])) if row else (0, 0)
 
     def _check_length(self, number, n):
         if self._checksum is None:
