@@ -191,12 +191,13 @@ def test_features_are_never_held_whole(monkeypatch):
     assert_close(found.test_score, expected.test_score)
 
 
-def test_sparse_rows():
+@pytest.mark.parametrize("form", [sp.csr_array, sp.coo_matrix, sp.csc_matrix, sp.bsr_array])
+def test_sparse_rows(form):
     X, y = data_of(4)
     X = np.where(X > 2, X, 0.0)
     model = LSSVC("linear")
     dense = chunked.cross_validate(model, chunked.arrays(X, y, rows=40), cv=3)
-    sparse = chunked.cross_validate(model, chunked.arrays(sp.csr_array(X), y, rows=40), cv=3)
+    sparse = chunked.cross_validate(model, chunked.arrays(form(X), y, rows=40), cv=3)
     assert_close(sparse.estimator.coef_, dense.estimator.coef_)
     assert sparse.loo_score == dense.loo_score
 

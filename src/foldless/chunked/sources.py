@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from foldless.chunked.rows import OPTIONAL, Chunk
@@ -194,6 +195,7 @@ def arrays(
     names = list(getattr(X, "columns", ()))
     given = {name: each if each is None or hasattr(each, "shape") else np.asarray(each) for name, each in given.items()}
     given = {name: getattr(each, "values", each) if hasattr(each, "iloc") else each for name, each in given.items()}
+    given["X"] = sp.csr_array(X) if sp.issparse(X) else given["X"]  # other formats have no quick slices, or none
     n = given["X"].shape[0]
     for name in ("y", *OPTIONAL):
         if given[name] is not None and given[name].shape[0] != n:
