@@ -165,7 +165,7 @@ def test_chunks_of_any_sizes_and_precisions_give_the_same(name, monkeypatch):
     sources += [chunked.arrays(X, y, rows=int(rng.integers(2, 100))), chunked.iterator(uneven)]
     results = []
     for place, data in enumerate(sources):
-        monkeypatch.setattr("foldless.chunked.gather.ENOUGH", 40 if place % 2 else 1)
+        monkeypatch.setattr("foldless.chunked.gather.ROWS_TOGETHER", 40 if place % 2 else 1)
         found = arrays_for(y, outputs_of(kind))
         result = chunked.cross_validate(model, data, cv=5, sample=30, alphas=[0.1, 1.0], predictions=found)
         results.append((*found.values(), result.test_score, result.loo_score, result.kfold_press))

@@ -196,6 +196,7 @@ UNREAD = [
     (LSSVR(approximation="nystroem", n_landmarks="auto"), {}, "n_landmarks='auto': a number is needed"),
     (LSSVR(approximation="auto", n_landmarks="auto"), {}, "n_landmarks='auto': a number is needed"),
     (LSSVR(approximation="rff", n_landmarks=0), {}, "n_landmarks=0 must be a whole number"),
+    (LSSVR(approximation="nystroem", landmarks="all"), {}, "landmarks='all' is unknown"),
     (LSSVR("linear"), {"param_grid": {"colour": [1.0]}}, "colour"),
     (LSSVR("linear"), {"cv": "ten"}, "cv='ten' must be a number"),
     (LSSVR("linear"), {"cv": True}, "cv=True must be a number"),
@@ -306,7 +307,7 @@ def interrupted_after(n_chunks, which_pass):
 @pytest.fixture
 def often(monkeypatch):
     """Every chunk is worked on, and kept, by itself."""
-    monkeypatch.setattr("foldless.chunked.gather.ENOUGH", 1)
+    monkeypatch.setattr("foldless.chunked.gather.ROWS_TOGETHER", 1)
     monkeypatch.setattr("foldless.chunked.checkpoint.SECONDS", 0.0)
 
 

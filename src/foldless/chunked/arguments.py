@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from foldless.estimators.approximate import kernel_for
 from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import check_option, check_options, check_whole, numbers
+from foldless.kernels.landmarks import CHOICES
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ def check_candidates(estimator, candidates, classes, *, loo):
                     " rows in memory, FoldlessSearchCV."
                 )
             check_whole("n_landmarks", kernel.n_landmarks, 1)
+            if isinstance(getattr(kernel, "landmarks", None), str):
+                check_option("landmarks", kernel.landmarks, CHOICES)
         elif _surely_without_features(kernel):
             raise without_features(model)
         elif model.penalty == "coef":

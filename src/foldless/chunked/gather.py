@@ -1,6 +1,6 @@
 """Chunks become checked rows, small ones put together, so that products are large enough to be quick.
 
-What is held of the data stays below ``TOGETHER`` bytes, or one chunk.
+What is held of the data stays below ``BYTES_TOGETHER`` bytes, or one chunk.
 """
 
 import numpy as np
@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from foldless.chunked.rows import Rows, checked, joined, with_numbers
 
-ENOUGH = 65536  # rows that are worked on together
-TOGETHER = 2**26  # and bytes
+ROWS_TOGETHER = 65536  # rows that are worked on together
+BYTES_TOGETHER = 2**26  # and bytes
 
 SAME = "Every pass over the data must find the same rows: give an iterator that starts anew, with a fixed seed."
 
@@ -27,7 +27,7 @@ def gathered(chunks, layout, first, start, counted):
         if len(rows):
             parts.append(rows)
             n, size = n + len(rows), size + _bytes(rows.X)
-        if n >= ENOUGH or size >= TOGETHER:
+        if n >= ROWS_TOGETHER or size >= BYTES_TOGETHER:
             yield joined(parts)
             parts, n, size = [], 0, 0
     if parts:

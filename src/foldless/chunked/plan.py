@@ -21,7 +21,7 @@ from foldless.chunked.rows import Layout
 from foldless.estimators.access import class_factors, prepared, seen_by
 from foldless.estimators.approximate import chooses_landmarks
 
-BLOCK = 2**20  # entries of a block of features: a few thousand rows, which stay in the cache
+ENTRIES_TOGETHER = 2**20  # entries of a block of features: a few thousand rows, which stay in the cache
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Plan:
     @property
     def block(self):
         """Rows whose features are looked at together."""
-        return max(64, BLOCK // (self.r + self.m + 1))
+        return max(64, ENTRIES_TOGETHER // (self.r + self.m + 1))
 
     def features(self, X, out=None):
         """Features (n, r) of some rows about their origin, in double precision, as a new array or in ``out``."""

@@ -4,6 +4,7 @@
     sums         one Gram matrix for each fold                                                      n r^2 operations
     solve        all alphas, on all rows and on each training part                                  (k + 1) 9 r^3
     errors       leave-one-out for every alpha, where that decides                                  2 n r^2
+                 of folds for every alpha, where candidates have other class weights                n r
     held out     predictions and scores at the chosen alpha                                         2 n r^2
 
 A ``reader`` (``passes.Reader``, or one of a cluster) runs the passes: ``run(name, function, merge)`` maps rows to what
@@ -21,7 +22,7 @@ from foldless.chunked.arguments import check_cv
 from foldless.chunked.folds import folds_for
 from foldless.chunked.heldout import Judges, fold_press_of, press_of, score_of
 from foldless.chunked.leftout import left_out, warn_of_lost
-from foldless.chunked.models import SQUARED, Part, check_folds, squared_errors, training_parts
+from foldless.chunked.models import SIX_DIGITS, Part, check_folds, squared_errors, training_parts
 from foldless.chunked.plan import plans_of
 from foldless.chunked.predictions import asks_for, check_columns
 from foldless.chunked.result import ChunkedResult
@@ -163,7 +164,7 @@ def _fitted(plan, found, rule, params):
 
 def _warn_of_digits(found, alphas):
     """Sums of squares keep half the digits of a decomposition of the rows."""
-    least = SQUARED * max(each.whole.s.max(initial=0.0) for each in found)
+    least = SIX_DIGITS * max(each.whole.s.max(initial=0.0) for each in found)
     if alphas.min() < least:
         warn_caller(
             f"alpha={alphas.min():g} is below {least:.3g}, from where on sums over chunks have fewer than 6 digits."

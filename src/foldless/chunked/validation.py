@@ -67,8 +67,9 @@ def cross_validate(
     predictions : array, dict of arrays, path, "dask" or None, default=None
         Where held-out predictions go: a Parquet file, or arrays for some of the columns "fold", "decision",
         "prediction", "probability" (with a calibration), "loo_decision", "loo_prediction". One array takes decisions,
-        or the values of a regression. On a cluster: a folder, into which the workers write Parquet files, or "dask":
-        ``result.predictions`` are then dask arrays in the chunks of the data, made when they are asked for.
+        or the values of a regression. On a cluster: a new folder, or one of older predictions, into which the workers
+        write Parquet files, or "dask": ``result.predictions`` are then dask arrays in the chunks of the data, made when
+        they are asked for.
     checkpoint : path of a folder or None, default=None; keeps the sums, from which an interrupted run goes on
     classes : array-like of labels, default=None; those that may occur, another one is an error; None: all that occur
     sample : int, default=10000
