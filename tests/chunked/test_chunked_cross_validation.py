@@ -341,6 +341,20 @@ def test_class_weights_are_chosen_as_by_a_search(name, select, weighted, kind):
     assert found.best_params == search.best_params_
 
 
+@pytest.mark.parametrize("per_fold", [False, True])
+def test_errors_of_folds_of_a_pass_are_those_of_the_sums(per_fold):
+    X, y = data_of(2)
+    model = LSSVC(approximation="nystroem", n_landmarks=9, landmarks="uniform", landmarks_per_fold=per_fold)
+    grid, labels = {"class_weight": [None, "balanced"]}, np.unique(y)
+    grid["class_weight"].append(dict(zip(labels.tolist(), range(1, 1 + len(labels)), strict=True)))
+    data, options = chunked.arrays(X, y, rows=40), {"cv": 3, "alphas": [0.1, 10.0]}
+    found = chunked.cross_validate(model, data, param_grid=grid, **options)
+    alone = chunked.cross_validate(model, data, **options)
+    assert "errors of folds" in found.seconds
+    assert "errors of folds" not in alone.seconds
+    assert_close(found.kfold_press[:1], alone.kfold_press)
+
+
 def test_rows_that_carry_a_feature_alone_are_told():
     X = np.zeros((20, 2))
     X[0, 0], X[:, 1] = 1e4, np.arange(20)

@@ -137,6 +137,16 @@ def test_rules_of_a_cluster_are_those_of_this_process(client):
         assert found.n_scored == 90
 
 
+@pytest.mark.parametrize("select", ["kfold", "loo"])
+def test_class_weights_are_chosen_on_a_cluster_as_in_this_process(client, select):
+    grid = {"class_weight": [{"a": 1, "b": 5, "c": 1}, None]}
+    options = {"cv": 3, "alphas": [0.1, 1.0], "param_grid": grid, "select": select}
+    expected = chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, LABELS), **options)
+    found = chunked.cross_validate(LSSVC("linear"), source("arrays", LABELS), client=client, **options)
+    assert_close(found.kfold_press, expected.kfold_press)
+    assert found.best_params == expected.best_params
+
+
 def test_fitted_models_predict_chunk_by_chunk(client):
     model = chunked.cross_validate(MODEL, source("arrays", LABELS), cv=None, client=client).estimator
     Z = da.from_array(X, chunks=(60, 3))
