@@ -232,6 +232,16 @@ def test_contradictions_of_folds_are_told_before_the_first_pass(monkeypatch):
     told(chunked.arrays(X, VALUES), "cv=121 must be a number of folds from 2 to the number of rows, 120", cv=121)
 
 
+@pytest.mark.parametrize("kind", ["U1", object])
+def test_a_cut_of_two_classes_without_leave_one_out_is_told_before_the_first_chunk_is_read(monkeypatch, kind):
+    model = KernelFisherDiscriminant("linear", threshold="loo")
+    three = np.where(X[:, 1] > 0, "c", LABELS)
+    assert chunked.cross_validate(model, chunked.arrays(X, three.astype(kind)), cv=3).loo_score > 0.5  # has no cut
+    monkeypatch.setattr("foldless.chunked.sources.Arrays.chunks", lambda *args: pytest.fail("a chunk"))
+    with pytest.raises(ValueError, match="threshold='loo' chooses a cut by leave-one-out"):
+        chunked.cross_validate(model, chunked.arrays(X, LABELS.astype(kind)), cv=3)
+
+
 def test_kernels_that_have_to_see_rows_are_left_for_later():
     """Features of a map may need more columns than one, and "auto" takes landmarks only where it must."""
 

@@ -13,6 +13,8 @@ from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import check_option, check_options, check_whole, numbers
 from foldless.kernels.landmarks import CHOICES
 
+LABELS_TOGETHER = 2**16  # that are looked at together
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -69,8 +71,11 @@ def check_estimator(estimator):
         raise ValueError(f"{name}: LSSVC, LSSVR and KernelFisherDiscriminant can be fitted in chunks.")
 
 
-def check_candidates(estimator, candidates, classes, *, loo):
-    """Refuse parameters that no rows would suit, of the estimator with those of each candidate."""
+def check_candidates(estimator, candidates, labels, *, loo):
+    """Refuse parameters that no rows would suit, of the estimator with those of each candidate.
+
+    ``labels`` are all that occur, as often as they like, or None where they are not known.
+    """
     for each in candidates:
         model = clone(estimator).set_params(**each)
         check_options(model)
@@ -90,9 +95,18 @@ def check_candidates(estimator, candidates, classes, *, loo):
             raise without_features(model)
         elif model.penalty == "coef":
             raise basis_of_rows(model)
-        two = classes is not None and len(np.unique(np.asarray(classes))) == 2
-        if getattr(model, "threshold", None) == "loo" and loo and two:
+        if getattr(model, "threshold", None) == "loo" and loo and _are_two(labels):
             raise cut_without_a_row()
+
+
+def _are_two(labels):
+    """Whether two different labels occur; looks at some at a time, until there is a third."""
+    found, labels = set[Any](), labels if hasattr(labels, "shape") else np.asarray(labels)
+    for start in range(0, labels.shape[0] if len(labels.shape) == 1 else 0, LABELS_TOGETHER):
+        found |= set(np.asarray(labels[start : start + LABELS_TOGETHER]).tolist())
+        if len(found) > 2:
+            break
+    return len(found) == 2
 
 
 def _surely_without_features(kernel):

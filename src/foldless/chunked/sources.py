@@ -35,13 +35,14 @@ class Source:
     """Base of the sources; ``n_rows`` and ``names`` of the features are None where they are not known.
 
     ``files`` are those that rows are read from, as far as they are known; ``has_folds`` says whether rows bring folds,
-    None where that is not known.
+    None where that is not known. ``y`` is there where it can be had without a look at the chunks.
     """
 
     n_rows: int | None = None
     names: list | None = None
     files: tuple = ()
     has_folds: bool | None = None
+    y: Any = None
 
     def chunks(self, first: int = 0) -> Iterator:
         """The chunks from number ``first`` on."""
@@ -67,6 +68,11 @@ class Arrays(Source):
     def n_rows(self):  # type: ignore[override]
         """Number of all rows."""
         return self.arrays.X.shape[0]
+
+    @property
+    def y(self):
+        """That of all rows."""
+        return self.arrays.y
 
     @property
     def has_folds(self):  # type: ignore[override]

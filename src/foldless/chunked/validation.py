@@ -114,7 +114,7 @@ def cross_validate(
     if classes is not None and not is_classifier(estimator):
         raise ValueError(f"classes: {type(estimator).__name__} has none.")
     check_cv(cv, select, data.n_rows, data.has_folds)
-    check_candidates(estimator, settings.candidates, classes, loo=loo)
+    check_candidates(estimator, settings.candidates, data.y if classes is None else classes, loo=loo)
     options = {"checkpoint": checkpoint, "predictions": predictions, "verbose": verbose}
     labels = is_classifier(estimator)
     check_place(checkpoint)
