@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
+from sklearn.model_selection import PredefinedSplit
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, chunked
 from foldless.kernels import FeatureMap
+from foldless.model_selection import FoldlessSearchCV
 from support.refits import refit
 from support.tolerances import assert_close
 
@@ -163,7 +165,7 @@ def test_chunks_of_any_sizes_and_precisions_give_the_same(name, monkeypatch):
     sources += [chunked.arrays(X, y, rows=int(rng.integers(2, 100))), chunked.iterator(uneven)]
     results = []
     for place, data in enumerate(sources):
-        monkeypatch.setattr("foldless.chunked.gather.ENOUGH", 40 if place % 2 else 1)
+        monkeypatch.setattr("foldless.chunked.gather.ROWS_TOGETHER", 40 if place % 2 else 1)
         found = arrays_for(y, outputs_of(kind))
         result = chunked.cross_validate(model, data, cv=5, sample=30, alphas=[0.1, 1.0], predictions=found)
         results.append((*found.values(), result.test_score, result.loo_score, result.kfold_press))
@@ -189,12 +191,13 @@ def test_features_are_never_held_whole(monkeypatch):
     assert_close(found.test_score, expected.test_score)
 
 
-def test_sparse_rows():
+@pytest.mark.parametrize("form", [sp.csr_array, sp.coo_matrix, sp.csc_matrix, sp.bsr_array])
+def test_sparse_rows(form):
     X, y = data_of(4)
     X = np.where(X > 2, X, 0.0)
     model = LSSVC("linear")
     dense = chunked.cross_validate(model, chunked.arrays(X, y, rows=40), cv=3)
-    sparse = chunked.cross_validate(model, chunked.arrays(sp.csr_array(X), y, rows=40), cv=3)
+    sparse = chunked.cross_validate(model, chunked.arrays(form(X), y, rows=40), cv=3)
     assert_close(sparse.estimator.coef_, dense.estimator.coef_)
     assert sparse.loo_score == dense.loo_score
 
@@ -310,6 +313,46 @@ def test_other_parameters_are_chosen_in_the_same_passes(select):
     assert found.estimator.kernel == best.estimator.kernel
     assert_close(found.test_score, best.test_score)
     assert_close(found.estimator.decision_function(X), best.estimator.decision_function(X))
+
+
+CLASS_WEIGHTS = {
+    "scaled": [None, {0: 0.01, 1: 0.01, 2: 0.01}, {0: 10, 1: 10, 2: 10}],
+    "others": [{0: 1, 1: 5, 2: 1}, None, {0: 3, 1: 0.1, 2: 2}],
+}
+
+
+@pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("select", ["kfold", "loo"])
+@pytest.mark.parametrize("name", CLASS_WEIGHTS)
+def test_class_weights_are_chosen_as_by_a_search(name, select, weighted, kind):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(150, 3))
+    y = (X[:, 0] + rng.normal(size=150) > 1).astype(int) + (X[:, 1] > 0)
+    w = rng.uniform(0.5, 2, 150) if weighted else None
+    grid, folds = {"class_weight": CLASS_WEIGHTS[name]}, np.arange(150) % 4
+    data = chunked.arrays(X, y, sample_weight=w, folds=folds, rows=60)
+    found = chunked.cross_validate(kind("linear"), data, cv=None, alphas=[0.1, 3.0], param_grid=grid, select=select)
+    cv = PredefinedSplit(folds) if select == "kfold" else None
+    options = {"criterion": "press", "criterion_weight": "sample_weight" if weighted else None}
+    search = FoldlessSearchCV(kind("linear"), {"alpha": [0.1, 3.0], **grid}, cv=cv, **options)
+    search.fit(X, y, sample_weight=w)
+    assert_close(getattr(found, f"{select}_press").T.ravel(), search.cv_results_["mean_test_criterion"])
+    assert found.best_params == search.best_params_
+
+
+@pytest.mark.parametrize("per_fold", [False, True])
+def test_errors_of_folds_of_a_pass_are_those_of_the_sums(per_fold):
+    X, y = data_of(2)
+    model = LSSVC(approximation="nystroem", n_landmarks=9, landmarks="uniform", landmarks_per_fold=per_fold)
+    grid, labels = {"class_weight": [None, "balanced"]}, np.unique(y)
+    grid["class_weight"].append(dict(zip(labels.tolist(), range(1, 1 + len(labels)), strict=True)))
+    data, options = chunked.arrays(X, y, rows=40), {"cv": 3, "alphas": [0.1, 10.0]}
+    found = chunked.cross_validate(model, data, param_grid=grid, **options)
+    alone = chunked.cross_validate(model, data, **options)
+    assert "errors of folds" in found.seconds
+    assert "errors of folds" not in alone.seconds
+    assert_close(found.kfold_press[:1], alone.kfold_press)
 
 
 def test_rows_that_carry_a_feature_alone_are_told():

@@ -137,6 +137,16 @@ def test_rules_of_a_cluster_are_those_of_this_process(client):
         assert found.n_scored == 90
 
 
+@pytest.mark.parametrize("select", ["kfold", "loo"])
+def test_class_weights_are_chosen_on_a_cluster_as_in_this_process(client, select):
+    grid = {"class_weight": [{"a": 1, "b": 5, "c": 1}, None]}
+    options = {"cv": 3, "alphas": [0.1, 1.0], "param_grid": grid, "select": select}
+    expected = chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, LABELS), **options)
+    found = chunked.cross_validate(LSSVC("linear"), source("arrays", LABELS), client=client, **options)
+    assert_close(found.kfold_press, expected.kfold_press)
+    assert found.best_params == expected.best_params
+
+
 def test_fitted_models_predict_chunk_by_chunk(client):
     model = chunked.cross_validate(MODEL, source("arrays", LABELS), cv=None, client=client).estimator
     Z = da.from_array(X, chunks=(60, 3))
@@ -145,3 +155,32 @@ def test_fitted_models_predict_chunk_by_chunk(client):
     assert labels.chunks == ((60, 60, 30),)
     assert_array_equal(labels.compute(scheduler="synchronous"), model.predict(X))
     assert_close(shares.compute(scheduler="synchronous"), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("rows", [None, 50])
+@pytest.mark.parametrize("bad", [0, 2])
+def test_errors_of_those_who_read_have_a_note_from_workers(client, rows, bad):
+    """Whether chunks are counted first or not."""
+
+    def read(number):
+        if number == bad:
+            raise OSError("no connection")
+        return X[:50], VALUES[:50]
+
+    with pytest.raises(OSError, match="no connection") as found:
+        chunked.cross_validate(LSSVR("linear"), chunked.numbered(read, 3, rows=rows), client=client)
+    assert found.value.__notes__ == [f"This is about chunk {bad}."]
+
+
+def test_a_bad_chunk_has_its_number_while_chunks_are_counted(client, tmp_path):
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pd.DataFrame(X, columns=["u", "v", "w"]).assign(y=VALUES)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.astype({"v": object}).replace({"v": {X[3, 1]: "tall"}}).to_csv(tmp_path / "b.csv", index=False)
+    data = chunked.csv(tmp_path, target="y", rows=40)
+    with pytest.raises(chunked.ChunkError) as here:
+        chunked.cross_validate(LSSVR("linear"), data)
+    with pytest.raises(chunked.ChunkError) as there:
+        chunked.cross_validate(LSSVR("linear"), data, client=client)
+    assert str(there.value) == str(here.value)
+    assert here.value.chunk == 4

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant, chunked
-from foldless.kernels import RBF
+from foldless.kernels import RBF, FeatureMap
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 VALUES = X[:, 0] + 0.1 * np.random.default_rng(1).normal(size=120)
@@ -105,15 +105,16 @@ def test_missing_labels_and_groups_are_named(name, missing):
         chunked.cross_validate(LSSVC("linear"), chunked.arrays(X, **given, rows=40))
 
 
-def test_errors_of_those_who_read_have_a_note():
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_errors_of_those_who_read_have_a_note(bad):
     def read(number):
-        if number == 2:
+        if number == bad:
             raise OSError("no connection")
         return X[:40], VALUES[:40]
 
     with pytest.raises(OSError, match="no connection") as found:
         chunked.cross_validate(LSSVR("linear"), chunked.numbered(read, 3))
-    assert found.value.__notes__ == ["This is about chunk 2."]
+    assert found.value.__notes__ == [f"This is about chunk {bad}."]
 
 
 def test_announced_classes_need_not_occur():
@@ -185,6 +186,73 @@ def test_wrong_arguments_are_named(model, options, message):
         chunked.cross_validate(model, chunked.arrays(X, y), **options)
 
 
+UNREAD = [
+    (LSSVR(RBF(1.0)), {}, "has no explicit features"),
+    (LSSVR("rbf"), {"param_grid": {"approximation": ["nystroem", None]}}, "has no explicit features"),
+    (LSSVR("precomputed"), {}, "has no explicit features"),
+    (LSSVR("cubic"), {}, "kernel='cubic' is unknown"),
+    (LSSVR("linear", approximation="guess"), {}, "approximation='guess' is unknown"),
+    (LSSVR("linear", penalty="coef"), {}, "penalty='coef' has a basis function for every row"),
+    (LSSVR(approximation="nystroem", n_landmarks="auto"), {}, "n_landmarks='auto': a number is needed"),
+    (LSSVR(approximation="auto", n_landmarks="auto"), {}, "n_landmarks='auto': a number is needed"),
+    (LSSVR(approximation="rff", n_landmarks=0), {}, "n_landmarks=0 must be a whole number"),
+    (LSSVR(approximation="nystroem", landmarks="all"), {}, "landmarks='all' is unknown"),
+    (LSSVR("linear"), {"param_grid": {"colour": [1.0]}}, "colour"),
+    (LSSVR("linear"), {"cv": "ten"}, "cv='ten' must be a number"),
+    (LSSVR("linear"), {"cv": True}, "cv=True must be a number"),
+    (
+        KernelFisherDiscriminant("linear", threshold="loo"),
+        {"classes": ["a", "b"]},
+        "threshold='loo' chooses a cut by leave-one-out",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "options", "message"), UNREAD, ids=lambda each: str(each)[:30])
+def test_wrong_arguments_are_told_before_the_first_chunk_is_read(model, options, message):
+    passes = []
+    data = chunked.iterator(lambda: passes.append(1) or iter([(X, VALUES)]))
+    with pytest.raises(ValueError, match=message):
+        chunked.cross_validate(model, data, **options)
+    assert not passes
+
+
+def test_contradictions_of_folds_are_told_before_the_first_pass(monkeypatch):
+    def told(data, message, **options):
+        with pytest.raises(ValueError, match=message):
+            chunked.cross_validate(LSSVR("linear"), data, **options)
+
+    monkeypatch.setattr("foldless.chunked.passes.Reader.run", lambda *args: pytest.fail("a pass"))
+    folds = np.arange(120) % 2
+    told(chunked.iterator(lambda: iter([(X, VALUES)])), "select='kfold' needs folds", select="kfold", cv=None)
+    told(chunked.iterator(lambda: iter([(X, VALUES, None, None, folds)])), "bring their own folds", cv=3)
+    monkeypatch.setattr("foldless.chunked.sources.Arrays.chunks", lambda *args: pytest.fail("a chunk"))
+    told(chunked.arrays(X, VALUES), "select='kfold' needs folds", select="kfold", cv=None)
+    told(chunked.arrays(X, VALUES, folds=folds), "bring their own folds", cv=3)
+    told(chunked.arrays(X, VALUES), "cv=121 must be a number of folds from 2 to the number of rows, 120", cv=121)
+
+
+@pytest.mark.parametrize("kind", ["U1", object])
+def test_a_cut_of_two_classes_without_leave_one_out_is_told_before_the_first_chunk_is_read(monkeypatch, kind):
+    model = KernelFisherDiscriminant("linear", threshold="loo")
+    three = np.where(X[:, 1] > 0, "c", LABELS)
+    assert chunked.cross_validate(model, chunked.arrays(X, three.astype(kind)), cv=3).loo_score > 0.5  # has no cut
+    monkeypatch.setattr("foldless.chunked.sources.Arrays.chunks", lambda *args: pytest.fail("a chunk"))
+    with pytest.raises(ValueError, match="threshold='loo' chooses a cut by leave-one-out"):
+        chunked.cross_validate(model, chunked.arrays(X, LABELS.astype(kind)), cv=3)
+
+
+def test_kernels_that_have_to_see_rows_are_left_for_later():
+    """Features of a map may need more columns than one, and "auto" takes landmarks only where it must."""
+
+    class Second(FeatureMap):
+        def features(self, X):
+            return X[:, 1:2] + 0.0
+
+    for model in (LSSVR(Second()), LSSVR("linear", approximation="auto", n_landmarks="auto")):
+        assert chunked.cross_validate(model, chunked.arrays(X, VALUES), cv=3).n_rows == 120
+
+
 def test_wrong_sources_are_named():
     with pytest.raises(ValueError, match=r"data: found tuple; give what chunked\.arrays"):
         chunked.cross_validate(LSSVR("linear"), (X, VALUES))
@@ -249,7 +317,7 @@ def interrupted_after(n_chunks, which_pass):
 @pytest.fixture
 def often(monkeypatch):
     """Every chunk is worked on, and kept, by itself."""
-    monkeypatch.setattr("foldless.chunked.gather.ENOUGH", 1)
+    monkeypatch.setattr("foldless.chunked.gather.ROWS_TOGETHER", 1)
     monkeypatch.setattr("foldless.chunked.checkpoint.SECONDS", 0.0)
 
 
@@ -268,6 +336,18 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, monkeypatch, w
     monkeypatch.setattr("foldless.chunked.passes.sums_of", lambda *args: seen.append(1) or sums.sums_of(*args))
     result = chunked.cross_validate(model, data, cv=4, checkpoint=tmp_path)
     assert len(seen) == (5 if which_pass == 3 else 0)
+    np.testing.assert_allclose(result.test_score, expected.test_score, rtol=1e-12)
+    assert result.loo_score == pytest.approx(expected.loo_score, rel=1e-12)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("rows", [1, 7, 20, 35, 64, 69, 70, 71, 120])
+def test_other_chunks_go_on_from_the_same_row(tmp_path, rows):
+    model = LSSVR("linear")
+    expected = chunked.cross_validate(model, chunked.arrays(X, VALUES), cv=4)
+    with pytest.raises(Interrupted):
+        chunked.cross_validate(model, interrupted_after(7, 3), cv=4, checkpoint=tmp_path)
+    result = chunked.cross_validate(model, chunked.arrays(X, VALUES, rows=rows), cv=4, checkpoint=tmp_path)
     np.testing.assert_allclose(result.test_score, expected.test_score, rtol=1e-12)
     assert result.loo_score == pytest.approx(expected.loo_score, rel=1e-12)
 
@@ -307,7 +387,7 @@ def test_a_checkpoint_that_is_a_file_is_told_before_the_work(tmp_path):
     data = chunked.iterator(lambda: passes.append(1) or iter([(X, VALUES)]))
     with pytest.raises(FileExistsError, match="is a file; sums are kept in a folder"):
         chunked.cross_validate(LSSVR("linear"), data, checkpoint=tmp_path / "file")
-    assert len(passes) == 1  # the first look
+    assert not passes
 
 
 def test_a_damaged_checkpoint_is_told(tmp_path):

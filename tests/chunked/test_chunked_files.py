@@ -127,6 +127,52 @@ def test_a_line_of_text_in_a_csv_is_named(table, tmp_path):
         chunked.cross_validate(LSSVR("linear"), chunked.csv(path, target="value"))
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_a_file_without_a_column_is_named(table, tmp_path, format, when):
+    """Before the source looks at its files, or after."""
+    folder = folder_of(table, tmp_path / "data", format)
+
+    def drop():
+        rows = table.iloc[100:].drop(columns="width")
+        path = folder / f"part-2.{format}"
+        rows.to_parquet(path, index=False) if format == "parquet" else rows.to_csv(path, index=False)
+
+    def run():
+        data = getattr(chunked, format)(folder, target="value", features=FEATURES)
+        if when == "after":
+            drop()
+        chunked.cross_validate(LSSVR("linear"), data)
+
+    if when == "before":
+        drop()
+    with pytest.raises(ValueError, match=r"part-2.* has no column 'width'; its columns are 'height', 'age'") as found:
+        run()
+    assert "damaged" not in str(found.value)
+    if when == "after":
+        assert found.value.chunk == 2
+
+
+@pytest.mark.parametrize("line", [0, 149])
+def test_text_in_a_csv_is_told_once(table, tmp_path, line):
+    path = tmp_path / "data.csv"
+    rows = table[[*FEATURES, "value"]].astype({"age": object})
+    rows.loc[line, "age"] = "tall"
+    rows.to_csv(path, index=False)
+    with pytest.raises(chunked.ChunkError, match="invalid value 'tall'") as found:
+        chunked.cross_validate(LSSVR("linear"), chunked.csv(path, target="value"))
+    assert str(found.value).count("cannot be read") == 1
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_features_are_columns_that_are_nothing_else(table, tmp_path, format):
+    path, read = folder_of(table, tmp_path / "data", format), getattr(chunked, format)
+    assert read(path, target="value", features="height").names == ["height"]
+    for taken in ({"target": "value"}, {"target": ["other", "value"]}, {"target": "other", "sample_weight": "value"}):
+        with pytest.raises(ValueError, match="features: 'value' is the column of the target, weights, groups or folds"):
+            read(path, features=["height", "value"], **taken)
+
+
 def test_wrong_names_are_told(table, tmp_path):
     path = folder_of(table, tmp_path / "data", "parquet")
     with pytest.raises(ValueError, match="has no column 'colour'; its columns are 'height'"):

@@ -139,7 +139,7 @@ def test_strata_that_hold_all_rows_of_a_class_say_nothing():
 
 def test_the_order_of_chunks_and_their_sizes_do_not_matter(monkeypatch):
     X, y = data_of(4)
-    monkeypatch.setattr("foldless.chunked.gather.ENOUGH", 1)
+    monkeypatch.setattr("foldless.chunked.gather.ROWS_TOGETHER", 1)
     model = KernelFisherDiscriminant(calibration="isotonic", **SMOOTH)
     first, *others = [
         chunked.cross_validate(model, chunked.arrays(X, y, rows=rows), cv=None, sample=100).estimator.predict_proba(X)

@@ -1,8 +1,8 @@
 """Sums of a pass, kept in a file: a run that was interrupted goes on from them.
 
-The file is written under another name first and then renamed, so there is always a whole one. It also holds the
-features of a few rows of the sample and other numbers that say which models of which rows the sums belong to. Alphas
-are not among them: other ones can be tried without another pass.
+The file is written under another name first and then renamed, so there is always a whole one. It also holds a checksum
+of all rows, features of a few of the sample, targets of the classes and other numbers that say which models of which
+rows the sums belong to. Alphas are not among them: other ones can be tried without another pass.
 """
 
 import os
@@ -34,16 +34,16 @@ class Checkpoint:
             self.identity = _identity(plans, survey)
 
     def load(self):
-        """(next chunk, next row, sums of each plan) to go on from; sums are None where there are none."""
+        """(next row, sums of each plan) to go on from; sums are None where there are none."""
         if self.path is None or not self.path.exists():
-            return 0, 0, None
+            return 0, None
         try:
             with self.path.open("rb") as file, np.load(file) as found:
                 known = {name: found[name] for name in found.files}
         except Exception as error:
             raise ValueError(f"checkpoint: {self.path} cannot be read ({error}). Remove it to start anew.") from error
         mine = {name: value for name, value in known.items() if not name.startswith("sums_")}
-        place = mine.pop("place").tolist()
+        row = int(mine.pop("place")[-1])
         same = mine.keys() == self.identity.keys()
         if not same or not all(_same(mine[name], value) for name, value in self.identity.items()):
             raise ValueError(
@@ -51,9 +51,9 @@ class Checkpoint:
                 " to start anew, or name another folder."
             )
         count = sum(name.startswith("sums_gram") for name in known)
-        return *place, [Sums(*(known[f"sums_{name}_{i}"] for name in Sums._fields)) for i in range(count)]
+        return row, [Sums(*(known[f"sums_{name}_{i}"] for name in Sums._fields)) for i in range(count)]
 
-    def save(self, following, row, sums):
+    def save(self, row, sums):
         """Keep the sums where the pass is complete, or some time has passed."""
         if self.path is None or (row < self.n_rows and time.monotonic() - self._last < SECONDS):
             return
@@ -61,7 +61,7 @@ class Checkpoint:
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.unfinished")
         try:
             with temporary.open("wb") as file:
-                np.savez(file, place=np.array([following, row]), **self.identity, **known)
+                np.savez(file, place=np.array([row]), **self.identity, **known)
             os.replace(temporary, self.path)
         except OSError as error:
             raise OSError(error.errno, f"checkpoint: {self.path} could not be written ({error}).") from error
@@ -78,6 +78,7 @@ def _identity(plans, survey):
     for i, plan in enumerate(plans):
         known[f"level_{i}"] = plan.level
         known[f"factors_{i}"] = np.ones(1) if plan.factors is None else plan.factors
+        known[f"targets_{i}"] = plan.targets(survey.classes if plan.n_classes else survey.sample.y[:SOME])
         known[f"features_{i}"] = np.append(plan.features(survey.sample.X[:SOME]), plan.intercept)
     return known
 

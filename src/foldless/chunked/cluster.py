@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from foldless.bridge.progress import Progress
-from foldless.chunked.checkpoint import Checkpoint, check_place
+from foldless.chunked.checkpoint import Checkpoint
 from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of
 from foldless.chunked.partitions import needs_dask
-from foldless.chunked.predictions import check_folder, folder_for, is_lazy, write_part
-from foldless.chunked.rows import ChunkError, as_chunk, layout_of
+from foldless.chunked.places import folder_for, is_lazy
+from foldless.chunked.predictions import write_part
+from foldless.chunked.rows import ChunkError, as_chunk, layout_of, with_numbers
 from foldless.chunked.sums import merged, sums_of
 
 PREDICTIONS = "predictions='dask'"
@@ -68,7 +69,7 @@ class Work:
     def of(self, read, arguments, number, start, stop):
         """For the part whose first chunk and row, and first row behind it, have these numbers."""
         state, counts = None, dict[int, int]()
-        for _, rows in gathered(read(number, *arguments), self.layout, number, start, counts.__setitem__):
+        for rows in gathered(read(number, *arguments), self.layout, number, start, counts.__setitem__):
             found = self.function(rows)
             state = found if state is None else self.merge(state, found)
             if self.topic is not None:
@@ -111,8 +112,6 @@ class ClusterReader:
     """Runs passes by the workers of a client; for the recipe the same as ``passes.Reader``."""
 
     def __init__(self, client, source, labels, classes, *, checkpoint=None, predictions=None, verbose=None):
-        check_folder(predictions)
-        check_place(checkpoint)
         self.client, self.names = client, source.names
         self.checkpoint, self.predictions, self.verbose = checkpoint, predictions, verbose
         self.seconds: dict[str, float] = {}
@@ -156,10 +155,10 @@ class ClusterReader:
     def add_up(self, plans, survey):
         """The sums over all rows for each of the plans, or those of a checkpoint that is complete."""
         checkpoint = Checkpoint(self.checkpoint, plans, survey)
-        _, row, sums = checkpoint.load()
+        row, sums = checkpoint.load()
         if row < survey.n_rows:
             sums = self.run("sums", partial(sums_of, plans), merged)
-            checkpoint.save(self._numbers[-1], survey.n_rows, sums)
+            checkpoint.save(survey.n_rows, sums)
         return sums
 
     def judge(self, plan, judges, survey):
@@ -199,6 +198,8 @@ class ClusterReader:
                 count = delayed(_counted, pure=False)
                 found = [count(parts[i].read, list(parts[i].arguments), i, topic) for i in unknown]
                 for i, each in zip(unknown, self._computed(delayed(found)), strict=True):
+                    if isinstance(each, ChunkError):  # its chunk was counted from number i on
+                        raise each.moved(sum(chunks for chunks, _ in counts[:i]) - i)
                     counts[i] = each
         self._numbers = [0, *accumulate(chunks for chunks, _ in counts)]
         self._rows = [0, *accumulate(rows for _, rows in counts)]
@@ -286,7 +287,10 @@ def _tell(topic, done):
 
 
 def _counted(read, arguments, number, topic):
-    """(chunks, rows) of a part."""
-    lengths = [len(as_chunk(chunk, number).y) for chunk in read(number, *arguments)]
+    """(chunks, rows) of a part, or what is wrong with one of its chunks, as if the first had this number."""
+    try:
+        lengths = [len(as_chunk(chunk, i).y) for i, chunk in with_numbers(read(number, *arguments), number)]
+    except ChunkError as error:
+        return error
     _tell(topic, 1)
     return len(lengths), sum(lengths)

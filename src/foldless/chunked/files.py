@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -33,6 +34,16 @@ class Files(Source):
         """Names of the features."""
         return list(self.features)
 
+    @property
+    def has_folds(self):  # type: ignore[override]
+        """Whether there is a column of them."""
+        return "folds" in self.others
+
+    @property
+    def files(self):  # type: ignore[override]
+        """Those that are read."""
+        return self.paths
+
     def chunks(self, first=0):
         """Batches of rows, none of which spans two files."""
         return islice(self._chunks(), first, None)
@@ -58,7 +69,8 @@ class Files(Source):
         """Chunks of a file, or of a row group of it; the first has this number."""
         columns = list(dict.fromkeys([*self.features, *_columns(self.target), *self.others.values()]))
         try:
-            rows: Any = _open([path], self.format, self.features)
+            rows: Any = _open(path, self.format, self.features)
+            _check_columns(path, columns, rows.schema.names)
             if group is not None:
                 [rows] = rows.get_fragments()
                 rows = rows.subset(row_group_ids=[group])
@@ -67,6 +79,8 @@ class Files(Source):
                 number += 1
         except ChunkError:
             raise
+        except NoColumnError as error:
+            raise ChunkError(str(error), number) from None
         except (OSError, ValueError) as error:  # pyarrow's own errors are among these
             raise ChunkError(_damaged(path, error), number) from error
 
@@ -92,7 +106,7 @@ def parquet(
     paths: Paths,
     *,
     target: str | Sequence[str],
-    features: Iterable[str] | None = None,
+    features: str | Iterable[str] | None = None,
     sample_weight: str | None = None,
     groups: str | None = None,
     folds: str | None = None,
@@ -104,7 +118,7 @@ def parquet(
     ----------
     paths : path or list of paths; a folder stands for all its .parquet files, in the order of their names
     target : str or list of str; the column of labels or values, or several of values
-    features : list of str, default=None; columns of X; None: all that are not named otherwise
+    features : str or list of str, default=None; columns of X; None: all that are not named otherwise
     sample_weight, groups, folds : str or None; columns of these, as in :class:`Chunk`
     rows : int, default=65536; rows of a chunk at most
 
@@ -126,7 +140,7 @@ def csv(
     paths: Paths,
     *,
     target: str | Sequence[str],
-    features: Iterable[str] | None = None,
+    features: str | Iterable[str] | None = None,
     sample_weight: str | None = None,
     groups: str | None = None,
     folds: str | None = None,
@@ -152,19 +166,32 @@ def _files(paths, format, target, features, sample_weight, groups, folds, rows):
     needs_pyarrow(f"chunked.{format}")
     check_rows(rows)
     paths = _listed(paths, format)
-    known = _open(paths[:1], format).schema.names
+    known = _names(paths[0], format)
     others = {"sample_weight": sample_weight, "groups": groups, "folds": folds}
     others = {what: name for what, name in others.items() if name is not None}
     taken = [*_columns(target), *others.values()]
+    features = [features] if isinstance(features, str) else features
     features = tuple(name for name in known if name not in taken) if features is None else tuple(features)
-    missing = [name for name in [*features, *taken] if name not in known]
-    if missing:
-        raise ValueError(f"{paths[0]} has no column {missing[0]!r}; its columns are {', '.join(map(repr, known))}.")
+    both = [name for name in features if name in taken]
+    if both:
+        raise ValueError(f"features: {both[0]!r} is the column of the target, weights, groups or folds as well.")
+    for path in paths[:1] if format == "csv" else paths:
+        _check_columns(path, [*features, *taken], known if path == paths[0] else _names(path, format))
     n_rows = None
     if format == "parquet":
         n_rows = sum(group.num_rows for path in paths for group in _row_groups(path))
     target = target if isinstance(target, str) else tuple(target)
     return Files(paths, format, target, features, others, rows, n_rows)
+
+
+class NoColumnError(ValueError):
+    """A file lacks a column."""
+
+
+def _check_columns(path, columns, known):
+    missing = [name for name in columns if name not in known]
+    if missing:
+        raise NoColumnError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(map(repr, known))}.")
 
 
 def _columns(target):
@@ -183,7 +210,7 @@ def _listed(paths, format):
     return tuple(map(str, found))
 
 
-def _open(paths, format, features=()):
+def _open(path, format, features=()):
     """A dataset of pyarrow; text in the columns ``features`` of a CSV file is an error, wherever it comes."""
     dataset = needs_pyarrow(f"chunked.{format}", "dataset")
     kind = format
@@ -192,19 +219,29 @@ def _open(paths, format, features=()):
         kind = dataset.CsvFileFormat(
             convert_options=needs_pyarrow("chunked.csv", "csv").ConvertOptions(column_types=numbers)
         )
+    return dataset.dataset([path], format=kind)
+
+
+@contextmanager
+def _told(path):
+    """Errors of pyarrow with the name of the file."""
     try:
-        return dataset.dataset(list(paths), format=kind)
+        yield
     except (OSError, ValueError) as error:
-        raise ValueError(_damaged(paths[0], error)) from error
+        raise ValueError(_damaged(path, error)) from error
+
+
+def _names(path, format):
+    """Names of the columns of a file."""
+    with _told(path):
+        return _open(path, format).schema.names
 
 
 def _row_groups(path):
     """Those of a Parquet file, from its end."""
-    [fragment] = _open([path], "parquet").get_fragments()
-    try:
+    with _told(path):
+        [fragment] = _open(path, "parquet").get_fragments()
         return fragment.row_groups
-    except (OSError, ValueError) as error:
-        raise ValueError(_damaged(path, error)) from error
 
 
 def _damaged(path, error):

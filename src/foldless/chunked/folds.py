@@ -50,16 +50,7 @@ class OneFold:
 def folds_for(cv, survey, layout, seed):
     """The folds that ``cv`` asks for: a number, or None for those given with the rows, and none without these."""
     if "folds" in layout.present:
-        if cv is not None:
-            raise ValueError(f"cv={cv!r}: the data bring their own folds; use cv=None to take them.")
         if len(survey.folds) < 2:
             raise ValueError("folds: all rows are in one fold; at least two are needed.")
         return Folds(len(survey.folds), names=survey.folds)
-    if cv is None:
-        return Folds(1)
-    if isinstance(cv, bool) or not isinstance(cv, int | np.integer) or not 2 <= cv <= survey.n_rows:
-        raise ValueError(
-            f"cv={cv!r} must be a number of folds from 2 to the number of rows, {survey.n_rows}, or None. Folds of your"
-            " own are given with the rows (folds=), and so are groups."
-        )
-    return Folds(int(cv), seed, "groups" in layout.present)
+    return Folds(1) if cv is None else Folds(int(cv), seed, "groups" in layout.present)

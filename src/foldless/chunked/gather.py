@@ -1,54 +1,37 @@
 """Chunks become checked rows, small ones put together, so that products are large enough to be quick.
 
-What is held of the data stays below ``TOGETHER`` bytes, or one chunk.
+What is held of the data stays below ``BYTES_TOGETHER`` bytes, or one chunk.
 """
 
 import numpy as np
 import scipy.sparse as sp
 
-from foldless.chunked.rows import ChunkError, Rows, checked, joined
+from foldless.chunked.rows import Rows, checked, joined, with_numbers
 
-ENOUGH = 65536  # rows that are worked on together
-TOGETHER = 2**26  # and bytes
+ROWS_TOGETHER = 65536  # rows that are worked on together
+BYTES_TOGETHER = 2**26  # and bytes
 
 SAME = "Every pass over the data must find the same rows: give an iterator that starts anew, with a fixed seed."
 
 
 def gathered(chunks, layout, first, start, counted):
-    """(number of the next chunk, rows); the first chunk has the number ``first``, its first row ``start``.
+    """Rows of chunks, as many as are worked on together; the first chunk is number ``first``, its first row ``start``.
 
     ``counted(number, rows)`` is told how many rows each chunk has.
     """
-    parts, n, size, number = list[Rows](), 0, 0, first
-    for number, chunk in _read(chunks, first):
+    parts, n, size = list[Rows](), 0, 0
+    for number, chunk in with_numbers(chunks, first):
         rows = checked(chunk, number, start, layout)
         counted(number, len(rows))
         start += len(rows)
         if len(rows):
             parts.append(rows)
             n, size = n + len(rows), size + _bytes(rows.X)
-        if n >= ENOUGH or size >= TOGETHER:
-            yield number + 1, joined(parts)
+        if n >= ROWS_TOGETHER or size >= BYTES_TOGETHER:
+            yield joined(parts)
             parts, n, size = [], 0, 0
     if parts:
-        yield number + 1, joined(parts)
-
-
-def _read(chunks, first):
-    """(number, chunk); an error of whoever reads them has a note about the number of the chunk."""
-    chunks, number = iter(chunks), first
-    while True:
-        try:
-            chunk = next(chunks)
-        except StopIteration:
-            return
-        except ChunkError:
-            raise
-        except Exception as error:
-            error.add_note(f"This is about chunk {number}.")
-            raise
-        yield number, chunk
-        number += 1
+        yield joined(parts)
 
 
 def _bytes(X):

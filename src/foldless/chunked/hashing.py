@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
 WORD = 2**64
+HASHED = 2**15  # numbers whose bits are looked at together: they stay in the cache
 
 
 def mixed(values, seed):
@@ -41,11 +42,40 @@ def words(values):
 
 
 def checksum(rows):
-    """A word (1,) of all that rows have, of the features the first; those of parts of the rows add up to it."""
-    found = row_words(rows.numbers, 0)
-    first = rows.X[:, :1]
-    first = first.toarray() if sp.issparse(first) else first
+    """A word (1,) of all that rows have; those of parts of the rows add up to it, whatever the parts."""
+    found = mixed(row_words(rows.numbers, 0) ^ _feature_words(rows.X), 1)
     others = [each for each in (rows.sample_weight, rows.groups, rows.folds) if each is not None]
-    for column in [*rows.y.reshape(len(rows), -1).T, *first.T, *others]:
+    for column in [*rows.y.reshape(len(rows), -1).T, *others]:
         found = mixed(found ^ words(column), 1)
     return found.sum(keepdims=True, dtype=np.uint64)
+
+
+def _feature_words(X):
+    """A word for each row: the sum of the bits of its values, each times a random odd word of its column.
+
+    Zeros add nothing, so sparse rows have the words of dense ones.
+    """
+    factors = mixed(np.arange(X.shape[1], dtype=np.uint64), 2) | np.uint64(1)
+    if sp.issparse(X):
+        X = X if X.has_canonical_format else _canonical(X)
+        ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_bits(X.data) * factors[X.indices], dtype=np.uint64)])
+        return ends[X.indptr[1:]] - ends[X.indptr[:-1]]
+    found = np.empty(len(X), np.uint64)
+    step = max(1, HASHED // max(1, X.shape[1]))
+    for start in range(0, len(X), step):
+        part = slice(start, start + step)
+        np.matmul(_bits(X[part]), factors, out=found[part])
+    return found
+
+
+def _canonical(X):
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def _bits(values):
+    """Words of numbers, of -0.0 that of 0.0; the lower half of a word knows of the upper one."""
+    bits = (values + np.float64(0.0)).astype(np.float64, copy=False).view(np.uint64)
+    bits ^= bits >> np.uint64(32)
+    return bits

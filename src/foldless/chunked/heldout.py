@@ -43,9 +43,10 @@ class Scores(NamedTuple):
 
 
 class Press(NamedTuple):
-    """Sums of weighted squared leave-one-out errors for each alpha, and the checksum of the rows."""
+    """Sums of weighted squared held-out errors for each alpha, of the weights (1,), and the checksum of the rows."""
 
     total: np.ndarray
+    mass: np.ndarray
     checksum: np.ndarray
 
 
@@ -83,16 +84,43 @@ def held_out_of(plan, judges, rows):
     return found, scores
 
 
-def press_of(plans, models, rows):
-    """Weighted squared leave-one-out errors of some rows, for each of the plans with its model of all rows."""
-    return [_press(*each, rows) for each in zip(plans, models, strict=True)]
+def press_of(plans, models, shared, rows):
+    """Squared leave-one-out errors of some rows, for each of the plans with its model of all rows.
+
+    Rows are counted by the weights of the plan if ``shared``, else by those that they came with.
+    """
+    found = checksum(rows)
+    return [_loo_press(*each, shared, rows, found) for each in zip(plans, models, strict=True)]
 
 
-def _press(plan, model, rows):
+def _loo_press(plan, model, shared, rows, found):
     total, weights = np.zeros(model.inverted.shape[1]), plan.weights(rows)
+    counted = weights if shared else rows.weights
     for _, places in blocks_of(plan, rows):
-        total += model.errors(plan.features(rows.X[places]), plan.targets(rows.y[places]), weights[places])
-    return Press(total, checksum(rows))
+        Phi, Y = plan.features(rows.X[places]), plan.targets(rows.y[places])
+        total += model.errors(Phi, Y, weights[places], counted[places])
+    return Press(total, counted.sum(keepdims=True), found)
+
+
+def fold_press_of(plans, models, rows):
+    """Squared errors of some rows by the models without their folds, counted by the weights that they came with.
+
+    ``models`` are, for each of the plans, those of its folds, where these have their own, and coefficients of each fold
+    and alpha.
+    """
+    found = checksum(rows)
+    return [_fold_press(*each, rows, found) for each in zip(plans, models, strict=True)]
+
+
+def _fold_press(plan, models, rows, found):
+    (own, coefficients), counted = models, rows.weights
+    total = np.zeros(len(coefficients[0]))
+    for fold, places in blocks_of(plan, rows):
+        Phi, Y = (own[fold] if own else plan).features(rows.X[places]), plan.targets(rows.y[places])
+        for j, each in enumerate(coefficients[fold]):
+            E = plan.readout.plus_minus_fits(Y - each.fits(Phi))
+            total[j] += counted[places] @ np.square(E).sum(1)
+    return Press(total, counted.sum(keepdims=True), found)
 
 
 def _outputs(plan, fits, decisions):

@@ -60,14 +60,14 @@ class LeftOut:
         E = solve_definite(free[None], (root * rest)[None]) / root
         return self._scores(Y[None], w[None], rest[None], E)[0]
 
-    def errors(self, Phi, Y, w):
-        """Sums (k,) of weighted squared errors of the targets (+-1 for labels), for each alpha."""
+    def errors(self, Phi, Y, w, counted):
+        """Sums (k,) of squared errors of the targets (+-1 for labels) for each alpha, rows ``counted`` by these."""
         U = product(Phi - self.mean, self.V)
         free = 1.0 - w[:, None] * (product(U * U, self.inverted) + self.constant)
         found = np.zeros(self.inverted.shape[1])
         for j, inverted in enumerate(self.inverted.T):
             rest = Y - self.level - product(U, inverted[:, None] * self.VC)
-            found[j] = w @ np.square(self.readout.plus_minus_fits(rest) / free[:, j, None]).sum(1)
+            found[j] = counted @ np.square(self.readout.plus_minus_fits(rest) / free[:, j, None]).sum(1)
         return found
 
     def _scores(self, Y, w, rest, E):

@@ -19,7 +19,7 @@ from foldless.heldout.moments import Moments
 from foldless.linalg import eigh_, product
 from foldless.readout.codings import against_all
 
-SQUARED = 1e-10  # alpha over the largest eigenvalue down to which a Gram matrix keeps 6 digits
+SIX_DIGITS = 1e-10  # alpha over the largest eigenvalue down to which a Gram matrix keeps 6 digits
 
 
 @dataclass(frozen=True)

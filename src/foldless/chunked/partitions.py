@@ -32,6 +32,11 @@ class Partitions(Source):
         """Number of all rows, where dask knows it."""
         return None if None in self.lengths else sum(self.lengths)
 
+    @property
+    def has_folds(self):  # type: ignore[override]
+        """Whether there is a collection of them."""
+        return self.delayed[0][-1] is not None if self.delayed else None
+
     def chunks(self, first=0):
         """Partitions, brought here one at a time."""
         compute = needs_dask("chunked.dask").compute

@@ -3,11 +3,13 @@
 import time
 from functools import partial
 
+import numpy as np
+
 from foldless.bridge.progress import Progress
-from foldless.chunked.checkpoint import Checkpoint, check_place
+from foldless.chunked.checkpoint import Checkpoint
 from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of
-from foldless.chunked.predictions import check_lengths, check_writable, writer
+from foldless.chunked.predictions import writer
 from foldless.chunked.rows import ChunkError
 from foldless.chunked.sums import merged, sums_of
 
@@ -22,24 +24,25 @@ class Reader:
     workers_gone = None  # there are none
 
     def __init__(self, source, layout, *, checkpoint=None, predictions=None, verbose=None):
-        check_writable(predictions)
-        check_place(checkpoint)
         self.source, self.layout, self.names = source, layout, source.names
         self.checkpoint, self.predictions, self.verbose = checkpoint, predictions, verbose
         self.seconds: dict[str, float] = {}
         self._lengths: list[int] = []  # rows of each chunk, from the first pass
         self._checksum = None
 
-    def run(self, name, function, merge, *, first=0, start=0, state=None, after=None):
-        """``function(rows)`` of all rows from the chunk ``first`` on, whose first row is ``start``, merged.
+    def run(self, name, function, merge, *, start=0, state=None, after=None):
+        """``function(rows)`` of all rows from number ``start`` on, merged.
 
-        ``state`` is what was merged before; ``after(next chunk, next row, state)`` is told of each step.
+        ``state`` is what was merged before; ``after(next row, state)`` is told of each step.
         """
         total = sum(self._lengths) or self.source.n_rows
         begin, progress = time.monotonic(), Progress(total, name, self.verbose)
         if start:
             progress.step("rows", start)
-        for following, rows in gathered(self.source.chunks(first), self.layout, first, start, self._check_length):
+        first, row = self._chunk_of(start)
+        for rows in gathered(self.source.chunks(first), self.layout, first, row, self._check_length):
+            if rows.numbers[0] < start:  # its first rows were there before
+                rows = rows.taken(np.flatnonzero(rows.numbers >= start))
             found = function(rows)
             state = found if state is None else merge(state, found)
             stop = int(rows.numbers[-1]) + 1
@@ -48,7 +51,7 @@ class Reader:
             else:
                 progress.step("rows", len(rows))
             if after is not None:
-                after(following, stop, state)
+                after(stop, state)
         progress.close()
         self.seconds[name] = time.monotonic() - begin
         self._checksum = same_checksum(state, self._checksum)
@@ -56,17 +59,16 @@ class Reader:
 
     def add_up(self, plans, survey):
         """The sums over all rows for each of the plans, from a checkpoint on where there is one."""
-        check_lengths(self.predictions, survey.n_rows)
         checkpoint = Checkpoint(self.checkpoint, plans, survey)
-        first, start, sums = checkpoint.load()
+        start, sums = checkpoint.load()
         if start == survey.n_rows:
             return sums
-        known = {"first": first, "start": start, "state": sums, "after": checkpoint.save}
+        known = {"start": start, "state": sums, "after": checkpoint.save}
         return self.run("sums", partial(sums_of, plans), merged, **known)
 
     def judge(self, plan, judges, survey):
         """(scores of all rows, None); their predictions are written on the way."""
-        with writer(self.predictions, plan, survey.n_rows) as write:
+        with writer(self.predictions, plan) as write:
 
             def judged(rows):
                 columns, scores = held_out_of(plan, judges, rows)
@@ -74,6 +76,12 @@ class Reader:
                 return scores
 
             return self.run("held out", judged, merged), None
+
+    def _chunk_of(self, row):
+        """(number of the chunk that has this row, its first row); chunks may differ from those of an earlier run."""
+        ends = np.cumsum([0, *self._lengths])
+        number = int(np.searchsorted(ends, row, "right")) - 1
+        return (number, int(ends[number])) if row else (0, 0)
 
     def _check_length(self, number, n):
         if self._checksum is None:

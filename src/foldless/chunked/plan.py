@@ -15,13 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from foldless.chunked.arguments import basis_of_rows, without_features
 from foldless.chunked.folds import Folds, OneFold
 from foldless.chunked.rows import Layout
 from foldless.estimators.access import class_factors, prepared, seen_by
 from foldless.estimators.approximate import chooses_landmarks
-from foldless.estimators.base import KernelMachine
 
-BLOCK = 2**20  # entries of a block of features: a few thousand rows, which stay in the cache
+ENTRIES_TOGETHER = 2**20  # entries of a block of features: a few thousand rows, which stay in the cache
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Plan:
     @property
     def block(self):
         """Rows whose features are looked at together."""
-        return max(64, BLOCK // (self.r + self.m + 1))
+        return max(64, ENTRIES_TOGETHER // (self.r + self.m + 1))
 
     def features(self, X, out=None):
         """Features (n, r) of some rows about their origin, in double precision, as a new array or in ``out``."""
@@ -80,21 +80,13 @@ class Plan:
 
     def weights(self, rows):
         """Weights (n,) of the rows, factors of their classes included."""
-        weights = np.ones(len(rows)) if rows.sample_weight is None else rows.sample_weight
-        return weights if self.factors is None else weights * self.factors[self.codes(rows.y)]
+        return rows.weights if self.factors is None else rows.weights * self.factors[self.codes(rows.y)]
 
 
 def features_of(kernel, X):
     """Explicit features of rows, as a new dense array or X itself."""
     found = kernel.features(X)
     return found.toarray() if sp.issparse(found) else np.asarray(found)
-
-
-def check_estimator(estimator):
-    """Refuse what has no closed form over chunks."""
-    name = type(estimator).__name__
-    if not isinstance(estimator, KernelMachine):
-        raise ValueError(f"{name}: LSSVC, LSSVR and KernelFisherDiscriminant can be fitted in chunks.")
 
 
 def plan_of(estimator, survey, layout, folds, names=None):
@@ -139,18 +131,8 @@ def _prepared(estimator, sample, classes, names):
     if task.problem.kernel.n_features(X) is None and estimator.approximation == "auto":
         estimator = clone(estimator).set_params(approximation="nystroem")
         model, task = prepared(estimator, X, sample.y, sample.sample_weight, classes, names)
-    _check_kernel(estimator, task, X)
-    return model, task
-
-
-def _check_kernel(estimator, task, X):
     if task.problem.kernel.n_features(X) is None:
-        raise ValueError(
-            f"kernel={estimator.kernel!r} has no explicit features, and its n x n matrix is never formed in chunks. Use"
-            " approximation='nystroem' or 'rff', kernel='linear', or a kernels.FeatureMap."
-        )
+        raise without_features(estimator)
     if task.problem.penalty.squares_kernel:
-        raise ValueError(
-            f"penalty={estimator.penalty!r} has a basis function for every row. Use penalty='rkhs', or"
-            " approximation='nystroem', whose landmarks are its basis functions."
-        )
+        raise basis_of_rows(estimator)
+    return model, task

@@ -6,25 +6,22 @@ outputs have a column each in a file, such as ``decision_versicolor`` or ``predi
 """
 
 import os
-import shutil
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from foldless.chunked.arrow import needs_pyarrow
+from foldless.chunked.places import finished, part_name, told, unfinished
 
-LAZY = "dask"  # in the place of a path: arrays that are computed when they are asked for
-
-
-def is_lazy(predictions):
-    """Whether they are wanted as dask arrays."""
-    return isinstance(predictions, str) and predictions == LAZY
+NUMBERS = np.empty(0)  # some floats, whatever they are
+TEXT = "UST"
 
 
 @contextmanager
-def writer(predictions, plan, n_rows):
+def writer(predictions, plan):
     """A function ``write(start, columns)`` for consecutive rows; what it wrote is complete when the block ends well."""
     if predictions is None:
         yield lambda start, columns: None
@@ -32,40 +29,71 @@ def writer(predictions, plan, n_rows):
         with _parquet(Path(predictions), plan) as write:
             yield write
     else:
-        yield _into_arrays(predictions, n_rows)
+        yield _into_arrays(predictions)
 
 
-def check_writable(predictions):
-    """Tell of folders that are not there before the work begins."""
-    if is_lazy(predictions):
-        raise ValueError("predictions='dask' are arrays of a cluster: give client=, or rows by chunked.dask.")
-    if isinstance(predictions, str | os.PathLike):
-        needs_pyarrow("predictions to a Parquet file")
-        if not Path(predictions).parent.is_dir():
-            raise FileNotFoundError(f"predictions={str(predictions)!r}: its folder does not exist.")
-
-
-def check_lengths(predictions, n_rows):
-    """Tell of arrays that are too short before the work begins."""
+def check_arrays(predictions, n_rows, labels):
+    """Refuse arrays that would suit no labels, or values, before the first chunk is read."""
     if predictions is None or isinstance(predictions, str | os.PathLike):
         return
-    for name, array in _by_name(predictions).items():
-        shown = "predictions" if name is None else f"predictions[{name!r}]"
-        if not hasattr(array, "shape") or array.shape[:1] != (n_rows,):
-            found = f"shape {array.shape}" if hasattr(array, "shape") else type(array).__name__
-            raise ValueError(f"{shown}: an array with an entry for each of {n_rows} rows is needed, not {found}.")
+    outputs = {"decision": NUMBERS, "prediction": None, "probability": NUMBERS} if labels else {"prediction": NUMBERS}
+    known = {"fold": np.zeros(1, int), **outputs, **{f"loo_{name}": each for name, each in outputs.items()}}
+    known.pop("loo_probability", None)
+    _check_each(predictions, {name: (None, like) for name, like in known.items()}, n_rows)
 
 
-def check_columns(predictions, plan, loo):
-    """Tell of columns that no pass will fill before the work begins."""
-    outputs = ("decision", "prediction") if plan.n_classes else ("prediction",)
-    known = ["fold", *outputs, *["probability"] * (plan.calibration is not None)] if plan.folds.k > 1 else []
-    known += [f"loo_{name}" for name in outputs if loo]
+def check_columns(predictions, plan, loo, n_rows):
+    """Refuse columns that no pass will fill, and arrays that do not suit them, as soon as the classes are known."""
+    labels = plan.layout.classes if plan.n_classes else None
+    several = (plan.n_classes,) if plan.n_classes > 2 else ()
+    outputs = {"decision": (several, NUMBERS), "prediction": ((), labels)}
+    if labels is None:
+        outputs = {"prediction": (() if plan.layout.n_outputs is None else (plan.m,), NUMBERS)}
+    known: dict[str, tuple] = {"fold": ((), np.arange(plan.folds.k)), **outputs} if plan.folds.k > 1 else {}
+    if plan.folds.k > 1 and plan.calibration is not None:
+        known["probability"] = (plan.n_classes,), NUMBERS
+    known |= {f"loo_{name}": each for name, each in outputs.items() if loo}
     if predictions is not None and not known:
         raise ValueError("predictions: nothing is held out without folds and with loo=False.")
-    for name in predictions if isinstance(predictions, Mapping) else ():
+    if predictions is not None and not isinstance(predictions, str | os.PathLike):
+        _check_each(predictions, known, n_rows)
+
+
+def _check_each(predictions, known, n_rows):
+    """Refuse arrays that are not like ``known``, {column: (its second dimension, values that it may have)}.
+
+    None stands for what is not known yet.
+    """
+    for given, array in _by_name(predictions).items():
+        name = _first_column(known) if given is None else given
+        shown = "predictions" if given is None else f"predictions[{given!r}]"
         if name not in known:
-            raise ValueError(f"predictions: there is no column {name!r}; there are {known}.")
+            raise ValueError(f"predictions: there is no column {name!r}; there are {list(known)}.")
+        if not hasattr(array, "shape") or (n_rows is not None and array.shape[:1] != (n_rows,)):
+            found = f"shape {array.shape}" if hasattr(array, "shape") else type(array).__name__
+            rows = "the" if n_rows is None else n_rows
+            raise ValueError(f"{shown}: an array with an entry for each of {rows} rows is needed, not {found}.")
+        if not getattr(getattr(array, "flags", None), "writeable", True):
+            raise ValueError(f"{shown}: the array is read-only.")
+        shape, like = known[name]
+        if shape is not None and array.shape[1:] != shape:
+            raise ValueError(f"{shown}: {name} has shape {(n_rows, *shape)}, and the array {array.shape}.")
+        dtype = getattr(array, "dtype", None)
+        if like is not None and isinstance(dtype, np.dtype) and not _holds(dtype, like):
+            some = f", such as {max(like.tolist(), key=lambda each: len(str(each)))!r}" if len(like) else ""
+            raise ValueError(f"{shown}: {name} has values of type {like.dtype}{some}, which {dtype} cannot hold.")
+
+
+def _holds(dtype, like):
+    """Whether an array of this type keeps values of the type of ``like``, and these values as they are."""
+    like = np.asarray(like.tolist()) if like.dtype.kind == "O" else like
+    if dtype.kind == "O":
+        return True
+    if (dtype.kind in TEXT) != (like.dtype.kind in TEXT):
+        return False
+    if not len(like):
+        return np.can_cast(like.dtype, dtype, "same_kind")
+    return bool((like.astype(dtype).astype(like.dtype) == like).all())
 
 
 def asks_for(predictions, name):
@@ -78,17 +106,13 @@ def _by_name(predictions):
     return predictions if isinstance(predictions, Mapping) else {None: predictions}
 
 
-def _into_arrays(predictions, n_rows):
+def _into_arrays(predictions):
     arrays = _by_name(predictions)
 
     def write(start, columns):
         for name, array in arrays.items():
             name = _first_column(columns) if name is None else name
-            values = columns[name]
-            if array.shape[1:] != values.shape[1:]:
-                shape = (n_rows, *values.shape[1:])
-                raise ValueError(f"predictions: {name} has shape {shape}, and the array {array.shape}.")
-            array[start : start + len(values)] = values
+            array[start : start + len(columns[name])] = columns[name]
 
     return write
 
@@ -102,79 +126,37 @@ def _first_column(columns):
 def _parquet(path, plan):
     """Rows go to a temporary file beside the one asked for, which takes its name at the end."""
     pyarrow, parquet = needs_pyarrow("predictions to a Parquet file"), needs_pyarrow("predictions", "parquet")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    opened: list = []
+    temporary, opened = unfinished(path), list[Any]()
 
     def write(start, columns):
         table = pyarrow.table(_flat(columns, plan))
-        if not opened:
-            opened.append(parquet.ParquetWriter(temporary, table.schema))
-        opened[0].write_table(table)
+        with told(path):
+            if not opened:
+                opened.append(parquet.ParquetWriter(temporary, table.schema))
+            opened[0].write_table(table)
 
     try:
         yield write
-        for each in opened:
-            each.close()
-        os.replace(temporary, path)
-    except BaseException as error:
+        with told(path):
+            for each in opened:
+                each.close()
+            os.replace(temporary, path)
+    except BaseException:
         with suppress(Exception):
             for each in opened:
                 each.close()
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise _not_written(path, error) from error
         raise
-
-
-def _not_written(path, error):
-    return OSError(
-        error.errno,
-        f"predictions={str(path)!r} could not be written ({error}); nothing is left of them. Is the disk full, or the"
-        " folder not there?",
-    )
-
-
-@contextmanager
-def folder_for(predictions):
-    """A folder for ``write_part``, by another name until the block ends well; None where nothing is asked for."""
-    if predictions is None:
-        yield None
-        return
-    path = Path(predictions).absolute()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        temporary.mkdir()
-        yield temporary
-        if path.is_dir():
-            shutil.rmtree(path)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise _not_written(path, error) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def check_folder(predictions):
-    """Tell what cannot be a folder of predictions before the work begins."""
-    if predictions is None or is_lazy(predictions):
-        return
-    if not isinstance(predictions, str | os.PathLike):
-        raise ValueError(
-            f"predictions: found {type(predictions).__name__}; workers of a cluster write Parquet files: give the path"
-            " of a folder that they share, or 'dask' for dask arrays."
-        )
-    check_writable(predictions)
-    if Path(predictions).is_file():
-        raise FileExistsError(f"predictions={str(predictions)!r} is a file; workers write into a folder.")
 
 
 def write_part(folder, start, columns, plan):
     """A Parquet file of rows from number ``start`` on; written twice, it is the same."""
     pyarrow, parquet = needs_pyarrow("predictions to a Parquet file"), needs_pyarrow("predictions", "parquet")
-    path = folder / f"rows-{start:012d}.parquet"
+    path = folder / part_name(start)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    parquet.write_table(pyarrow.table(_flat(columns, plan)), temporary)
-    os.replace(temporary, path)
+    with told(finished(folder)):
+        parquet.write_table(pyarrow.table(_flat(columns, plan)), temporary)
+        os.replace(temporary, path)
 
 
 def _flat(columns, plan):

@@ -4,26 +4,25 @@
     sums         one Gram matrix for each fold                                                      n r^2 operations
     solve        all alphas, on all rows and on each training part                                  (k + 1) 9 r^3
     errors       leave-one-out for every alpha, where that decides                                  2 n r^2
+                 of folds for every alpha, where candidates have other class weights                n r
     held out     predictions and scores at the chosen alpha                                         2 n r^2
 
 A ``reader`` (``passes.Reader``, or one of a cluster) runs the passes: ``run(name, function, merge)`` maps rows to what
 ``merge`` puts together in any order. All these functions and their arguments can be pickled.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
-from sklearn.utils import check_random_state
 
+from foldless.chunked.arguments import check_cv
 from foldless.chunked.folds import folds_for
-from foldless.chunked.heldout import Judges, press_of, score_of
+from foldless.chunked.heldout import Judges, fold_press_of, press_of, score_of
 from foldless.chunked.leftout import left_out, warn_of_lost
-from foldless.chunked.models import SQUARED, Part, check_folds, squared_errors, training_parts
+from foldless.chunked.models import SIX_DIGITS, Part, check_folds, squared_errors, training_parts
 from foldless.chunked.plan import plans_of
 from foldless.chunked.predictions import asks_for, check_columns
 from foldless.chunked.result import ChunkedResult
@@ -31,37 +30,8 @@ from foldless.chunked.rules import check_rule, is_trained, rule_of, rules_of_fol
 from foldless.chunked.sums import merged
 from foldless.chunked.survey import merged_surveys, survey_of
 from foldless.estimators.access import with_coefficients
-from foldless.estimators.checks import check_option, numbers, warn_caller
+from foldless.estimators.checks import warn_caller
 from foldless.readout.task import Rule
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Arguments of ``cross_validate`` that do not depend on where it runs."""
-
-    cv: Any
-    loo: bool
-    alphas: np.ndarray
-    candidates: tuple[dict, ...]  # parameters of the estimator to choose from, besides alpha
-    select: str | None
-    sample: int
-    seed: int
-
-    @classmethod
-    def checked(cls, *, cv, loo, alphas, param_grid, select, sample, random_state) -> Self:
-        """The settings, or an error that says which argument is wrong."""
-        check_option("select", select, (None, "kfold", "loo"))
-        found = numbers(np.ravel(alphas))
-        if found is None or not len(found) or found.min() <= 0:
-            raise ValueError(f"alphas={alphas!r} must be finite numbers > 0.")
-        candidates = tuple(ParameterGrid(param_grid or {}))
-        if any("alpha" in each for each in candidates):
-            raise ValueError("param_grid: give alphas by alphas=; they share the sums over the rows.")
-        if not isinstance(sample, int | np.integer) or sample < 2:
-            raise ValueError(f"sample={sample!r} must be an integer of at least 2.")
-        whole = isinstance(random_state, int | np.integer)
-        seed = random_state if whole else check_random_state(random_state).randint(2**31)
-        return cls(cv, bool(loo), found, candidates, select, int(sample), int(seed))
 
 
 class Candidate:
@@ -104,16 +74,12 @@ def validated(estimator, reader, settings):
     """The result of all passes."""
     alphas = settings.alphas
     plans, survey = _prepared(estimator, reader, settings)
-    check_columns(reader.predictions, plans[0][0], settings.loo)
+    check_columns(reader.predictions, plans[0][0], settings.loo, survey.n_rows)
     sums = iter(reader.add_up([plan for each in plans for plan in each], survey))
     found = [Candidate(each, list(islice(sums, len(each))), alphas) for each in plans]
     _warn_of_digits(found, alphas)
-    mass, folds = found[0].sums.mass.sum(), plans[0][0].folds.k > 1
-    kfold_press, loo_press = (np.array([each.errors for each in found]) / mass if folds else None), None
-    if len(found) * len(alphas) > 1 and (settings.select == "loo" or not folds):
-        models = [each.left_out(alphas) for each in found]
-        errors = reader.run("leave-one-out errors", partial(press_of, [each[0] for each in plans], models), merged)
-        loo_press = np.array([each.total for each in errors]) / mass
+    folds = plans[0][0].folds.k > 1
+    kfold_press, loo_press = _errors(found, reader, settings)
     press: Any = kfold_press if loo_press is None else loo_press
     which, best = (0, 0) if press is None else np.unravel_index(press.argmin(), press.shape)
     plan, chosen = plans[which][0], found[which]
@@ -143,14 +109,44 @@ def validated(estimator, reader, settings):
     )
 
 
+def _errors(found, reader, settings):
+    """Mean squared held-out errors (candidates, alphas) of folds and of leave-one-out, as far as they are needed.
+
+    Candidates of other class weights are compared by what all have in common, the sample weights. Errors of folds then
+    do not follow from the sums.
+    """
+    plans, alphas, folds = [each.plans[0] for each in found], settings.alphas, found[0].plans[0].folds.k > 1
+    shared = _share_class_weights(plans)
+    masses = np.array([[each.sums.mass.sum()] for each in found])
+    kfold, loo = np.array([each.errors for each in found]) / masses if folds else None, None
+    if folds and not shared:
+        models = [(tuple(each.plans[1:]), each.folds) for each in found]
+        kfold = _means(reader.run("errors of folds", partial(fold_press_of, plans, models), merged))
+    if len(found) * len(alphas) > 1 and (settings.select == "loo" or not folds):
+        models = [each.left_out(alphas) for each in found]
+        loo = _means(reader.run("leave-one-out errors", partial(press_of, plans, models, shared), merged))
+    return kfold, loo
+
+
+def _means(errors):
+    return np.array([each.total / each.mass for each in errors])
+
+
+def _share_class_weights(plans):
+    """Whether class weights of all candidates differ by a factor at most."""
+    factors = [np.ones(1) if each.factors is None else each.factors / each.factors.max() for each in plans]
+    return all(np.allclose(each, factors[0], rtol=1e-12, atol=0.0) for each in factors)
+
+
 def _prepared(estimator, reader, settings):
     """Plans of each candidate, and the survey that they come from."""
     layout, size = reader.layout, settings.sample
+    given = "folds" in layout.present
+    check_cv(settings.cv, settings.select, None, given)
     look = partial(survey_of, labels=layout.labels, size=size, seed=settings.seed)
     survey = reader.run("survey", look, partial(merged_surveys, size=size, seed=settings.seed))
+    check_cv(settings.cv, settings.select, survey.n_rows, given)
     folds = folds_for(settings.cv, survey, layout, settings.seed)
-    if settings.select == "kfold" and folds.k == 1:
-        raise ValueError("select='kfold' needs folds; give cv, or use select='loo'.")
     models = [clone(estimator).set_params(**each) for each in settings.candidates]
     plans = [plans_of(each, survey, layout, folds, reader.names) for each in models]
     for each in plans:
@@ -168,7 +164,7 @@ def _fitted(plan, found, rule, params):
 
 def _warn_of_digits(found, alphas):
     """Sums of squares keep half the digits of a decomposition of the rows."""
-    least = SQUARED * max(each.whole.s.max(initial=0.0) for each in found)
+    least = SIX_DIGITS * max(each.whole.s.max(initial=0.0) for each in found)
     if alphas.min() < least:
         warn_caller(
             f"alpha={alphas.min():g} is below {least:.3g}, from where on sums over chunks have fewer than 6 digits."

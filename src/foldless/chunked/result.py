@@ -24,7 +24,8 @@ class ChunkedResult(Result):
     candidates : tuple of dicts, the other parameters that were chosen from
     kfold_press, loo_press : ndarrays of shape (n_candidates, n_alphas) or None
         Mean squared held-out errors of the targets (+-1 for labels, summed over classes), rows counted by their
-        weights. That of leave-one-out is there where it decided.
+        weights; class weights count as well, unless candidates differ in them. That of leave-one-out is there where it
+        decided.
     fold_sizes : ndarray of shape (k,), rows of each fold
     n_rows, n_components : int; number of rows, and of explicit features of the kernel
     n_scored : int or None

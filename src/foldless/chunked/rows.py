@@ -38,6 +38,11 @@ class ChunkError(ValueError):
         place = "" if row is None else f", row {row} (row {start + row} of all)"
         super().__init__(f"chunk {chunk}{place}: {message}")
 
+    def moved(self, by):
+        """The same of the chunk so many behind."""
+        message, chunk, *others = self._arguments
+        return type(self)(message, chunk + by, *others)
+
     def __reduce__(self):
         return type(self), self._arguments
 
@@ -68,6 +73,11 @@ class Rows:
     def __len__(self):
         return len(self.y)
 
+    @property
+    def weights(self):
+        """Weights (n,), of ones where they came with none."""
+        return np.ones(len(self)) if self.sample_weight is None else self.sample_weight
+
     def taken(self, places):
         """Some of the rows."""
         found: dict[str, Any] = {name: None if each is None else each[places] for name, each in vars(self).items()}
@@ -77,12 +87,29 @@ class Rows:
 OPTIONAL = ("sample_weight", "groups", "folds")
 
 
+def with_numbers(chunks, first):
+    """(number, chunk); an error of whoever reads them has a note about the number of the chunk."""
+    chunks, number = iter(chunks), first
+    while True:
+        try:
+            chunk = next(chunks)
+        except StopIteration:
+            return
+        except ChunkError:
+            raise
+        except Exception as error:
+            error.add_note(f"This is about chunk {number}.")
+            raise
+        yield number, chunk
+        number += 1
+
+
 def layout_of(chunks, labels, classes=None, first=0):
     """The layout of a source with these chunks, read off the first that has rows; None where there is none.
 
     ``first`` is the number of the first chunk.
     """
-    for number, chunk in enumerate(chunks, first):
+    for number, chunk in with_numbers(chunks, first):
         chunk = as_chunk(chunk, number)
         if np.shape(chunk.y)[:1] != (0,):
             return _layout(chunk, number, labels, classes)

@@ -6,6 +6,7 @@ training part: with no more rows than the sample has, all that there are, as in 
 
 import numpy as np
 
+from foldless.chunked.arguments import cut_without_a_row
 from foldless.chunked.leftout import left_out, warn_of_lost
 from foldless.readout.ranking import best_cut
 from foldless.readout.strata import by_margin, stratified_sets
@@ -60,10 +61,7 @@ def rules_of_folds(parts, sums, alpha, sample, folds, *, probabilities):
 def check_rule(plan, survey, size, *, loo):
     """Refuse rules that have no leave-one-out, or too few rows of a class in the sample of at most ``size`` rows."""
     if plan.readout.cuts and loo:
-        raise ValueError(
-            "threshold='loo' chooses a cut by leave-one-out; to leave out a row of it would take another cut for every"
-            " row. Use loo=False: folds have their own cuts."
-        )
+        raise cut_without_a_row()
     whole = len(survey.sample) < size or len(survey.sample) == survey.n_rows  # others have no weight
     if whole or not is_trained(plan):
         return

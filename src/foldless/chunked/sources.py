@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from foldless.chunked.rows import OPTIONAL, Chunk
@@ -31,10 +32,17 @@ class Part:
 
 
 class Source:
-    """Base of the sources; ``n_rows`` and ``names`` of the features are None where they are not known."""
+    """Base of the sources; ``n_rows`` and ``names`` of the features are None where they are not known.
+
+    ``files`` are those that rows are read from, as far as they are known; ``has_folds`` says whether rows bring folds,
+    None where that is not known. ``y`` is there where it can be had without a look at the chunks.
+    """
 
     n_rows: int | None = None
     names: list | None = None
+    files: tuple = ()
+    has_folds: bool | None = None
+    y: Any = None
 
     def chunks(self, first: int = 0) -> Iterator:
         """The chunks from number ``first`` on."""
@@ -60,6 +68,21 @@ class Arrays(Source):
     def n_rows(self):  # type: ignore[override]
         """Number of all rows."""
         return self.arrays.X.shape[0]
+
+    @property
+    def y(self):
+        """That of all rows."""
+        return self.arrays.y
+
+    @property
+    def has_folds(self):  # type: ignore[override]
+        """Whether there is an array of them."""
+        return self.arrays.folds is not None
+
+    @property
+    def files(self):  # type: ignore[override]
+        """Files of memory maps."""
+        return tuple(str(each.filename) for each in self.arrays if getattr(each, "filename", None) is not None)
 
     def chunks(self, first=0):
         """Slices of the arrays."""
@@ -178,6 +201,7 @@ def arrays(
     names = list(getattr(X, "columns", ()))
     given = {name: each if each is None or hasattr(each, "shape") else np.asarray(each) for name, each in given.items()}
     given = {name: getattr(each, "values", each) if hasattr(each, "iloc") else each for name, each in given.items()}
+    given["X"] = sp.csr_array(X) if sp.issparse(X) else given["X"]  # other formats have no quick slices, or none
     n = given["X"].shape[0]
     for name in ("y", *OPTIONAL):
         if given[name] is not None and given[name].shape[0] != n:

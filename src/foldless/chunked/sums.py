@@ -44,10 +44,11 @@ def blocks_of(plan, rows):
 
 def sums_of(plans, rows):
     """The sums over some rows, for each of the plans."""
-    return [_sums(plan, rows) for plan in plans]
+    found = checksum(rows)
+    return [_sums(plan, rows, found) for plan in plans]
 
 
-def _sums(plan, rows):
+def _sums(plan, rows, found):
     """Features are there for a block of rows at a time, always in the same memory."""
     p, k = plan.r + plan.intercept + plan.m, plan.folds.k
     gram, labels = np.zeros((k, p, p)), np.zeros((k, plan.n_classes))
@@ -68,4 +69,4 @@ def _sums(plan, rows):
             labels[fold] += np.bincount(plan.codes(rows.y[places][w > 0]), minlength=plan.n_classes)
     for each in gram:
         mirror_(each)
-    return Sums(gram, mass, counts, labels, checksum(rows))
+    return Sums(gram, mass, counts, labels, found)

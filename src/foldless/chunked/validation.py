@@ -1,11 +1,4 @@
-"""Cross-validation of rows that do not fit into memory: the recipe.
-
-survey       all rows are counted and checked, a sample is drawn, from which the model is prepared (``plan``)
-sums         one Gram matrix for each fold                                                      n r^2 operations
-solve        all alphas, on all rows and on each training part                                  (k + 1) 9 r^3
-errors       leave-one-out for every alpha, where that decides                                  2 n r^2
-held out     predictions and scores at the chosen alpha                                         2 n r^2
-"""
+"""Cross-validation of rows that do not fit into memory, on this machine or on a cluster, as in ``recipe``."""
 
 from __future__ import annotations
 
@@ -17,11 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from foldless.chunked.arguments import Settings, check_candidates, check_cv, check_estimator
+from foldless.chunked.checkpoint import check_place
 from foldless.chunked.cluster import ClusterReader, connected
 from foldless.chunked.partitions import Partitions
 from foldless.chunked.passes import Reader
-from foldless.chunked.plan import check_estimator
-from foldless.chunked.recipe import Settings, validated
+from foldless.chunked.places import check_file, check_folder
+from foldless.chunked.predictions import check_arrays
+from foldless.chunked.recipe import validated
 from foldless.chunked.result import ChunkedResult
 from foldless.chunked.rows import layout_of
 from foldless.chunked.sources import Source
@@ -71,8 +67,9 @@ def cross_validate(
     predictions : array, dict of arrays, path, "dask" or None, default=None
         Where held-out predictions go: a Parquet file, or arrays for some of the columns "fold", "decision",
         "prediction", "probability" (with a calibration), "loo_decision", "loo_prediction". One array takes decisions,
-        or the values of a regression. On a cluster: a folder, into which the workers write Parquet files, or "dask":
-        ``result.predictions`` are then dask arrays in the chunks of the data, made when they are asked for.
+        or the values of a regression. On a cluster: a new folder, or one of older predictions, into which the workers
+        write Parquet files, or "dask": ``result.predictions`` are then dask arrays in the chunks of the data, made when
+        they are asked for.
     checkpoint : path of a folder or None, default=None; keeps the sums, from which an interrupted run goes on
     classes : array-like of labels, default=None; those that may occur, another one is an error; None: all that occur
     sample : int, default=10000
@@ -116,11 +113,17 @@ def cross_validate(
         )
     if classes is not None and not is_classifier(estimator):
         raise ValueError(f"classes: {type(estimator).__name__} has none.")
+    check_cv(cv, select, data.n_rows, data.has_folds)
+    check_candidates(estimator, settings.candidates, data.y if classes is None else classes, loo=loo)
     options = {"checkpoint": checkpoint, "predictions": predictions, "verbose": verbose}
     labels = is_classifier(estimator)
+    check_place(checkpoint)
     if client is not None or isinstance(data, Partitions):
+        check_folder(predictions, data)
         with connected(client) as client:
             return validated(estimator, ClusterReader(client, data, labels, classes, **options), settings)
+    check_file(predictions, data)
+    check_arrays(predictions, data.n_rows, labels)
     layout = layout_of(data.chunks(), labels, classes)
     if layout is None:
         raise ValueError("data: there are no chunks, or none that has rows.")
