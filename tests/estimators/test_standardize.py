@@ -191,3 +191,10 @@ def test_precomputed_kernels_and_words_are_refused():
 def test_one_fit_serves_all_training_parts():
     assert fl.explain(LSSVC(standardize=True), X, LABELS, cv=LeaveOneOut()).kind == "one fit"
     assert fl.explain(make_pipeline(StandardScaler(), Ridge()), X, VALUES, cv=LeaveOneOut()).kind == "one P per fold"
+
+
+def test_dense_rows_are_predicted_by_a_model_of_sparse_ones():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30, 3)) * (rng.random((30, 3)) > 0.3)
+    model = LSSVC(standardize=True).fit(sp.csr_array(rows), np.arange(30) % 2)
+    assert_allclose(model.decision_function(rows), model.decision_function(sp.csr_array(rows)), atol=1e-12)
