@@ -178,12 +178,12 @@ class Run:
             said[0] += " (Nyström); held-out numbers are exact for this model."
         if rows.few:
             said.append("So few rows, or rows of a class, allow no tuning: the default setting is taken, and each row")
-            said[-1] += " is predicted by a fit without it. There is no permutation test."
+            said[-1] += f" is predicted by a fit without {'it' if rows.groups is None else 'its group'}."
+            said[-1] += " There is no permutation test."
         else:
             said.append("The search repeats itself in every outer fold; what columns teach is learnt there anew.")
         if rows.groups is not None:
-            said.append("Rows of a group are held out together in all scores, in the search, in the test and in the")
-            said[-1] += " calibration of the model, whose probabilities or intervals are those of new groups."
+            said.append(_together(rows, test))
         if rows.weights is not None:
             said.append("Weights count in fits; scores, intervals and the test count every row once.")
         if rows.confounds is not None:
@@ -214,6 +214,16 @@ class Run:
             class_counts={each: count[each] for each in rows.schema.classes},
             group_count=0 if rows.groups is None else len(np.unique(rows.groups)),
         )
+
+
+def _together(rows, test):
+    """Where rows of a group are held out together, in a sentence."""
+    places = ["all scores", *(() if rows.few else ("the search",)), *(() if test is None else ("the test",))]
+    if rows.few and rows.classifies:  # such a model has no probabilities
+        return "Rows of a group are held out together."
+    numbers = "probabilities" if rows.classifies else "intervals"
+    first = f"Rows of a group are held out together in {', in '.join(places)} and in the calibration of the model"
+    return f"{first}, whose {numbers} are those of new groups."
 
 
 def _in_words(warning):
