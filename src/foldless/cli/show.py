@@ -114,6 +114,13 @@ def scores(study):
     console().print(table)
 
 
+def result(found):
+    """The score of the run, in a line."""
+    score, base = found.nested[0], found.baseline[0]
+    ends = f"{score.low:.3f} to {score.high:.3f}"
+    say(f"{score.name} {score.value:.3f} ({100 * score.confidence:g} % interval {ends}), baseline {base.value:.3f}")
+
+
 def study(found):
     """The whole study, but for the columns."""
     scores(found)
