@@ -32,6 +32,18 @@ for (const table of document.querySelectorAll("table.sortable")) {
   });
 }
 
+// Tables that go on to the right or below fade there until they are scrolled to the end.
+for (const box of document.querySelectorAll(".edges > .scroll")) {
+  const fade = () => {
+    const { classList } = box.parentElement;
+    classList.toggle("right", box.scrollWidth - box.clientWidth - box.scrollLeft > 2);
+    classList.toggle("below", box.scrollHeight - box.clientHeight - box.scrollTop > 2);
+  };
+  box.addEventListener("scroll", fade, { passive: true });
+  new ResizeObserver(fade).observe(box);
+  fade();
+}
+
 // Marks and lines of tables that stand for the same row of the file light up together.
 function light(row, on) {
   for (const each of row ? document.querySelectorAll(`[data-row="${row}"]`) : []) each.classList.toggle("on", on);
