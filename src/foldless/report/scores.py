@@ -101,7 +101,7 @@ def null(study):
 
 def _of_the_test(name):
     """What the score of the test is."""
-    return f"{'of all held-out rows together' if name == 'R2' else 'the mean of the folds'} of the test itself"
+    return "that of all held-out rows of the test together" if name == "R2" else "the mean of the folds of the test"
 
 
 def learning(study):

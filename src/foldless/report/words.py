@@ -160,15 +160,3 @@ def positive(study):
     counts = study.data.class_counts
     first, second = study.classes
     return first if counts.get(first, 0) < counts.get(second, 0) else second
-
-
-def learnt(study):
-    """From which rows the steps before the model learn, in a sentence."""
-    what = "What columns teach (fillings of gaps, scales, levels)"
-    if not study.folds:
-        return f"{what} is learnt anew without the held-out rows."
-    also = " and the permutation test" if study.test is not None else ""
-    return (
-        f"{what} is learnt from the training rows of every fold for nested scores; {left_out(study)} scores{also} learn"
-        " it once from all rows, labels unseen."
-    )

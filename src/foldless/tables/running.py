@@ -181,7 +181,8 @@ class Run:
             said[-1] += f" is predicted by a fit without {'it' if rows.groups is None else 'its group'}."
             said[-1] += " There is no permutation test."
         else:
-            said.append("The search repeats itself in every outer fold; what columns teach is learnt there anew.")
+            said.append("The search repeats itself in every outer fold.")
+            said += _learnt(rows, test)
         if rows.groups is not None:
             said.append(_together(rows, test))
         if rows.weights is not None:
@@ -213,6 +214,17 @@ class Run:
             columns=self.guessed.columns,
             class_counts={each: count[each] for each in rows.schema.classes},
             group_count=0 if rows.groups is None else len(np.unique(rows.groups)),
+        )
+
+
+def _learnt(rows, test):
+    """Which rows teach the steps before the model, in a sentence."""
+    if not rows.schema.n_sparse:
+        alone = "leave-one-out" if rows.groups is None else "leave-one-group-out"
+        yield (
+            "What columns teach (fillings of gaps, scales, levels) is learnt from the training rows of every fold for"
+            f" nested scores; the search, {alone} scores{'' if test is None else ' and the permutation test'} learn it"
+            " once from all of their rows, labels unseen."
         )
 
 
