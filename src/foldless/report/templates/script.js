@@ -21,6 +21,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
     button.type = "button";
     button.textContent = head.textContent;
     head.replaceChildren(button);
+    addEventListener("beforeprint", () => head.replaceChildren(button.textContent)); // browsers repeat no buttons on new pages
+    addEventListener("afterprint", () => head.replaceChildren(button));
     button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
       heads.forEach((each) => each.removeAttribute("aria-sort"));
