@@ -115,3 +115,11 @@ def test_a_quiet_report_says_its_score_and_its_files():
     score = Study.from_json(Path("out/study.json").read_text()).nested[0]
     assert first.startswith(f"accuracy {score.value:.3f} (90 % interval {score.low:.3f} to {score.high:.3f}), baseline")
     assert [each.rpartition("/")[2] for each in files] == ["study.json", "model.foldless", "report.html"]
+
+
+def test_scores_of_groups_leave_out_groups():
+    FRAME.assign(g=np.arange(N) // 4).astype({"g": str}).to_csv("g.csv", index=False)
+    said = run("report", "g.csv", "--target", "y", "--groups", "g", "--permutations", 0, "--out", "out").stdout
+    assert "group out" in said
+    assert "leave-one-out" not in said
+    assert "leave-one-group-out" in Study.from_json(Path("out/study.json").read_text()).timings

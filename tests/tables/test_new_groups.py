@@ -111,7 +111,7 @@ def test_intervals_of_groups_say_that_groups_are_drawn():
     study, _ = Run(data, Wishes("label", groups="g"), Options(permutations=0)).study()
     assert all("bootstrap of the held-out groups" in each.how for each in study.leave_one_out)
     (said,) = (each for each in study.notes if each.startswith("What columns teach"))
-    assert "the search, leave-one-group-out scores learn it once" in said
+    assert "the search and leave-one-group-out scores learn it once" in said
     (said,) = (each for each in study.notes if each.startswith("Rows of a group"))
     assert "in the search and in the calibration" in said  # there was no test
     assert said.endswith("whose probabilities are those of new groups.")

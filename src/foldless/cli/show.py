@@ -101,7 +101,8 @@ def scores(study):
     """Nested and leave-one-out scores beside the baseline."""
     table = Table(box=box.SIMPLE, title="How well the target is predicted", title_justify="left")
     table.add_column("score")
-    for name in ("nested (honest)", "90 % interval", "leave-one-out", "baseline"):
+    alone = "leave-one-out" if study.held_out.groups is None else "leave one group out"
+    for name in ("nested (honest)", "90 % interval", alone, "baseline"):
         table.add_column(name, justify="right")
     for outer, alone, least in zip(study.nested, study.leave_one_out, study.baseline, strict=True):
         cells = (

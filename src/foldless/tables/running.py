@@ -137,7 +137,7 @@ class Run:
         described, model = self.tuned()
         with self.phase("nested cross-validation"):
             outer = few.each_left_out(rows, options, model) if rows.few else nested(rows, options)
-        with self.phase("leave-one-out"):
+        with self.phase(_alone(rows)):
             alone = outer.held_out if rows.few else left_out(rows, options, model)
         test = self.tested()
         with self.phase("a closer look"):
@@ -217,14 +217,19 @@ class Run:
         )
 
 
+def _alone(rows):
+    """What is left out for the scores of the chosen setting."""
+    return "leave-one-out" if rows.groups is None else "leave-one-group-out"
+
+
 def _learnt(rows, test):
     """Which rows teach the steps before the model, in a sentence."""
     if not rows.schema.n_sparse:
-        alone = "leave-one-out" if rows.groups is None else "leave-one-group-out"
+        once = f"the search and {_alone(rows)} scores"
+        once = once if test is None else f"the search, {_alone(rows)} scores and the permutation test"
         yield (
             "What columns teach (fillings of gaps, scales, levels) is learnt from the training rows of every fold for"
-            f" nested scores; the search, {alone} scores{'' if test is None else ' and the permutation test'} learn it"
-            " once from all of their rows, labels unseen."
+            f" nested scores; {once} learn it once from all of their rows, labels unseen."
         )
 
 
