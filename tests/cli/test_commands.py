@@ -1,6 +1,7 @@
 """The commands: what they print and write, and how they end."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,3 +98,28 @@ def test_predict_says_when_numbers_are_those_of_new_groups():
     FRAME.assign(g=np.arange(N) % 3).astype({"g": str}).to_csv("few.csv", index=False)
     run("tune", "few.csv", "--target", "y", "--groups", "g", "--quiet")  # too few groups: no probabilities
     assert "new groups" not in run("predict", "few.foldless", "few.csv").stderr
+
+
+def test_flags_take_no_value_in_the_help():
+    said = run("report", "--help").stdout
+    lines = [line for line in said.splitlines() if "--json" in line or "--quiet" in line]
+    assert len(lines) == 2
+    assert not any("bool" in line for line in lines)
+    assert "replaced" in said
+    assert "list[str]" not in said
+
+
+def test_a_quiet_report_says_its_score_and_its_files():
+    words = ("report", "a.csv", "--target", "y", "--permutations", 0, "--quiet", "--out", "out")
+    first, *files = run(*words).stdout.splitlines()
+    score = Study.from_json(Path("out/study.json").read_text()).nested[0]
+    assert first.startswith(f"accuracy {score.value:.3f} (90 % interval {score.low:.3f} to {score.high:.3f}), baseline")
+    assert [each.rpartition("/")[2] for each in files] == ["study.json", "model.foldless", "report.html"]
+
+
+def test_scores_of_groups_leave_out_groups():
+    FRAME.assign(g=np.arange(N) // 4).astype({"g": str}).to_csv("g.csv", index=False)
+    said = run("report", "g.csv", "--target", "y", "--groups", "g", "--permutations", 0, "--out", "out").stdout
+    assert "group out" in said
+    assert "leave-one-out" not in said
+    assert "leave-one-group-out" in Study.from_json(Path("out/study.json").read_text()).timings

@@ -95,6 +95,7 @@ def test_files_that_are_cut_off_are_refused(name):
         (("tune", "a.csv", "--target", "y", "--format", "word"), "--format 'word'"),
         (("tune", "a.csv", "--target", "y", "--out", "."), "is a directory"),
         (("predict", "a.csv", "a.csv"), "no model file"),
+        (("predict", "a.csv", "m.foldless"), "foldless predict MODEL DATA"),
         (("predict", "none", "a.csv"), "does not exist"),
     ],
 )

@@ -193,7 +193,7 @@ def test_ticks_of_logarithmic_axes_are_round_too():
 def test_numbers_have_few_digits():
     space = "\N{NO-BREAK SPACE}"
     given = (0, -0.5, 1234.56, 12345678.9, 0.00012345, np.float64(3.0), None)
-    assert [words.number(each) for each in given] == ["0", "−0.5", "1,235", "1.23e+07", "0.000123", "3", "–"]
+    assert [words.number(each) for each in given] == ["0", "−0.5", "1,235", f"12.3{space}million", "0.000123", "3", "–"]
     assert words.score_text("accuracy", 0.8765) == f"87.6{space}%"
     assert words.score_text("R2", -0.00123) == "−0.001"
     assert words.score_text("mean absolute error", 43.789) == "43.8"
@@ -347,11 +347,11 @@ def test_shuffles_within_groups_are_called_so():
 
 def test_predictions_that_are_not_the_likeliest_are_counted():
     some = study(("a", "b"), n=90)
-    assert "Predictions follow decisions" not in curves.calibration(some).text
+    assert "predictions follow the decision" not in curves.calibration(some).text
     turned = some.held_out.loo_prediction.copy()
     turned[:2] = np.where(turned[:2] == "a", "b", "a")
     found = curves.calibration(replace(some, held_out=replace(some.held_out, loo_prediction=turned)))
-    assert "of 2 rows another class is likelier" in found.text
+    assert "In 2 rows the predicted class is not the most probable one" in found.text
 
 
 def test_the_settings_of_one_parameter_are_a_path():

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -186,6 +187,52 @@ def test_odd_studies_fit_and_can_be_read_too(browser, tmp_path, name):
         browser.get((tmp_path / "odd.html").as_uri())
         assert_all_is_inside_and_readable(browser, width)
     assert browser.get_log("browser") == []
+
+
+def test_all_links_are_in_sight_on_a_phone(browser, report):
+    look(browser, 390)
+    browser.get(report)
+    links = browser.find_elements(By.CSS_SELECTOR, "nav a")
+    assert all(each.rect["x"] >= 0 and each.rect["x"] + each.rect["width"] <= 390 for each in links)
+    look(browser)
+
+
+def test_tables_that_go_on_fade_until_they_are_scrolled(browser, tmp_path):
+    write(CASES["30 classes"](), tmp_path / "many.html")
+    look(browser, 390)
+    browser.get((tmp_path / "many.html").as_uri())
+
+    def fades(name, scroll=""):
+        found = f"document.querySelector('#grid-{name}').closest('.scroll')"
+        script = f"const box = {found}; {scroll}; requestAnimationFrame(() => requestAnimationFrame(() =>"
+        return browser.execute_async_script(f"{script} arguments[0](box.parentElement.className)))")
+
+    assert fades("columns") == "edges right"
+    assert fades("columns", "box.scrollLeft = 9999") == "edges"
+    assert fades("classes") == "edges right below"
+    assert fades("classes", "box.scrollTop = 9999") == "edges right"
+    look(browser)
+
+
+def test_a_plot_alone_has_its_text_beside_it(browser, tmp_path):
+    alone = study(n=60, learning_curve=())
+    write(replace(alone, held_out=replace(alone.held_out, influence=None)), tmp_path / "alone.html")
+    look(browser)
+    browser.get((tmp_path / "alone.html").as_uri())
+    for name in ("held_out", "target"):
+        text = browser.find_element(By.ID, f"t-{name}")
+        plot = text.find_element(By.XPATH, "..").find_element(By.CLASS_NAME, "plot")
+        assert text.rect["x"] >= plot.rect["x"] + plot.rect["width"]
+        assert text.rect["y"] < plot.rect["y"] + plot.rect["height"]
+
+
+def test_printed_heads_of_tables_are_text(browser, report):
+    look(browser)
+    browser.get(report)
+    head = "document.querySelector('#grid-surprising th')"
+    for event, count in (("beforeprint", 0), ("afterprint", 1)):
+        browser.execute_script(f"dispatchEvent(new Event('{event}'))")
+        assert browser.execute_script(f"return [{head}.textContent, {head}.children.length]") == ["row", count]
 
 
 def test_on_paper_it_is_light_and_tables_are_whole(browser, report):

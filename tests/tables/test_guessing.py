@@ -137,3 +137,33 @@ def test_a_schema_reads_other_tables_or_says_what_is_wrong():
         schema.rows(Table(new.assign(x=["old", "1"]), "new.csv", "csv"))
     with pytest.raises(TableError, match="neither of 'no' and 'yes'"):
         schema.rows(Table(new.assign(flag=["perhaps", "no"]), "new.csv", "csv"))
+
+
+def test_classes_are_not_called_pooled():
+    towns = [f"town {k}" for k in range(5)] * 11 + ["Rom", "Rom", "Oslo", "Oslo", "Ulm"]
+    found = {each.name: each.why for each in guess(table(y=towns, c=towns), Wishes("y")).columns}
+    assert found["y"] == "8 different texts"
+    assert found["c"] == "8 different texts, 3 of them rare, pooled"
+
+
+def test_an_option_is_called_by_its_name():
+    found = guess(table(site=["u", "v"] * 30), Wishes("y", confounds=("site",))).columns
+    assert [each.why for each in found if each.role == "confound"] == ["--confounds"]
+
+
+def test_missing_categories_that_training_had_not_are_told_as_they_are():
+    schema = guess(table(town=["Ulm", "Bonn"] * 30), Wishes("y")).schema
+    _, notes = schema.rows(Table(pd.DataFrame({"x": [1.0, np.nan], "town": ["Ulm", None]}), "new.csv", "csv"))
+    assert any(each.startswith("'x'") and each.endswith("filled in as typical.") for each in notes)
+    assert any(each.startswith("'town'") and "as none (all indicators 0)" in each for each in notes)
+    rows = prepare(table(town=["Ulm", "Bonn"] * 30), Wishes("y"))
+    steps = pipeline(rows)[0].fit(rows.X)
+    places = [k for k, name in enumerate(steps.get_feature_names_out()) if "town" in name]
+    unseen = rows.X.iloc[:1].assign(town=np.nan).astype({"town": object})
+    assert_allclose(steps.transform(unseen)[:, places], 0.0)
+
+
+def test_what_there_is_is_no_question():
+    with pytest.raises(TableError) as caught:
+        guess(table(), Wishes("zzz"))
+    assert caught.value.hint == "There are 'x', 'y'."

@@ -104,3 +104,25 @@ def test_a_class_of_one_group_is_refused():
     run = Run(Table(data, "a.csv", "csv"), Wishes("label", groups="g"))
     with pytest.raises(TableError, match="class 'other' occurs in one group only"):
         run.without_groups(run.tuned()[1])
+
+
+def test_intervals_of_groups_say_that_groups_are_drawn():
+    data = Table(frame(30, 0).drop(columns="value"), "a.csv", "csv")
+    study, _ = Run(data, Wishes("label", groups="g"), Options(permutations=0)).study()
+    assert all("bootstrap of the held-out groups" in each.how for each in study.leave_one_out)
+    (said,) = (each for each in study.notes if each.startswith("What columns teach"))
+    assert "the search and leave-one-group-out scores learn it once" in said
+    (said,) = (each for each in study.notes if each.startswith("Rows of a group"))
+    assert "in the search and in the calibration" in said  # there was no test
+    assert said.endswith("whose probabilities are those of new groups.")
+
+
+def test_few_rows_of_groups_speak_of_no_search_and_no_test():
+    data = frame(4, 0).iloc[::4].drop(columns="value").assign(label=["up", "down"] * 4)
+    study, _ = Run(Table(data, "a.csv", "csv"), Wishes("label", groups="g")).study()
+    assert all("held-out groups" in each.how or "number of groups" in each.how for each in study.nested)
+    said = " ".join(study.notes)
+    assert "a fit without its group" in said
+    assert "Rows of a group are held out together." in said
+    assert "in the search" not in said
+    assert "in the test" not in said

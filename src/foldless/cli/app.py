@@ -26,6 +26,7 @@ app = typer.Typer(
 )
 
 
+REPLACED = "What is there of an earlier run is replaced."
 REPORT = """Tune, estimate, test, and write a report.
 
 Writes report.html, study.json (all numbers) and model.foldless into a folder.
@@ -45,7 +46,7 @@ Writes report.html, study.json (all numbers) and model.foldless into a folder.
 @takes_table
 def report(
     asked: Request,
-    out: Annotated[Path | None, option("--out", "Folder to write into; DATA-report if not given.", OUTPUT)] = None,
+    out: Annotated[Path | None, option("--out", f"Folder; DATA-report if not given. {REPLACED}", OUTPUT)] = None,
 ) -> None:
     """Tune, estimate, test, and write a report."""
     folder = out or Path(f"{asked.data.stem}-report")
@@ -59,8 +60,7 @@ def report(
     if asked.json:
         print(study.to_json(indent=1))
         return
-    if not asked.quiet:
-        show.study(study)
+    (show.result if asked.quiet else show.study)(study)
     for name in ("study.json", "model.foldless", "report.html"):
         show.say(folder / name)
 
@@ -78,7 +78,7 @@ TUNE = """Choose a model, and write it to a file.
 @takes_table
 def tune(
     asked: Request,
-    out: Annotated[Path | None, option("--out", "File to write; DATA.foldless if not given.", OUTPUT)] = None,
+    out: Annotated[Path | None, option("--out", f"File; DATA.foldless if not given. {REPLACED}", OUTPUT)] = None,
 ) -> None:
     """Choose a model, and write it to a file."""
     path = out or Path(f"{asked.data.stem}.foldless")

@@ -23,16 +23,21 @@ def option(name, text, panel=COLUMNS, **more):
     return typer.Option(name, help=text, rich_help_panel=panel, **more)
 
 
+def column(name, text):
+    """An option that names columns."""
+    return option(name, text, metavar="COLUMN")
+
+
 Names = list[str] | None
-Target = Annotated[str, option("--target", "Column to predict. A svmlight file has its own.")]
+Target = Annotated[str, column("--target", "Column to predict. A svmlight file has its own.")]
 Task = Annotated[str | None, option("--task", "classification or regression; by the target if not given.")]
-Drop = Annotated[Names, option("--drop", "Columns that are no features; repeat it, or separate names by commas.")]
-Keep = Annotated[Names, option("--keep", "Columns that alone are features.")]
-Categorical = Annotated[Names, option("--categorical", "Columns that are categories, whatever they look like.")]
-Numeric = Annotated[Names, option("--numeric", "Columns that are numbers, whatever they look like.")]
-Groups = Annotated[str | None, option("--groups", "Column of groups: their rows are held out together.")]
-Confounds = Annotated[Names, option("--confounds", "Columns that shall not help to predict; regressed out everywhere.")]
-Weights = Annotated[str | None, option("--weights", "Column of weights of the rows.")]
+Drop = Annotated[Names, column("--drop", "Columns that are no features; repeat it, or separate names by commas.")]
+Keep = Annotated[Names, column("--keep", "Columns that alone are features.")]
+Categorical = Annotated[Names, column("--categorical", "Columns that are categories, whatever they look like.")]
+Numeric = Annotated[Names, column("--numeric", "Columns that are numbers, whatever they look like.")]
+Groups = Annotated[str | None, column("--groups", "Column of groups: their rows are held out together.")]
+Confounds = Annotated[Names, column("--confounds", "Columns that shall not help to predict; regressed out everywhere.")]
+Weights = Annotated[str | None, column("--weights", "Column of weights of the rows.")]
 Impute = Annotated[str, option("--impute", f"What missing numbers become: {', '.join(IMPUTERS)}.", RUNS)]
 Kernel = Annotated[str, option("--kernel", "rbf, linear, poly, laplacian, cosine; auto: linear for sparse data.", RUNS)]
 Permutations = Annotated[int, option("--permutations", "Of the permutation test; 0: none.", RUNS, min=0)]
@@ -42,8 +47,10 @@ TimeLimit = Annotated[
 Seed = Annotated[int, option("--seed", "Draws folds, permutations and samples.", RUNS, min=0)]
 Format = Annotated[str | None, option("--format", f"{', '.join(READERS)}; by the ending if not given.")]
 Encoding = Annotated[str, option("--encoding", "Of CSV, TSV and ARFF files.")]
-Json = Annotated[bool, option("--json", "Print all numbers as JSON, and nothing else.", OUTPUT)]
-Quiet = Annotated[bool, option("--quiet", "Print the result alone.", OUTPUT)]
+Json = Annotated[bool, option("--json", "Print all numbers as JSON, and nothing else.", OUTPUT, metavar="")]
+Quiet = Annotated[
+    bool, option("--quiet", "Print the result alone: no columns, no notes, no progress.", OUTPUT, metavar="")
+]
 Data = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, ARFF, NPZ, svmlight or Excel file.", show_default=False)]
 
 

@@ -101,7 +101,8 @@ def scores(study):
     """Nested and leave-one-out scores beside the baseline."""
     table = Table(box=box.SIMPLE, title="How well the target is predicted", title_justify="left")
     table.add_column("score")
-    for name in ("nested (honest)", "90 % interval", "leave-one-out", "baseline"):
+    alone = "leave-one-out" if study.held_out.groups is None else "leave one group out"
+    for name in ("nested (honest)", "90 % interval", alone, "baseline"):
         table.add_column(name, justify="right")
     for outer, alone, least in zip(study.nested, study.leave_one_out, study.baseline, strict=True):
         cells = (
@@ -112,6 +113,13 @@ def scores(study):
         )
         table.add_row(plain(outer.name), *cells)
     console().print(table)
+
+
+def result(found):
+    """The score of the run, in a line."""
+    score, base = found.nested[0], found.baseline[0]
+    ends = f"{score.low:.3f} to {score.high:.3f}"
+    say(f"{score.name} {score.value:.3f} ({100 * score.confidence:g} % interval {ends}), baseline {base.value:.3f}")
 
 
 def study(found):

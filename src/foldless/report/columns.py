@@ -63,8 +63,17 @@ def importance(study):
     tips = [f"{each.column}: {score_text(name, each.mean)} ± {score_text(name, each.deviation)}" for each in top]
     plot.boxes(0 * mean, lanes - 0.3, mean, lanes + 0.3, tips)
     plot.segments(mean - deviation, lanes, mean + deviation, lanes)
-    first = ", ".join(f"{quoted(each.column)} ({score_text(name, each.mean)})" for each in top[:3])
-    text = f"{study.importance_how.replace(name, called(name))} The largest: {first}."
+    text = f"{study.importance_how.replace(name, called(name))} {_largest(top, name)}"
     if len(study.importance) > MOST_BARS:
         text += f" Shown are {MOST_BARS} of {len(study.importance)} columns."
     return Figure("Which columns matter", plot, text)
+
+
+def _largest(top, name):
+    """The first columns that are worth something, in a sentence."""
+    none = score_text(name, 0.0)
+    worth = [each for each in top if each.mean > 0 and score_text(name, each.mean) != none]
+    if not worth:
+        return "No column alone makes a difference."
+    first = ", ".join(f"{quoted(each.column)} ({score_text(name, each.mean)})" for each in worth[:3])
+    return f"The largest: {first}." if len(worth) > 1 else f"Only {first} makes a difference."

@@ -1,6 +1,6 @@
 """The plots of decisions and probabilities: ROC, precision and recall, calibration.
 
-Of two classes the second is looked for; of more each against all others. Decisions are those of the nested
+Of two classes the rarer one is looked for; of more each against all others. Decisions are those of the nested
 cross-validation, all folds together.
 """
 
@@ -9,7 +9,7 @@ from sklearn import metrics
 
 from foldless.inspection import CalibrationDisplay
 from foldless.report.svg import Figure, Plot
-from foldless.report.words import counted, cut, number, percent, quoted, score_text
+from foldless.report.words import counted, cut, number, percent, positive, quoted, score_text, without
 
 BINS = 10
 FEWEST = 5  # rows of each side that a curve is drawn of
@@ -23,8 +23,9 @@ def one_against_others(study):
     if len(study.classes) < 2:
         return []
     names, columns = study.classes, decision.T
-    if len(names) == 2:
-        names, columns = names[1:], decision[None]
+    if len(study.classes) == 2:
+        names = (positive(study),)
+        columns = decision[None] if names[0] == study.classes[1] else -decision[None]
     found = []
     for name, values in zip(names, columns, strict=True):
         kept = (held.fold >= 0) & np.isfinite(values)
@@ -50,14 +51,35 @@ def _drawn(plot, curves, title, told):
     return Figure(title, plot, told, tuple((f"l{COLOURS[place]}", name) for place, name in enumerate(names)))
 
 
-def _of_classes(values, which):
+def _of_classes(values, which, rarer):
     """A sentence on the values of one class, or of the worst and the best of several."""
     if len(values) == 1:
         (name, value), *_ = values.items()
-        return f"{which} of the class {quoted(name)} is {score_text(which, value)}"
+        return f"{which} of the class {quoted(name)}, {rarer}, is {score_text(which, value)}"
     low, high = min(values, key=values.get), max(values, key=values.get)
     ends = " to ".join(f"{score_text(which, values[name])} ({quoted(name)})" for name in (low, high))
     return f"Every class against all others. {which} goes from {ends}"
+
+
+def _why(study):
+    """Why one of two classes is looked for."""
+    if len(study.classes) != 2:
+        return ""
+    counts = study.data.class_counts
+    return "the rarer one" if len(set(map(counts.get, study.classes))) == 2 else "the second of two"
+
+
+def _mean_of_folds(study):
+    """What the area in the table of scores is instead."""
+    if not study.folds or "area under the ROC curve" not in [each.name for each in study.nested]:
+        return ""
+    return "; the table of scores has the mean of the folds"
+
+
+def _not_likeliest(n):
+    """That predictions are made from decisions, not from probabilities."""
+    where = "the predicted class is not the most probable one"
+    return f"In {counted(n, 'row')} {where}: predictions follow the decision of the model, not the probabilities."
 
 
 def roc(study):
@@ -69,7 +91,10 @@ def roc(study):
     plot.line([0, 1], [0, 1], "chance")
     curves = [(name, *metrics.roc_curve(*pairs)[:2], "{} found, {} false alarms") for name, *pairs in found]
     areas = {name: metrics.roc_auc_score(*pairs) for name, *pairs in found}
-    text = f"{_of_classes(areas, 'The area under the curve')}, all folds together. Chance would be 0.5, perfect is 1."
+    text = (
+        f"{_of_classes(areas, 'The area under the curve', _why(study))}, of all folds together{_mean_of_folds(study)}."
+        " Chance would be 0.5, perfect is 1."
+    )
     return _drawn(plot, curves, "ROC curve", text)
 
 
@@ -87,18 +112,21 @@ def precision_recall(study):
         precision, recall, _ = metrics.precision_recall_curve(*pairs, drop_intermediate=True)
         curves.append((name, recall[:-1], precision[:-1], "{} right, {} found"))  # the last has no rows found
     means = {name: metrics.average_precision_score(*pairs) for name, *pairs in found}
+    text = _of_classes(means, "The average precision", _why(study))
     chance = f" Chance would be {number(share)}." if len(found) == 1 else ""
-    return _drawn(plot, curves, "Precision and recall", f"{_of_classes(means, 'The average precision')}.{chance}")
+    return _drawn(plot, curves, "Precision and recall", f"{text}, of all folds together.{chance}")
 
 
 def calibration(study):
-    """Shares beside probabilities: of the second class, or of the likeliest of many."""
+    """Shares beside probabilities: of the rarer of two classes, or of the likeliest of many."""
     found = study.held_out.loo_probability
     if found is None or len(found) < 2 * BINS:
         return None
     truth, likeliest = np.asarray(study.held_out.truth), np.asarray(study.classes, dtype=object)[found.argmax(1)]
     if len(study.classes) == 2:
-        said, came, of = found[:, 1], truth == study.classes[1], f"the class {quoted(study.classes[1])}"
+        name = positive(study)
+        said, came = found[:, study.classes.index(name)], truth == name
+        of = f"the class {quoted(name)}, {_why(study)},"
     else:
         said, of = found.max(1), "the likeliest class"
         came = truth == likeliest
@@ -113,11 +141,10 @@ def calibration(study):
     others = np.count_nonzero(likeliest != np.asarray(study.held_out.loo_prediction))
     off = np.average(np.abs(x - y), weights=n)
     text = (
-        f"Predicted probabilities of {of}, held out, beside how often it came true: {len(n)} bins of about equally many"
-        f" rows, with 90 % intervals (Wilson). On average they differ by {percent(off)}."
+        f"Predicted probabilities of {of} by the model {without(study, 'the row', 'the row’s')}, beside how often it"
+        f" came true: {len(n)} bins of about equally many rows, with 90 % intervals (Wilson). On average they differ by"
+        f" {percent(off)}."
     )
     if others:
-        text += (
-            f" Predictions follow decisions: of {counted(others, 'row')} another class is likelier than the predicted."
-        )
+        text += f" {_not_likeliest(others)}"
     return Figure("Are probabilities right?", plot, text, (("l0", "held-out rows"), ("chance", "perfect")))

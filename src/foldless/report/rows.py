@@ -1,10 +1,13 @@
-"""The plots of rows: what the model without a row says of it, and its influence. Of very many rows some are shown."""
+"""The plots of rows: what the model without a row (or its group) says of it, and its influence.
+
+Of very many rows some are shown.
+"""
 
 import numpy as np
 
 from foldless.inspection import InfluenceDisplay, MarginsDisplay
 from foldless.report.svg import BOTTOM, HEIGHT, TOP, Figure, Plot, spread
-from foldless.report.words import cell, counted, number, percent
+from foldless.report.words import cell, counted, number, percent, without
 
 MOST_POINTS = 1500
 MOST_LANES = 30
@@ -33,11 +36,11 @@ def _values(study):
     truth, said = (np.asarray(each, dtype=float) for each in (held.truth, held.loo_prediction))
     shown = _some(np.argsort(-np.abs(truth - said), kind="stable"))
     ends = spread(truth, said)
-    plot = Plot(ends, ends, "in the file", "predicted without the row")
+    plot = Plot(ends, ends, "in the file", f"predicted {without(study, 'the row')}")
     tips = [f"row {held.rows[i]}: {number(truth[i])} in the file, {number(said[i])} predicted" for i in shown]
     plot.line(ends, ends, "chance").points(truth[shown], said[shown], tips, "c0", 3, held.rows[shown])
     off = number(np.median(np.abs(truth - said)))
-    text = f"Every row as predicted by the model without it. Half of them are off by less than {off}."
+    text = f"Every row as predicted by the model {without(study)}. Half of them are off by less than {off}."
     return Figure("Predicted and true values", plot, text + _not_all(study, shown), (("chance", "perfect"),))
 
 
@@ -58,8 +61,8 @@ def _classes(study):
     plot.points(margins[shown], (lane + jitter)[shown], tips, kinds, 3, held.rows[shown])
     wrong = np.count_nonzero(truth != said)
     text = (
-        "How clearly the model without a row tells its class from the others: its decision for the true class minus the"
-        f" largest for another. Below 0 a row is taken for another class, as are {wrong:,} of"
+        f"How clearly the model {without(study, 'a row', 'a row’s')} tells its class from the others: its decision for"
+        f" the true class minus the largest for another. Below 0 a row is taken for another class, as are {wrong:,} of"
         f" {counted(len(lane), 'row')}."
     )
     keys = (("c0", "taken for its class"), ("c1", "taken for another"))[: 2 if wrong else 1]

@@ -8,7 +8,18 @@ import numpy as np
 
 from foldless.inspection import LearningCurveDisplay, PermutationDisplay
 from foldless.report.svg import Figure, Plot, spread
-from foldless.report.words import SHARES, called, capital, has_interval, interval, number, score_text, worth
+from foldless.report.words import (
+    SHARES,
+    called,
+    capital,
+    has_interval,
+    interval,
+    left_out,
+    new_rows,
+    number,
+    score_text,
+    worth,
+)
 
 
 def overview(study):
@@ -29,7 +40,7 @@ def overview(study):
         kind = 2 if lane else 0
         plot.segments(low, lane, high, lane, f"range l{kind}")
         plot.points([value], [lane], [f"{label}: {score_text(name, value)}"], f"c{kind}", 6)
-    return Figure(f"{capital(called(name))} on new rows", plot, _overview_text(study, lanes))
+    return Figure(f"{capital(called(name))} on {new_rows(study)}", plot, _overview_text(study, lanes))
 
 
 def _overview_text(study, lanes):
@@ -43,7 +54,7 @@ def _overview_text(study, lanes):
 
 def scores(study):
     """The score of the run: nested with its folds, leave-one-out, baseline."""
-    found = [("nested", study.nested), ("leave-one-out", study.leave_one_out), ("baseline", study.baseline)]
+    found = [("nested", study.nested), (left_out(study), study.leave_one_out), ("baseline", study.baseline)]
     rows = [(label, each[0]) for label, each in found if each and np.isfinite(each[0].value)]
     if not rows or not study.folds:
         return None
@@ -58,7 +69,7 @@ def scores(study):
         plot.segments(each.low, lane, each.high, lane, f"range l{lane}")
         plot.points([each.value], [lane], [f"{label}: {worth(each)}"], f"c{lane}", 6)
     said = "; ".join(f"{label} {worth(each)}" + f" ({interval(each)})" * has_interval(each) for label, each in rows)
-    text = f"{capital(called(name))}: {said}. Small points are the {len(folds)} folds of the nested estimate."
+    text = f"{capital(called(name))}: {said}. Small points are the {len(folds)} folds; nested is their mean."
     return Figure(f"{capital(called(name))} with its interval", plot, text)
 
 
@@ -83,9 +94,14 @@ def null(study):
         f"The {called(name)} of {len(values):,} runs with shuffled targets lies between"
         f" {score_text(name, values.min())} and {score_text(name, values.max())}."
         f" With the true targets it is {score_text(name, test.score)}"
-        f" (p = {number(test.p_value, 2)}, {test.n_rows:,} rows)."
+        f" (p = {number(test.p_value, 2)}, {test.n_rows:,} rows): {_of_the_test(name)}, not the nested score."
     )
     return Figure("Could it be chance?", plot, text, (("c2", "shuffled targets"), ("truth", "true targets")))
+
+
+def _of_the_test(name):
+    """What the score of the test is."""
+    return "that of all held-out rows of the test together" if name == "R2" else "the mean of the folds of the test"
 
 
 def learning(study):

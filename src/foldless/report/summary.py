@@ -2,7 +2,20 @@
 
 from dataclasses import dataclass
 
-from foldless.report.words import called, counted, has_interval, interval, number, percent, quoted, score_text, worth
+from foldless.report.words import (
+    called,
+    counted,
+    group,
+    has_interval,
+    interval,
+    new_rows,
+    number,
+    percent,
+    positive,
+    quoted,
+    score_text,
+    worth,
+)
 
 CHANCE = 0.05  # p-values above are not told from chance
 FEW_NAMES = 4  # classes that a sentence lists
@@ -66,13 +79,16 @@ def _ahead(study):
 def _sentences(study):
     score, base = study.nested[0], study.baseline[0] if study.baseline else None
     yield f"The model predicts {quoted(study.target)}, {_kind(study)}. {_source(study)}"
-    yield f"{_how_well(score)} This was measured on rows that the model had not seen, not even for tuning."
+    name = group(study)
+    seen = f"rows whose {name} the model had not seen" if name else "rows that the model had not seen"
+    yield f"{_how_well(study)} This was measured on {seen}, not even for tuning."
     if has_interval(score) and study.folds:
         ends = interval(score, " and ")
         yield f"With {100 * score.confidence:g} % confidence the true value lies between {ends}."
     if base is not None:
         reached = worth(base) if score.name == base.name != "R2" else f"an {called(base.name)} of {worth(base)}"
         yield f"For comparison: always answering {_always(study)} reaches {reached}.{_errors(study)}"
+        yield from _plainly(study)
     yield _chance(study)
 
 
@@ -92,13 +108,29 @@ def _source(study):
     return f"It uses {used} and has learnt from {counted(data.n_used, 'row')}."
 
 
-def _how_well(score):
+def _how_well(study):
+    score, rows = study.nested[0], new_rows(study)
     value, share = worth(score), percent(score.value) if score.value > 0 else "none"
+    mean = f", mean of {counted(len(study.folds), 'fold')}" if study.folds else ""
     return {
-        "accuracy": f"It gets {value} of new rows right (the accuracy).",
-        "balanced accuracy": f"It gets {value} of new rows right if every class counts alike (the balanced accuracy).",
-        "R2": f"It explains {share} of the variance of new rows (R² = {value}).",
-    }.get(score.name, f"Its {score.name} on new rows is {value}.")
+        "accuracy": f"It gets {value} of {rows} right (the accuracy{mean}).",
+        "balanced accuracy": f"It gets {value} of {rows} right if classes count alike (the balanced accuracy{mean}).",
+        "R2": f"It explains {share} of the variance of {rows} (R² = {value}{mean}).",
+    }.get(score.name, f"Its {score.name} on {rows} is {value}.")
+
+
+def _plainly(study):
+    """That a model of rare classes has fewer right answers than always giving the same one, where it has."""
+    ours, base = ({each.name: each for each in some} for some in (study.nested, study.baseline))
+    if study.nested[0].name == "accuracy" or "accuracy" not in ours or "accuracy" not in base:
+        return
+    if ours["accuracy"].value < base["accuracy"].value:
+        rare = f"a {quoted(positive(study))}" if len(study.classes) == 2 else "a rare class"
+        yield (
+            f"If every row counts alike, that answer is right more often than the model: {worth(base['accuracy'])} of"
+            f" rows, the model {worth(ours['accuracy'])}. The model is worth it where missing {rare} costs more than a"
+            " false alarm."
+        )
 
 
 def _always(study):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
-from foldless.report.words import cut, width
+from foldless.report.words import RAISED, cut, powers, width
 
 RIGHT, TOP, BOTTOM = 24, 12, 46
 WIDTH, HEIGHT = 440, 300
@@ -67,8 +67,8 @@ def spread(*values, margin=0.05):
 def _tick(value, digits):
     """A number at an axis."""
     if abs(value) >= 1e6:
-        return f"{value / 1e6:g}M" if abs(value) < 1e9 else f"{value:.2g}"
-    return f"{value:,.{digits}f}" if digits < 5 else f"{value:.2g}"
+        return f"{value / 1e6:g}M" if abs(value) < 1e9 else powers(f"{value:.2g}")
+    return f"{value:,.{digits}f}" if digits < 5 else powers(f"{value:.2g}")
 
 
 def _power(value):
@@ -77,7 +77,7 @@ def _power(value):
         return f"{value:g}"
     power = math.floor(math.log10(value) + 1e-9)
     factor = round(value / 10.0**power)
-    small = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    small = str(power).translate(RAISED)
     return f"{factor}·10{small}" if factor > 1 else f"10{small}"
 
 

@@ -1,10 +1,11 @@
 """The tables of the page: a function from a study to a :class:`Grid` each, or None where there is nothing to show."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.report.words import called, interval, number, params, percent, score_text, worth
+from foldless.report.words import called, interval, left_out, number, params, percent, score_text, worth
 
 MOST_LINES = 300
 SHOWN_CELLS = 5  # columns of a surprising row
@@ -44,12 +45,16 @@ def grid(caption, header, lines, note="", of_rows=False):
     lines = list(lines)
     left = len(lines) - MOST_LINES
     note = f"{note} {left:,} more are in the JSON file.".strip() if left > 0 else note
-    shown = [[each if isinstance(each, tuple) else _plain(each) for each in line] for line in lines[:MOST_LINES]]
+    shown = [[_cell(each) for each in line] for line in lines[:MOST_LINES]]
     return Grid(caption, tuple(header), shown, note, of_rows) if shown else None
 
 
-def _plain(value):
-    return (f"{value:,}" if isinstance(value, int) else value), value
+def _cell(each):
+    """(text, value to sort by); no number sorts last, as empty cells do, and infinity is spelt for the script."""
+    text, value = each if isinstance(each, tuple) else (f"{each:,}" if isinstance(each, int) else each, each)
+    if isinstance(value, float) and not math.isfinite(value):
+        value = "" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return text, value
 
 
 def columns(study):
@@ -72,7 +77,7 @@ def settings(study):
 
 
 def scores(study):
-    """All scores: nested, leave-one-out, baseline."""
+    """All scores: nested, leave-one-out (of groups, where there are groups), baseline."""
     alone, base = ({each.name: each for each in some} for some in (study.leave_one_out, study.baseline))
     lines = []
     for each in study.nested:
@@ -81,7 +86,7 @@ def scores(study):
         ends = ["–" if one is None else (interval(one), one.low) for one in found[:2]]
         lines.append((called(each.name), cells[0], ends[0], cells[1], ends[1], cells[2]))
     sure = f"{100 * study.nested[0].confidence:g} % interval" if study.nested else "interval"
-    return grid("Scores of held-out rows", ("score", "nested", sure, "leave-one-out", sure, "baseline"), lines)
+    return grid("Scores of held-out rows", ("score", "nested", sure, left_out(study), sure, "baseline"), lines)
 
 
 def folds(study):
@@ -119,7 +124,20 @@ def surprising(study):
     how = "probability of another class" if study.classes else "off by"
     if study.classes and study.held_out.loo_probability is None:
         how, lines = "taken for another class", [(*line[:3], "yes", *line[4:]) for line in lines if line[3][1]]
-    return grid("The most surprising rows", ("row", "in the file", "predicted", how, *names), lines, of_rows=True)
+    header = ["row", "in the file", "predicted", how, *names]
+    if study.held_out.groups is not None:
+        lines, header[1:1] = _with_groups(study, lines), [_group_column(study)]
+    return grid("The most surprising rows", header, lines, of_rows=True)
+
+
+def _with_groups(study, lines):
+    """Lines that begin with the number of a row, and its group behind it."""
+    of = dict(zip(study.held_out.rows.tolist(), map(str, study.held_out.groups), strict=True))
+    return [(line[0], of.get(line[0], "–"), *line[1:]) for line in lines]
+
+
+def _group_column(study):
+    return next((each.name for each in study.data.columns if each.role == "groups"), "group")
 
 
 def _as_number(text):
@@ -147,4 +165,4 @@ def groups(study):
         found.append((str(name), int(members.sum()), (shown, value)))
     found.sort(key=lambda line: line[2][1], reverse=not study.classes)
     how = "predicted right" if study.classes else "mean absolute error"
-    return grid("Groups, the worst first", ("group", "rows", how), found)
+    return grid("Groups, the worst first", (_group_column(study), "rows", how), found)

@@ -5,6 +5,7 @@ import unicodedata
 
 SHARES = ("accuracy", "balanced accuracy")
 SPACE = "\N{NO-BREAK SPACE}"
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 CRITERIA = {"press": "squared error of held-out rows"}
 
 
@@ -12,9 +13,18 @@ def number(value, digits=3):
     """A number in few digits; a dash where there is none."""
     if value is None or not math.isfinite(value):
         return "–"
+    for size, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if max(0.9995 * size, 1e7) <= abs(value) < 999.5 * size:
+            return f"{value / size:.{max(digits, 3)}g}{SPACE}{name}".replace("-", "−")
     if abs(value) < 1e7 and (value == int(value) or abs(value) >= 1000):
         return f"{value:,.0f}".replace("-", "−")
-    return f"{value:.{digits}g}".replace("-", "−")
+    return powers(f"{value:.{digits}g}").replace("-", "−")
+
+
+def powers(text):
+    """A number as Python writes it, but with powers of ten: 2.5e+15 is 2.5·10¹⁵."""
+    factor, _, power = text.partition("e")
+    return f"{factor}·10{str(int(power)).translate(RAISED)}" if power else text
 
 
 def percent(value):
@@ -119,3 +129,34 @@ def machine(model):
     """The model in a sentence."""
     kernel = f" with the kernel {model.kernel}" if model.kernel else ""
     return f"The model is {MACHINES.get(model.name, 'an estimator')} ({model.name}){kernel}."
+
+
+def group(study):
+    """The name of the column whose rows are held out together, in quotes; None where rows are held out alone."""
+    if study.held_out.groups is None:
+        return None
+    return next((quoted(each.name) for each in study.data.columns if each.role == "groups"), "group")
+
+
+def new_rows(study):
+    """What the scores are of: new rows, or rows of new groups."""
+    name = group(study)
+    return f"rows with a new {name}" if name else "new rows"
+
+
+def left_out(study):
+    """What the scores of the chosen setting are called."""
+    return "leave-one-out" if group(study) is None else "leave-one-group-out"
+
+
+def without(study, of="it", their="its"):
+    """What the model of a held-out row has not seen."""
+    name = group(study)
+    return f"without {their} {name}" if name else f"without {of}"
+
+
+def positive(study):
+    """Which of two classes curves and probabilities are of: the rarer one, of equally many rows the second."""
+    counts = study.data.class_counts
+    first, second = study.classes
+    return first if counts.get(first, 0) < counts.get(second, 0) else second

@@ -17,4 +17,5 @@ def unknown_column(option, name, known):
     known = list(map(str, known))
     close = get_close_matches(name, known, n=3) or [each for each in known if each.lower() == name.lower()]
     shown = ", ".join(map(repr, close or known[:8])) + ("" if close or len(known) <= 8 else ", ...")
-    return TableError(f"{option}: there is no column {name!r}.", f"{'Did you mean' if close else 'There are'} {shown}?")
+    hint = f"Did you mean {shown}?" if close else f"There are {shown}."
+    return TableError(f"{option}: there is no column {name!r}.", hint)

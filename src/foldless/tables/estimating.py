@@ -21,7 +21,7 @@ from foldless.tables.scores import (
 )
 from foldless.tables.searching import chosen, given, labels, search_of
 
-BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
+BOOTSTRAP = "from a bootstrap of the held-out {units}; that the setting was chosen on them is not counted"
 EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them
 
 

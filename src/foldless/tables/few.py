@@ -8,7 +8,7 @@ from foldless.tables.parts import Score
 from foldless.tables.preparing import pipeline
 from foldless.tables.scores import HeldOutBy, Nested, bootstrapped, measures, typical
 
-HOW = "from a bootstrap of the held-out rows; of so few it says little"
+HOW = "from a bootstrap of the held-out {units}; of so few it says little"
 
 
 def default_model(rows, options):

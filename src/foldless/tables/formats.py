@@ -170,7 +170,7 @@ def read_npz(path, encoding):
     """NPZ: arrays of one axis are columns, a matrix has columns NAME 0, NAME 1, ...; or a sparse matrix of SciPy."""
     with broken(path, "NPZ file", BadZipFile, ValueError, KeyError, EOFError, TypeError):
         with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+            arrays = {name: _array(path, stored, name) for name in stored.files}
         sparse = None
         if {"format", "shape", "data"} <= set(arrays):
             own = {"format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "_is_array"}
@@ -186,3 +186,16 @@ def read_npz(path, encoding):
             parts = {name: each} if each.ndim == 1 else {f"{name} {j}": each[:, j] for j in range(each.shape[1])}
             columns |= parts
         return pd.DataFrame(columns), sparse
+
+
+def _array(path, stored, name):
+    """One array of an NPZ file; arrays of Python objects are refused, as to load them may run code."""
+    try:
+        return stored[name]
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise TableError(
+            f"{path.name}: the array {name!r} holds Python objects, which are not read.",
+            "Save texts as array.astype(str) and numbers as array.astype(float).",
+        ) from None

@@ -63,7 +63,7 @@ class Wishes:
         """The role of a column that is not the target, and why; ("feature", "") where nothing is said."""
         roles = {self.groups: "groups", self.weights: "weights"} | dict.fromkeys(self.confounds, "confound")
         if name in roles:
-            return roles[name], f"--{roles[name]}"
+            return roles[name], "--confounds" if roles[name] == "confound" else f"--{roles[name]}"
         if name in self.drop:
             return "dropped", "--drop"
         if self.keep and name not in self.keep:
@@ -88,7 +88,7 @@ def guess(table, wishes: Wishes) -> Guessed:
     confounds: list[Field] = []
     for name, column in table.frame.items():
         if name == wishes.target:
-            columns.append(_described(name, column, "target", guess_kind(name, column)))
+            columns.append(_described(name, column, "target", _unpooled(guess_kind(name, column))))
             continue
         role, why = wishes.role(name)
         found = _wished(name, column, wishes) or guess_kind(name, column)
@@ -105,6 +105,11 @@ def guess(table, wishes: Wishes) -> Guessed:
     task, target, classes = _target(table, wishes)
     schema = Schema(task, target, classes, () if n_sparse else tuple(features), n_sparse)
     return Guessed(schema, tuple(columns), tuple(confounds))
+
+
+def _unpooled(found):
+    """The guess of a target: classes are not pooled, however rare."""
+    return found._replace(why=found.why.split(",")[0]) if found.kind == "category" else found
 
 
 def _wished(name, column, wishes):

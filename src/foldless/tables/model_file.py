@@ -53,6 +53,7 @@ LOADERS = {  # kinds of nodes of skops that a model is made of; others would cal
     *("CachedNode", "DictNode", "DTypeNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "SliceNode"),
     *("SparseMatrixNode", "TupleNode", "TypeNode"),
 }
+ORDER = " The model comes first: foldless predict MODEL DATA."
 N_CHECKED = 20  # rows whose decisions are kept to compare with
 
 
@@ -180,8 +181,9 @@ def _decisions(machine, X):
     return machine.decision_function(first) if hasattr(machine, "classes_") else machine.predict(first)
 
 
-def _refused(path, why):
-    return TableError(f"{path.name} is refused: {why}.", "Take the file as `foldless report` or `tune` has written it.")
+def _refused(path, why, more=""):
+    hint = f"Take the file as `foldless report` or `tune` has written it.{more}"
+    return TableError(f"{path.name} is refused: {why}.", hint)
 
 
 def _unpacked(path):
@@ -189,7 +191,7 @@ def _unpacked(path):
     try:
         with zipfile.ZipFile(path) as archive:
             if set(archive.namelist()) != MEMBERS or len(archive.namelist()) != len(MEMBERS):
-                raise _refused(path, "it is no model of foldless")
+                raise _refused(path, "it is no model of foldless", ORDER)
             _check_size(path, archive)
             parts = {name: archive.read(name) for name in MEMBERS}
         manifest = json.loads(parts.pop("manifest.json"))
@@ -203,7 +205,7 @@ def _unpacked(path):
     except TableError:
         raise
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, AttributeError, RuntimeError):
-        raise _refused(path, "it is damaged, or no model file") from None
+        raise _refused(path, "it is damaged, or no model file", ORDER) from None
     if sums != manifest.get("sha256"):
         raise _refused(path, "it was changed after it was written")
     return manifest, parts

@@ -137,7 +137,7 @@ class Run:
         described, model = self.tuned()
         with self.phase("nested cross-validation"):
             outer = few.each_left_out(rows, options, model) if rows.few else nested(rows, options)
-        with self.phase("leave-one-out"):
+        with self.phase(_alone(rows)):
             alone = outer.held_out if rows.few else left_out(rows, options, model)
         test = self.tested()
         with self.phase("a closer look"):
@@ -178,12 +178,13 @@ class Run:
             said[0] += " (Nyström); held-out numbers are exact for this model."
         if rows.few:
             said.append("So few rows, or rows of a class, allow no tuning: the default setting is taken, and each row")
-            said[-1] += " is predicted by a fit without it. There is no permutation test."
+            said[-1] += f" is predicted by a fit without {'it' if rows.groups is None else 'its group'}."
+            said[-1] += " There is no permutation test."
         else:
-            said.append("The search repeats itself in every outer fold; what columns teach is learnt there anew.")
+            said.append("The search repeats itself in every outer fold.")
+            said += _learnt(rows, test)
         if rows.groups is not None:
-            said.append("Rows of a group are held out together in all scores, in the search, in the test and in the")
-            said[-1] += " calibration of the model, whose probabilities or intervals are those of new groups."
+            said.append(_together(rows, test))
         if rows.weights is not None:
             said.append("Weights count in fits; scores, intervals and the test count every row once.")
         if rows.confounds is not None:
@@ -214,6 +215,32 @@ class Run:
             class_counts={each: count[each] for each in rows.schema.classes},
             group_count=0 if rows.groups is None else len(np.unique(rows.groups)),
         )
+
+
+def _alone(rows):
+    """What is left out for the scores of the chosen setting."""
+    return "leave-one-out" if rows.groups is None else "leave-one-group-out"
+
+
+def _learnt(rows, test):
+    """Which rows teach the steps before the model, in a sentence."""
+    if not rows.schema.n_sparse:
+        once = f"the search and {_alone(rows)} scores"
+        once = once if test is None else f"the search, {_alone(rows)} scores and the permutation test"
+        yield (
+            "What columns teach (fillings of gaps, scales, levels) is learnt from the training rows of every fold for"
+            f" nested scores; {once} learn it once from all of their rows, labels unseen."
+        )
+
+
+def _together(rows, test):
+    """Where rows of a group are held out together, in a sentence."""
+    places = ["all scores", *(() if rows.few else ("the search",)), *(() if test is None else ("the test",))]
+    if rows.few and rows.classifies:  # such a model has no probabilities
+        return "Rows of a group are held out together."
+    numbers = "probabilities" if rows.classifies else "intervals"
+    first = f"Rows of a group are held out together in {', in '.join(places)} and in the calibration of the model"
+    return f"{first}, whose {numbers} are those of new groups."
 
 
 def _in_words(warning):

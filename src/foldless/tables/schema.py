@@ -15,6 +15,7 @@ from foldless.tables.errors import TableError
 from foldless.tables.plain import built, plain
 
 SHOWN = 3  # values named in a message
+UNSEEN = "they count as a rare level, or as none (all indicators 0) where training had no rare ones"
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ def _news(field, values):
     notes = []
     missing = int(pd.isna(values).sum())
     if missing and not field.missing:
-        notes.append(f"{field.name!r}: {missing} missing cells, none in training; they are filled in as typical.")
+        how = UNSEEN if field.kind == "category" else "they are filled in as typical"
+        notes.append(f"{field.name!r}: {missing} missing cells, none in training; {how}.")
     if field.kind == "category":
         texts = pd.Series(values).dropna()
         new = texts[~texts.isin(field.levels)]

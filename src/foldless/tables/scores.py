@@ -19,8 +19,8 @@ from foldless.tables.parts import Fold, Score
 
 CONFIDENCE = 0.9
 NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
-WILSON = "from the number of rows (Wilson 1927), as it is the same in all folds"
-WILSON_AGAIN = "from the number of rows (Wilson 1927), as it is the same in all draws of a bootstrap"
+WILSON = "from the number of {units} (Wilson 1927), as it is the same in all folds"
+WILSON_AGAIN = "from the number of {units} (Wilson 1927), as it is the same in all draws of a bootstrap"
 N_BOOTSTRAP = 200
 
 
@@ -127,7 +127,13 @@ def bootstrapped(measure, rows, prediction, decision, seed, how):
     )
     if measure in SHARES and low == high:
         (low, high), how = wilson(value, _independent(rows), CONFIDENCE), WILSON_AGAIN
+    how = how.format(units=_units(rows))
     return Score(measure.name, value, float(low), float(high), CONFIDENCE, how, measure.greater)
+
+
+def _units(rows):
+    """What is drawn, and counted, as a whole."""
+    return "rows" if rows.groups is None else "groups"
 
 
 def _independent(rows):
@@ -163,4 +169,4 @@ def from_interval(measure, interval, rows):
         high = min(high, 1.0)
     else:
         low = max(low, 0.0)
-    return Score(measure.name, value, low, high, CONFIDENCE, how, measure.greater)
+    return Score(measure.name, value, low, high, CONFIDENCE, how.format(units=_units(rows)), measure.greater)

@@ -21,6 +21,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
     button.type = "button";
     button.textContent = head.textContent;
     head.replaceChildren(button);
+    addEventListener("beforeprint", () => head.replaceChildren(button.textContent)); // browsers repeat no buttons on new pages
+    addEventListener("afterprint", () => head.replaceChildren(button));
     button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
       heads.forEach((each) => each.removeAttribute("aria-sort"));
@@ -30,6 +32,18 @@ for (const table of document.querySelectorAll("table.sortable")) {
       body.append(...[...body.rows].sort(order));
     });
   });
+}
+
+// Tables that go on to the right or below fade there until they are scrolled to the end.
+for (const box of document.querySelectorAll(".edges > .scroll")) {
+  const fade = () => {
+    const { classList } = box.parentElement;
+    classList.toggle("right", box.scrollWidth - box.clientWidth - box.scrollLeft > 2);
+    classList.toggle("below", box.scrollHeight - box.clientHeight - box.scrollTop > 2);
+  };
+  box.addEventListener("scroll", fade, { passive: true });
+  new ResizeObserver(fade).observe(box);
+  fade();
 }
 
 // Marks and lines of tables that stand for the same row of the file light up together.
