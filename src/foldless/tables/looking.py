@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from foldless.tables import refits
 from foldless.tables.parts import Importance, LearningPoint, SurprisingRow
 from foldless.tables.searching import labels
 
@@ -31,7 +32,7 @@ def closer_look(rows, model, splits, measure, seed):
             part = train[: round(share * len(train))]
             if len(part) < 4 or (rows.classifies and len(np.unique(rows.y[part])) < len(rows.schema.classes)):
                 continue
-            fitted = _fitted(model, rows, part)
+            fitted = refits.fitted(model, rows, part)
             scores = [_scored(fitted, measure, rows, each) for each in (part[:MOST_TESTED], test)]
             curve[share].append((len(part), *scores))
         for name, found in _losses(fitted, measure, rows, test, max(1, SHUFFLES // len(splits)), rng):
@@ -59,15 +60,8 @@ def _losses(fitted, measure, rows, test, repeats, rng):
         shuffled, columns = several.copy(), list(field.columns)
         orders = np.concatenate([rng.permutation(n) for _ in range(repeats)])
         shuffled[columns] = _safe_indexing(X[columns], orders).reset_index(drop=True)
-        decisions = np.split(_decided(fitted, rows, shuffled, np.tile(test, repeats)), repeats)
+        decisions = np.split(refits.decided(fitted, rows, np.tile(test, repeats), shuffled), repeats)
         yield field.name, [measure.sign * (whole - _score(fitted, measure, rows, test, each)) for each in decisions]
-
-
-def _decided(fitted, rows, X, test):
-    """Decisions or values of prepared cells X that stand in the place of the rows ``test``."""
-    X = fitted[:-1].transform(X) if len(fitted) > 1 else X
-    decide = fitted[-1].decision_function if rows.classifies else fitted[-1].predict
-    return decide(X) if rows.confounds is None else decide(X, confounds=rows.confounds[test])
 
 
 def _score(fitted, measure, rows, test, decision):
@@ -76,13 +70,7 @@ def _score(fitted, measure, rows, test, decision):
 
 
 def _scored(fitted, measure, rows, test):
-    return _score(fitted, measure, rows, test, _decided(fitted, rows, _safe_indexing(rows.X, test), test))
-
-
-def _fitted(model, rows, train):
-    weights = {} if rows.weights is None else {"model__sample_weight": rows.weights[train]}
-    confounds = {} if rows.confounds is None else {"model__confounds": rows.confounds[train]}
-    return clone(model).fit(_safe_indexing(rows.X, train), rows.y[train], **weights, **confounds)
+    return _score(fitted, measure, rows, test, refits.decided(fitted, rows, test))
 
 
 def surprising(rows, table, held_out):
