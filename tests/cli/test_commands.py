@@ -97,3 +97,12 @@ def test_predict_says_when_numbers_are_those_of_new_groups():
     FRAME.assign(g=np.arange(N) % 3).astype({"g": str}).to_csv("few.csv", index=False)
     run("tune", "few.csv", "--target", "y", "--groups", "g", "--quiet")  # too few groups: no probabilities
     assert "new groups" not in run("predict", "few.foldless", "few.csv").stderr
+
+
+def test_predict_tells_in_json_too_that_confounds_are_missing():
+    FRAME.assign(age=RNG.normal(size=N)).to_csv("c.csv", index=False)
+    run("tune", "c.csv", "--target", "y", "--confounds", "age", "--quiet")
+    result = run("predict", "c.foldless", "a.csv", "--json")
+    assert "lacks 'age'" in json.loads(result.stdout)[0]["warning"]
+    assert "lacks 'age'" in result.stderr
+    assert "warning" not in json.loads(run("predict", "c.foldless", "c.csv", "--json").stdout)[0]

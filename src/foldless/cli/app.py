@@ -147,9 +147,11 @@ def predict(
     if out is not None:
         check_file(out)
     loaded = load_model(model)
-    frame, notes = predicted(loaded, read_table(data, format, encoding), coverage)
-    for each in () if quiet or as_json else notes:
+    frame, notes, warnings = predicted(loaded, read_table(data, format, encoding), coverage)
+    for each in (*warnings, *(() if quiet or as_json else notes)):
         show.console(error=True).print(show.plain(f"- {each}"))
+    if as_json and warnings:
+        frame["warning"] = " ".join(warnings)
     text = frame.to_json(orient="records", indent=1, force_ascii=False) if as_json else frame.to_csv(index=False)
     if out is None:
         sys.stdout.write(text)

@@ -8,9 +8,10 @@ import pandas as pd
 
 from foldless.tables.cells import as_dates, as_numbers, as_text, cycles_of, is_number
 from foldless.tables.errors import TableError, unknown_column
+from foldless.tables.fields import Field
 from foldless.tables.kinds import Guess, guess_kind
 from foldless.tables.parts import Column
-from foldless.tables.schema import Field, Schema
+from foldless.tables.schema import Schema
 
 USED = ("number", "category", "boolean", "date")  # kinds that features can have
 MOST_CLASSES = 200
