@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 
 from foldless.model_selection import cross_val_predict, nested_cross_validate
-from foldless.tables.folds import check_groups, outer_folds
+from foldless.tables.folds import all_classes, check_groups, outer_folds
 from foldless.tables.parts import Fold, Score
 from foldless.tables.preparing import EXACT_ROWS
 from foldless.tables.scores import (
@@ -17,11 +17,13 @@ from foldless.tables.scores import (
     calibrated,
     from_interval,
     measures,
+    pooled_baseline,
     typical,
 )
 from foldless.tables.searching import chosen, given, labels, search_of
 
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
+POOLED = "from a bootstrap of the held-out rows of all folds together, as some folds lack a class"
 EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them
 
 
@@ -53,17 +55,21 @@ def nested(rows, options):
         prediction[test], decision[test] = found.predictions[number], decisions[number]
         values = {each.name: each.sign * float(found.test_score[each.scorer][number]) for each in asked}
         folds.append(Fold(len(train), len(test), chosen(found.best_params[number]), values))
+    if not all_classes(rows, (test for _, test in splits)):  # scores of such folds mean little, or nothing
+        scores = tuple(bootstrapped(each, rows, prediction, decision, options.seed, POOLED) for each in asked)
     return Nested(tuple(folds), splits, HeldOutBy(prediction, decision, scores), _baseline(rows, splits, asked))
 
 
 def _baseline(rows, splits, asked):
     """Scores of saying the most frequent class, or the mean, of each training part."""
+    how = "the most frequent class, always" if rows.classifies else "the mean, always"
+    if not all_classes(rows, (test for _, test in splits)):
+        return pooled_baseline(rows, splits, how)
     values: dict[Any, list[float]] = {each: [] for each in asked}
     for train, test in splits:
         said = np.full(len(test), typical(rows, train), dtype=rows.y.dtype)
         for each in asked:
             values[each].append(each.compute(rows.y[test], said, np.zeros(len(test))))
-    how = "the most frequent class, always" if rows.classifies else "the mean, always"
     return tuple(
         Score(each.name, float(np.mean(found)), how=how, greater_is_better=each.greater)
         for each, found in values.items()

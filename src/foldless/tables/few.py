@@ -3,9 +3,8 @@
 import numpy as np
 
 from foldless.tables import refits
-from foldless.tables.parts import Score
 from foldless.tables.preparing import pipeline
-from foldless.tables.scores import HeldOutBy, Nested, bootstrapped, measures, typical
+from foldless.tables.scores import HeldOutBy, Nested, bootstrapped, measures, pooled_baseline
 
 HOW = "from a bootstrap of the held-out rows; of so few it says little"
 
@@ -28,18 +27,9 @@ def each_left_out(rows, options, model):
     else:
         prediction = names[decision.argmax(1)]
         decision = decision[:, 1] if len(names) == 2 else decision
-    common = np.empty(len(rows), dtype=rows.y.dtype)
-    for train, test in splits:
-        common[test] = typical(rows, train)
-    asked = measures(rows)
-    scores = tuple(bootstrapped(each, rows, prediction, decision, options.seed, HOW) for each in asked)
+    scores = tuple(bootstrapped(each, rows, prediction, decision, options.seed, HOW) for each in measures(rows))
     always = "the most frequent class of the other rows" if rows.classifies else "the mean of the other rows"
-    values = [float(each.compute(rows.y, common, np.zeros(len(rows)))) for each in asked]
-    baseline = tuple(
-        Score(each.name, value, how=always, greater_is_better=each.greater)
-        for each, value in zip(asked, values, strict=True)
-    )
-    return Nested((), splits, HeldOutBy(prediction, decision, scores), baseline)
+    return Nested((), splits, HeldOutBy(prediction, decision, scores), pooled_baseline(rows, splits, always))
 
 
 def _decided(model, rows, train, test, names):

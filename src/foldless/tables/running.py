@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,12 @@ from foldless.tables.parts import Chosen, Data, HeldOut, Trial
 from foldless.tables.preparing import N_LANDMARKS, approximated, in_words
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
-from foldless.tables.scores import measures
+from foldless.tables.scores import BELOW, measures
 from foldless.tables.searching import Options, chosen
 from foldless.tables.study import Study
 from foldless.tables.testing import permutation_test
 
+FOREIGN = {"sklearn", "numpy", "scipy", "pandas"}  # whose warnings users of a table can not act on
 MOST_ROWS = 200_000  # above which a sample of the rows is taken
 
 
@@ -98,7 +100,7 @@ class Run:
             warnings.simplefilter("default")
             warnings.filterwarnings("ignore", "this search of .* is expected to take")  # advice to who writes Python
             yield
-        self.said += [f"{name}: {_in_words(str(each.message))}" for each in said]
+        self.said += [f"{name}: {_in_words(str(each.message))}" for each in said if _ours(each)]
         self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
 
     def tuned(self):
@@ -137,8 +139,7 @@ class Run:
         described, model = self.tuned()
         with self.phase("nested cross-validation"):
             outer = few.each_left_out(rows, options, model) if rows.few else nested(rows, options)
-        with self.phase("leave-one-out"):
-            alone = outer.held_out if rows.few else left_out(rows, options, model)
+        alone = self._alone(outer, model)
         test = self.tested()
         with self.phase("a closer look"):
             look = ((), (), "") if rows.few else closer_look(rows, model, outer.splits, measures(rows)[0], options.seed)
@@ -167,6 +168,14 @@ class Run:
             code=repeating(self.table, self.wishes, options, rows),
         )
         return study, model
+
+    def _alone(self, outer, model):
+        """The rows held out one by one (by their groups), as :class:`HeldOutBy`."""
+        with self.phase("leave-one-out"):
+            found = outer.held_out if self.rows.few else left_out(self.rows, self.options, model)
+        low = [each for each in found.scores if BELOW in each.how]
+        self.said += [f"The leave-one-out {each.name}, {each.value:.3f}, is {BELOW}." for each in low]
+        return found
 
     def notes(self, test=None):
         """Sentences on what was done."""
@@ -214,6 +223,11 @@ class Run:
             class_counts={each: count[each] for each in rows.schema.classes},
             group_count=0 if rows.groups is None else len(np.unique(rows.groups)),
         )
+
+
+def _ours(warning):
+    """Whether a warning is foldless' own, not one of the libraries below on numbers that are dealt with."""
+    return not FOREIGN & {*Path(warning.filename).parts, warning.category.__module__.split(".")[0]}
 
 
 def _in_words(warning):
