@@ -72,6 +72,7 @@ def test_twins_are_found_within_and_across_groups():
 def test_ids_constants_and_empty_columns_are_told():
     kinds = found(id=np.arange(N), same=["x"] * N, none=[None] * N)
     assert set(kinds) == {("id column", "id"), ("constant column", "same"), ("empty column", "none")}
+    assert "--keep" not in kinds["id column", "id"].text  # which would leave all others out
 
 
 def test_perfect_scores_are_told():

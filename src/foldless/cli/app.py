@@ -10,7 +10,7 @@ import typer
 import foldless
 from foldless.cli import show
 from foldless.cli.ending import told
-from foldless.cli.options import OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
+from foldless.cli.options import OURS, OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
 from foldless.cli.predicting import predicted
 from foldless.cli.writing import check_file, check_folder, written, written_file
 from foldless.report import write
@@ -134,7 +134,7 @@ decision of the model; where classes are unbalanced it need not be the likeliest
 @app.command(help=PREDICT)
 @told
 def predict(
-    model: Annotated[Path, typer.Argument(help="A file that `report` or `tune` has written.", show_default=False)],
+    model: Annotated[Path, typer.Argument(help="A file that `report` or `tune` has written.", **OURS)],
     data: Data,
     out: Annotated[Path | None, option("--out", "CSV file to write; standard output if not given.", OUTPUT)] = None,
     coverage: Annotated[float, option("--coverage", "Of intervals for values.", OUTPUT, min=0.01, max=0.99)] = 0.9,

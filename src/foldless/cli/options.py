@@ -44,7 +44,8 @@ Format = Annotated[str | None, option("--format", f"{', '.join(READERS)}; by the
 Encoding = Annotated[str, option("--encoding", "Of CSV, TSV and ARFF files.")]
 Json = Annotated[bool, option("--json", "Print all numbers as JSON, and nothing else.", OUTPUT)]
 Quiet = Annotated[bool, option("--quiet", "Print the result alone.", OUTPUT)]
-Data = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, ARFF, NPZ, svmlight or Excel file.", show_default=False)]
+OURS = {"show_default": False, "readable": False}  # whether a file can be read is told in our own words
+Data = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, ARFF, NPZ, svmlight or Excel file.", **OURS)]
 
 
 @dataclass

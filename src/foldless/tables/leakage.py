@@ -58,7 +58,7 @@ def _columns(columns):
         if column.role == "dropped" and column.kind in reasons and not column.why.startswith(("--", "not in --")):
             text = f"Column {column.name!r} is left out: {column.why}."
             if column.kind == "id":
-                text += " Say --keep, --numeric or --categorical if it means something."
+                text += " Say --numeric or --categorical if it means something."
             yield Finding(reasons[column.kind], "low", text, (column.name,))
 
 
