@@ -1,6 +1,7 @@
 """The commands: what they print and write, and how they end."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -28,7 +29,10 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setattr("foldless.tables.scores.N_BOOTSTRAP", 30)
     monkeypatch.setattr("foldless.tables.testing.WIDTHS", (1.0,))
     monkeypatch.setattr("foldless.tables.looking.SHARES", (1.0,))
-    monkeypatch.setattr("foldless.tables.searching.SEARCHED", {"model__alpha": [0.1, 1.0]})
+    monkeypatch.setattr(
+        "foldless.tables.searching.FoldlessSearchCV",
+        partial(foldless.FoldlessSearchCV, param_grid={"model__alpha": [0.1, 1.0]}),
+    )
     FRAME.to_csv("a.csv", index=False)
 
 

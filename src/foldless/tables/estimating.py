@@ -24,12 +24,13 @@ from foldless.tables.searching import chosen, given, labels, search_of
 
 BOOTSTRAP = "from a bootstrap of the held-out rows; that the setting was chosen on them is not counted"
 POOLED = "from a bootstrap of the held-out rows of all folds together, as some folds lack a class"
-EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them
+EACH_CALIBRATED = 800  # rows times classes up to which probabilities are calibrated anew without each row
+CALIBRATED_A_SECOND = 100  # rows times classes, at the least
 
 
 def tune(rows, options):
     """The search, fitted on all rows; its best pipeline knows probabilities."""
-    search = search_of(rows, options, options.share(0.25))
+    search = search_of(rows, options, options.share("tuning"))
     if rows.classifies:
         search.set_params(estimator__model__calibration="sigmoid")
     names = ("confounds", "sample_weight") if search.cv is None else ("groups", "confounds", "sample_weight")
@@ -39,7 +40,7 @@ def tune(rows, options):
 def nested(rows, options):
     """The :class:`Nested` cross-validation of the search."""
     splits = outer_folds(rows, options.seed)
-    search = search_of(rows, options, options.share(0.5 / len(splits)))
+    search = search_of(rows, options, options.share("nested", 1 / len(splits)))
     asked = measures(rows)
     weights = None if rows.weights is None else {"sample_weight": rows.weights}
     scoring = [each.scorer for each in asked]
@@ -102,9 +103,10 @@ def without_groups(rows, model):
 
 def _probabilities(rows, options, last, decision):
     """Held-out probabilities: calibrated without each row, or of many rows and of groups without each fold of them."""
-    if rows.groups is None and len(rows) <= EACH_CALIBRATED:
-        return last.loo_predict_proba()
     codes, n_classes = np.searchsorted(last.classes_, rows.y), len(last.classes_)
+    seconds = options.share("alone") or np.inf
+    if rows.groups is None and len(rows) * n_classes <= min(EACH_CALIBRATED, CALIBRATED_A_SECOND * seconds):
+        return last.loo_predict_proba()
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     found = np.empty((len(rows), n_classes))
     for train, test in outer_folds(rows, options.seed):

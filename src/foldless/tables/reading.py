@@ -41,12 +41,14 @@ class Table:
     source : str, name of the file
     format : str, one of those that ``read_table`` takes
     sparse : sparse matrix of features, or None
+    encoding : str, that the file was read with
     """
 
     frame: pd.DataFrame
     source: str
     format: str
     sparse: Any = None
+    encoding: str = "utf-8"
 
 
 def read_table(path: str | Path, format: str | None = None, encoding: str = "utf-8") -> Table:
@@ -93,7 +95,7 @@ def read_table(path: str | Path, format: str | None = None, encoding: str = "utf
         raise TableError(f"{path} can not be read: {error.strerror or error}.", "Check the file.") from None
     except MemoryError:
         raise TableError(f"{path} does not fit into memory.", "Give fewer rows or columns.") from None
-    return Table(_checked(frame, path), path.name, kind, sparse)
+    return Table(_checked(frame, path), path.name, kind, sparse, encoding)
 
 
 def _by_ending(path):

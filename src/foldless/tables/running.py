@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
 from foldless import __version__
@@ -24,7 +25,7 @@ from foldless.tables.parts import Chosen, Data, HeldOut, Trial
 from foldless.tables.preparing import N_LANDMARKS, approximated, in_words
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
-from foldless.tables.scores import BELOW, measures
+from foldless.tables.scores import BELOW
 from foldless.tables.searching import Options, chosen
 from foldless.tables.study import Study
 from foldless.tables.testing import permutation_test
@@ -100,7 +101,7 @@ class Run:
             warnings.simplefilter("default")
             warnings.filterwarnings("ignore", "this search of .* is expected to take")  # advice to who writes Python
             yield
-        self.said += [f"{name}: {_in_words(str(each.message))}" for each in said if _ours(each)]
+        self.said += [_in_words(name, str(each.message)) for each in said if _ours(each)]
         self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
 
     def tuned(self):
@@ -126,7 +127,7 @@ class Run:
         """The permutation test, or None."""
         with self.phase("permutation test"):
             try:
-                return permutation_test(self.rows, self.options, self.options.share(0.25))
+                return permutation_test(self.rows, self.options, self.options.share("test"))
             except ValueError as error:  # too few rows of a class or a group; all else that was found stays
                 self.said.append(f"permutation test: not made. {' '.join(str(error).split())}")
                 return None
@@ -142,7 +143,7 @@ class Run:
         alone = self._alone(outer, model)
         test = self.tested()
         with self.phase("a closer look"):
-            look = ((), (), "") if rows.few else closer_look(rows, model, outer.splits, measures(rows)[0], options.seed)
+            look = ((), (), "") if rows.few else closer_look(rows, model, outer.splits, options)
         scores = outer.held_out.scores
         study = Study(
             version=__version__,
@@ -165,7 +166,7 @@ class Run:
             surprising=surprising(rows, self.table, alone),
             notes=self.notes(test),
             timings=self.timings,
-            code=repeating(self.table, self.wishes, options, rows),
+            code=repeating(self.table, self.wishes, options, rows, len(outer.splits)),
         )
         return study, model
 
@@ -227,14 +228,16 @@ class Run:
 
 def _ours(warning):
     """Whether a warning is foldless' own, not one of the libraries below on numbers that are dealt with."""
-    return not FOREIGN & {*Path(warning.filename).parts, warning.category.__module__.split(".")[0]}
+    return not (FOREIGN & {*Path(warning.filename).parts} or issubclass(warning.category, UndefinedMetricWarning))
 
 
-def _in_words(warning):
+def _in_words(phase, warning):
     """A warning of the library, without advice to who writes Python."""
+    if "stopped by" in warning:
+        return "The time was up before all settings were looked at; the best until then were taken."
     if "lies on the edge of" in warning:
-        return "the best setting lies on the edge of those that were looked at; one beyond may be a little better."
-    return " ".join(warning.split())
+        warning = "the best setting lies on the edge of those that were looked at; one beyond may be a little better."
+    return f"{phase}: {' '.join(warning.split())}"
 
 
 def _held_out(rows, outer, alone):
