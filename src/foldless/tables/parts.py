@@ -183,6 +183,7 @@ class PermutationTest:
     p_value : float, (1 + null scores at least as good) / (1 + n_permutations)
     n_rows : int, rows that were tested
     how : str, what was permuted, how the setting was chosen, and how it was computed
+    within_groups : bool, whether labels moved within groups alone
     """
 
     score_name: str
@@ -191,6 +192,7 @@ class PermutationTest:
     p_value: float
     n_rows: int
     how: str
+    within_groups: bool = False
 
 
 @dataclass(frozen=True)

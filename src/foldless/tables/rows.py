@@ -31,6 +31,7 @@ class Rows:
     numbers : ndarray, rows as in the file, counted from 0
     groups, weights, confounds : ndarrays or None
     notes : sentences on rows that were left out
+    n_without_target : int, rows of the file that are left out because their target is missing
     """
 
     schema: Schema
@@ -41,6 +42,7 @@ class Rows:
     weights: np.ndarray | None = None
     confounds: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    n_without_target: int = 0
 
     def __len__(self):
         return len(self.y)
@@ -82,8 +84,8 @@ def rows_of(table, guessed, wishes):
     weights = None if wishes.weights is None else _weights(frame[wishes.weights])
     given = (groups, weights, schema.confounds_in(table)[0])
     rows = Rows(schema, X, y, np.arange(len(y)), *given)
-    if len(there) < len(y):
-        rows = rows.take(there, f"{len(y) - len(there)} rows without a target are left out.")
+    if lost := len(y) - len(there):
+        rows = replace(rows.take(there, f"{lost} rows without a target are left out."), n_without_target=lost)
     rows = replace(rows, y=rows.y.astype(str).astype(object) if schema.classes else rows.y.astype(float))
     _check_features(rows)
     return _without_small_classes(rows) if schema.classes else rows

@@ -30,6 +30,7 @@ from foldless.tables.searching import Options, chosen
 from foldless.tables.study import Study
 from foldless.tables.testing import permutation_test
 
+PHASES = {"study": 7, "tuned": 2, "tested": 2}  # that a method of a run tells, the guess among them
 FOREIGN = {"sklearn", "numpy", "scipy", "pandas"}  # whose warnings users of a table can not act on
 MOST_ROWS = 200_000  # above which a sample of the rows is taken
 
@@ -43,7 +44,6 @@ def prepare(table: Table, wishes: Wishes, seed: int = 0) -> Rows:
     wishes : Wishes, the target and what is said of other columns
     seed : int, default=0; draws the sample
     """
-    wishes = wishes.check(table)
     return _sampled(rows_of(table, guess(table, wishes), wishes), seed)
 
 
@@ -88,7 +88,6 @@ class Run:
 
     def __post_init__(self):
         with self.phase("guessing types"):
-            self.wishes = self.wishes.check(self.table)
             self.guessed = guess(self.table, self.wishes)
             self.rows = _sampled(rows_of(self.table, self.guessed, self.wishes), self.options.seed)
 
@@ -209,14 +208,13 @@ class Run:
         names, counts = np.unique(rows.y, return_counts=True) if rows.classifies else ((), ())
         count = dict(zip(names, map(int, counts), strict=True))
         n_sparse = 0 if table.sparse is None else table.sparse.shape[1]
-        first = next((int(each.split()[0]) for each in rows.notes if "without a target" in each), 0)
         return Data(
             source=table.source,
             format=table.format,
             n_rows=len(table.frame),
             n_columns=table.frame.shape[1] + n_sparse,
             n_used=len(rows),
-            n_without_target=first,
+            n_without_target=rows.n_without_target,
             n_features=n_sparse or sum(len(each.columns) for each in rows.schema.features),
             n_missing=missing,
             sparse=bool(n_sparse),

@@ -99,7 +99,8 @@ def _tested(rows, model, options, splits, whole, how, seconds):
     if number < options.permutations:
         how += f"; {number} permutations, as many as the time allows"
     null = np.asarray(found.permutation_scores)
-    return PermutationTest(measure.name, float(found.score), null, float(found.pvalue), len(rows), how)
+    within = rows.groups is not None and not whole
+    return PermutationTest(measure.name, float(found.score), null, float(found.pvalue), len(rows), how, within)
 
 
 def _affordable(run, options, seconds):
