@@ -43,6 +43,17 @@ def test_a_column_that_nearly_says_the_target_is_found():
     assert ("nearly the target", "only") in found(only=only)
 
 
+def test_the_target_in_other_units_is_found_in_few_rows():
+    rng = np.random.default_rng(0)
+    celsius = rng.normal(15, 8, 60).round(1)
+    fahrenheit = np.where(rng.random(60) < 0.2, np.nan, (1.8 * celsius + 32).round())
+    leaks = found(rows=slice(60), y=np.resize(celsius, N), other=np.resize(fahrenheit, N))
+    assert "correlation" in leaks["nearly the target", "other"].text
+    assert ("nearly the target", "other") in found(
+        rows=slice(60), y=np.resize(celsius, N), other=np.resize(np.exp(fahrenheit / 9), N)
+    )
+
+
 def test_a_column_that_says_the_group_does_not_say_the_target():
     group = np.arange(N) % 12
     number = RNG.permutation(12)[group] + 0.1 * RNG.random(N)  # tells groups apart, whose rows have one class
@@ -80,5 +91,5 @@ def test_perfect_scores_are_told():
     assert [each.kind for each in look_at_scores([perfect], [least], None)] == ["perfect score"]
     chance = Score("accuracy", 0.52, 0.45, 0.59)
     assert [each.kind for each in look_at_scores([chance], [least], None)] == ["no better than the baseline"]
-    test = PermutationTest("accuracy", 0.52, np.array([0.5]), 0.4, 9, "labels move within groups")
+    test = PermutationTest("accuracy", 0.52, np.array([0.5]), 0.4, 9, "labels", within_groups=True)
     assert "beyond what groups have in common" in next(look_at_scores([chance], [least], test)).text

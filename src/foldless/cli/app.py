@@ -14,7 +14,7 @@ from foldless.cli.options import OURS, OUTPUT, Data, Encoding, Format, Json, Qui
 from foldless.cli.predicting import predicted
 from foldless.cli.writing import check_file, check_folder, written, written_file
 from foldless.report import write
-from foldless.tables import Run, load_model, read_table, save_model
+from foldless.tables import PHASES, Run, load_model, read_table, save_model
 from foldless.tables.plain import plain
 
 app = typer.Typer(
@@ -190,10 +190,11 @@ def _run(asked, what):
     """(the run, what its method found), with the guess shown and progress told."""
     table = asked.table()
     loud = not (asked.quiet or asked.json)
-    with show.progress(loud) as tell:
+    with show.progress(loud, PHASES[what]) as tell:
         run = Run(table, asked.wishes(table), asked.options(), tell)
         if loud:
             show.columns(run.guessed.columns)
+            show.task(run.guessed)
         return run, getattr(run, what)()
 
 

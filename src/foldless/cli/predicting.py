@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from foldless.tables.cells import as_numbers, as_text
+from foldless.tables.cells import WORDS, as_booleans, as_numbers, as_text
 from foldless.tables.searching import labels
 
 
@@ -50,13 +50,25 @@ def _deciding(prediction, likeliest):
         yield "The prediction follows the decision of the model; probabilities count classes as often as they occur."
 
 
+def _classes(column, classes):
+    """Cells as classes; where these are words for no and yes, other such words mean the same."""
+    truth = as_text(column)
+    small = [each.lower() for each in classes]
+    pair = next((pair for pair in WORDS if sorted(small) == sorted(pair)), None)
+    values, bad = as_booleans(column)
+    if pair is None or bad.any():
+        return truth
+    named = np.array([classes[small.index(each)] for each in pair], dtype=object)
+    return np.where(np.isnan(values), np.array(np.nan, dtype=object), named[np.nan_to_num(values).astype(int)])
+
+
 def _agreement(model, table, prediction):
     """How well the predictions agree with the target, where the table has it."""
     name = model.schema.target.name
     if name not in table.frame.columns:
         return
     if model.schema.classes:
-        truth = as_text(table.frame[name])
+        truth = _classes(table.frame[name], model.schema.classes)
         there = ~pd.isna(truth)
         if there.any():
             yield f"{(truth[there] == prediction[there]).mean():.3f} of {there.sum()} rows with a target are right."

@@ -33,12 +33,13 @@ def as_text(column):
     return np.array([*texts, np.nan], dtype=object)[codes]
 
 
-def as_booleans(column, words):
-    """(1.0 for the second of two words, 0.0 for the first and nan for missing cells, whether a cell is another)."""
+def as_booleans(column):
+    """(1.0 for yes, 0.0 for no and nan for missing cells, whether a cell is another): any of the WORDS for them."""
     texts = as_text(column)
     missing = column.isna().to_numpy()
     small = np.array([each if isinstance(each, float) else each.lower() for each in texts], dtype=object)
-    values = np.select([small == words[0], small == words[1]], [0.0, 1.0], np.nan)
+    no, yes = ({pair[place] for pair in WORDS} for place in (0, 1))
+    values = np.array([0.0 if each in no else 1.0 if each in yes else np.nan for each in small], dtype=float)
     return values, np.isnan(values) & ~missing
 
 

@@ -46,7 +46,7 @@ class Field:
         if self.kind == "category":
             return {self.name: as_text(column)}, np.zeros(len(column), dtype=bool)
         if self.kind == "boolean":
-            values, bad = as_booleans(column, self.words)
+            values, bad = as_booleans(column)
         elif self.kind == "date":
             values, bad = as_dates(column, self.date_format)
             return date_parts(self.name, values, self.cycles), bad

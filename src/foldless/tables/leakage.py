@@ -42,9 +42,7 @@ def look_at_scores(nested, baseline, test):
         text = f"The {score.name} is perfect. Real data hardly ever are: look for a column that says the target."
         yield Finding("perfect score", "high", text)
     if test is not None and test.p_value > CHANCE:
-        where, beyond = (
-            ("", "") if "within groups" not in test.how else (" within groups", " beyond what groups have in common")
-        )
+        where, beyond = (" within groups", " beyond what groups have in common") if test.within_groups else ("", "")
         text = f"Labels permuted{where} reach the {score.name} too (p = {test.p_value:.2g}): nothing was found{beyond}."
         yield Finding("no better than the baseline", "low", text)
     elif test is None and score.low <= least.value:
@@ -69,21 +67,45 @@ def _copies(rows):
     if len(rows) < LEAST_ROWS:
         return
     part = np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]
-    y = np.unique(rows.y[part], return_inverse=True)[1] if rows.classifies else rows.y[part]
+    y = np.unique(rows.y[part], return_inverse=True)[1] if rows.classifies else rows.y[part] / np.abs(rows.y).max()
     for field in rows.schema.features:
         column = rows.X[field.columns[0]].iloc[part]
-        codes = pd.factorize(column)[0] if field.kind == "category" else column.to_numpy(dtype=float)
+        codes = pd.factorize(column)[0].astype(float) if field.kind == "category" else _scaled(column)
         if _one_to_one(rows, field, codes, y):
             text = f"Column {field.name!r} is the target in other words. Say --drop {field.name!r}."
             yield Finding("copy of the target", "high", text, (field.name,))
             continue
         score = _alone(codes, y, rows.classifies, None if rows.groups is None else rows.groups[part])
-        if score >= NEARLY:
+        together = 0.0 if rows.classifies or field.kind == "category" else _in_step(codes, y)
+        if score < NEARLY <= together**2:
+            text = (
+                f"Column {field.name!r} goes with the target nearly in step (correlation {together:.3f})."
+                f" Is it the target in other units? If so, say --drop {field.name!r}."
+            )
+            yield Finding("nearly the target", "high", text, (field.name,))
+        elif score >= NEARLY:
             text = (
                 f"Column {field.name!r} alone predicts the target ({score:.3f} of held-out rows, 1 is perfect)."
                 f" Is it known before the target is? If not, say --drop {field.name!r}."
             )
             yield Finding("nearly the target", "high", text, (field.name,))
+
+
+def _scaled(column):
+    """Numbers of at most 1: trees see the same in them, and none is too large."""
+    values = column.to_numpy(dtype=float)
+    largest = np.nanmax(np.abs(values), initial=0.0)
+    return values / largest if largest > 0 else values
+
+
+def _in_step(values, y):
+    """The largest of |Pearson| and |Spearman| of the numbers there; 0 where they are few."""
+    there = np.isfinite(values)
+    values, y = values[there], y[there]
+    if len(y) < LEAST_ROWS or len(y) < len(there) / 2 or min(len(np.unique(values)), len(np.unique(y))) < 3:
+        return 0.0
+    pairs = [(values, y), (rankdata(values), rankdata(y))]
+    return float(max(abs(np.corrcoef(a, b)[0, 1]) for a, b in pairs))
 
 
 def _one_to_one(rows, field, codes, y):

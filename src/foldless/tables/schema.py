@@ -14,6 +14,7 @@ from foldless.tables.errors import TableError
 from foldless.tables.fields import Confound, Field, first_values
 from foldless.tables.plain import built, plain
 
+LARGEST = 1e100
 SHOWN = 3  # values named in a message
 
 
@@ -57,6 +58,7 @@ class Schema:
             found, bad = field.read(column)
             if bad.any():
                 raise _not_understood(table, field, column, bad)
+            _check_size(table, field, found)
             columns |= found
             notes += _news(field, found[field.columns[0]])
         return pd.DataFrame(columns, index=table.frame.index), notes
@@ -93,6 +95,19 @@ class Schema:
     def from_json(cls, text: str) -> "Schema":
         """The schema that ``to_json`` has written."""
         return built(cls, json.loads(text))
+
+
+def _check_size(table, field, found):
+    """Refuse numbers whose squares are too large for a computer."""
+    if field.kind != "number":
+        return
+    large = np.flatnonzero(np.abs(found[field.name]) > LARGEST)
+    if len(large):
+        raise TableError(
+            f"{table.source}: column {field.name!r} holds {found[field.name][large[0]]:g} in row {large[0] + 1};"
+            f" numbers up to {LARGEST:g} can be computed with.",
+            f"Correct it, leave it empty, or say --drop {field.name!r}.",
+        )
 
 
 def _not_understood(table, field, column, bad):
