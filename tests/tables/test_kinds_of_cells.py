@@ -81,3 +81,48 @@ def test_huge_numbers_are_dealt_with_or_their_column_is_named():
     with pytest.raises(TableError, match=r"'y' holds 1e\+300"):
         prepare(table(y=large), Wishes("y"))
     assert_allclose(prepare(table(c=large), Wishes("y", drop=["c"])).X["x"].iloc[0], table().frame["x"].iloc[0])
+
+
+INCOME = np.random.default_rng(2).permutation(200_000)[:N] + 500
+MARKS = {
+    "thousands separators": [f"{v:,}" for v in INCOME],
+    "the sign '$'": [f"${v / 100:.2f}" for v in INCOME],
+    "the sign '€'": [f"{v / 100:.2f} €" for v in INCOME],
+    "a per cent sign": [f"{v / 1000}%" for v in INCOME],
+    "the sign '$' and thousands separators": [f"-${v:,}" for v in INCOME],
+}
+NUMBERS = dict(zip(MARKS, (INCOME, INCOME / 100, INCOME / 100, INCOME / 1000, -INCOME), strict=True))
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_numbers_with_signs_and_separators_are_numbers(mark):
+    data = table(c=MARKS[mark])
+    found = guess(data, Wishes("y"))
+    described = next(each for each in found.columns if each.name == "c")
+    assert (described.kind, described.role) == ("number", "feature")
+    assert f"numbers with {mark}" in described.why
+    assert_allclose(prepare(data, Wishes("y")).X["c"], np.round(NUMBERS[mark], 3))
+    assert_allclose(prepare(data, Wishes("y", numeric=["c"])).X["c"], np.round(NUMBERS[mark], 3))
+    new = Table(pd.DataFrame({"x": [1.0, 2.0], "c": [MARKS[mark][0], "7"]}), "new.csv", "csv")
+    assert_allclose(found.schema.rows(new)[0]["c"], [np.round(NUMBERS[mark][0], 3), 7])
+    rows = prepare(table(y=MARKS[mark]), Wishes("y"))
+    assert not rows.classifies
+    assert_allclose(rows.y, np.round(NUMBERS[mark], 3))
+
+
+def test_signs_that_differ_are_no_numbers():
+    mixed = [f"${v}" if v % 2 else f"{v}%" for v in INCOME]
+    assert column(mixed).kind == "id"
+    missing = column(["unknown", *MARKS["thousands separators"][1:]])
+    assert missing.why == "numbers with thousands separators; 1 cells with 'unknown' count as missing"
+    assert column(["1,2", "3,4"] * 30).kind == "category"
+
+
+@pytest.mark.parametrize("format", ["%m/%d/%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%m/%d/%Y %I:%M %p"])
+def test_dates_with_times_are_dates(format):
+    days = pd.date_range("2024-01-20 07:00", periods=N, freq="31h")
+    data = table(c=days.strftime(format))
+    found = next(each for each in guess(data, Wishes("y")).columns if each.name == "c")
+    assert found.kind == "date"
+    expected = (days - pd.Timestamp(0)).total_seconds() / 86400
+    assert_allclose(prepare(data, Wishes("y")).X["c"], expected)

@@ -197,8 +197,10 @@ def _doubt(column, schema):
 def _task(present):
     """Values for numbers with many values or with fractions, else classes."""
     if not is_number(present):
-        _, bad = as_numbers(present)
-        return "classification" if bad.any() or pd.api.types.is_bool_dtype(present) else _task(pd.to_numeric(present))
+        numbers, bad = as_numbers(present)
+        if bad.any() or pd.api.types.is_bool_dtype(present):
+            return "classification"
+        present = pd.Series(numbers)
     values, counts = np.unique(present.to_numpy(dtype=float), return_counts=True)
     whole = bool(np.all(values == np.round(values)))
     codes = whole and np.ptp(values) + 1 == len(values) <= MOST_CODES and counts.min() >= 5

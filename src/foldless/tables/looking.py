@@ -48,13 +48,13 @@ def closer_look(rows, model, splits, options):
     full = max(map(len, curve.values()))
     whole = [tuple(zip(*each, strict=True)) for each in curve.values() if len(each) == full > 0]
     points = tuple(LearningPoint(round(np.mean(sizes)), *scores) for sizes, *scores in whole)
-    found = [Importance(name, float(np.mean(each)), float(np.std(each))) for name, each in losses.items()]
+    worth = [Importance(name, float(np.mean(each)), float(np.std(each))) for name, each in losses.items()]
     where = "in one fold" if n_splits == 1 else f"over {n_splits} folds"
     how = (
         f"What the {measure.name} loses on held-out rows when the values of a column are shuffled among them:"
         f" {n_splits * repeats} shuffles {where}, at the chosen setting."
     )
-    return tuple(sorted(found, key=lambda each: -each.mean)), points, how if found else ""
+    return tuple(sorted(worth, key=lambda each: -each.mean)), points, how if worth else ""
 
 
 def _learnt(rows, model, measure, train, test, curve, end):
