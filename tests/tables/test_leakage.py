@@ -93,3 +93,33 @@ def test_perfect_scores_are_told():
     assert [each.kind for each in look_at_scores([chance], [least], None)] == ["no better than the baseline"]
     test = PermutationTest("accuracy", 0.52, np.array([0.5]), 0.4, 9, "labels", within_groups=True)
     assert "beyond what groups have in common" in next(look_at_scores([chance], [least], test)).text
+
+
+@pytest.mark.parametrize("name", ["patient_id", "PatientID", "customer", "MRN"])
+@pytest.mark.parametrize("texts", [True, False])
+def test_an_id_that_repeats_is_answered_by_groups(name, texts):
+    number = np.repeat(np.random.default_rng(0).permutation(900)[:24] + 100, 5)
+    y = np.where(np.isin(number, number[:60]), "sick", "well")  # of patients, so that the id says it
+    column = [f"P{v}" for v in number] if texts else number
+    for labels in (y, LABELS):
+        leak = found(y=labels, **{name: column})["repeated id", name]
+        assert leak.severity == "high"
+        assert f"say --groups {name!r}" in leak.text
+    assert not [each for each in found(y=y, **{name: column}) if each[0] == "nearly the target"]
+    assert not found(Wishes("y", groups=name), **{name: column})
+
+
+def test_columns_that_repeat_otherwise_are_no_ids():
+    rng = np.random.default_rng(0)
+    assert not found(town=rng.choice([f"town {v}" for v in range(12)], N), age=rng.integers(20, 60, N))
+    assert found(shop=np.resize([f"shop {v}" for v in range(12)], N))["repeated id", "shop"].severity == "low"
+
+
+@pytest.mark.parametrize("name", ["customer_no", "MRN", "CustomerNo", "account number", "patientId"])
+def test_unique_numbers_with_names_of_ids_are_ids(name):
+    assert ("id column", name) in found(**{name: np.random.default_rng(0).permutation(9000)[:N] + 1000})
+
+
+@pytest.mark.parametrize("name", ["humid", "piano", "paid", "income"])
+def test_words_that_end_alike_are_no_ids(name):
+    assert not found(**{name: np.random.default_rng(0).permutation(9000)[:N] + 1000})

@@ -11,7 +11,18 @@ from foldless.tables.cells import DATE_FORMATS, WORDS, as_dates, as_numbers, as_
 FEW_WORDS = 3  # different ones among numbers, which then count as missing ("unknown")
 NUMBERS_SHARE = 0.9  # of cells that are numbers, from which the others count as missing
 LONG_TEXT = 40  # letters on average
-ID_NAME = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|index|unnamed( \d+)?)$|(?<=[a-z])I[dD]$", flags=re.I)
+START = r"(^|[_\s.-])"
+ID_NAME = re.compile(
+    START + r"(id|uuid|guid|key|index|no|nr|num|number|mrn|ssn|serial|barcode|accession|unnamed( \d+)?)$"
+    r"|(?<=[a-z])(?-i:I[dD]|N[or]|Num|Number)$",
+    flags=re.I,
+)
+WHOSE_NAME = re.compile(  # of whom, or what, rows are: several rows can be of one
+    START
+    + r"(id|uuid|guid|mrn|ssn)$|(?<=[a-z])(?-i:I[dD])$|^(patient|subject|person|participant|proband|customer|client"
+    r"|user|member|employee|student|pupil|animal|mouse|donor|family|household)s?([_\s.-]?(no|nr|num|number|code|name))?$",
+    flags=re.I,
+)
 
 
 class Guess(NamedTuple):

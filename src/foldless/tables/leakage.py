@@ -12,6 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from foldless.tables.kinds import WHOSE_NAME
 from foldless.tables.parts import Finding
 
 NEARLY = 0.99  # score of one column, from which it nearly is the target
@@ -19,6 +20,8 @@ MOST_ROWS = 5000  # that a column is judged by
 LEAST_ROWS = 20
 MANY = 0.01  # share of rows with a twin, from which it is told
 SHOWN = 20
+LEAST_NAMED, LEAST_LEVELS = 6, 10  # different values of what may be an id that repeats, by its name, or without one
+ABOUT_EQUAL, ROWS_OF_ONE = 0.3, 20  # how much counts of such values vary, and their mean, at the most
 CHANCE = 0.05
 
 
@@ -83,12 +86,39 @@ def _copies(rows):
                 f" Is it the target in other units? If so, say --drop {field.name!r}."
             )
             yield Finding("nearly the target", "high", text, (field.name,))
+        elif (repeated := _repeated(rows, field, score >= NEARLY)) is not None:
+            yield repeated
         elif score >= NEARLY:
             text = (
                 f"Column {field.name!r} alone predicts the target ({score:.3f} of held-out rows, 1 is perfect)."
                 f" Is it known before the target is? If not, say --drop {field.name!r}."
             )
             yield Finding("nearly the target", "high", text, (field.name,))
+
+
+def _repeated(rows, field, tells):
+    """The finding that a feature says whose a row is, where several rows are of one; None if it does not seem so.
+
+    It has such a name, or values that occur about equally often; ``tells`` is whether it predicts the target alone.
+    """
+    column = rows.X[field.columns[0]]
+    if rows.groups is not None or field.kind not in ("category", "number"):
+        return None
+    if field.kind == "number" and not np.all(column.dropna() == column.dropna().round()):
+        return None
+    counts = column.value_counts().to_numpy()
+    named = WHOSE_NAME.search(field.name) is not None
+    several = len(counts) >= (LEAST_NAMED if named else LEAST_LEVELS) and np.median(counts) >= 2
+    spread = counts.std() / counts.mean() if len(counts) else np.inf
+    alike = spread <= ABOUT_EQUAL and counts.mean() <= ROWS_OF_ONE and (tells or field.kind == "category")
+    if not several or not (alike or (named and spread <= 1)):
+        return None
+    text = (
+        f"Column {field.name!r} seems to say whose a row is: {len(counts)} different values, about"
+        f" {round(np.median(counts))} rows each. If rows of one {field.name!r} belong together, say"
+        f" --groups {field.name!r}: otherwise models are tested on those that they have learnt from."
+    )
+    return Finding("repeated id", "high" if named or tells else "low", text, (field.name,))
 
 
 def _scaled(column):

@@ -74,7 +74,7 @@ class Finding:
     Attributes
     ----------
     kind : str, one of "copy of the target", "nearly the target", "duplicate rows", "duplicates across groups",
-        "id column", "constant column", "empty column", "perfect score" and "no better than the baseline"
+        "id column", "repeated id", "constant column", "empty column", "perfect score" and "no better than the baseline"
     severity : str, "high" where the scores can not be trusted before it is looked into, else "low"
     text : str, one or two sentences: what was found, and what to do
     columns : names of the columns in question
