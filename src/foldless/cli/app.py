@@ -14,8 +14,9 @@ from foldless.cli.options import OURS, OUTPUT, Data, Encoding, Format, Json, Qui
 from foldless.cli.predicting import predicted
 from foldless.cli.writing import check_file, check_folder, written, written_file
 from foldless.report import write
-from foldless.tables import PHASES, Run, load_model, read_table, save_model
+from foldless.tables import Run, load_model, read_table, save_model
 from foldless.tables.plain import plain
+from foldless.tables.running import PHASES
 
 app = typer.Typer(
     help="From a table to a tuned model, an honest score, a p-value and a report.",

@@ -7,13 +7,12 @@ from foldless.tables.model_file import TableModel, load_model, save_model
 from foldless.tables.preparing import pipeline
 from foldless.tables.reading import Table, read_table
 from foldless.tables.rows import Rows
-from foldless.tables.running import PHASES, Run, prepare
+from foldless.tables.running import Run, prepare
 from foldless.tables.schema import Schema
 from foldless.tables.searching import Options
 from foldless.tables.study import Study
 
 __all__ = [
-    "PHASES",
     "Options",
     "Rows",
     "Run",

@@ -177,7 +177,7 @@ def _target(table, wishes):
     if len(classes) > max(2, min(MOST_CLASSES, len(present) // 2)) and len(present) > 3:
         raise TableError(
             f"the target {wishes.target!r} has {len(classes)} classes in {len(present)} rows.",
-            "Is it an id, or a number? Then choose another, or say --task regression.",
+            "Is it an id? Then choose another." if as_numbers(present)[1].any() else "Say --task regression.",
         )
     return task, Field(wishes.target, "category", levels=tuple(classes)), tuple(classes)
 

@@ -74,6 +74,7 @@ class Schema:
             values, bad = first_values(each.field, table.frame)
             if bad.any():
                 raise _not_understood(table, each.field, table.frame[each.field.name], bad)
+            _check_size(table, each.field, {each.field.name: values})
             columns += each.numbers(values)
             notes += _news(each.field, values)
         return np.column_stack(columns), [], notes
