@@ -1,6 +1,8 @@
 """The commands: what they print and write, and how they end."""
 
 import json
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +31,10 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setattr("foldless.tables.scores.N_BOOTSTRAP", 30)
     monkeypatch.setattr("foldless.tables.testing.WIDTHS", (1.0,))
     monkeypatch.setattr("foldless.tables.looking.SHARES", (1.0,))
-    monkeypatch.setattr("foldless.tables.searching.SEARCHED", {"model__alpha": [0.1, 1.0]})
+    monkeypatch.setattr(
+        "foldless.tables.searching.FoldlessSearchCV",
+        partial(foldless.FoldlessSearchCV, param_grid={"model__alpha": [0.1, 1.0]}),
+    )
     FRAME.to_csv("a.csv", index=False)
 
 
@@ -42,6 +47,7 @@ def run(*words, code=0):
 def test_report_writes_a_study_and_a_model_that_predicts(tmp_path):
     said = run("report", "a.csv", "--target", "y", "--permutations", 19, "--out", "out").stdout
     assert "[red]" in said  # a name, no markup
+    assert "Task: classification, 2 classes of 'y'." in said
     assert "accuracy" in said
     study = Study.from_json((tmp_path / "out" / "study.json").read_text())
     assert study.data.n_rows == N
@@ -123,3 +129,26 @@ def test_scores_of_groups_leave_out_groups():
     assert "group out" in said
     assert "leave-one-out" not in said
     assert "leave-one-group-out" in Study.from_json(Path("out/study.json").read_text()).timings
+
+
+def test_predict_tells_in_json_too_that_confounds_are_missing():
+    FRAME.assign(age=RNG.normal(size=N)).to_csv("c.csv", index=False)
+    run("tune", "c.csv", "--target", "y", "--confounds", "age", "--quiet")
+    result = run("predict", "c.foldless", "a.csv", "--json")
+    assert "lacks 'age'" in json.loads(result.stdout)[0]["warning"]
+    assert "lacks 'age'" in result.stderr
+    assert "warning" not in json.loads(run("predict", "c.foldless", "c.csv", "--json").stdout)[0]
+
+
+@pytest.mark.parametrize(("command", "n_phases"), [("report", 7), ("tune", 2), ("permute", 2)])
+def test_the_bar_of_a_command_goes_to_its_end(monkeypatch, command, n_phases):
+    told = []
+
+    @contextmanager
+    def progress(shown, total):
+        told.append(total)
+        yield told.append
+
+    monkeypatch.setattr("foldless.cli.show.progress", progress)
+    run(command, "a.csv", "--target", "y", "--permutations", 9)
+    assert told[0] == n_phases == len(told) - 1

@@ -1,5 +1,6 @@
 """Commands that fail say the cause and a hint, end with their exit code, and write nothing."""
 
+import os
 import zipfile
 from pathlib import Path
 
@@ -52,6 +53,7 @@ BAD_FILES = {
     "latin.csv": ("a,y\nä,s\nb,w\n".encode("latin-1"), "--encoding latin-1"),
     "bytes.csv": (bytes(range(256)), "not utf-8"),
     "twice.csv": (b"a,a,y\n1,2,s\n3,4,w\n", "occurs more than once"),
+    "spaces.csv": (b"a, a,y\n1,2,s\n3,4,w\n", "'a' occurs more than once"),
     "class.csv": (b"a,y\n1,s\n2,s\n3,s\n", "one class only"),
     "nothing.csv": (b"a,y\n1,\n2,\n3,\n", "has no values"),
     "nan.csv": (b"a,y\n,s\n,w\n,s\n", "no column is left"),
@@ -81,6 +83,9 @@ def test_files_that_are_cut_off_are_refused(name):
     [
         (("report", "none.csv", "--target", "y"), "does not exist"),
         (("report", ".", "--format", "csv", "--target", "y"), "is a directory"),
+        (("report", ".", "--target", "y"), ". is a directory"),
+        (("report", "folder", "--target", "y"), "folder does not exist"),
+        (("predict", "none", "."), "does not exist"),
         (("report", "a.csv"), "--target is not given"),
         (("report", "a.csv", "--target", "Y"), "Did you mean 'y'"),
         (("report", "a.csv", "--target", "y", "--impute", "guess"), "--impute 'guess'"),
@@ -117,6 +122,7 @@ def test_files_without_permission_are_refused(monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.R_OK)
     assert "no permission" in said("report", "a.csv", "--target", "y")
 
 

@@ -15,7 +15,7 @@ from support.tables import FRAMES, written
 
 SAID = {
     "passengers": ("“Survived”, which is “0” or “1”", "ROC curve", "Column &#39;Name&#39; is left out"),
-    "unbalanced": ("if every class counts alike", "another class is likelier than the predicted"),
+    "unbalanced": ("if classes count alike", "that answer is right more often than the model"),
     "many classes": ("one of 30 classes", "The most frequent confusions", "How clear is each row?"),
     "values": ("of the variance of new rows", "Predicted and true values", "Dates are days"),
     "categories": ("Categories are indicators of their levels",),

@@ -82,6 +82,15 @@ def test_options_overrule_the_guess():
         guess(data, Wishes("y", drop=["y"]))
 
 
+def test_hints_for_targets_do_not_go_in_circles():
+    with pytest.raises(TableError, match="classes in 60 rows") as told:
+        guess(table(y=[f"person {v}" for v in range(N)]), Wishes("y"))
+    assert "--task" not in told.value.hint
+    with pytest.raises(TableError, match="classes in 60 rows") as told:
+        guess(table(y=np.arange(N) * 7), Wishes("y", task="classification"))
+    assert "--task regression" in told.value.hint
+
+
 @pytest.mark.parametrize(
     ("columns", "cause"),
     [

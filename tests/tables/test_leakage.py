@@ -43,6 +43,17 @@ def test_a_column_that_nearly_says_the_target_is_found():
     assert ("nearly the target", "only") in found(only=only)
 
 
+def test_the_target_in_other_units_is_found_in_few_rows():
+    rng = np.random.default_rng(0)
+    celsius = rng.normal(15, 8, 60).round(1)
+    fahrenheit = np.where(rng.random(60) < 0.2, np.nan, (1.8 * celsius + 32).round())
+    leaks = found(rows=slice(60), y=np.resize(celsius, N), other=np.resize(fahrenheit, N))
+    assert "correlation" in leaks["nearly the target", "other"].text
+    assert ("nearly the target", "other") in found(
+        rows=slice(60), y=np.resize(celsius, N), other=np.resize(np.exp(fahrenheit / 9), N)
+    )
+
+
 def test_a_column_that_says_the_group_does_not_say_the_target():
     group = np.arange(N) % 12
     number = RNG.permutation(12)[group] + 0.1 * RNG.random(N)  # tells groups apart, whose rows have one class
@@ -72,6 +83,7 @@ def test_twins_are_found_within_and_across_groups():
 def test_ids_constants_and_empty_columns_are_told():
     kinds = found(id=np.arange(N), same=["x"] * N, none=[None] * N)
     assert set(kinds) == {("id column", "id"), ("constant column", "same"), ("empty column", "none")}
+    assert "--keep" not in kinds["id column", "id"].text  # which would leave all others out
 
 
 def test_perfect_scores_are_told():
@@ -79,5 +91,35 @@ def test_perfect_scores_are_told():
     assert [each.kind for each in look_at_scores([perfect], [least], None)] == ["perfect score"]
     chance = Score("accuracy", 0.52, 0.45, 0.59)
     assert [each.kind for each in look_at_scores([chance], [least], None)] == ["no better than the baseline"]
-    test = PermutationTest("accuracy", 0.52, np.array([0.5]), 0.4, 9, "labels move within groups")
+    test = PermutationTest("accuracy", 0.52, np.array([0.5]), 0.4, 9, "labels", within_groups=True)
     assert "beyond what groups have in common" in next(look_at_scores([chance], [least], test)).text
+
+
+@pytest.mark.parametrize("name", ["patient_id", "PatientID", "customer", "MRN"])
+@pytest.mark.parametrize("texts", [True, False])
+def test_an_id_that_repeats_is_answered_by_groups(name, texts):
+    number = np.repeat(np.random.default_rng(0).permutation(900)[:24] + 100, 5)
+    y = np.where(np.isin(number, number[:60]), "sick", "well")  # of patients, so that the id says it
+    column = [f"P{v}" for v in number] if texts else number
+    for labels in (y, LABELS):
+        leak = found(y=labels, **{name: column})["repeated id", name]
+        assert leak.severity == "high"
+        assert f"say --groups {name!r}" in leak.text
+    assert not [each for each in found(y=y, **{name: column}) if each[0] == "nearly the target"]
+    assert not found(Wishes("y", groups=name), **{name: column})
+
+
+def test_columns_that_repeat_otherwise_are_no_ids():
+    rng = np.random.default_rng(0)
+    assert not found(town=rng.choice([f"town {v}" for v in range(12)], N), age=rng.integers(20, 60, N))
+    assert found(shop=np.resize([f"shop {v}" for v in range(12)], N))["repeated id", "shop"].severity == "low"
+
+
+@pytest.mark.parametrize("name", ["customer_no", "MRN", "CustomerNo", "account number", "patientId"])
+def test_unique_numbers_with_names_of_ids_are_ids(name):
+    assert ("id column", name) in found(**{name: np.random.default_rng(0).permutation(9000)[:N] + 1000})
+
+
+@pytest.mark.parametrize("name", ["humid", "piano", "paid", "income"])
+def test_words_that_end_alike_are_no_ids(name):
+    assert not found(**{name: np.random.default_rng(0).permutation(9000)[:N] + 1000})

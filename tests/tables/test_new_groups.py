@@ -1,5 +1,7 @@
 """Probabilities and intervals of a model file of rows with groups are those of rows of new groups."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,6 +11,7 @@ from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
 pd = pytest.importorskip("pandas", reason="tables need the extra cli")
 pytest.importorskip("skops", reason="tables need the extra cli")
 
+from foldless import FoldlessSearchCV  # noqa: E402
 from foldless.readout.calibration import fit_calibration  # noqa: E402
 from foldless.readout.conformal import group_half_width  # noqa: E402
 from foldless.tables import Options, Run, Table, TableError, Wishes, load_model, save_model  # noqa: E402
@@ -18,7 +21,10 @@ SIZE = 8  # rows of a group
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr("foldless.tables.searching.SEARCHED", {"model__alpha": [0.1, 1.0], "model__gamma": [0.3]})
+    monkeypatch.setattr(
+        "foldless.tables.searching.FoldlessSearchCV",
+        partial(FoldlessSearchCV, param_grid={"model__alpha": [0.1, 1.0], "model__gamma": [0.3]}),
+    )
 
 
 def frame(n_groups, seed):

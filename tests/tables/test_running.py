@@ -1,6 +1,7 @@
 """A run: honest numbers, the same as the library's own functions give, for every kind of table."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,13 +13,14 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 pd = pytest.importorskip("pandas", reason="tables need the extra cli")
 pytest.importorskip("skops", reason="tables need the extra cli")
 
-from foldless import tables  # noqa: E402
+from foldless import FoldlessSearchCV, tables  # noqa: E402
 from foldless.model_selection import nested_cross_validate  # noqa: E402
 from foldless.tables import Options, Run, Study, Table, TableError, Wishes, outer_folds, prepare  # noqa: E402
 from foldless.tables.estimating import left_out, tune  # noqa: E402
 from foldless.tables.folds import blind_folds  # noqa: E402
+from foldless.tables.looking import closer_look  # noqa: E402
 from foldless.tables.scores import ROC, measures  # noqa: E402
-from foldless.tables.searching import search_of  # noqa: E402
+from foldless.tables.searching import SHARES, search_of  # noqa: E402
 from foldless.tables.testing import WholeGroups, permutation_test  # noqa: E402
 
 QUICK = Options(permutations=19)
@@ -29,7 +31,9 @@ def few_folds(monkeypatch):
     monkeypatch.setattr("foldless.tables.folds.MORE_FOLDS", 3)
     monkeypatch.setattr("foldless.tables.scores.N_BOOTSTRAP", 30)
     monkeypatch.setattr("foldless.tables.looking.SHARES", (1.0,))
-    monkeypatch.setattr("foldless.tables.searching.SEARCHED", {"model__alpha": [0.1, 1.0]})
+    monkeypatch.setattr(
+        "foldless.tables.searching.FoldlessSearchCV", partial(FoldlessSearchCV, param_grid={"model__alpha": [0.1, 1.0]})
+    )
     monkeypatch.setattr("foldless.tables.testing.ALPHAS", (0.1, 1.0))
     monkeypatch.setattr("foldless.tables.testing.WIDTHS", (1.0,))
 
@@ -156,6 +160,22 @@ def test_a_time_limit_ends_the_permutations():
     assert "as the time allows" in test.how
 
 
+def test_every_phase_has_a_share_of_the_time(monkeypatch):
+    rows = prepare(table(), Wishes("y"))
+    assert sum(SHARES.values()) <= 1 + 1e-9
+    model = tune(rows, QUICK).best_estimator_
+    called = []
+    monkeypatch.setattr(type(model[-1]), "loo_predict_proba", lambda machine: called.append(1))
+    left_out(rows, Options(time_limit=60.0), model)
+    left_out(rows, Options(), model)
+    assert len(called) == 2
+    assert left_out(rows, Options(time_limit=1.0), model).probability.shape == (45, 2)
+    assert len(called) == 2
+    look = closer_look(rows, model, outer_folds(rows), Options(time_limit=1e-9))
+    assert look == ((), (), "")
+    assert len(closer_look(rows, model, outer_folds(rows), Options())[0]) == 3
+
+
 def test_a_class_of_few_among_many_rows_is_refused():
     data = frame(300, y=np.r_[["rare"] * 4, ["common"] * 296])
     with pytest.raises(TableError, match="class 'rare' of 300 rows has fewer than 5"):
@@ -251,7 +271,9 @@ def test_advice_on_python_is_left_out_of_notes():
     with run.phase("tuning"):
         warnings.warn("the best alpha, 1, lies on the edge of the automatic grid. Give param_grid.", stacklevel=1)
         warnings.warn("other \n words", stacklevel=1)
+        warnings.warn("FoldlessSearchCV: stopped by time_limit after 3 evaluations: best_params_ are", stacklevel=1)
     assert run.said == [
         "tuning: the best setting lies on the edge of those that were looked at; one beyond may be a little better.",
         "tuning: other words",
+        "The time was up before all settings were looked at; the best until then were taken.",
     ]

@@ -10,12 +10,13 @@ import typer
 import foldless
 from foldless.cli import show
 from foldless.cli.ending import told
-from foldless.cli.options import OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
+from foldless.cli.options import OURS, OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
 from foldless.cli.predicting import predicted
 from foldless.cli.writing import check_file, check_folder, written, written_file
 from foldless.report import write
 from foldless.tables import Run, load_model, read_table, save_model
 from foldless.tables.plain import plain
+from foldless.tables.running import PHASES
 
 app = typer.Typer(
     help="From a table to a tuned model, an honest score, a p-value and a report.",
@@ -134,7 +135,7 @@ decision of the model; where classes are unbalanced it need not be the likeliest
 @app.command(help=PREDICT)
 @told
 def predict(
-    model: Annotated[Path, typer.Argument(help="A file that `report` or `tune` has written.", show_default=False)],
+    model: Annotated[Path, typer.Argument(help="A file that `report` or `tune` has written.", **OURS)],
     data: Data,
     out: Annotated[Path | None, option("--out", "CSV file to write; standard output if not given.", OUTPUT)] = None,
     coverage: Annotated[float, option("--coverage", "Of intervals for values.", OUTPUT, min=0.01, max=0.99)] = 0.9,
@@ -147,9 +148,11 @@ def predict(
     if out is not None:
         check_file(out)
     loaded = load_model(model)
-    frame, notes = predicted(loaded, read_table(data, format, encoding), coverage)
-    for each in () if quiet or as_json else notes:
+    frame, notes, warnings = predicted(loaded, read_table(data, format, encoding), coverage)
+    for each in (*warnings, *(() if quiet or as_json else notes)):
         show.console(error=True).print(show.plain(f"- {each}"))
+    if as_json and warnings:
+        frame["warning"] = " ".join(warnings)
     text = frame.to_json(orient="records", indent=1, force_ascii=False) if as_json else frame.to_csv(index=False)
     if out is None:
         sys.stdout.write(text)
@@ -188,10 +191,11 @@ def _run(asked, what):
     """(the run, what its method found), with the guess shown and progress told."""
     table = asked.table()
     loud = not (asked.quiet or asked.json)
-    with show.progress(loud) as tell:
+    with show.progress(loud, PHASES[what]) as tell:
         run = Run(table, asked.wishes(table), asked.options(), tell)
         if loud:
             show.columns(run.guessed.columns)
+            show.task(run.guessed)
         return run, getattr(run, what)()
 
 

@@ -51,7 +51,8 @@ Json = Annotated[bool, option("--json", "Print all numbers as JSON, and nothing 
 Quiet = Annotated[
     bool, option("--quiet", "Print the result alone: no columns, no notes, no progress.", OUTPUT, metavar="")
 ]
-Data = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, ARFF, NPZ, svmlight or Excel file.", show_default=False)]
+OURS = {"show_default": False, "readable": False}  # whether a file can be read is told in our own words
+Data = Annotated[Path, typer.Argument(help="CSV, TSV, Parquet, ARFF, NPZ, svmlight or Excel file.", **OURS)]
 
 
 @dataclass

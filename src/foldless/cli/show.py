@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 MOST_COLUMNS = 40  # of a table that are shown
-PHASES = 7  # of a report
 
 
 def plain(text):
@@ -39,14 +38,14 @@ def complain(cause, hint):
 
 
 @contextmanager
-def progress(shown):
+def progress(shown, n_phases):
     """A function to tell phases with, and a bar on standard error where that is a terminal."""
     if not (shown and sys.stderr.isatty()):
         yield lambda phase: None
         return
     look = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*look, console=console(error=True), transient=True) as bar:
-        task = bar.add_task("reading", total=PHASES)
+        task = bar.add_task("reading", total=n_phases)
         yield lambda phase: bar.update(task, description=phase, advance=1)
 
 
@@ -70,6 +69,13 @@ def columns(found):
     console().print(table)
     if len(found) > MOST_COLUMNS:
         say(f"... and {len(found) - MOST_COLUMNS} more columns")
+
+
+def task(guessed):
+    """What is predicted, in a line."""
+    schema = guessed.schema
+    what = f"classification, {len(schema.classes)} classes" if schema.classes else "regression"
+    say(f"Task: {what} of {schema.target.name!r}. {guessed.doubt}".rstrip())
 
 
 def findings(found):

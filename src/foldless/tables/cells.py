@@ -1,10 +1,15 @@
 """Columns as numbers, texts, truth values and dates, each cell by itself: nothing is learnt here."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
 WORDS = (("no", "yes"), ("false", "true"), ("n", "y"), ("f", "t"), ("0", "1"))  # of booleans, in small letters
-DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%b-%Y")
+DAYS = ("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%b-%Y")
+TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+DATE_FORMATS = ("ISO8601", *(day + time for time in TIMES for day in DAYS))
+MARKED = re.compile(r"([-+]?)([$€£¥]?)\s?([-+]?)(\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)\s?([$€£¥%]?)")
 SECONDS_A_DAY = 86400.0
 
 
@@ -13,13 +18,44 @@ def is_number(column):
     return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
 
 
-def as_numbers(column):
-    """(numbers, whether a cell holds something that is no number); infinite numbers are none."""
+def as_numbers(column, marked=True):
+    """(numbers, whether a cell holds something that is no number); infinite numbers are none.
+
+    Texts such as 44,045 and $12.50 are numbers, 12.5% is 12.5; unless not ``marked``.
+    """
     if pd.api.types.is_bool_dtype(column):
         column = column.astype(float)
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     values = np.where(np.isfinite(values), values, np.nan)
-    return values, np.isnan(values) & column.notna().to_numpy()
+    bad = np.isnan(values) & column.notna().to_numpy()
+    if marked and bad.any() and not is_number(column):
+        codes, texts = pd.factorize(column[bad])
+        values[bad] = np.array([_unmarked(each)[0] for each in texts], dtype=float)[codes]
+        bad &= np.isnan(values)
+    return values, bad
+
+
+def _unmarked(cell):
+    """(number, mark) of a text with thousands separators, a sign of a currency or of per cent; (nan, "") of others."""
+    found = MARKED.fullmatch(str(cell).strip())
+    if found is None:
+        return np.nan, ""
+    sign, before, again, digits, after = found.groups()
+    if (sign and again) or (before and after):
+        return np.nan, ""
+    return float(f"{sign or again}{digits.replace(',', '')}"), before or after
+
+
+def marks_of(column):
+    """("thousands", or signs of a currency or of per cent) in the texts of a column that are numbers, sorted.
+
+    Cells without a sign count as "" where others have one.
+    """
+    texts = [str(each).strip() for each in column.dropna().unique()]
+    found = [(each, *_unmarked(each)) for each in texts]
+    signs = {mark for _, value, mark in found if not np.isnan(value)}
+    commas = {"thousands"} if any("," in each for each, value, _ in found if not np.isnan(value)) else set()
+    return tuple(sorted((signs if signs != {""} else set()) | commas))
 
 
 def as_text(column):
@@ -33,12 +69,13 @@ def as_text(column):
     return np.array([*texts, np.nan], dtype=object)[codes]
 
 
-def as_booleans(column, words):
-    """(1.0 for the second of two words, 0.0 for the first and nan for missing cells, whether a cell is another)."""
+def as_booleans(column):
+    """(1.0 for yes, 0.0 for no and nan for missing cells, whether a cell is another): any of the WORDS for them."""
     texts = as_text(column)
     missing = column.isna().to_numpy()
     small = np.array([each if isinstance(each, float) else each.lower() for each in texts], dtype=object)
-    values = np.select([small == words[0], small == words[1]], [0.0, 1.0], np.nan)
+    no, yes = ({pair[place] for pair in WORDS} for place in (0, 1))
+    values = np.array([0.0 if each in no else 1.0 if each in yes else np.nan for each in small], dtype=float)
     return values, np.isnan(values) & ~missing
 
 

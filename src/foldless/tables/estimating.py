@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut
 
 from foldless.model_selection import cross_val_predict, nested_cross_validate
-from foldless.tables.folds import check_groups, outer_folds
+from foldless.tables.folds import all_classes, check_groups, outer_folds
 from foldless.tables.parts import Fold, Score
 from foldless.tables.preparing import EXACT_ROWS
 from foldless.tables.scores import (
@@ -17,17 +17,20 @@ from foldless.tables.scores import (
     calibrated,
     from_interval,
     measures,
+    pooled_baseline,
     typical,
 )
 from foldless.tables.searching import chosen, given, labels, search_of
 
 BOOTSTRAP = "from a bootstrap of the held-out {units}; that the setting was chosen on them is not counted"
-EACH_CALIBRATED = 400  # rows up to which probabilities are calibrated anew without each of them
+POOLED = "from a bootstrap of the held-out {units} of all folds together, as some folds lack a class"
+EACH_CALIBRATED = 800  # rows times classes up to which probabilities are calibrated anew without each row
+CALIBRATED_A_SECOND = 100  # rows times classes, at the least
 
 
 def tune(rows, options):
     """The search, fitted on all rows; its best pipeline knows probabilities."""
-    search = search_of(rows, options, options.share(0.25))
+    search = search_of(rows, options, options.share("tuning"))
     if rows.classifies:
         search.set_params(estimator__model__calibration="sigmoid")
     names = ("confounds", "sample_weight") if search.cv is None else ("groups", "confounds", "sample_weight")
@@ -37,7 +40,7 @@ def tune(rows, options):
 def nested(rows, options):
     """The :class:`Nested` cross-validation of the search."""
     splits = outer_folds(rows, options.seed)
-    search = search_of(rows, options, options.share(0.5 / len(splits)))
+    search = search_of(rows, options, options.share("nested", 1 / len(splits)))
     asked = measures(rows)
     weights = None if rows.weights is None else {"sample_weight": rows.weights}
     scoring = [each.scorer for each in asked]
@@ -53,17 +56,21 @@ def nested(rows, options):
         prediction[test], decision[test] = found.predictions[number], decisions[number]
         values = {each.name: each.sign * float(found.test_score[each.scorer][number]) for each in asked}
         folds.append(Fold(len(train), len(test), chosen(found.best_params[number]), values))
+    if not all_classes(rows, (test for _, test in splits)):  # scores of such folds mean little, or nothing
+        scores = tuple(bootstrapped(each, rows, prediction, decision, options.seed, POOLED) for each in asked)
     return Nested(tuple(folds), splits, HeldOutBy(prediction, decision, scores), _baseline(rows, splits, asked))
 
 
 def _baseline(rows, splits, asked):
     """Scores of saying the most frequent class, or the mean, of each training part."""
+    how = "the most frequent class, always" if rows.classifies else "the mean, always"
+    if not all_classes(rows, (test for _, test in splits)):
+        return pooled_baseline(rows, splits, how)
     values: dict[Any, list[float]] = {each: [] for each in asked}
     for train, test in splits:
         said = np.full(len(test), typical(rows, train), dtype=rows.y.dtype)
         for each in asked:
             values[each].append(each.compute(rows.y[test], said, np.zeros(len(test))))
-    how = "the most frequent class, always" if rows.classifies else "the mean, always"
     return tuple(
         Score(each.name, float(np.mean(found)), how=how, greater_is_better=each.greater)
         for each, found in values.items()
@@ -96,9 +103,10 @@ def without_groups(rows, model):
 
 def _probabilities(rows, options, last, decision):
     """Held-out probabilities: calibrated without each row, or of many rows and of groups without each fold of them."""
-    if rows.groups is None and len(rows) <= EACH_CALIBRATED:
-        return last.loo_predict_proba()
     codes, n_classes = np.searchsorted(last.classes_, rows.y), len(last.classes_)
+    seconds = options.share("alone") or np.inf
+    if rows.groups is None and len(rows) * n_classes <= min(EACH_CALIBRATED, CALIBRATED_A_SECOND * seconds):
+        return last.loo_predict_proba()
     weights = np.ones(len(rows)) if rows.weights is None else rows.weights
     found = np.empty((len(rows), n_classes))
     for train, test in outer_folds(rows, options.seed):

@@ -1,19 +1,17 @@
 """A handful of rows: nothing is tuned, and every row is predicted by a refit without it."""
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
-from foldless.tables.parts import Score
+from foldless.tables import refits
 from foldless.tables.preparing import pipeline
-from foldless.tables.scores import HeldOutBy, Nested, bootstrapped, measures, typical
+from foldless.tables.scores import HeldOutBy, Nested, bootstrapped, measures, pooled_baseline
 
 HOW = "from a bootstrap of the held-out {units}; of so few it says little"
 
 
 def default_model(rows, options):
     """The pipeline with its default setting, fitted on all rows."""
-    return _fitted(pipeline(rows, options.impute, options.kernel), rows, np.arange(len(rows)))
+    return refits.fitted(pipeline(rows, options.impute, options.kernel), rows, np.arange(len(rows)))
 
 
 def each_left_out(rows, options, model):
@@ -29,31 +27,22 @@ def each_left_out(rows, options, model):
     else:
         prediction = names[decision.argmax(1)]
         decision = decision[:, 1] if len(names) == 2 else decision
-    common = np.empty(len(rows), dtype=rows.y.dtype)
-    for train, test in splits:
-        common[test] = typical(rows, train)
-    asked = measures(rows)
-    scores = tuple(bootstrapped(each, rows, prediction, decision, options.seed, HOW) for each in asked)
+    scores = tuple(bootstrapped(each, rows, prediction, decision, options.seed, HOW) for each in measures(rows))
     always = "the most frequent class of the other rows" if rows.classifies else "the mean of the other rows"
-    values = [float(each.compute(rows.y, common, np.zeros(len(rows)))) for each in asked]
-    baseline = tuple(
-        Score(each.name, value, how=always, greater_is_better=each.greater)
-        for each, value in zip(asked, values, strict=True)
-    )
-    return Nested((), splits, HeldOutBy(prediction, decision, scores), baseline)
+    return Nested((), splits, HeldOutBy(prediction, decision, scores), pooled_baseline(rows, splits, always))
 
 
 def _decided(model, rows, train, test, names):
     """Decisions (t, k) for all classes, -1 for those that are not in the training part; values (t, 1)."""
     if not rows.classifies:
-        return _fitted(model, rows, train).predict(_safe_indexing(rows.X, test))[:, None]
+        return refits.decided(refits.fitted(model, rows, train), rows, test)[:, None]
     found = np.full((len(test), len(names)), -1.0)
     known = np.unique(rows.y[train])
     if len(known) == 1:
         found[:, names == known[0]] = 1.0
         return found
-    fitted = _fitted(model, rows, train)
-    values = fitted.decision_function(_safe_indexing(rows.X, test))
+    fitted = refits.fitted(model, rows, train)
+    values = refits.decided(fitted, rows, test)
     values = np.column_stack([-values, values]) if values.ndim == 1 else values
     found[:, np.isin(names, fitted.classes_)] = values[:, np.argsort(_places(names, fitted.classes_))]
     return found
@@ -61,10 +50,3 @@ def _decided(model, rows, train, test, names):
 
 def _places(names, classes):
     return [names.tolist().index(each) for each in classes]
-
-
-def _fitted(model, rows, train):
-    more = {} if rows.weights is None else {"model__sample_weight": rows.weights[train]}
-    if rows.confounds is not None:
-        more["model__confounds"] = rows.confounds[train]
-    return clone(model).fit(_safe_indexing(rows.X, train), rows.y[train], **more)

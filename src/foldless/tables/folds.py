@@ -1,5 +1,7 @@
 """Which rows are held out together: folds drawn at random, classes in their shares, groups never torn apart."""
 
+import warnings
+
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
@@ -10,6 +12,7 @@ MORE_FOLDS = 10  # of fewer than SMALL rows, whose training parts would miss a f
 SMALL = 200
 FEWER_FOLDS = 3  # of more than LARGE rows, whose training parts can spare a third
 LARGE = 50_000
+DRAWS = 10  # of folds of groups, until all classes are in every test part
 MORE_GROUPS = "No model can be tested on it: more groups are needed."
 
 
@@ -20,12 +23,21 @@ def splitter(rows, seed, most=None):
         most = min(most, int(np.unique(rows.y, return_counts=True)[1].min()))
     if rows.groups is None:
         return (StratifiedKFold if rows.classifies else KFold)(max(most, 2), shuffle=True, random_state=seed)
-    most = max(2, min(most, len(np.unique(rows.groups))))
+    most = max(2, min(most, fewest_groups(rows)))
     return (StratifiedGroupKFold if rows.classifies else GroupKFold)(most, shuffle=True, random_state=seed)
+
+
+def fewest_groups(rows):
+    """How many groups there are, or those of the class that is in the fewest."""
+    if not rows.classifies:
+        return len(np.unique(rows.groups))
+    return min(len(np.unique(rows.groups[rows.y == each])) for each in np.unique(rows.y))
 
 
 def outer_folds(rows, seed=0):
     """(train, test) row numbers of the outer splits; every class is in all training parts.
+
+    Every class is in all test parts too, where groups allow it: rather fewer folds than some that lack a class.
 
     Parameters
     ----------
@@ -36,15 +48,33 @@ def outer_folds(rows, seed=0):
     -------
     list of pairs of arrays
     """
-    for most in (None, *range(N_FOLDS - 1, 1, -1)):
-        folds = list(splitter(rows, seed, most).split(np.zeros(len(rows)), rows.y, rows.groups))
-        folds = [(train, test) for train, test in folds if len(test)]
-        if not rows.classifies or all(len(np.unique(rows.y[train])) == len(rows.schema.classes) for train, _ in folds):
+    numbers = (None, *range(N_FOLDS - 1, 1, -1))
+    if rows.classifies and rows.groups is not None:
+        for most in numbers:
+            for draw in range(DRAWS):
+                folds = _drawn(rows, seed + draw, most)
+                if all_classes(rows, (part for fold in folds for part in fold)):
+                    return folds
+    for most in numbers:
+        folds = _drawn(rows, seed, most)
+        if all_classes(rows, (train for train, _ in folds)):
             return folds
     if rows.groups is None:
         raise TableError("a class has too few rows to be in every fold.", "Drop the class, or add rows of it.")
     check_groups(rows)
     raise TableError("--groups: the classes are spread over too few groups.", MORE_GROUPS)
+
+
+def _drawn(rows, seed, most):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        folds = list(splitter(rows, seed, most).split(np.zeros(len(rows)), rows.y, rows.groups))
+    return [(train, test) for train, test in folds if len(test)]
+
+
+def all_classes(rows, parts):
+    """Whether every class is in each of some parts of the rows."""
+    return not rows.classifies or all(len(np.unique(rows.y[part])) == len(rows.schema.classes) for part in parts)
 
 
 def check_groups(rows):
@@ -68,5 +98,11 @@ def blind_folds(rows, seed=0):
 
 
 def inner_cv(rows, seed=0):
-    """What the search leaves out together: each row alone, or folds of groups."""
-    return None if rows.groups is None else splitter(rows, seed, N_FOLDS)
+    """What the search leaves out together: each row alone, or folds of groups.
+
+    Training parts of the outer splits have fewer groups than there are, and must have enough for it too.
+    """
+    if rows.groups is None:
+        return None
+    left = fewest_groups(rows) - 1 if rows.classifies else len(np.unique(rows.groups)) // 2
+    return splitter(rows, seed, max(2, min(N_FOLDS, left)))

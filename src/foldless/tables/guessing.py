@@ -8,12 +8,15 @@ import pandas as pd
 
 from foldless.tables.cells import as_dates, as_numbers, as_text, cycles_of, is_number
 from foldless.tables.errors import TableError, unknown_column
+from foldless.tables.fields import Field
 from foldless.tables.kinds import Guess, guess_kind
 from foldless.tables.parts import Column
-from foldless.tables.schema import Field, Schema
+from foldless.tables.schema import LARGEST, Schema
 
 USED = ("number", "category", "boolean", "date")  # kinds that features can have
 MOST_CLASSES = 200
+MOST_CODES = 20  # whole numbers without a gap that are taken for classes
+FEW_VALUES = 50  # different whole numbers up to which it is said that they could be classes
 
 
 @dataclass(frozen=True)
@@ -73,11 +76,12 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Guessed:
-    """The guess: the schema, the columns with their roles, and the fields of confounds."""
+    """The guess: the schema, the columns with their roles, the fields of confounds, and doubts about the task."""
 
     schema: Schema
     columns: tuple[Column, ...]
     confounds: tuple[Field, ...]
+    doubt: str = ""
 
 
 def guess(table, wishes: Wishes) -> Guessed:
@@ -94,6 +98,8 @@ def guess(table, wishes: Wishes) -> Guessed:
         found = _wished(name, column, wishes) or guess_kind(name, column)
         if role == "feature" and found.kind not in USED:
             role = "dropped"
+        elif role == "feature" and table.sparse is not None:
+            role, why = "dropped", "beside a sparse matrix, which alone is learnt from"
         if role in ("feature", "confound"):
             field = _field(name, column, found)
             (features if role == "feature" else confounds).append(field)
@@ -104,7 +110,8 @@ def guess(table, wishes: Wishes) -> Guessed:
     n_sparse = 0 if table.sparse is None else table.sparse.shape[1]
     task, target, classes = _target(table, wishes)
     schema = Schema(task, target, classes, () if n_sparse else tuple(features), n_sparse)
-    return Guessed(schema, tuple(columns), tuple(confounds))
+    doubt = "" if wishes.task else _doubt(table.frame[wishes.target], schema)
+    return Guessed(schema, tuple(columns), tuple(confounds), doubt)
 
 
 def _unpooled(found):
@@ -161,6 +168,9 @@ def _target(table, wishes):
         if bad.any():
             cell = str(present[bad].iloc[0])[:40]
             raise TableError(f"the target {wishes.target!r} holds {cell!r}, no number.", "Say --task classification.")
+        if np.abs(values).max() > LARGEST:
+            cause = f"the target {wishes.target!r} holds {values[np.abs(values).argmax()]:g};"
+            raise TableError(f"{cause} numbers up to {LARGEST:g} can be computed with.", "Give it in other units.")
         if len(np.unique(values)) < 2:
             raise TableError(f"the target {wishes.target!r} is {values[0]:g} in every row.", "Choose another target.")
         return task, Field(wishes.target, "number"), ()
@@ -172,18 +182,32 @@ def _target(table, wishes):
     if len(classes) > max(2, min(MOST_CLASSES, len(present) // 2)) and len(present) > 3:
         raise TableError(
             f"the target {wishes.target!r} has {len(classes)} classes in {len(present)} rows.",
-            "Is it an id, or a number? Then choose another, or say --task regression.",
+            "Is it an id? Then choose another." if as_numbers(present)[1].any() else "Say --task regression.",
         )
     return task, Field(wishes.target, "category", levels=tuple(classes)), tuple(classes)
+
+
+def _doubt(column, schema):
+    """What to say if the task is meant otherwise; "" where only one makes sense."""
+    values, bad = as_numbers(column)
+    values = np.unique(values[np.isfinite(values)])
+    if bad.any() or pd.api.types.is_bool_dtype(column) or len(values) < 3:
+        return ""
+    if schema.classes:
+        return "Say --task regression if its numbers are amounts."
+    whole = np.all(values == np.round(values)) and len(values) <= FEW_VALUES
+    return "Say --task classification if its numbers stand for classes." if whole else ""
 
 
 def _task(present):
     """Values for numbers with many values or with fractions, else classes."""
     if not is_number(present):
-        _, bad = as_numbers(present)
-        return "classification" if bad.any() or pd.api.types.is_bool_dtype(present) else _task(pd.to_numeric(present))
+        numbers, bad = as_numbers(present)
+        if bad.any() or pd.api.types.is_bool_dtype(present):
+            return "classification"
+        present = pd.Series(numbers)
     values, counts = np.unique(present.to_numpy(dtype=float), return_counts=True)
     whole = bool(np.all(values == np.round(values)))
-    codes = whole and np.ptp(values) + 1 == len(values) <= 50 and counts.min() >= 5
+    codes = whole and np.ptp(values) + 1 == len(values) <= MOST_CODES and counts.min() >= 5
     few = len(values) <= 10 and len(values) <= len(present) / 2
     return "classification" if len(values) == 2 or (whole and few) or codes else "regression"

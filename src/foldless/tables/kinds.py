@@ -6,12 +6,23 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from foldless.tables.cells import DATE_FORMATS, WORDS, as_dates, as_numbers, as_text, is_number, rare
+from foldless.tables.cells import DATE_FORMATS, WORDS, as_dates, as_numbers, as_text, is_number, marks_of, rare
 
 FEW_WORDS = 3  # different ones among numbers, which then count as missing ("unknown")
 NUMBERS_SHARE = 0.9  # of cells that are numbers, from which the others count as missing
 LONG_TEXT = 40  # letters on average
-ID_NAME = re.compile(r"(^|[_\s.-])(id|uuid|guid|key|index|unnamed( \d+)?)$|(?<=[a-z])I[dD]$", flags=re.I)
+START = r"(^|[_\s.-])"
+ID_NAME = re.compile(
+    START + r"(id|uuid|guid|key|index|no|nr|num|number|mrn|ssn|serial|barcode|accession|unnamed( \d+)?)$"
+    r"|(?<=[a-z])(?-i:I[dD]|N[or]|Num|Number)$",
+    flags=re.I,
+)
+WHOSE_NAME = re.compile(  # of whom, or what, rows are: several rows can be of one
+    START
+    + r"(id|uuid|guid|mrn|ssn)$|(?<=[a-z])(?-i:I[dD])$|^(patient|subject|person|participant|proband|customer|client"
+    r"|user|member|employee|student|pupil|animal|mouse|donor|family|household)s?([_\s.-]?(no|nr|num|number|code|name))?$",
+    flags=re.I,
+)
 
 
 class Guess(NamedTuple):
@@ -58,18 +69,29 @@ def _number(name, present, distinct):
 
 
 def _words(column, present, distinct):
-    values, bad = as_numbers(column)
+    marks = marks_of(present)
+    one = len(set(marks) - {"thousands"}) <= 1  # the same in every cell
+    values, bad = as_numbers(column, marked=one)
     others = sorted(set(as_text(column[bad])))
+    said = _marks_in_words(marks) if one else ""
     if not bad.any():
-        return Guess("number", "numbers written as text")
+        return Guess("number", said or "numbers written as text")
     if np.isfinite(values).sum() >= NUMBERS_SHARE * len(present) and len(others) <= FEW_WORDS:
         shown = ", ".join(map(repr, others))
-        return Guess("number", f"numbers; {int(bad.sum())} cells with {shown} count as missing", tuple(others))
-    fitting = [format for format in DATE_FORMATS if not _dates_fail(column, present, format)]
+        why = f"{said or 'numbers'}; {int(bad.sum())} cells with {shown} count as missing"
+        return Guess("number", why, tuple(others))
+    dated = any(each.isdigit() for each in str(present.iloc[0]))
+    fitting = [format for format in DATE_FORMATS if dated and not _dates_fail(column, present, format)]
     if fitting:
         other = f", not {fitting[1]}" if len(fitting) > 1 and fitting[0] != "ISO8601" else ""
         return Guess("date", f"dates, {fitting[0]}{other}", date_format=fitting[0])
     return _levels(column, present, distinct)
+
+
+def _marks_in_words(marks):
+    words = {"thousands": "thousands separators", "%": "a per cent sign (12.5% is 12.5)"}
+    named = [words.get(each, f"the sign {each!r}") for each in sorted(marks, key=lambda each: each == "thousands")]
+    return f"numbers with {' and '.join(named)}" if named else ""
 
 
 def _dates_fail(column, present, format):

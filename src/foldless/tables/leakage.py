@@ -12,6 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from foldless.tables.kinds import WHOSE_NAME
 from foldless.tables.parts import Finding
 
 NEARLY = 0.99  # score of one column, from which it nearly is the target
@@ -19,6 +20,8 @@ MOST_ROWS = 5000  # that a column is judged by
 LEAST_ROWS = 20
 MANY = 0.01  # share of rows with a twin, from which it is told
 SHOWN = 20
+LEAST_NAMED, LEAST_LEVELS = 6, 10  # different values of what may be an id that repeats, by its name, or without one
+ABOUT_EQUAL, ROWS_OF_ONE = 0.3, 20  # how much counts of such values vary, and their mean, at the most
 CHANCE = 0.05
 
 
@@ -42,9 +45,7 @@ def look_at_scores(nested, baseline, test):
         text = f"The {score.name} is perfect. Real data hardly ever are: look for a column that says the target."
         yield Finding("perfect score", "high", text)
     if test is not None and test.p_value > CHANCE:
-        where, beyond = (
-            ("", "") if "within groups" not in test.how else (" within groups", " beyond what groups have in common")
-        )
+        where, beyond = (" within groups", " beyond what groups have in common") if test.within_groups else ("", "")
         text = f"Labels permuted{where} reach the {score.name} too (p = {test.p_value:.2g}): nothing was found{beyond}."
         yield Finding("no better than the baseline", "low", text)
     elif test is None and score.low <= least.value:
@@ -58,7 +59,7 @@ def _columns(columns):
         if column.role == "dropped" and column.kind in reasons and not column.why.startswith(("--", "not in --")):
             text = f"Column {column.name!r} is left out: {column.why}."
             if column.kind == "id":
-                text += " Say --keep, --numeric or --categorical if it means something."
+                text += " Say --numeric or --categorical if it means something."
             yield Finding(reasons[column.kind], "low", text, (column.name,))
 
 
@@ -69,21 +70,72 @@ def _copies(rows):
     if len(rows) < LEAST_ROWS:
         return
     part = np.random.default_rng(0).permutation(len(rows))[:MOST_ROWS]
-    y = np.unique(rows.y[part], return_inverse=True)[1] if rows.classifies else rows.y[part]
+    y = np.unique(rows.y[part], return_inverse=True)[1] if rows.classifies else rows.y[part] / np.abs(rows.y).max()
     for field in rows.schema.features:
         column = rows.X[field.columns[0]].iloc[part]
-        codes = pd.factorize(column)[0] if field.kind == "category" else column.to_numpy(dtype=float)
+        codes = pd.factorize(column)[0].astype(float) if field.kind == "category" else _scaled(column)
         if _one_to_one(rows, field, codes, y):
             text = f"Column {field.name!r} is the target in other words. Say --drop {field.name!r}."
             yield Finding("copy of the target", "high", text, (field.name,))
             continue
         score = _alone(codes, y, rows.classifies, None if rows.groups is None else rows.groups[part])
-        if score >= NEARLY:
+        together = 0.0 if rows.classifies or field.kind == "category" else _in_step(codes, y)
+        if score < NEARLY <= together**2:
+            text = (
+                f"Column {field.name!r} goes with the target nearly in step (correlation {together:.3f})."
+                f" Is it the target in other units? If so, say --drop {field.name!r}."
+            )
+            yield Finding("nearly the target", "high", text, (field.name,))
+        elif (repeated := _repeated(rows, field, score >= NEARLY)) is not None:
+            yield repeated
+        elif score >= NEARLY:
             text = (
                 f"Column {field.name!r} alone predicts the target ({score:.3f} of held-out rows, 1 is perfect)."
                 f" Is it known before the target is? If not, say --drop {field.name!r}."
             )
             yield Finding("nearly the target", "high", text, (field.name,))
+
+
+def _repeated(rows, field, tells):
+    """The finding that a feature says whose a row is, where several rows are of one; None if it does not seem so.
+
+    It has such a name, or values that occur about equally often; ``tells`` is whether it predicts the target alone.
+    """
+    column = rows.X[field.columns[0]]
+    if rows.groups is not None or field.kind not in ("category", "number"):
+        return None
+    if field.kind == "number" and not np.all(column.dropna() == column.dropna().round()):
+        return None
+    counts = column.value_counts().to_numpy()
+    named = WHOSE_NAME.search(field.name) is not None
+    several = len(counts) >= (LEAST_NAMED if named else LEAST_LEVELS) and np.median(counts) >= 2
+    spread = counts.std() / counts.mean() if len(counts) else np.inf
+    alike = spread <= ABOUT_EQUAL and counts.mean() <= ROWS_OF_ONE and (tells or field.kind == "category")
+    if not several or not (alike or (named and spread <= 1)):
+        return None
+    text = (
+        f"Column {field.name!r} seems to say whose a row is: {len(counts)} different values, about"
+        f" {round(np.median(counts))} rows each. If rows of one {field.name!r} belong together, say"
+        f" --groups {field.name!r}: otherwise models are tested on those that they have learnt from."
+    )
+    return Finding("repeated id", "high" if named or tells else "low", text, (field.name,))
+
+
+def _scaled(column):
+    """Numbers of at most 1: trees see the same in them, and none is too large."""
+    values = column.to_numpy(dtype=float)
+    largest = np.nanmax(np.abs(values), initial=0.0)
+    return values / largest if largest > 0 else values
+
+
+def _in_step(values, y):
+    """The largest of |Pearson| and |Spearman| of the numbers there; 0 where they are few."""
+    there = np.isfinite(values)
+    values, y = values[there], y[there]
+    if len(y) < LEAST_ROWS or len(y) < len(there) / 2 or min(len(np.unique(values)), len(np.unique(y))) < 3:
+        return 0.0
+    pairs = [(values, y), (rankdata(values), rankdata(y))]
+    return float(max(abs(np.corrcoef(a, b)[0, 1]) for a, b in pairs))
 
 
 def _one_to_one(rows, field, codes, y):

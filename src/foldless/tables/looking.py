@@ -1,12 +1,16 @@
 """A closer look: what columns are worth, how the score grows with rows, which rows surprise, all on held-out rows."""
 
+import time
+
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from foldless.tables import refits
 from foldless.tables.parts import Importance, LearningPoint, SurprisingRow
+from foldless.tables.scores import measures
 from foldless.tables.searching import labels
 
 FEW_ROWS = 500  # up to which all folds are looked at, not one
@@ -17,38 +21,59 @@ SHARES = (0.1, 0.2, 0.4, 0.7, 1.0)  # of the training rows
 N_SURPRISING = 20
 
 
-def closer_look(rows, model, splits, measure, seed):
-    """(importance of the columns, learning curve, a sentence on how) of a setting, by fits without the test rows."""
-    rng = np.random.default_rng(seed)
+def closer_look(rows, model, splits, options):
+    """(importance of the columns, learning curve, a sentence on how) of a setting, by fits without the test rows.
+
+    Where the time is up, folds that are left are not looked at.
+    """
+    rng, measure = np.random.default_rng(options.seed), measures(rows)[0]
+    end = time.monotonic() + (options.share("look") or np.inf)
     splits = splits[:SHUFFLES] if len(rows) <= FEW_ROWS else splits[:1]
     if rows.classifies:
         model = clone(model).set_params(model__calibration=None)
     losses: dict[str, list] = {}
     curve: dict[float, list] = {share: [] for share in SHARES}
+    repeats, n_splits = max(1, SHUFFLES // len(splits)), 0
     for train, test in splits:
+        if time.monotonic() > end:
+            break
         train, test = rng.permutation(train), rng.permutation(test)[:MOST_TESTED]
-        for share in SHARES:
-            part = train[: round(share * len(train))]
-            if len(part) < 4 or (rows.classifies and len(np.unique(rows.y[part])) < len(rows.schema.classes)):
-                continue
-            fitted = _fitted(model, rows, part)
-            scores = [_scored(fitted, measure, rows, each) for each in (part[:MOST_TESTED], test)]
-            curve[share].append((len(part), *scores))
-        for name, found in _losses(fitted, measure, rows, test, max(1, SHUFFLES // len(splits)), rng):
-            losses.setdefault(name, []).extend(found)
+        fitted = _learnt(rows, model, measure, train, test, curve, end)
+        found = {} if fitted is None else dict(_losses(fitted, measure, rows, test, repeats, rng, end))
+        if fitted is None or len(found) < len(rows.schema.features):
+            continue
+        n_splits += 1
+        for name, each in found.items():
+            losses.setdefault(name, []).extend(each)
     full = max(map(len, curve.values()))
-    whole = [tuple(zip(*each, strict=True)) for each in curve.values() if len(each) == full]
+    whole = [tuple(zip(*each, strict=True)) for each in curve.values() if len(each) == full > 0]
     points = tuple(LearningPoint(round(np.mean(sizes)), *scores) for sizes, *scores in whole)
-    found = [Importance(name, float(np.mean(each)), float(np.std(each))) for name, each in losses.items()]
-    where = "in one fold" if len(splits) == 1 else f"over {len(splits)} folds"
+    worth = [Importance(name, float(np.mean(each)), float(np.std(each))) for name, each in losses.items()]
+    where = "in one fold" if n_splits == 1 else f"over {n_splits} folds"
     how = (
         f"What the {measure.name} loses on held-out rows when the values of a column are shuffled among them:"
-        f" {SHUFFLES} shuffles {where}, at the chosen setting."
+        f" {n_splits * repeats} shuffles {where}, at the chosen setting."
     )
-    return tuple(sorted(found, key=lambda each: -each.mean)), points, how if found else ""
+    return tuple(sorted(worth, key=lambda each: -each.mean)), points, how if worth else ""
 
 
-def _losses(fitted, measure, rows, test, repeats, rng):
+def _learnt(rows, model, measure, train, test, curve, end):
+    """The fit on all training rows; scores of it, and of fits on fewer while there is time, go into the curve."""
+    whole = None
+    for share in sorted(SHARES, reverse=True):
+        part = train[: round(share * len(train))]
+        if len(part) < 4 or (rows.classifies and len(np.unique(rows.y[part])) < len(rows.schema.classes)):
+            continue
+        if whole is not None and time.monotonic() > end:
+            break
+        fitted = refits.fitted(model, rows, part)
+        whole = fitted if whole is None else whole
+        scores = [_scored(fitted, measure, rows, each) for each in (part[:MOST_TESTED], test)]
+        curve[share].append((len(part), *scores))
+    return whole
+
+
+def _losses(fitted, measure, rows, test, repeats, rng, end):
     """(name, losses of the shuffles) of every column, all shuffles of a column predicted together."""
     if sp.issparse(rows.X) or len(rows.schema.features) > MOST_COLUMNS:
         return
@@ -56,18 +81,13 @@ def _losses(fitted, measure, rows, test, repeats, rng):
     whole = _scored(fitted, measure, rows, test)
     several = _safe_indexing(X, np.tile(np.arange(n), repeats)).reset_index(drop=True)
     for field in rows.schema.features:
+        if time.monotonic() > end:
+            return
         shuffled, columns = several.copy(), list(field.columns)
         orders = np.concatenate([rng.permutation(n) for _ in range(repeats)])
         shuffled[columns] = _safe_indexing(X[columns], orders).reset_index(drop=True)
-        decisions = np.split(_decided(fitted, rows, shuffled, np.tile(test, repeats)), repeats)
+        decisions = np.split(refits.decided(fitted, rows, np.tile(test, repeats), shuffled), repeats)
         yield field.name, [measure.sign * (whole - _score(fitted, measure, rows, test, each)) for each in decisions]
-
-
-def _decided(fitted, rows, X, test):
-    """Decisions or values of prepared cells X that stand in the place of the rows ``test``."""
-    X = fitted[:-1].transform(X) if len(fitted) > 1 else X
-    decide = fitted[-1].decision_function if rows.classifies else fitted[-1].predict
-    return decide(X) if rows.confounds is None else decide(X, confounds=rows.confounds[test])
 
 
 def _score(fitted, measure, rows, test, decision):
@@ -76,13 +96,7 @@ def _score(fitted, measure, rows, test, decision):
 
 
 def _scored(fitted, measure, rows, test):
-    return _score(fitted, measure, rows, test, _decided(fitted, rows, _safe_indexing(rows.X, test), test))
-
-
-def _fitted(model, rows, train):
-    weights = {} if rows.weights is None else {"model__sample_weight": rows.weights[train]}
-    confounds = {} if rows.confounds is None else {"model__confounds": rows.confounds[train]}
-    return clone(model).fit(_safe_indexing(rows.X, train), rows.y[train], **weights, **confounds)
+    return _score(fitted, measure, rows, test, refits.decided(fitted, rows, test))
 
 
 def surprising(rows, table, held_out):

@@ -79,23 +79,31 @@ class TableModel:
     groups: np.ndarray | None = None
     apart: np.ndarray | None = None
 
-    def probabilities(self, X) -> np.ndarray | None:
-        """Probabilities (n, n_classes) of rows as the last step takes them; None where the model has none."""
+    def decisions(self, X, confounds=None) -> np.ndarray:
+        """Decisions or values of rows as the last step takes them; confounds that are not given are at their mean."""
+        machine = self.pipeline[-1]
+        decide = machine.decision_function if self.schema.classes else machine.predict
+        return decide(X) if confounds is None else decide(X, confounds=confounds)
+
+    def probabilities(self, X, confounds=None) -> np.ndarray | None:
+        """Probabilities (n, n_classes) of such rows; None where the model has none."""
         machine = self.pipeline[-1]
         if getattr(machine, "calibration", None) is None:
             return None
         if self.apart is None:
-            return machine.predict_proba(X)
+            return machine.predict_proba(X) if confounds is None else machine.predict_proba(X, confounds=confounds)
         fitted = calibrated(self.apart, self.y.astype(int), len(machine.classes_), self.weights)
-        return fitted.proba(machine.decision_function(X))
+        return fitted.proba(self.decisions(X, confounds))
 
-    def intervals(self, X, coverage: float) -> np.ndarray:
-        """Ends (n, 2) of intervals of the values of rows as the last step takes them."""
-        machine = self.pipeline[-1]
-        if self.apart is None:
+    def intervals(self, X, coverage: float, confounds=None) -> np.ndarray:
+        """Ends (n, 2) of intervals of the values of such rows; with confounds from residuals of held-out values."""
+        machine, apart, groups = self.pipeline[-1], self.apart, self.groups
+        if apart is None and not hasattr(machine, "confound_coef_"):
             return machine.predict_interval(X, coverage=coverage)
-        half = group_half_width(self.y - self.apart, self.groups, coverage)
-        return machine.predict(X)[:, None] + [-half, half]
+        if apart is None:
+            apart, groups = machine.loo_predict(), np.arange(len(self.y))
+        half = group_half_width(self.y - apart, groups, coverage)
+        return self.decisions(X, confounds)[:, None] + [-half, half]
 
 
 def save_model(path: str | Path, rows, pipeline: Pipeline, about: dict[str, Any], apart=None) -> None:

@@ -74,7 +74,7 @@ class Finding:
     Attributes
     ----------
     kind : str, one of "copy of the target", "nearly the target", "duplicate rows", "duplicates across groups",
-        "id column", "constant column", "empty column", "perfect score" and "no better than the baseline"
+        "id column", "repeated id", "constant column", "empty column", "perfect score" and "no better than the baseline"
     severity : str, "high" where the scores can not be trusted before it is looked into, else "low"
     text : str, one or two sentences: what was found, and what to do
     columns : names of the columns in question
@@ -183,6 +183,7 @@ class PermutationTest:
     p_value : float, (1 + null scores at least as good) / (1 + n_permutations)
     n_rows : int, rows that were tested
     how : str, what was permuted, how the setting was chosen, and how it was computed
+    within_groups : bool, whether labels moved within groups alone
     """
 
     score_name: str
@@ -191,6 +192,7 @@ class PermutationTest:
     p_value: float
     n_rows: int
     how: str
+    within_groups: bool = False
 
 
 @dataclass(frozen=True)

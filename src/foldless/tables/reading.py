@@ -41,12 +41,14 @@ class Table:
     source : str, name of the file
     format : str, one of those that ``read_table`` takes
     sparse : sparse matrix of features, or None
+    encoding : str, that the file was read with
     """
 
     frame: pd.DataFrame
     source: str
     format: str
     sparse: Any = None
+    encoding: str = "utf-8"
 
 
 def read_table(path: str | Path, format: str | None = None, encoding: str = "utf-8") -> Table:
@@ -74,9 +76,6 @@ def read_table(path: str | Path, format: str | None = None, encoding: str = "utf
     [41, 23]
     """
     path = Path(path)
-    kind = format or _by_ending(path)
-    if kind not in READERS:
-        raise TableError(f"--format {kind!r} is not known.", f"Use one of {', '.join(READERS)}.")
     try:
         if path.is_dir():
             raise TableError(f"{path} is a directory.", "Name a file in it.")
@@ -84,6 +83,9 @@ def read_table(path: str | Path, format: str | None = None, encoding: str = "utf
             empty = not file.read(1)
         if empty:
             raise TableError(f"{path} is empty.", "Was it written to the end?")
+        kind = format or _by_ending(path)
+        if kind not in READERS:
+            raise TableError(f"--format {kind!r} is not known.", f"Use one of {', '.join(READERS)}.")
         frame, sparse = READERS[kind](path, encoding)
     except FileNotFoundError:
         raise TableError(f"{path} does not exist.", "Check the path.") from None
@@ -93,7 +95,7 @@ def read_table(path: str | Path, format: str | None = None, encoding: str = "utf
         raise TableError(f"{path} can not be read: {error.strerror or error}.", "Check the file.") from None
     except MemoryError:
         raise TableError(f"{path} does not fit into memory.", "Give fewer rows or columns.") from None
-    return Table(_checked(frame, path), path.name, kind, sparse)
+    return Table(_checked(frame, path), path.name, kind, sparse, encoding)
 
 
 def _by_ending(path):
@@ -106,12 +108,12 @@ def _by_ending(path):
 
 
 def _checked(frame, path):
-    twice = [str(name) for name, count in Counter(map(str, frame.columns)).items() if count > 1]
+    names = [str(name).strip() or f"unnamed {number}" for number, name in enumerate(frame.columns, 1)]
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise TableError(
             f"{path.name}: the column name {twice[0]!r} occurs more than once.", "Give every column a name of its own."
         )
     if not len(frame):
         raise TableError(f"{path.name} has no rows.", "It may hold a header alone; was it written to the end?")
-    names = [str(name).strip() or f"unnamed {number}" for number, name in enumerate(frame.columns, 1)]
     return frame.set_axis(names, axis=1).reset_index(drop=True)

@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing
 
 from foldless.tables.cells import as_numbers, as_text
 from foldless.tables.errors import TableError
+from foldless.tables.fields import confounds_of
 from foldless.tables.schema import Schema
 
 LEAST_OF_A_CLASS = 5  # rows; classes with fewer are left out where there are others
@@ -30,6 +31,7 @@ class Rows:
     numbers : ndarray, rows as in the file, counted from 0
     groups, weights, confounds : ndarrays or None
     notes : sentences on rows that were left out
+    n_without_target : int, rows of the file that are left out because their target is missing
     """
 
     schema: Schema
@@ -40,6 +42,7 @@ class Rows:
     weights: np.ndarray | None = None
     confounds: np.ndarray | None = None
     notes: tuple[str, ...] = ()
+    n_without_target: int = 0
 
     def __len__(self):
         return len(self.y)
@@ -71,17 +74,18 @@ class Rows:
 
 def rows_of(table, guessed, wishes):
     """The :class:`Rows` of a table: those with a target, of classes with enough of them."""
-    schema, frame = guessed.schema, table.frame
+    frame = table.frame
+    schema = replace(guessed.schema, confounds=confounds_of(guessed.confounds, frame))
     X, _ = schema.rows(table)
     target = frame[schema.target.name]
     y = as_text(target) if schema.classes else as_numbers(target)[0]
     there = np.flatnonzero(~pd.isna(y))
     groups = None if wishes.groups is None else as_text(frame[wishes.groups].astype(object).fillna("(missing)"))
-    confounds = None if not guessed.confounds else _confounds(guessed.confounds, frame)
-    given = (groups, None if wishes.weights is None else _weights(frame[wishes.weights]), confounds)
+    weights = None if wishes.weights is None else _weights(frame[wishes.weights])
+    given = (groups, weights, schema.confounds_in(table)[0])
     rows = Rows(schema, X, y, np.arange(len(y)), *given)
-    if len(there) < len(y):
-        rows = rows.take(there, f"{len(y) - len(there)} rows without a target are left out.")
+    if lost := len(y) - len(there):
+        rows = replace(rows.take(there, f"{lost} rows without a target are left out."), n_without_target=lost)
     rows = replace(rows, y=rows.y.astype(str).astype(object) if schema.classes else rows.y.astype(float))
     _check_features(rows)
     return _without_small_classes(rows) if schema.classes else rows
@@ -121,21 +125,3 @@ def _weights(column):
             f"--weights: {column.name!r} must hold numbers >= 0 in every row, not all 0.", "Name another column."
         )
     return values
-
-
-def _confounds(fields, frame):
-    """Numbers with typical values in the place of missing ones, and indicators of all levels of categories but one."""
-    columns = []
-    for field in fields:
-        values = next(iter(field.read(frame[field.name])[0].values()))
-        if field.kind == "category":
-            levels = [each for each in field.levels[1:] if (values == each).sum() > 1]
-            columns += [(values == each).astype(float) for each in levels]
-        elif not np.isfinite(values).any() or np.nanstd(values) == 0:
-            raise TableError(f"--confounds: {field.name!r} does not vary.", "Leave it out.")
-        else:
-            filled = np.where(np.isfinite(values), values, np.nanmedian(values))
-            columns.append((filled - filled.mean()) / filled.std())
-    if not columns:
-        raise TableError("--confounds: no level of the categories occurs twice.", "Leave them out.")
-    return np.column_stack(columns)

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
 from foldless import __version__
@@ -23,11 +25,13 @@ from foldless.tables.parts import Chosen, Data, HeldOut, Trial
 from foldless.tables.preparing import N_LANDMARKS, approximated, in_words
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
-from foldless.tables.scores import measures
+from foldless.tables.scores import BELOW
 from foldless.tables.searching import Options, chosen
 from foldless.tables.study import Study
 from foldless.tables.testing import permutation_test
 
+PHASES = {"study": 7, "tuned": 2, "tested": 2}  # that a method of a run tells, the guess among them
+FOREIGN = {"sklearn", "numpy", "scipy", "pandas"}  # whose warnings users of a table can not act on
 MOST_ROWS = 200_000  # above which a sample of the rows is taken
 
 
@@ -40,7 +44,6 @@ def prepare(table: Table, wishes: Wishes, seed: int = 0) -> Rows:
     wishes : Wishes, the target and what is said of other columns
     seed : int, default=0; draws the sample
     """
-    wishes = wishes.check(table)
     return _sampled(rows_of(table, guess(table, wishes), wishes), seed)
 
 
@@ -85,7 +88,6 @@ class Run:
 
     def __post_init__(self):
         with self.phase("guessing types"):
-            self.wishes = self.wishes.check(self.table)
             self.guessed = guess(self.table, self.wishes)
             self.rows = _sampled(rows_of(self.table, self.guessed, self.wishes), self.options.seed)
 
@@ -98,7 +100,7 @@ class Run:
             warnings.simplefilter("default")
             warnings.filterwarnings("ignore", "this search of .* is expected to take")  # advice to who writes Python
             yield
-        self.said += [f"{name}: {_in_words(str(each.message))}" for each in said]
+        self.said += [_in_words(name, str(each.message)) for each in said if _ours(each)]
         self.timings[name] = self.timings.get(name, 0.0) + time.monotonic() - start
 
     def tuned(self):
@@ -124,7 +126,7 @@ class Run:
         """The permutation test, or None."""
         with self.phase("permutation test"):
             try:
-                return permutation_test(self.rows, self.options, self.options.share(0.25))
+                return permutation_test(self.rows, self.options, self.options.share("test"))
             except ValueError as error:  # too few rows of a class or a group; all else that was found stays
                 self.said.append(f"permutation test: not made. {' '.join(str(error).split())}")
                 return None
@@ -137,11 +139,10 @@ class Run:
         described, model = self.tuned()
         with self.phase("nested cross-validation"):
             outer = few.each_left_out(rows, options, model) if rows.few else nested(rows, options)
-        with self.phase(_alone(rows)):
-            alone = outer.held_out if rows.few else left_out(rows, options, model)
+        alone = self._alone(outer, model)
         test = self.tested()
         with self.phase("a closer look"):
-            look = ((), (), "") if rows.few else closer_look(rows, model, outer.splits, measures(rows)[0], options.seed)
+            look = ((), (), "") if rows.few else closer_look(rows, model, outer.splits, options)
         scores = outer.held_out.scores
         study = Study(
             version=__version__,
@@ -164,9 +165,18 @@ class Run:
             surprising=surprising(rows, self.table, alone),
             notes=self.notes(test),
             timings=self.timings,
-            code=repeating(self.table, self.wishes, options, rows),
+            code=repeating(self.table, self.wishes, options, rows, len(outer.splits)),
         )
         return study, model
+
+    def _alone(self, outer, model):
+        """The rows held out one by one (by their groups), as :class:`HeldOutBy`."""
+        name = _what_is_left_out(self.rows)
+        with self.phase(name):
+            found = outer.held_out if self.rows.few else left_out(self.rows, self.options, model)
+        low = [each for each in found.scores if BELOW in each.how]
+        self.said += [f"The {name} {each.name}, {each.value:.3f}, is {BELOW}." for each in low]
+        return found
 
     def notes(self, test=None):
         """Sentences on what was done."""
@@ -200,14 +210,13 @@ class Run:
         names, counts = np.unique(rows.y, return_counts=True) if rows.classifies else ((), ())
         count = dict(zip(names, map(int, counts), strict=True))
         n_sparse = 0 if table.sparse is None else table.sparse.shape[1]
-        first = next((int(each.split()[0]) for each in rows.notes if "without a target" in each), 0)
         return Data(
             source=table.source,
             format=table.format,
             n_rows=len(table.frame),
             n_columns=table.frame.shape[1] + n_sparse,
             n_used=len(rows),
-            n_without_target=first,
+            n_without_target=rows.n_without_target,
             n_features=n_sparse or sum(len(each.columns) for each in rows.schema.features),
             n_missing=missing,
             sparse=bool(n_sparse),
@@ -217,7 +226,7 @@ class Run:
         )
 
 
-def _alone(rows):
+def _what_is_left_out(rows):
     """What is left out for the scores of the chosen setting."""
     return "leave-one-out" if rows.groups is None else "leave-one-group-out"
 
@@ -225,8 +234,8 @@ def _alone(rows):
 def _learnt(rows, test):
     """Which rows teach the steps before the model, in a sentence."""
     if not rows.schema.n_sparse:
-        once = f"the search and {_alone(rows)} scores"
-        once = once if test is None else f"the search, {_alone(rows)} scores and the permutation test"
+        once = f"the search and {_what_is_left_out(rows)} scores"
+        once = once if test is None else f"the search, {_what_is_left_out(rows)} scores and the permutation test"
         yield (
             "What columns teach (fillings of gaps, scales, levels) is learnt from the training rows of every fold for"
             f" nested scores; {once} learn it once from all of their rows, labels unseen."
@@ -243,11 +252,18 @@ def _together(rows, test):
     return f"{first}, whose {numbers} are those of new groups."
 
 
-def _in_words(warning):
+def _ours(warning):
+    """Whether a warning is foldless' own, not one of the libraries below on numbers that are dealt with."""
+    return not (FOREIGN & {*Path(warning.filename).parts} or issubclass(warning.category, UndefinedMetricWarning))
+
+
+def _in_words(phase, warning):
     """A warning of the library, without advice to who writes Python."""
+    if "stopped by" in warning:
+        return "The time was up before all settings were looked at; the best until then were taken."
     if "lies on the edge of" in warning:
-        return "the best setting lies on the edge of those that were looked at; one beyond may be a little better."
-    return " ".join(warning.split())
+        warning = "the best setting lies on the edge of those that were looked at; one beyond may be a little better."
+    return f"{phase}: {' '.join(warning.split())}"
 
 
 def _held_out(rows, outer, alone):

@@ -10,58 +10,13 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from foldless.tables.cells import as_booleans, as_dates, as_numbers, as_text, date_parts
 from foldless.tables.errors import TableError
+from foldless.tables.fields import Confound, Field, first_values
 from foldless.tables.plain import built, plain
 
+LARGEST = 1e100
 SHOWN = 3  # values named in a message
 UNSEEN = "they count as a rare level, or as none (all indicators 0) where training had no rare ones"
-
-
-@dataclass(frozen=True)
-class Field:
-    """A column that the model needs.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "category", "boolean", "date"}
-    missing : bool, whether it had missing cells in training
-    missing_words : texts that count as missing
-    words : the words for no and yes, in small letters
-    date_format : str
-    cycles : those of dates: "year", "week", "day"
-    levels : texts of a category that were seen in training
-    """
-
-    name: str
-    kind: str
-    missing: bool = False
-    missing_words: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    date_format: str = ""
-    cycles: tuple[str, ...] = ()
-    levels: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns of rows that it becomes."""
-        return tuple(date_parts(self.name, np.zeros(0), self.cycles)) if self.kind == "date" else (self.name,)
-
-    def read(self, column):
-        """({name: values} for the rows, cells that were understood as nothing)."""
-        if self.missing_words:
-            column = column.mask(pd.Series(as_text(column), index=column.index).isin(self.missing_words))
-        if self.kind == "category":
-            return {self.name: as_text(column)}, np.zeros(len(column), dtype=bool)
-        if self.kind == "boolean":
-            values, bad = as_booleans(column, self.words)
-        elif self.kind == "date":
-            values, bad = as_dates(column, self.date_format)
-            return date_parts(self.name, values, self.cycles), bad
-        else:
-            values, bad = as_numbers(column)
-        return {self.name: values}, bad
 
 
 @dataclass(frozen=True)
@@ -75,6 +30,7 @@ class Schema:
     classes : names of the classes, in order
     features : the fields of a row, in order
     n_sparse : int, number of features where they are a sparse matrix, else 0
+    confounds : columns that were regressed out
     """
 
     task: str
@@ -82,6 +38,7 @@ class Schema:
     classes: tuple[str, ...] = ()
     features: tuple[Field, ...] = ()
     n_sparse: int = 0
+    confounds: tuple[Confound, ...] = ()
 
     def rows(self, table):
         """(rows for the pipeline, notes on what was found) of a :class:`Table`; raises where it does not fit."""
@@ -102,9 +59,26 @@ class Schema:
             found, bad = field.read(column)
             if bad.any():
                 raise _not_understood(table, field, column, bad)
+            _check_size(table, field, found)
             columns |= found
             notes += _news(field, found[field.columns[0]])
         return pd.DataFrame(columns, index=table.frame.index), notes
+
+    def confounds_in(self, table):
+        """(numbers (n, k) of the confounds or None, names that the table lacks, notes) of a :class:`Table`."""
+        absent = [each.field.name for each in self.confounds if each.field.name not in table.frame.columns]
+        if absent or not self.confounds:
+            return None, absent, []
+        columns: list[np.ndarray] = []
+        notes: list[str] = []
+        for each in self.confounds:
+            values, bad = first_values(each.field, table.frame)
+            if bad.any():
+                raise _not_understood(table, each.field, table.frame[each.field.name], bad)
+            _check_size(table, each.field, {each.field.name: values})
+            columns += each.numbers(values)
+            notes += _news(each.field, values)
+        return np.column_stack(columns), [], notes
 
     def _sparse_rows(self, table):
         if table.sparse is None:
@@ -123,6 +97,19 @@ class Schema:
     def from_json(cls, text: str) -> "Schema":
         """The schema that ``to_json`` has written."""
         return built(cls, json.loads(text))
+
+
+def _check_size(table, field, found):
+    """Refuse numbers whose squares are too large for a computer."""
+    if field.kind != "number":
+        return
+    large = np.flatnonzero(np.abs(found[field.name]) > LARGEST)
+    if len(large):
+        raise TableError(
+            f"{table.source}: column {field.name!r} holds {found[field.name][large[0]]:g} in row {large[0] + 1};"
+            f" numbers up to {LARGEST:g} can be computed with.",
+            f"Correct it, leave it empty, or say --drop {field.name!r}.",
+        )
 
 
 def _not_understood(table, field, column, bad):

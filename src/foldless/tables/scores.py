@@ -21,6 +21,10 @@ CONFIDENCE = 0.9
 NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
 WILSON = "from the number of {units} (Wilson 1927), as it is the same in all folds"
 WILSON_AGAIN = "from the number of {units} (Wilson 1927), as it is the same in all draws of a bootstrap"
+BELOW = (
+    "below one half, as all held-out rows are ranked together: without a row (or a group) its class is a little rarer,"
+    " and a model that finds nothing leans to the other; it does not mean that predictions are the wrong way round"
+)
 N_BOOTSTRAP = 200
 
 
@@ -111,6 +115,15 @@ def typical(rows, train):
     return names[counts.argmax()]
 
 
+def pooled_baseline(rows, splits, how):
+    """Scores of :func:`typical`, said by each training part of its test rows, of all rows together."""
+    said = np.empty(len(rows), dtype=rows.y.dtype)
+    for train, test in splits:
+        said[test] = typical(rows, train)
+    values = [(each, float(each.compute(rows.y, said, np.zeros(len(rows))))) for each in measures(rows)]
+    return tuple(Score(each.name, value, how=how, greater_is_better=each.greater) for each, value in values)
+
+
 def bootstrapped(measure, rows, prediction, decision, seed, how):
     """The score of held-out predictions with an interval."""
     y = rows.y
@@ -128,6 +141,8 @@ def bootstrapped(measure, rows, prediction, decision, seed, how):
     if measure in SHARES and low == high:
         (low, high), how = wilson(value, _independent(rows), CONFIDENCE), WILSON_AGAIN
     how = how.format(units=_units(rows))
+    if measure is ROC and value < 0.5:
+        how = f"{how}; {BELOW}"
     return Score(measure.name, value, float(low), float(high), CONFIDENCE, how, measure.greater)
 
 

@@ -1,13 +1,13 @@
 """The search of a table's pipeline, and what all its users need: options, arguments, names, labels."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from foldless import FoldlessSearchCV
 from foldless.tables.folds import inner_cv
 from foldless.tables.preparing import pipeline
 
-SEARCHED: dict[str, Any] | None = None  # the grid of the search; None: the one that it makes from the data
+# Shares of a time limit. What is left goes to reading, writing and fits that can not be cut short.
+SHARES = {"tuning": 0.2, "nested": 0.4, "alone": 0.1, "test": 0.2, "look": 0.1}
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,16 @@ class Options:
     seed: int = 0
     time_limit: float | None = None
 
-    def share(self, part):
-        """Seconds for a part of the run; None: as long as it takes."""
-        return None if self.time_limit is None else part * self.time_limit
+    def share(self, part, of=1.0):
+        """Seconds for a phase of the run, or a part of it; None: as long as it takes."""
+        return None if self.time_limit is None else of * SHARES[part] * self.time_limit
 
 
 def search_of(rows, options, limit=None):
-    """A search of the pipeline for some rows, not fitted; with few rows the setting is the default."""
+    """A search of the pipeline for some rows, not fitted."""
     first = pipeline(rows, options.impute, options.kernel)
-    grid = {"model__alpha": [1.0]} if rows.few else SEARCHED
-    cv = None if rows.few else inner_cv(rows, options.seed)
     said = {"random_state": options.seed, "verbose": 0, "time_limit": limit}
-    return FoldlessSearchCV(first, grid, cv=cv, **said)
+    return FoldlessSearchCV(first, cv=inner_cv(rows, options.seed), **said)
 
 
 def given(rows, *names):

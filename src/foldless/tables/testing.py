@@ -55,6 +55,7 @@ def permutation_test(rows, options, seconds=None):
     """The :class:`PermutationTest`, or None with too few rows; ``seconds``: about how long it may take."""
     if rows.few or not options.permutations:
         return None
+    start = time.monotonic()
     whole = rows.groups is not None and _constant(rows)
     how = ""
     if whole:
@@ -74,7 +75,8 @@ def permutation_test(rows, options, seconds=None):
         rows, model, said = _tuned_elsewhere(rows, options)
         splits = folds(rows, options.seed)
     how = f"{how}; {said}" if how else said
-    return _tested(rows, model, options, splits, whole, how, seconds)
+    left = None if seconds is None else seconds - (time.monotonic() - start)
+    return _tested(rows, model, options, splits, whole, how, left)
 
 
 def _tested(rows, model, options, splits, whole, how, seconds):
@@ -97,7 +99,8 @@ def _tested(rows, model, options, splits, whole, how, seconds):
     if number < options.permutations:
         how += f"; {number} permutations, as many as the time allows"
     null = np.asarray(found.permutation_scores)
-    return PermutationTest(measure.name, float(found.score), null, float(found.pvalue), len(rows), how)
+    within = rows.groups is not None and not whole
+    return PermutationTest(measure.name, float(found.score), null, float(found.pvalue), len(rows), how, within)
 
 
 def _affordable(run, options, seconds):
@@ -145,7 +148,7 @@ def _tuned_elsewhere(rows, options):
         said = "the default setting was tested, as there are too few rows of a class, or groups, to choose one on some"
         return rows.take(others), pipeline(rows, options.impute, options.kernel), said
     part = rows.take(first)
-    search = search_of(part, options, options.share(0.1))
+    search = search_of(part, options, options.share("test", 0.3))
     data = given(part, "confounds", "sample_weight") | (given(part, "groups") if search.cv is not None else {})
     search.fit(part.X, part.y, **data)
     model = pipeline(rows, options.impute, options.kernel, **chosen(search.best_params_))
