@@ -341,7 +341,7 @@ def test_one_other_column_is_one():
 
 
 def test_shuffles_within_groups_are_called_so():
-    some = study(test=replace(study().test, how="labels move within groups; the choice is repeated"))
+    some = study(test=replace(study().test, within_groups=True))
     assert "targets shuffled within groups" in " ".join(verdict(some).sentences)
 
 

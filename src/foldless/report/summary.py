@@ -160,5 +160,5 @@ def _chance(study):
     count = max(round(test.p_value * (n + 1)) - 1, 0)
     first = "Chance is an unlikely reason" if test.p_value <= CHANCE else "It may be chance"
     found = f"{count:,}" if count else "none"
-    how = "targets shuffled within groups" if "within groups" in test.how else "shuffled targets"
+    how = "targets shuffled within groups" if test.within_groups else "shuffled targets"
     return f"{first}: of {n:,} runs with {how} {found} did as well (p = {number(test.p_value, 2)})."
