@@ -279,3 +279,12 @@ def test_a_score_of_another_range_is_not_cut_by_its_name():
     given = {"accuracy": lambda model, X, y: 100.0 * model.score(X, y)}
     found = cross_validate(LSSVC(gamma=0.3), X, TWO, cv=3, scoring=given)
     assert found.interval().low < found["test_accuracy"].mean() < found.interval().high
+
+
+def test_scores_of_labels_need_no_ten_rows_a_fold():
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    found = score_interval(
+        LSSVC(), rng.normal(size=(40, 3)) + labels[:, None], labels, cv=5, n_repeats=2, scoring="balanced_accuracy"
+    )
+    assert found.low < found.score < found.high
