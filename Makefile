@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # Small matrices are faster on one thread each; the tests use one process per core instead.
 ONE    := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test test-all fuzz lint bench clean
+.PHONY: demo test test-all fuzz lint bench bench-against compare-outputs clean
 
 $(VENV)/.base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,8 +32,8 @@ demo: $(VENV)/.base
 	@echo "A report of the same data; half a minute ..."
 	$(ONE) $(BIN)/foldless demo --quiet --out foldless-demo
 
-# Minutes: everything but tests/slow, and every thirty-seventh case of large tables. test-all adds what is left out, or with
-# EVERY=7 every seventh case of large tables.
+# Minutes: everything but tests/slow, and one in 37 cases of large tables. test-all adds what is left out, or with EVERY=7
+# one in seven cases of large tables.
 EVERY  ?= 1
 PYTEST := $(ONE) $(BIN)/python -m pytest -n 2 --dist worksteal
 test: $(VENV)/.test
@@ -60,6 +60,14 @@ bench: $(VENV)/.base
 	$(BIN)/python benchmarks/tuning.py
 	$(BIN)/python benchmarks/permutation.py
 	$(BIN)/python benchmarks/online.py
+
+# Everyday calls beside an earlier commit, in turns: make bench-against REV=0123abc
+bench-against: $(VENV)/.base
+	$(BIN)/python benchmarks/against.py $(REV)
+
+# Numbers of many public calls beside those of an earlier commit: make compare-outputs REV=0123abc
+compare-outputs: $(VENV)/.base
+	$(BIN)/python benchmarks/outputs.py $(REV)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache build dist foldless-demo

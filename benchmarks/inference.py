@@ -3,17 +3,19 @@
 coverage   shares of data sets in which a nominal 90 % interval of a cross-validated score holds the score of the
            fitted model on 5000 new rows: the standard error of the folds, Nadeau & Bengio (2003), Bates, Hastie &
            Tibshirani (2023); n = 20, 40, 100 rows; classes, values, and a tuned classifier
+rare       the same of balanced accuracy and areas under the ROC curve where 5, 10 or 20 of 100 or 300 rows are of the
+           rarer class, from no separation to a perfect one; by the folds alone, and widened to what the counts allow
 compare    shares of data sets in which two models differ at 5 %: models of different columns with the same effect
            (level), and where one of them has more of it (power)
 
-python benchmarks/inference.py [--only coverage|compare] [--sets 400] [--fast]
+python benchmarks/inference.py [--only coverage|rare|compare|levels|cost] [--sets 200] [--fast]
 """
 
 import warnings
 
 import numpy as np
+from scipy.stats import norm, ttest_1samp
 from scipy.stats import t as student
-from scipy.stats import ttest_1samp
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, RepeatedStratifiedKFold, StratifiedKFold
 
@@ -25,6 +27,7 @@ from foldless.model_selection import (
     compare,
     cross_val_predict,
     cross_validate,
+    nested_cross_validate,
     permutation_test_score,
     score_interval,
     step_down,
@@ -78,6 +81,72 @@ def held_by(model, X, y, new, scoring, n_repeats, seed):
     found = {"folds": abs(corrected.score - truth) <= half}
     for name, each in {"Nadeau-Bengio": corrected, "nested": nested}.items():
         found[name] = each.low <= truth <= each.high
+    return found
+
+
+RARE = {"balanced accuracy": "balanced_accuracy", "area": "roc_auc"}
+BALANCED = LSSVC("linear", class_weight="balanced")
+OF_A_REPORT = FoldlessSearchCV(BALANCED, {"alpha": [0.1, 10.0]})
+
+
+def rare(options):
+    """Shares of intervals that hold the score on new rows, where one class is rare."""
+    table = []
+    for n, positives in (
+        ((100, 5),) if options.fast else ((100, 5), (100, 10), (100, 20), (300, 5), (300, 10), (300, 20))
+    ):
+        for distance in (1.5, 6.0) if options.fast else (0.0, 1.5, 3.0, 6.0):
+            rng = np.random.default_rng([n, positives, int(10 * distance)])
+            number = 4 if options.fast else options.sets
+            sets = [held_of_rare(*rare_class(n, positives, distance, rng), distance, seed) for seed in range(number)]
+            for score in RARE:
+                line = {"n": n, "positives": positives, "score": score, "distance": distance, "data sets": number}
+                for name, value in sets[0][score].items():
+                    unit = 100 if isinstance(value, bool | np.bool_) else 1
+                    line[name] = unit * np.mean([each[score][name] for each in sets])
+                table.append(line)
+                markdown(table[-1:])
+    return table
+
+
+def rare_class(n, positives, distance, rng):
+    """Two normal classes with unit variances, the means so far apart."""
+    y = rng.permutation(np.arange(n) < positives).astype(int)
+    return rng.normal(size=(n, FEATURES)) + distance / np.sqrt(FEATURES) * y[:, None], y
+
+
+def of_new_rows(model, distance):
+    """Balanced accuracy and area of a linear model on new rows, which normal classes tell."""
+    cut = model.decision_function(np.zeros((1, FEATURES)))[0]
+    slope = model.decision_function(np.eye(FEATURES)) - cut
+    length, shift = np.linalg.norm(slope), distance / np.sqrt(FEATURES) * slope.sum()
+    recalls = norm.cdf([-cut / length, (shift + cut) / length])
+    return {"balanced accuracy": recalls.mean(), "area": norm.cdf(shift / length / np.sqrt(2))}
+
+
+def held_of_rare(X, y, distance, seed):
+    """{score: {method: whether its interval holds the score on new rows}}, without and with counts."""
+    cv = min(10, np.bincount(y).min())
+    cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
+    folds = cross_validate(BALANCED, X, y, cv=cv, scoring=list(RARE.values()))
+    report = nested_cross_validate(OF_A_REPORT, X, y, cv=cv, scoring=list(RARE.values())).interval()
+    models = {"fixed": BALANCED.fit(X, y), "tuned": OF_A_REPORT.fit(X, y).best_estimator_}
+    truths = {name: of_new_rows(model, distance) for name, model in models.items()}
+    found = {}
+    for score, scoring in RARE.items():
+        truth = truths["fixed"][score]
+        nested = score_interval(BALANCED, X, y, scoring=scoring, n_repeats=3, random_state=seed)
+        held = {"true score": truth}
+        for name, each, quantile, true in (
+            ("nested", nested, norm.ppf(0.95), truth),
+            ("Nadeau-Bengio", folds.interval(scoring), student.ppf(0.95, cv.n_splits - 1), truth),
+            ("report", report[scoring], student.ppf(0.95, cv.n_splits - 1), truths["tuned"][score]),
+        ):
+            alone = np.clip(each.centre + quantile * each.standard_error * np.array([-1, 1]), 0, 1)
+            held[f"{name}, folds alone"] = alone[0] <= true <= alone[1]
+            held[name] = each.low <= true <= each.high
+            held[f"width of {name}"] = each.high - each.low
+        found[score] = held
     return found
 
 
@@ -213,7 +282,7 @@ def cost(options):
     return table
 
 
-PARTS = {"coverage": coverage, "compare": comparisons, "levels": levels, "cost": cost}
+PARTS = {"coverage": coverage, "rare": rare, "compare": comparisons, "levels": levels, "cost": cost}
 
 
 def main():

@@ -6,6 +6,7 @@ and ``sklearn/...`` for those that come with scikit-learn. Sets that are another
 """
 
 import numpy as np
+import scipy.sparse as sp
 
 from common import load, standardised
 
@@ -37,6 +38,9 @@ def rows_of(folder, name):
     if stem.startswith("kddcup99"):
         return _connections(load(folder, "large/kddcup99_10percent"), stem)
     data = load(None, stem) if group == "sklearn" else load(folder, name)
+    if stem == "hiva":
+        X = sp.csr_matrix((np.ones(len(data["indices"])), data["indices"], data["indptr"]), data["shape"]).toarray()
+        return X, data["y"], None
     if group == "wcci2006":
         data = {"X": np.concatenate([data["X_train"], data["X_valid"]]), "y": np.r_[data["y_train"], data["y_valid"]]}
     X, y = data["X"].astype(float), data["y"]

@@ -5,10 +5,21 @@ import sys
 import time
 
 from fuzz import report
-from fuzz.programs import confounds, fitting, held_out, permutation, searching, updating, validation
+from fuzz.programs import (
+    confounds,
+    fitting,
+    held_out,
+    interrupts,
+    intervals,
+    permutation,
+    returned,
+    searching,
+    updating,
+    validation,
+)
 
-PARTS = (fitting, validation, permutation, searching, updating, held_out, confounds)
-AREAS = {name: program for part in PARTS for name, program in part.AREAS.items()}
+MODULES = (confounds, fitting, held_out, interrupts, intervals, permutation, returned, searching, updating, validation)
+AREAS = {name: program for module in MODULES for name, program in module.AREAS.items()}
 
 
 def main(argv=None):

@@ -10,6 +10,7 @@ import numpy as np
 from fuzz.oracles import LD, Fits, Refit
 
 NOTHING = 1e-13  # share of a2 below which an axis carries nothing
+SOMETHING = 1e-17  # share above which it may: in between, rounding decides whether an axis counts
 
 
 def jacobi(T, sweeps=60):
@@ -69,6 +70,7 @@ class Discriminant:
         self.rest, V = jacobi(basis.T @ (T + T.T) @ basis / 2)
         self.a2 = 1 - self.rest
         self.alive = self.a2 > NOTHING
+        self.clear = bool(np.all(self.alive | (self.a2 < SOMETHING)))
         self.k = len(self.rest) if n_components is None else n_components
         D = np.where(self.alive, 1 / np.sqrt(np.maximum(self.a2, LD(1e-30)) * np.maximum(self.rest, LD(1e-300))), 0)
         self.scalings = (basis @ V / root[:, None] * D)[:, : self.k]
@@ -131,7 +133,7 @@ class Discriminant:
             tolerance = tolerance + float(self.nu / self.mass.min()) * fits.tolerance.max(1, keepdims=True)
         if self.priors is not None:
             values = values + np.log(self.priors)
-        relative = self.refit.relative if self.refit.judged else np.inf
+        relative = self.refit.relative if self.refit.judged and self.clear else np.inf
         tolerance = np.maximum(tolerance, relative * np.asarray(np.abs(values), float).max(1, keepdims=True))
         if self.c == 2:
             values, tolerance = values[:, 1] - values[:, 0], tolerance.sum(1)

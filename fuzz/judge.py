@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from fuzz.oracles import LD
 
 TINY = LD(1e-280)  # what underflow leaves
-IMPORTS = """import numpy as np
+IMPORTS = """import copy
+import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
@@ -23,8 +24,9 @@ from sklearn import model_selection as theirs
 from sklearn.model_selection import (GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut, LeavePOut, RepeatedKFold,
     RepeatedStratifiedKFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit)
 from foldless import AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant, LSSVC, LSSVR
-from foldless.model_selection import (cross_val_predict, cross_val_score, cross_validate, leave_pair_out_auc,
-    nested_cross_validate, permutation_test_score)"""
+from foldless.model_selection import (compare, cross_val_predict, cross_val_score, cross_validate, leave_pair_out_auc,
+    nested_cross_validate, permutation_test_score, score_interval)
+from fuzz.moments import interrupted_at, moments  # from the root of the repository"""
 
 
 @cache

@@ -162,6 +162,10 @@ class Refit:
         dtype = np.dtype(p.dtype)
         self.relative = max(BASE[dtype], 1e3 * np.finfo(dtype).eps * p.rounding * self.cond)
         self.judged = bool(self.relative <= LIMIT[dtype])
+        if (
+            np.finfo(dtype).eps * p.rounding * high > low
+        ):  # rounding may take all but alpha from the smallest eigenvalue
+            self.relative = max(self.relative, 1e3 * np.finfo(dtype).eps * p.rounding * float(high / p.alpha))
         SEEN.append(self.judged)
 
     def reach(self, rows):

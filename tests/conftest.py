@@ -1,12 +1,13 @@
 """Fixtures that several folders use, and the choice of cases of ``make test``."""
 
 import functools
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 
 import foldless.readout.task as tasks
 from support.parts import TrainingParts
+from support.sampling import sampled_cases
 
 
 @pytest.fixture(params=["part", "solve"])
@@ -16,13 +17,14 @@ def strategy(request, monkeypatch):
     return request.param
 
 
-EVERY = 37  # of tests with many cases; no number of options divides it, so that all options occur
+EVERY = 37
 
 
 def pytest_addoption(parser):
-    parser.addoption("--every", type=int, default=1, help="every so manyth case of tests marked many_cases")
-    parser.addoption("--some-cases", action="store_true", help="every thirty-seventh case of tests marked many_cases")
-    parser.addoption("--few-cases", action="store_true", help="every thirty-seventh case of all tests")
+    parser.addoption("--every", type=int, default=1, help="share of the cases of tests marked many_cases: one in EVERY")
+    parser.addoption("--some-cases", action="store_true", help="one in 37 cases of tests marked many_cases, at least 3")
+    parser.addoption("--few-cases", action="store_true", help="one in 37 cases of all tests, at least 3")
+    parser.addoption("--interrupts", type=int, default=25, help="random moments in each slow case of interrupts")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -30,12 +32,12 @@ def pytest_collection_modifyitems(config, items):
     every = EVERY if few or config.getoption("--some-cases") else config.getoption("--every")
     if every == 1:
         return
-    seen, chosen, others = Counter(), [], []
+    tables = defaultdict(list)
     for item in items:
-        number = 0
         if few or item.get_closest_marker("many_cases") is not None:
-            number = seen[item.path, item.originalname]
-            seen[item.path, item.originalname] += 1
-        (others if number % every else chosen).append(item)
-    config.hook.pytest_deselected(items=others)
-    items[:] = chosen
+            tables[item.path.name, item.originalname].append(item)
+    dropped = set()
+    for name, cases in tables.items():
+        dropped |= set(cases) - set(sampled_cases(cases, every, seed="/".join(name)))
+    config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+    items[:] = [item for item in items if item not in dropped]

@@ -1,6 +1,8 @@
 """The fuzz itself: its oracles are right, and it finds what is wrong."""
 
+import importlib
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +12,15 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
+from foldless import LSSVC
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fuzz import __main__ as command
 from fuzz import scores
 from fuzz.discriminants import Discriminant, jacobi
 from fuzz.judge import Judge, literal
+from fuzz.moments import interrupted_at, moments
 from fuzz.oracles import LD, Fits, Problem, Refit, kernel_matrix, minimum_norm, solve
 
 
@@ -116,7 +121,7 @@ def test_judge_accepts_equal_and_finds_different_values():
 def test_a_wrong_result_is_found_and_told(monkeypatch, capsys):
     import foldless
 
-    few = ["--programs", "60", "--seed", "2", "--area", "interval"]
+    few = ["--programs", str(6 * len(command.AREAS)), "--seed", "2", "--area", "interval"]
     assert command.main(few) == 0
     right = foldless.LSSVR.predict_interval
     monkeypatch.setattr(foldless.LSSVR, "predict_interval", lambda *a, **k: right(*a, **k) * (1 + 1e-6))
@@ -129,6 +134,77 @@ def test_a_wrong_result_is_found_and_told(monkeypatch, capsys):
     assert ".predict_interval(X_new" in told
 
 
+def slightly_wrong(monkeypatch, module, name, change):
+    """Let a function of the library return something else."""
+    own = importlib.import_module(f"foldless.{module}")
+    right = getattr(own, name)
+    monkeypatch.setattr(own, name, lambda *given, **options: change(right(*given, **options)))
+
+
+def moved(model):
+    """A fitted model with another offset."""
+    if hasattr(model, "_offset"):
+        model._offset = model._offset + 1e-3
+    return model
+
+
+def longer(found):
+    """Centre, standard error and the like, with a longer error."""
+    return (found[0], found[1] * 1.001, *found[2:])
+
+
+BROKEN = {
+    "returned models": ("bridge.standin", "fitted_on_part", moved),
+    "returned models, nested": ("model_selection._nested_runs", "_fitted_on", moved),
+    "score intervals": ("inference.intervals", "nested_error", longer),
+    "intervals of results": ("inference.intervals", "corrected_error", longer),
+    "comparisons": ("inference.comparison", "nested_error", longer),
+    "permutation, confounds": (
+        "permutation.strategies",
+        "truth_of",
+        lambda truth: truth * np.linspace(1, 2, truth.shape[-1]),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("area", BROKEN)
+def test_the_programs_of_an_area_find_what_is_wrong_there(area, monkeypatch, capsys):
+    few = ["--programs", str(12 * len(command.AREAS)), "--area", area, "--brief"]
+    slightly_wrong(monkeypatch, *BROKEN[area])
+    assert command.main(few) == 1
+    assert f"{area}: " in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_that_an_interrupt_leaves_half_changed_is_found(monkeypatch, capsys):
+    @contextmanager
+    def half_changed(estimator):
+        try:
+            yield estimator
+        except KeyboardInterrupt:
+            moved(estimator)
+            raise
+
+    for module in ("base", "online"):
+        monkeypatch.setattr(f"foldless.estimators.{module}.all_or_nothing", half_changed)
+    few = ["--programs", str(6 * len(command.AREAS)), "--area", "interrupts", "--brief"]
+    assert command.main(few) == 1
+    assert "interrupts: " in capsys.readouterr().out
+
+
+def test_interrupts_come_at_the_same_moment_again():
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 2
+    count = moments(lambda: LSSVC().fit(X, y))
+    assert count == moments(lambda: LSSVC().fit(X, y)) > 100
+    for moment in (0, count // 4, count // 2):
+        model = LSSVC()
+        assert interrupted_at(moment, lambda model=model: model.fit(X, y))
+        assert not hasattr(model, "dual_coef_")
+    assert not interrupted_at(count, lambda: LSSVC().fit(X, y))
+    assert sys.getprofile() is None
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_an_exception_is_found(monkeypatch, capsys):
     import foldless
@@ -137,7 +213,7 @@ def test_an_exception_is_found(monkeypatch, capsys):
         raise ValueError("no interval today")
 
     monkeypatch.setattr(foldless.LSSVR, "predict_interval", fails)
-    assert command.main(["--programs", "14", "--area", "interval", "--json"]) == 1
+    assert command.main(["--programs", str(len(command.AREAS)), "--area", "interval", "--json"]) == 1
     assert "no interval today" in capsys.readouterr().out
 
 

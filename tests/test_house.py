@@ -23,7 +23,7 @@ USERS = ("tables", "report", "cli", "__main__")
 
 LONGEST_CHAIN = 18  # files, from one that imports nothing to one that nobody imports
 STEPS_INSIDE = 4  # imports one after the other that stay in a room; its __init__, which lists public names, is none
-FILE_LINES = 350
+FILE_LINES = 500
 TEST_LINES = 600
 BODY_LINES = 40  # without the docstring
 

@@ -82,6 +82,7 @@ PAGES_WITH_EXAMPLES = [
             "multiple-kernels",
             "online",
             "permutation",
+            "saving",
             "scale",
             "scaling",
             "tuning",

@@ -28,6 +28,19 @@ def without_part(problem, train, test, at_mean=False):
     return Fits(fits.values - (C[test] - middle) @ B, fits.tolerance, fits.fine)
 
 
+def draw_confounds(rng, d, more=0):
+    """The data with confounds, and the confounds of its rows and of some more."""
+    C = rng.normal(size=(d.n + more, int(rng.integers(1, 3))))
+    if rng.random() < 0.3:
+        C = np.round(2 * C) + 0.25 * rng.normal(size=C.shape)
+    if rng.random() < 0.2:
+        C = C + 10.0 ** rng.integers(0, 3)
+    if np.count_nonzero(np.asarray(d.w, float) > 1e-3 * float(d.w.max())) < d.n:
+        d.weights = None  # confounds that hardly any weight determines
+    C = C.astype(d.dtype).astype(float)
+    return replace(d, confounds=C[: d.n]), C
+
+
 def confounds(rng, s, judge):
     """Held-out scores with and without the confounds' part."""
     name = sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant", "Ridge")
@@ -38,15 +51,7 @@ def confounds(rng, s, judge):
         model.options.pop("priors", None)
     d = sets.draw(rng, model.classifies, c=c, least=12, most=24, boolean=model.kernel["kernel"] == "boolean")
     check_size(model, d)
-    C = rng.normal(size=(d.n, int(rng.integers(1, 3))))
-    if rng.random() < 0.3:
-        C = np.round(2 * C) + 0.25 * rng.normal(size=C.shape)
-    if rng.random() < 0.2:
-        C = C + 10.0 ** rng.integers(0, 3)
-    if np.count_nonzero(np.asarray(d.w, float) > 1e-3 * float(d.w.max())) < d.n:
-        d.weights = None  # confounds that hardly any weight determines
-    C = C.astype(d.dtype).astype(float)
-    d = replace(d, confounds=C)
+    d, C = draw_confounds(rng, d)
     judge.label = model.label
     params = ""
     for key, value in (("X", d.X), ("y", d.y), ("C", C), ("w", d.weights)):

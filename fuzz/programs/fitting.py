@@ -51,14 +51,18 @@ def limit_of(expected, tolerance):
     return np.inf if not np.isfinite(float(size)) else max(float(size), 1.0) * 0.05
 
 
+def new_rows(rng, model, d, number):
+    """Rows of the data, mostly moved away from them."""
+    new = np.asarray(d.dense[rng.integers(0, d.n, number)], float)
+    if model.kernel["kernel"] != "boolean":
+        new = new + rng.normal(size=new.shape) * np.asarray(d.dense, float).std(0) * sets.pick(rng, 0.0, 0.3, 1.0)
+    return new.astype(d.dtype)
+
+
 def fit(rng, s, judge):
     """The fitted estimator at its own rows and at new ones."""
     model, d, given = started(rng, s, judge, loo_cut=rng.random() < 0.5)
-    more = int(rng.integers(1, 6))
-    new = np.asarray(d.dense[rng.integers(0, d.n, more)], float)
-    if model.kernel["kernel"] != "boolean":
-        new = new + rng.normal(size=new.shape) * np.asarray(d.dense, float).std(0) * sets.pick(rng, 0.0, 0.3, 1.0)
-    new = new.astype(d.dtype)
+    new = new_rows(rng, model, d, int(rng.integers(1, 6)))
     s.let("X_new", new)
     s.run(f"{model.text}.fit(X, y{given})", "model")
     problem = model.problem(d, new.astype(LD))

@@ -170,8 +170,11 @@ def coded(fits, counts, coding):
     return np.stack(columns[1:] if len(columns) == 2 else columns, 1)
 
 
-def adaptive(rng, s, judge):
-    """The adaptive discriminant: fits, updates and leave-one-out against the least solution of its equations."""
+def adaptive(rng, s, judge, before=lambda call, subject: None):
+    """The adaptive discriminant: fits, updates and leave-one-out against the least solution of its equations.
+
+    ``before`` takes every call first.
+    """
     kernel, alpha = models.draw_kernel(rng), models.draw_alpha(rng)
     coding = sets.pick(rng, "pm1", "fisher")
     d = sets.draw(rng, True, most=18, boolean=kernel["kernel"] == "boolean", singles=False)
@@ -202,19 +205,31 @@ def adaptive(rng, s, judge):
         size = int(rng.integers(d.n // 2, d.n))
         if len(np.unique(d.codes[:size])) < len(d.classes):
             size = d.n
-    s.run(f"AdaptiveKDA({parameters}).fit(X[:{size}], y[:{size}])", "model")
+
+    def change(call):
+        before(call, "model")
+        if s.run("model.X_fit_.shape[0] if hasattr(model, 'X_fit_') else 0") == held:  # not stopped after its last step
+            s.run(f"model.{call}")
+
+    s.run(f"AdaptiveKDA({parameters})", "model")
+    held = 0
+    change(f"fit(X[:{size}], y[:{size}])")
+    held = size
     if size < d.n:
-        s.run(f"model.partial_fit(X[{size}:], y[{size}:])", "model")
+        change(f"partial_fit(X[{size}:], y[{size}:])")
+    held = d.n
+    before("decision_function(X)", "model")
     compare(judge, "decision_function", s.run("model.decision_function(X)"), whole)
     judge.labels("predict", s.run("model.predict(X)"), whole, d.classes)
     gone = rows[:0]
     if rng.random() < 0.4:
         gone = rng.choice(rows, 1)
-        s.run(f"model.forget({gone.tolist()})", "model")
+        change(f"forget({gone.tolist()})")
     rows = np.setdiff1d(rows, gone)
     if np.bincount(d.codes[rows], minlength=len(d.classes)).min() < 2:
         return None
     loo = stack([fits_of(rows[rows != i], np.array([i])) for i in rows])
+    before("loo_decision_function()", "model")
     compare(judge, "loo_decision_function", s.run("model.loo_decision_function()"), loo)
     judge.within("loo_score_", s.run("model.loo_score_"), scores.accuracy(loo, d.codes[rows]))
     compare(judge, "loo_decision_function, downdate", s.run('model.loo_decision_function(method="downdate")'), loo)

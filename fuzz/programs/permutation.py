@@ -1,4 +1,4 @@
-"""Permutation tests: scores of given permutations, p-values, families, and scikit-learn's own function."""
+"""Permutation tests: scores of given permutations, p-values, families, confounds, and scikit-learn's own function."""
 
 from math import factorial
 
@@ -7,6 +7,8 @@ import numpy as np
 from fuzz import data as sets
 from fuzz import models
 from fuzz.judge import Skip
+from fuzz.oracles import LD, Refit
+from fuzz.programs.confounds import draw_confounds, reader, without_part
 from fuzz.programs.fitting import check_size, limit_of
 from fuzz.programs.validation import held_out, metrics_of, score_parts
 
@@ -188,4 +190,82 @@ def resplit(rng, s, judge):
     return judge.values(f"resplit, p-value {metric}", ours[2], theirs[2], 1e-12)
 
 
-AREAS = {"permutation": permutation, "permutation resplit": resplit}
+def orthonormal(C):
+    """Orthonormal columns that C spans, by Gram and Schmidt, twice; nearly dependent columns make no sense here."""
+    basis = []
+    for column in C.T:
+        v = column
+        for _ in range(2):
+            for b in basis:
+                v = v - (b @ v) * b
+        if np.sqrt(v @ v) < 1e-3 * np.sqrt(column @ column):
+            raise Skip
+        basis.append(v / np.sqrt(v @ v))
+    return np.stack(basis, 1)
+
+
+def permuted_residuals(y, C, strata, order):
+    """Values (n, m) of one labeling with confounds: y - e + s R e[order], e = R y, s = |e| / |R e[order]|.
+
+    R takes out the means of the strata and the confounds (Freedman & Lane 1983).
+    """
+    y, C = np.asarray(y, LD).reshape(len(y), -1), np.asarray(C, LD)
+    member = (np.unique(strata)[:, None] == strata).astype(LD)
+    means = member.T @ (member / member.sum(1, keepdims=True))
+    basis = orthonormal(C - means @ C)
+    beyond = np.eye(len(y), dtype=LD) - means
+    R = beyond - basis @ (basis.T @ beyond)
+    e = R @ y
+    if np.any((e * e).sum(0) < 1e-6 * ((y - y.mean(0)) ** 2).sum(0)):
+        raise Skip  # hardly anything to permute
+    moved = R @ e[order]
+    return y - e + moved * np.sqrt((e * e).sum(0) / (moved * moved).sum(0))
+
+
+def confounded(rng, s, judge):
+    """Values with confounds: what these leave of the values is permuted."""
+    model = models.draw_their(rng, "Ridge") if rng.random() < 0.3 else models.draw_own(rng, "LSSVR", loo_cut=False)
+    model.alpha = float(max(model.alpha, 1e-4))
+    d = sets.draw(rng, False, most=18, least=12, boolean=model.kernel["kernel"] == "boolean", singles=False)
+    check_size(model, d)
+    Y = np.asarray(d.y, LD).reshape(d.n, -1)
+    if np.any(np.abs(Y).max(0) > 1e4 * Y.std(0)):
+        d.y = np.asarray(Y - Y.mean(0), float).reshape(np.shape(d.y))  # residuals of others have few digits
+    d, C = draw_confounds(rng, d)
+    judge.label = model.label
+    for key, value in (("X", d.X), ("y", d.y), ("C", C), ("w", d.weights)):
+        if value is not None:
+            s.let(key, value)
+    words = ', params={"sample_weight": w}' if d.weights is not None else ""
+    strata = np.zeros(d.n, int)
+    if rng.random() < 0.3:
+        strata = rng.integers(0, 2, d.n)
+        s.let("strata", strata)
+        words += ", strata=strata"
+    state, m, inside = int(rng.integers(1000)), int(rng.integers(2, 5)), rng.random() < 0.4
+    splits = list(s.run(f"KFold({int(rng.integers(2, 4))}, shuffle=True, random_state={state})", "cv").split(d.dense))
+    if min(len(train) for train, _ in splits) < 8:
+        raise Skip
+    metric = sets.pick(rng, "neg_mean_squared_error", "r2", "correlation")
+    draw = np.random.RandomState(state)
+    orders = [shuffled(draw, d.n, strata if "strata" in words else None) for _ in range(m)]
+    labelings = [np.asarray(d.y, LD).reshape(d.n, -1)] + [permuted_residuals(d.y, C, strata, each) for each in orders]
+    table = []
+    for values in labelings:
+        relabelled = sets.replace(d, y=values)
+        problem, read = model.problem(relabelled, C=C), reader(model, d)
+        problem.Y = values  # all digits
+        parts = [read(Refit(problem, tr).at(te) if inside else without_part(problem, tr, te)) for tr, te in splits]
+        pairs = score_parts(metric, parts, splits, relabelled)
+        table.append(np.mean([[float(each) for each in pair] for pair in pairs], 0))
+    s.run(
+        f"permutation_test_score({model.text}, X, y, cv=cv, scoring={metric!r}, n_permutations={m},"
+        f" random_state={state}, confounds=C, confounds_in_score={inside}{words})",
+        "result",
+    )
+    found = np.concatenate([[s.run("result.score")], s.run("result.permutation_scores")])
+    compare_table(judge, d, metric, found, np.array(table))
+    judge_pvalue(judge, s.run("result.pvalue"), np.array(table))
+
+
+AREAS = {"permutation": permutation, "permutation resplit": resplit, "permutation, confounds": confounded}

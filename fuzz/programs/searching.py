@@ -13,18 +13,18 @@ CRITERIA = ("press", "press", "error", "smooth_error", "ber", "hinge", "hinge2",
 SLOPE = 10.0
 
 
-def balanced_halves(t, counted):
+def balanced_halves(t, mass):
     """Weights with one half for each sign."""
     w = np.zeros(len(t), LD)
     for side in (t > 0, t <= 0):
-        total = (counted & side).sum()
-        w[counted & side] = LD(0.5) / max(int(total), 1)
+        total = mass[side].sum()
+        w[side] = mass[side] / (2 * total if total > 0 else 1)
     return w
 
 
-def loss_of_column(name, f, error, t, counted, same):
+def loss_of_column(name, f, error, t, mass, same):
     """Lowest and highest value of one criterion for one column of held-out fits."""
-    w = counted.astype(LD) / counted.sum() if name != "ber" else balanced_halves(t, counted)
+    w = mass / mass.sum() if name != "ber" else balanced_halves(t, mass)
     if name == "press":
         e = t - f
         value, spread = (w * e * e).sum(), (w * (2 * np.abs(e) * error + error * error)).sum()
@@ -35,7 +35,7 @@ def loss_of_column(name, f, error, t, counted, same):
         value = (w * gap).sum() if name == "hinge" else (w * gap * gap).sum()
         spread = (w * error).sum() if name == "hinge" else (w * (2 * gap * error + error * error)).sum()
     elif name == "auc":
-        keep = counted
+        keep = mass > 0  # pairs count equally
         merged = np.maximum(error, 1e-9 * np.ptp(f[keep]))
         low, high = scores.roc_auc(Fits(f[keep], merged[keep], merged[keep]), (t[keep] > 0).astype(int), same[keep])
         return 1 - high, 1 - low
@@ -45,8 +45,8 @@ def loss_of_column(name, f, error, t, counted, same):
     return value - spread, value + spread
 
 
-def criterion(name, problem, splits, T, counted, row_ids):
-    """Interval of the criterion over all held-out rows, losses of the columns added up."""
+def criterion(name, problem, splits, T, mass, row_ids):
+    """Interval of the criterion over all held-out rows of these weights, losses of the columns added up."""
     F, error, same = np.zeros(T.shape, LD), np.full(T.shape, np.inf), np.full(len(T), -1)
     tested = np.zeros(len(T), bool)
     for number, (train, test) in enumerate(splits):
@@ -54,10 +54,17 @@ def criterion(name, problem, splits, T, counted, row_ids):
         F[test], error[test] = part.values, part.tolerance
         same[test] = number * len(T) + row_ids[test]
         tested[test] = True
-    columns = [loss_of_column(name, F[:, k], error[:, k], T[:, k], counted & tested, same) for k in range(T.shape[1])]
+    columns = [loss_of_column(name, F[:, k], error[:, k], T[:, k], mass * tested, same) for k in range(T.shape[1])]
     low, high = np.sum(np.array(columns, LD), axis=0)
     slack = LD(1e-11) * max(abs(low), abs(high), LD(1e-3)) if np.isfinite(float(high)) else LD(0)
     return low - slack, high + slack
+
+
+def criterion_weight(rng, name, model, d):
+    """Text and weights of the rows in the criterion: by default those of the fit, or equal ones."""
+    if name == "auc" or rng.random() < 0.3:
+        return ", criterion_weight=None", (np.asarray(d.w, float) > 0).astype(LD)
+    return "", d.w * (model.class_factors(d)[0][d.codes] if model.classifies else 1)
 
 
 def targets(model, d):
@@ -97,18 +104,24 @@ def case(rng, s, judge, most):
     return model, d, grid, given
 
 
+def problem_of_model(model, d, params, X=None):
+    """The problem of the model with these parameters, and of further rows X."""
+    kernel = {**model.kernel, **({"gamma": params["gamma"]} if "gamma" in params else {})}
+    return model.problem(d, X, alpha=params["alpha"], kernel=kernel)
+
+
 def problem_of(model, d, params):
     """The problem of one candidate, with the targets of the criterion."""
-    kernel = {**model.kernel, **({"gamma": params["gamma"]} if "gamma" in params else {})}
-    problem = model.problem(d, alpha=params["alpha"], kernel=kernel)
+    problem = problem_of_model(model, d, params)
     problem.Y = targets(model, d)
     return problem
 
 
-def search(rng, s, judge):
-    """Every candidate of a grid, by leave-one-out or a splitter."""
+def search(rng, s, judge, before=None):
+    """Every candidate of a grid, by leave-one-out or a splitter; ``before`` takes the call of ``fit`` first."""
     model, d, grid, given = case(rng, s, judge, 18)
     name = sets.pick(rng, *CRITERIA) if model.classifies else "press"
+    weighting, mass = criterion_weight(rng, name, model, d)
     cv, groups = "", ""
     rows = np.arange(d.n)
     splits = [(np.delete(rows, i), rows[i : i + 1]) for i in rows]
@@ -120,7 +133,10 @@ def search(rng, s, judge):
     if not repeats:  # tells whether a refusal has good reason
         model.refit(model.problem(d, alpha=min(grid["alpha"]), kernel=model.kernel), d, splits[0][0])
     try:
-        s.run(f"FoldlessSearchCV({model.text}, grid, criterion={name!r}{cv}).fit(X, y{given}{groups})", "search")
+        s.run(f"FoldlessSearchCV({model.text}, grid, criterion={name!r}{weighting}{cv})", "search")
+        if before is not None:
+            before(f"fit(X, y{given}{groups})")
+        s.run(f"search.fit(X, y{given}{groups})")
     except LibraryError as error:
         if repeats and "repeats rows" in str(error):
             raise Skip from None  # said plainly
@@ -130,9 +146,8 @@ def search(rng, s, judge):
     candidates = s.run("search.cv_results_['params']")
     found = np.asarray(s.run("search.cv_results_['mean_test_criterion']"))
     judge.equal("number of candidates", len(candidates), int(np.prod([len(v) for v in grid.values()])))
-    counted = np.asarray(d.w, float) > 0
     T, row_ids = targets(model, d), d.same
-    table = [criterion(name, problem_of(model, d, each), splits, T, counted, row_ids) for each in candidates]
+    table = [criterion(name, problem_of(model, d, each), splits, T, mass, row_ids) for each in candidates]
     compare_criteria(judge, f"criterion {name}", found, table)
     judge_choice(judge, "best_params_", s.run("search.best_params_"), candidates, table)
 
@@ -163,12 +178,13 @@ def nested(rng, s, judge):
     splits, groups = draw_splits(rng, s, d, partition=True)
     if groups or len(splits) > 6 or min(len(test) for _, test in splits) < 2:
         raise Skip
+    weighting, mass = criterion_weight(rng, name, model, d)
     params = ', params={"sample_weight": w}' if given else ""
     scoring = "accuracy" if model.classifies else "neg_mean_squared_error"
     # tells whether a refusal has good reason
     model.refit(model.problem(d, alpha=min(grid["alpha"]), kernel=model.kernel), d, splits[0][0])
     s.run(
-        f"nested_cross_validate(FoldlessSearchCV({model.text}, grid, criterion={name!r}), X, y, cv=cv,"
+        f"nested_cross_validate(FoldlessSearchCV({model.text}, grid, criterion={name!r}{weighting}), X, y, cv=cv,"
         f" scoring={scoring!r}{params})",
         "result",
     )
@@ -182,11 +198,10 @@ def nested(rng, s, judge):
         inner = [(np.delete(train, i), train[i : i + 1]) for i in range(len(train))]
         if d.codes is not None and np.bincount(d.codes[train][counted[train]], minlength=len(d.classes)).min() < 2:
             return
-        table = [criterion(name, problem_of(model, d, each), inner, T, counted, d.same) for each in candidates]
+        table = [criterion(name, problem_of(model, d, each), inner, T, mass, d.same) for each in candidates]
         judge_choice(judge, "nested, best_params", found[place], candidates, table)
         chosen = found[place]
-        kernel = {**model.kernel, **({"gamma": chosen["gamma"]} if "gamma" in chosen else {})}
-        fits = model.refit(model.problem(d, alpha=chosen["alpha"], kernel=kernel), d, train)(test)
+        fits = model.refit(problem_of_model(model, d, chosen), d, train)(test)
         if model.classifies:
             judge.labels("nested, predictions", s.run(f"result.predictions[{place}]"), fits, d.classes)
             judge.within(

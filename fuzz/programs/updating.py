@@ -5,14 +5,14 @@ import numpy as np
 from fuzz import data as sets
 from fuzz import models, scores
 from fuzz.judge import Skip
-from fuzz.oracles import Refit, stack
+from fuzz.oracles import BASE, Fits, Refit, stack
 from fuzz.programs.fitting import check_size, compare
 
 
 class Stream:
     """A model that learns and forgets rows of a data set, and the numbers of those it holds."""
 
-    def __init__(self, rng, s, judge):
+    def __init__(self, rng, s, judge, most=26):
         name = sets.pick(rng, "LSSVR", "LSSVC", "KernelFisherDiscriminant")
         c = sets.classes_of(rng) if models.FOLDLESS_ESTIMATORS[name] else None
         model = models.draw_own(rng, name, c, loo_cut=False)
@@ -22,7 +22,7 @@ class Stream:
         if steep:
             model.kernel, model.alpha = {"kernel": "poly", "gamma": 1.0, "degree": 3, "coef0": 1.0}, 1e-3
         boolean = model.kernel["kernel"] == "boolean"
-        d = sets.draw(rng, model.classifies, c=c, least=10, most=26, boolean=boolean, plain=steep)
+        d = sets.draw(rng, model.classifies, c=c, least=10, most=most, boolean=boolean, plain=steep)
         if steep:
             d = sets.replace(d, X=30 * d.X, dense=30 * d.X.astype(d.dense.dtype))
         models.with_class_weight(rng, model, d, 0.15)
@@ -51,9 +51,7 @@ class Stream:
         if self.named and first:
             words.append("classes=classes")
         method = "fit" if first and not self.named else "partial_fit"
-        target = self.model.text if first else "model"
-        self.s.run(f"{target}.{method}({', '.join(words)})", "model")
-        self.rows += rows
+        self.change(f"{method}({', '.join(words)})", self.rows + rows)
 
     def forget(self, places):
         """``forget`` by positions, by a mask or by ids."""
@@ -65,16 +63,15 @@ class Stream:
             words = f"np.isin(np.arange({len(self.rows)}), {places})"
         else:
             words = f"{places}"
-        self.s.run(f"model.forget({words})", "model")
-        self.rows = kept
+        self.change(f"forget({words})", kept)
 
-    @property
-    def sound(self):
-        """Whether the rows held show every class, with weight, so that a plain fit exists."""
-        return self.stays(self.rows)
+    def change(self, call, rows):
+        """A call after which the model holds these rows."""
+        self.s.run(f"{'model' if self.rows else self.model.text}.{call}", "model")
+        self.rows = rows
 
     def stays(self, rows):
-        """The same of other rows."""
+        """Whether these rows show every class, with weight, so that a plain fit exists."""
         w = np.asarray(self.d.w, float)[rows]
         if np.count_nonzero(w) < 2:
             return False
@@ -130,7 +127,14 @@ class Stream:
         if held.codes is not None and np.bincount(held.codes[w > 0]).min() < 2:
             return
         problem, rows = model.problem(held), np.arange(held.n)
-        fits = stack([model.refit(problem, held, np.delete(rows, i))([i]) for i in rows])
+        parts, whole = [], Refit(problem, rows)
+        for i in rows:
+            fits, more = model.refit(problem, held, np.delete(rows, i))([i]), 1.0
+            if whole.relative > BASE[np.dtype(problem.dtype)]:  # P of all rows is updated, and may be the worse one
+                more = max(1.0, whole.relative / Refit(problem, np.delete(rows, i)).relative)
+            more = more if whole.judged else np.inf
+            parts.append(Fits(fits.values, fits.tolerance * more, fits.fine * more))
+        fits = stack(parts)
         if model.classifies:
             compare(judge, "loo_decision_function after updates", s.run("model.loo_decision_function()"), fits)
             judge.within("loo_score_ after updates", s.run("model.loo_score_"), scores.accuracy(fits, held.codes))
@@ -140,7 +144,11 @@ class Stream:
 
 def updates(rng, s, judge):
     """A random sequence of learning and forgetting."""
-    stream = Stream(rng, s, judge)
+    sequence(rng, Stream(rng, s, judge), most=8)
+
+
+def sequence(rng, stream, most):
+    """Rows come and go, at most so many times."""
     d = stream.d
     order = rng.permutation(d.n)
     size = d.n // 2
@@ -150,7 +158,7 @@ def updates(rng, s, judge):
             raise Skip
     waiting = list(order[size:])
     stream.learn(order[:size])
-    for step in range(int(rng.integers(3, 9))):
+    for step in range(int(rng.integers(2, most + 1))):
         if waiting and (rng.random() < 0.5 or len(stream.rows) < 5):
             count = min(len(waiting), int(sets.pick(rng, 1, 1, 2, 4)))
             stream.learn(waiting[:count])

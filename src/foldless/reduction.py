@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, check_random_state, check_X_y, column_or_1d, gen_batches
 from sklearn.utils.multiclass import type_of_target
 
+from foldless.kernels.base import canonical
 from foldless.kernels.registry import GammaLike, KernelLike, check_symmetric, resolve
 from foldless.linalg.memory import require_memory
 from foldless.linalg.types import MatrixLike, RandomStateLike
@@ -67,7 +68,7 @@ class Reduced(NamedTuple):
         members : list of array-like of int, default=None
             Averages of these rows of ``X_new`` in place of the rows, for instance from :func:`partition`.
         """
-        X_new = check_array(X_new, **ARRAYS)
+        X_new = canonical(check_array(X_new, **ARRAYS))
         if X_new.shape[1] != self.X.shape[1]:
             raise ValueError(
                 f"X_new has {X_new.shape[1]} columns and X had {self.X.shape[1]}; give new rows of the same features"
@@ -156,6 +157,7 @@ def reduce_instances(
     0.936
     """
     rows, targets = check_X_y(X, y, **ARRAYS, multi_output=True)
+    rows = canonical(rows)
     resolved = resolve(kernel, rows, gamma=gamma, degree=degree, coef0=coef0, eta=eta)
     if not resolved.takes_rows and rows.shape[0] != rows.shape[1]:
         raise ValueError(f"X has shape {rows.shape}; kernel='precomputed' expects the square Gram matrix of all rows.")

@@ -91,16 +91,15 @@ class _Adapter:
             raise ValueError(f"w={_some(set(w.tolist()))} must be finite and >= 0.")
         if (w != 1).any() and not has_fit_parameter(self._inner, "sample_weight"):
             raise ValueError(f"w: {type(self._inner).__name__} has no weights; leave w out, or use LSSVC.")
-        rows = [*self._waiting, *zip(X, y, w, strict=True)]
+        rows, state = [*self._waiting, *zip(X, y, w, strict=True)], {}
         if self.model is not None or self._can_start(rows):
             X, y, w = map(np.array, zip(*rows, strict=True))
             options = {"sample_weight": w} if (w != 1).any() else {}
             options |= {} if self.classes is None else {"classes": [*self.classes, *y.tolist()]}
             model = clone(self.estimator) if self.model is None else self.model
-            self.model = model.partial_fit(X, y, **options)
-            rows = []
-        self._waiting = deque(rows, self._waiting.maxlen)
-        self._names = self._names or list(names)
+            state, rows = {"model": model.partial_fit(X, y, **options)}, []
+        state |= {"_waiting": deque(rows, self._waiting.maxlen), "_names": self._names or list(names)}
+        vars(self).update(state)  # together: an interrupt must not let rows that wait be learnt twice
 
     @property
     def _inner(self):

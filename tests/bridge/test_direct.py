@@ -163,10 +163,11 @@ def test_rows_of_weight_zero_and_other_training_parts_take_the_loop():
 
 
 def test_a_score_that_fails_is_told_by_scikit_learn():
-    with pytest.warns(UserWarning, match="Scoring failed"):
+    with pytest.warns(UserWarning, match="Scoring failed|does not go with this y") as told:
         scores = fl.cross_val_score(LSSVC(), X, LABELS, cv=6, scoring="precision")  # of two classes only
     assert np.isnan(scores).all()
-    with pytest.raises(ValueError, match=r"multiclass|pos_label"):
+    assert "Use scoring='precision_macro'. The scores will be error_score=nan." in str(told[0].message)
+    with pytest.raises(ValueError, match=r"multiclass.*Use scoring='precision_macro'"):
         fl.cross_val_score(LSSVC(), X, LABELS, cv=6, scoring="precision", error_score="raise")
 
 

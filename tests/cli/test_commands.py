@@ -72,6 +72,8 @@ def test_tune_and_permute_and_version(tmp_path):
     assert (tmp_path / "a.foldless").exists()
     said = run("permute", "a.csv", "--target", "y", "--permutations", 19, "--quiet").stdout
     assert "p = 0.05" in said
+    assert "Permutation test of a smaller search, of 5 settings: accuracy" in said
+    assert "how often a score at least that good would occur if the features had nothing to do with the target" in said
     assert run("version").stdout.strip() == foldless.__version__
     assert "Survived" in run("report", "--help").stdout
     assert "--install-completion" in run("--help").stdout

@@ -141,6 +141,14 @@ def test_one_row_has_a_certificate_without_leave_one_out():
     assert "1 rows, 0 forgotten" in str(certificate)
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "cosine", "linear"])
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+def test_one_row_without_an_intercept_has_a_certificate_whatever_its_weight(kernel, penalty):
+    model = LSSVC(kernel, gamma=0.5, penalty=penalty, fit_intercept=False)
+    model.partial_fit(X[:5], LABELS[3][:5], classes=np.unique(LABELS[3]), sample_weight=[1e5, 1, 1, 1, 1])
+    assert model.forget([1, 2, 3, 4]).unlearning_certificate().holds
+
+
 def test_single_precision_has_a_wider_limit():
     model = LSSVR(gamma=0.2).fit(X[:20].astype(np.float32), VALUES[:20]).forget([3])
     certificate = model.unlearning_certificate()

@@ -128,6 +128,32 @@ def test_confounds_are_about_the_mean_of_the_rows_that_are_left(penalty):
     assert model.unlearning_certificate().holds
 
 
+@every_kind
+@every_penalty
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_confounds", [1, 2])
+def test_rows_with_confounds_come_and_go(kind, penalty, fit_intercept, n_confounds):
+    """Also rows of weight 0: without them the mean of the confounds is what it was, but not that of the last fit."""
+    confounds, weights, y = C[:, :n_confounds] + 2.0, np.where(np.arange(N) % 3, W, 0.0), targets(kind)
+
+    def given(rows):
+        return {"sample_weight": weights[rows], "confounds": confounds[rows]}
+
+    estimator = kind(gamma=0.2, alpha=0.5, penalty=penalty, fit_intercept=fit_intercept)
+    rows = np.arange(20)
+    model = clone(estimator).fit(X[rows], y[rows], **given(rows))
+    new, more = np.arange(20, 28), np.arange(28, 31)
+    for learnt, forgotten in (([], [1]), (new, []), ([], [2]), ([], [0, 3, 10]), (more, [5])):
+        if len(learnt):
+            model.partial_fit(X[learnt], y[learnt], **given(learnt))
+        model.forget(forgotten)
+        rows = np.delete(np.append(rows, learnt).astype(int), forgotten)
+        again = clone(estimator).fit(X[rows], y[rows], **given(rows))
+        method = "predict" if kind is LSSVR else "decision_function"
+        assert_close(getattr(model, method)(X, confounds), getattr(again, method)(X, confounds))
+        assert_close(getattr(model, f"loo_{method}")(), getattr(again, f"loo_{method}")())
+
+
 def test_traces_are_found_while_rows_are_in_the_model():
     """Kernel values are in Z, also those of rows in the middle of the array."""
     model = updated_model(LSSVR)

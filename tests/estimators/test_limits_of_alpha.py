@@ -185,3 +185,21 @@ def test_a_tiny_alpha_leaves_linear_discriminant_analysis(n_classes, sizes, alph
     assert_near(centred(found), centred(by_refit(lda, X, y, cv=folds, method="decision_function")), 1e-7)
     if sizes == "equal":  # the other solver divides by n - c instead of n: the rule is the same for equal priors
         np.testing.assert_array_equal(model.predict(X), LinearDiscriminantAnalysis(solver="svd").fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_training_parts_without_rows_to_spare_keep_their_digits_at_a_tiny_alpha(dtype, weighted):
+    # Gram matrices of 12 rows have rank 6, those of training parts are regular: P is of the size 1 / alpha, theirs not.
+    rng = np.random.default_rng(5)
+    X, C, y = rng.normal(size=(12, 6)), rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    params = {"sample_weight": rng.uniform(1.0, 3.0, 12)} if weighted else {}
+    cv = KFold(2, shuffle=True, random_state=0)
+    for alpha in 10.0 ** np.arange(-13, -8) if dtype == np.float64 else 10.0 ** np.arange(-9, -3):
+        model = LSSVR("poly", degree=1, coef0=0.0, gamma=0.1, alpha=alpha)
+        actual = cross_val_predict(model, X.astype(dtype), y, cv=cv, params=params, confounds=C)
+        for train, test in cv.split(X):
+            own = {name: values[train] for name, values in params.items()}
+            part = LSSVR("linear", alpha=alpha / 0.1).fit(X[train], y[train], confounds=C[train], **own)
+            expected = part.predict(X[test], confounds=C[test])
+            np.testing.assert_allclose(actual[test], expected, atol=1e-7 if dtype == np.float64 else 1e-3)

@@ -176,7 +176,7 @@ def test_search_with_light_rows_scores_as_refits(ratio):
     rng, n = np.random.default_rng(0), 24
     X, y, w = rng.normal(size=(n, 3)), rng.normal(size=n), np.geomspace(1.0, ratio, n) ** 2 / ratio
     grid = {"alpha": [1e-2, 1.0, 30.0]}
-    search = FoldlessSearchCV(LSSVR(gamma=0.2), grid).fit(X, y, sample_weight=w)
+    search = FoldlessSearchCV(LSSVR(gamma=0.2), grid, criterion_weight=None).fit(X, y, sample_weight=w)
     for alpha, loss in zip(grid["alpha"], search.cv_results_["mean_test_criterion"], strict=True):
         fits = held_out_rows(LSSVR(gamma=0.2, alpha=alpha), X, y, leave_one_out(n), "predict", sample_weight=w)
         assert loss == pytest.approx(np.mean((y - fits) ** 2), rel=1e-8)
@@ -203,7 +203,8 @@ def test_smooth_criterion_with_a_row_of_nearly_all_weight_equals_refits(criterio
     X, y, w = one_heavy_row(2, 1e-6, 1e6, n=24)
     w[1:] = 1e-6
     estimator = LSSVC(gamma=0.3, alpha=1e6)
-    search = FoldlessSearchCV(estimator, method="gradient", criterion=criterion, max_iter=1, refit=False)
+    options = {"criterion": criterion, "criterion_weight": None, "max_iter": 1, "refit": False}
+    search = FoldlessSearchCV(estimator, method="gradient", **options)
     search.fit(X, y, sample_weight=w)
     estimator.set_params(**search.best_params_)
     fits = held_out_rows(estimator, X, y, leave_one_out(24), "decision_function", sample_weight=w)

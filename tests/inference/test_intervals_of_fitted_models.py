@@ -74,8 +74,11 @@ def test_bad_calls_of_estimators_say_what_to_try():
     ):
         with pytest.raises(ValueError, match=message):
             model.score_interval(**options)
-    with pytest.raises(ValueError, match="three folds of at least 2 rows each, and three rows of every class"):
+    with pytest.raises(ValueError, match="needs three folds with rows of every class, but the rarest class has 2 rows"):
         LSSVC().fit(X, np.arange(40) < 2).score_interval()
+    few = LSSVC().fit(X[:24], TWO[:24])
+    with pytest.raises(ValueError, match=r"scoring='roc_auc' needs at least 10 rows per fold.*'balanced_accuracy'\.$"):
+        few.score_interval(scoring="roc_auc")
     with pytest.raises(NotFittedError):
         LSSVR().score_interval()
 

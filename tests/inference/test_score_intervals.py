@@ -10,7 +10,15 @@ from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold, TimeSeriesSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -19,6 +27,7 @@ from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge.standin import Run
 from foldless.inference.intervals import FoldScores, nested_error
 from foldless.model_selection import RefitWarning, cross_validate, score_interval
+from support import intervals as plain
 
 RNG = np.random.default_rng(0)
 X, TWO = make_classification(40, 5, n_informative=3, flip_y=0.2, random_state=0)
@@ -108,9 +117,26 @@ def test_one_partition_is_the_definition_by_refits(case, weighted):
     score, centre, error = by_refits(estimator, y, cv, scoring, rows, weight)
     np.testing.assert_allclose([found.score, found.centre, found.standard_error], [score, centre, error], rtol=1e-7)
     half = norm.ppf(0.95) * error
-    limits = (0, 1) if scoring in ("accuracy", "roc_auc") else (-np.inf, np.inf)
-    np.testing.assert_allclose([found.low, found.high], np.clip([centre - half, centre + half], *limits), rtol=1e-7)
+    ends = [(centre - half, centre + half)]
+    if scoring == "accuracy":
+        ends.append(plain.of_share(score, 40))
+    if scoring == "roc_auc":
+        ends.append(plain.of_area(score, *np.bincount(y)))
+    if scoring == "f1":
+        ends.append(by_labels(estimator, y, cv))
+    limits = (0, 1) if is_classifier(estimator) else (-np.inf, 0)
+    rtol = 1e-5 if scoring == "roc_auc" else 1e-7
+    np.testing.assert_allclose([found.low, found.high], plain.both(*ends, limits=limits), rtol=rtol)
     assert found.n_repeats == 1
+
+
+def by_labels(estimator, y, cv):
+    """The interval of F1 from the numbers of held-out labels."""
+    predicted = np.empty_like(y)
+    for train, test in cv.split(X, y):
+        predicted[test] = clone(estimator).fit(X[train], y[train]).predict(X[test])
+    confusion = plain.confusion_of(y, predicted)
+    return plain.of_labels(plain.f1, confusion, confusion.sum(1))
 
 
 def test_partitions_are_averaged():
@@ -137,6 +163,18 @@ def test_nadeau_and_bengio_is_their_formula():
     half = student.ppf(0.95, 4) * error
     np.testing.assert_allclose([*found], [np.mean(scores), np.mean(scores) - half, np.mean(scores) + half], rtol=1e-9)
     assert found.method == "nadeau-bengio"
+
+
+@pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning")
+@pytest.mark.parametrize("estimator", [LSSVC(gamma=0.3), SVC(), make_pipeline(StandardScaler(), LSSVC(gamma=0.2))])
+@pytest.mark.parametrize("cv", [LeavePOut(2), LeaveOneOut(), ShuffleSplit(4, test_size=0.5, random_state=0), KFold(3)])
+def test_intervals_of_results_know_how_many_rows_were_tested(estimator, cv):
+    few = np.arange(0, 40, 3)
+    found = cross_validate(estimator, X[few], TWO[few], cv=cv)
+    scores, splits = found["test_score"], list(cv.split(X[few]))
+    share = np.mean([len(test) / len(train) for train, test in splits])
+    error = np.sqrt((1 / len(splits) + share) * np.var(scores, ddof=1))
+    assert found.interval().standard_error == pytest.approx(error, rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning")
@@ -243,10 +281,21 @@ def test_a_class_that_two_folds_hold_is_named():
 
 def test_r2_needs_folds_of_ten_rows():
     assert score_interval(LSSVR(gamma=0.3), X, VALUES, cv=4, scoring="r2", n_repeats=1).high <= 1.0
-    with pytest.raises(ValueError, match="the smallest fold has 4 rows, and this score needs 10"):
+    too_few = r"^scoring='r2' needs at least 10 rows per fold, but the smallest fold has 4. "
+    with pytest.raises(ValueError, match=too_few + r"Use fewer folds \(for example cv=3\)\.$"):
         score_interval(LSSVR(gamma=0.3), X, VALUES, scoring="r2")
+    with pytest.raises(ValueError, match=r"has 2. Learn more rows, or use another score: 'neg_mean_squared_error'\.$"):
+        score_interval(LSSVR(gamma=0.3), X[:20], VALUES[:20], scoring="r2")
     with pytest.raises(ValueError, match="'r2_pooled' is of all folds together"):
         score_interval(LSSVR(gamma=0.3), X, VALUES, scoring="r2_pooled")
+
+
+def test_small_folds_of_classes_have_scores_of_classes():
+    too_few = r"^scoring='roc_auc' needs at least 10 rows per fold, but the smallest fold has 4. "
+    with pytest.raises(ValueError, match=too_few + r"Use fewer folds \(for example cv=3\). 'accuracy' and 'balanced_"):
+        score_interval(LSSVC(gamma=0.3), X, TWO, scoring="roc_auc")
+    with pytest.raises(ValueError, match=r"Learn more rows, or use another score: 'accuracy' or 'balanced_accuracy'"):
+        score_interval(LSSVC(gamma=0.3), X[:24], TWO[:24], scoring="roc_auc")
 
 
 @pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import kernel_approximation
 
 from foldless.kernels import RBF, Boolean, Laplacian, Linear, Nystroem, On, Poly, Precomputed, RandomFeatures
 
@@ -35,6 +36,20 @@ def test_nystroem_is_the_projection_on_the_landmarks(kernel, landmarks, form):
     assert found.features(form(X)).shape == (60, Z.shape[0])
     assert_allclose(found.gram(form(X)), C @ np.linalg.pinv(W, 1e-12) @ C.T, atol=1e-6 * abs(C).max())
     assert_allclose(found.diag(form(X)), found.gram(form(X)).diagonal())
+
+
+@pytest.mark.parametrize(("dtype", "share", "precision"), [("float64", 1e-10, 1e-9), ("float32", 1e-5, 1e-5)])
+def test_a_share_of_the_mean_diagonal_is_added_to_the_kernel_of_the_landmarks(dtype, share, precision):
+    """The formula of docs/approximation.md; features of scikit-learn, which adds nothing, differ as told there."""
+    rows, kernel = X.astype(dtype), 3.0 * RBF(0.1)
+    features = kernel_approximation.Nystroem(gamma=0.1, n_components=20, random_state=0)
+    theirs = np.sqrt(3.0) * features.fit_transform(X)
+    found = Nystroem(kernel, landmarks=features.components_.astype(dtype)).resolved(rows)
+    Z = found.landmarks.astype(float)
+    C, M = kernel.gram(X, Z), kernel.gram(Z) + share * 3.0 * np.eye(20)
+    assert_allclose(found.gram(rows), C @ np.linalg.solve(M, C.T), atol=3 * precision)
+    difference = np.abs(found.gram(rows) - theirs @ theirs.T).max()
+    assert 3 * precision < difference < 3.0 * 3.0 * share / np.linalg.eigvalsh(kernel.gram(Z))[0]
 
 
 @pytest.mark.parametrize("kernel", [RBF(0.3), Laplacian(0.2)], ids=repr)

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from foldless.linalg import add_outer_, lower_square, outer_square, right_solve
+from foldless import linalg
+from foldless.linalg import (
+    NotPositiveDefiniteError,
+    add_outer_,
+    cholesky_,
+    invert_lower_,
+    lower_square,
+    outer_square,
+    right_solve,
+)
 from support.tolerances import assert_close
 
 SIZES = [1, 2, 255, 256, 257, 300]
@@ -89,3 +98,38 @@ def test_add_outer_in_place(n, q, order, dtype):
     assert_close(found, expected.astype(dtype), rtol=ARRAY_RTOL[dtype])
     assert np.shares_memory(found, S)
     assert_close(S, expected.astype(dtype), rtol=ARRAY_RTOL[dtype])
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 129, 300])
+@pytest.mark.parametrize("halved", [2048, 100])
+@every_dtype
+def test_triangles_are_inverted_in_their_memory(n, halved, dtype, monkeypatch):
+    monkeypatch.setattr(linalg.numpy, "HALVED", halved)
+    L = triangle(n, "F", dtype)
+    inverse = invert_lower_(L.copy(order="F"))
+    assert inverse.flags.f_contiguous
+    assert inverse.dtype == dtype
+    np.testing.assert_array_equal(np.triu(inverse, 1), 0.0)
+    some = np.linspace(0, n - 1, min(n, 20)).astype(int)
+    assert_close((L @ inverse[:, some]), np.eye(n, dtype=dtype)[:, some], rtol=ARRAY_RTOL[dtype])
+    assert np.shares_memory(invert_lower_(L), L)
+
+
+@pytest.mark.parametrize("place", [0, 70, 99])
+def test_a_triangle_with_a_zero_on_its_diagonal_has_no_inverse(place):
+    L = triangle(100, "F", "float64")
+    L[place, place] = 0.0
+    before = L.copy()
+    with pytest.raises(NotPositiveDefiniteError, match=f"zero pivot {place + 1}"):
+        invert_lower_(L)
+    np.testing.assert_array_equal(L, before)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
+@every_dtype
+def test_factors_have_zeros_above_the_diagonal(n, dtype):
+    V = array((n, 2 * n), "C", "float64")
+    M = (V @ V.T / n + np.eye(n)).astype(dtype)
+    L = cholesky_(M.copy())
+    np.testing.assert_array_equal(np.triu(L, 1), 0.0)
+    assert_close(L @ L.T, M, rtol=ARRAY_RTOL[dtype])

@@ -21,6 +21,7 @@ from foldless.model_selection import (
     permutation_test_pattern,
     permutation_test_score,
 )
+from support.interrupts import interrupted
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 3))
@@ -158,12 +159,18 @@ def test_threads_of_python_that_overlap_restore_what_the_first_of_them_found():
     assert now() == {2}
 
 
-def test_an_interrupt_before_the_block_begins_is_mended_by_the_next_call():
-    block = threads._OneThread()
-    block._limit = threads._libraries().limit(limits=1, user_api="blas")  # and no further
-    with block:
-        assert now() == {1}
-    assert now() == {2}
+@pytest.mark.parametrize("nested", [False, True])
+def test_threads_are_restored_after_an_interrupt_at_any_line(nested):
+    def call(_):
+        with threads_for(10):
+            if nested:
+                LSSVC(Watched(0.3)).fit(X, Y)
+
+    n = 0
+    for _ in interrupted(lambda: None, call, "linalg/threads"):
+        n += 1
+        assert now() == {2}
+    assert n > 10
 
 
 def test_jobs_in_other_processes_have_the_threads_of_the_caller():

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
-from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.metrics import accuracy_score, get_scorer, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -43,7 +43,8 @@ from support.cross_validation import (
     weights_for,
 )
 from support.parts import TrainingParts
-from support.tolerances import assert_close
+from support.refits import refit
+from support.tolerances import assert_close, assert_near
 
 every_splitter = pytest.mark.parametrize("splitter", SPLITTERS)
 
@@ -260,14 +261,68 @@ def test_masks_and_negative_indices_are_splits_too():
     assert fl.explain(estimator, X, VALUES, cv=splits).kind != "refit"
 
 
-def test_returned_estimators_with_all_basis_functions_keep_their_rows():
-    estimator = LSSVR(gamma=0.1, penalty="coef", basis="all")
-    cv = skl.KFold(4)
-    result = fl.cross_validate(estimator, X, VALUES, cv=cv, return_estimator=True)
-    held_out = fl.cross_val_predict(estimator, X, VALUES, cv=cv)
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.FitFailedWarning", "ignore:.*is refitted on every training part"
+)
+def test_a_split_without_training_rows_has_no_score():
+    rows = np.arange(N)
+    splits = [(rows[:0], rows[:10]), (rows[10:], rows[:10])]
+    empty, score = fl.cross_val_score(LSSVR(gamma=0.1), X, VALUES, cv=splits)
+    assert np.isnan(empty)
+    assert score == pytest.approx(refit(LSSVR(gamma=0.1), X, VALUES, rows[10:]).score(X[:10], VALUES[:10]))
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1e-9, 1e-12])
+@pytest.mark.parametrize("cv", [skl.KFold(4), skl.LeaveOneOut()], ids=["folds", "rows"])
+def test_returned_estimators_with_all_basis_functions_keep_their_rows(cv, alpha):
+    estimator, params = LSSVR(gamma=0.1, alpha=alpha, penalty="coef", basis="all"), {"sample_weight": WEIGHT}
+    result = fl.cross_validate(
+        estimator, X, VALUES, cv=cv, return_estimator=True, scoring="neg_mean_squared_error", params=params
+    )
+    held_out = fl.cross_val_predict(estimator, X, VALUES, cv=cv, params=params)
     for fitted, (_, test) in zip(result["estimator"], cv.split(X), strict=True):
-        assert_close(fitted.predict(X[test]), held_out[test])
-        assert_close(fitted.loo_predict()[test], held_out[test])  # rows of weight 0 there
+        assert_close(fitted.predict(X[test]), held_out[test], scale=np.abs(VALUES).max())
+        assert_close(fitted.loo_predict()[test], fitted.predict(X[test]))  # rows of weight 0 there
+
+
+TINY_ALPHA = {
+    "values": (LSSVR, {}, lambda x: np.sin(6 * x)),
+    "labels": (LSSVC, {}, lambda x: (np.sin(9 * x) > 0).astype(int)),
+    **{
+        f"Fisher, {name}": (KernelFisherDiscriminant, {"threshold": name}, lambda x: (np.sin(9 * x) > 0).astype(int))
+        for name in ("fisher", "centroid")
+    },
+}
+
+
+@pytest.mark.parametrize("case", TINY_ALPHA)
+@pytest.mark.parametrize("alpha", [1e-3, 1e-9, 1e-12])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cv", [skl.KFold(4), skl.LeaveOneOut()], ids=["folds", "rows"])
+def test_returned_estimators_at_a_tiny_alpha_are_refits(cv, weighted, alpha, case):
+    """K K' loses such an alpha: the coefficients of the basis functions must not come from A = O(1 / alpha)."""
+    kind, options, targets = TINY_ALPHA[case]
+    x = np.linspace(0.0, 1.0, 12)
+    rows, y = x[:, None], targets(x)
+    weights = np.where(weighted, np.geomspace(0.1, 10.0, 12), 1.0)
+    estimator = kind(gamma=1.0, alpha=alpha, penalty="coef", **options)
+    method = "predict" if kind is LSSVR else "decision_function"
+    scoring = "neg_mean_squared_error" if kind is LSSVR else "accuracy"
+    result = fl.cross_validate(
+        estimator,
+        rows,
+        y,
+        cv=cv,
+        return_estimator=True,
+        return_train_score=True,
+        scoring=scoring,
+        params={"sample_weight": weights},
+    )
+    splits = zip(result["estimator"], result["train_score"], cv.split(rows), strict=True)
+    for fitted, train_score, (train, _) in splits:
+        again = refit(estimator, rows, y, train, sample_weight=weights)
+        assert_near(getattr(fitted, method)(rows), getattr(again, method)(rows), 1e-7)
+        assert_near(train_score, get_scorer(scoring)(again, rows[train], y[train]), 1e-8)
 
 
 def test_generators_and_iterables_are_splits_too():

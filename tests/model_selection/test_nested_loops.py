@@ -35,7 +35,7 @@ from support.nested import (
     force_route,
     predicted,
 )
-from support.refits import Candidate, signs
+from support.refits import Candidate, fit_weights, signs
 from support.tolerances import assert_close
 
 KERNELS = [
@@ -94,7 +94,11 @@ def named(criterion):
 def criterion_by_hand(search, y, w, rows, fits, decision):
     """Loss of held-out fits of these rows, summed over the columns."""
     T = signs(y)[rows]
-    each = w[rows] if search.criterion_weight == "sample_weight" and w is not None else np.ones(len(rows))
+    each = np.ones(len(rows))
+    if search.criterion_weight == "auto":
+        each = fit_weights(search.estimator, y, w)[rows]
+    elif search.criterion_weight == "sample_weight" and w is not None:
+        each = w[rows]
     W = np.repeat((each / each.sum())[:, None], T.shape[1], axis=1)
     if search.criterion_weight == "balanced":
         W = np.stack([np.where(t > 0, 0.5 / max(sum(t > 0), 1), 0.5 / max(sum(t < 0), 1)) for t in T.T], 1)
@@ -210,7 +214,10 @@ def test_every_number_equals_a_double_loop(case, outer, monkeypatch):
     classifier = is_classifier(estimator)
     turn, step = list(CASES).index(case), list(OUTER).index(outer)
     inner = list(INNER)[(turn + step) % len(INNER)]
-    criterion, weight = CRITERIA[(turn + 2 * step) % len(CRITERIA)], (None, "balanced", "sample_weight")[step % 3]
+    criterion, weight = (
+        CRITERIA[(turn + 2 * step) % len(CRITERIA)],
+        ("auto", "balanced", None, "sample_weight")[(turn // 3 + step) % 4],
+    )
     if not classifier:
         inner = "KFold" if inner == "StratifiedKFold" else inner
         criterion = "press" if turn % 2 else absolute
@@ -234,11 +241,11 @@ def test_every_number_equals_a_double_loop(case, outer, monkeypatch):
 
 @pytest.mark.many_cases
 @pytest.mark.parametrize("inner", ["leave-one-out", "KFold"])
-@pytest.mark.parametrize("weight", [None, "balanced", "sample_weight"])
+@pytest.mark.parametrize("weight", ["auto", None, "balanced", "sample_weight"])
 @pytest.mark.parametrize("criterion", CRITERIA, ids=named)
 def test_every_criterion_and_weighting_equals_refits(criterion, weight, inner, monkeypatch):
     """Inside and outside; two and three classes take turns."""
-    turn = CRITERIA.index(criterion) + ("balanced", "sample_weight", None).index(weight)
+    turn = CRITERIA.index(criterion) + ("balanced", "sample_weight", None, "auto").index(weight)
     estimator, y = ((LSSVC(), LABELS), (KFDA(), BINARY), (KFDA(), LABELS))[turn % 3]
     cv = skl.StratifiedShuffleSplit(2, test_size=0.3, random_state=turn)
     splits = list(cv.split(X, y))
@@ -321,6 +328,8 @@ def test_every_number_equals_scikit_learns_loop(case, inner, monkeypatch):
     search = FoldlessSearchCV(estimator, grid, cv=INNER[inner], criterion=criterion)
     cv = skl.KFold(3, shuffle=True, random_state=2)
     w = WEIGHT if weighted else np.ones(N)
+    class_weight = getattr(estimator, "class_weight", None) or {}
+    counted = w * np.array([class_weight.get(label, 1.0) for label in y]) if class_weight else w
     listed = list(skl.ParameterGrid(grid))
     result = {}
     for shared in (True, False):
@@ -341,10 +350,13 @@ def test_every_number_equals_scikit_learns_loop(case, inner, monkeypatch):
                 params={"sample_weight": w[train]},
             )
             if classifier:
-                losses.append(np.mean(predicted(held, y) != y[train]))
-                scores.append(1 - losses[-1])
+                wrong = predicted(held, y) != y[train]
+                losses.append(np.average(wrong, weights=counted[train]))
+                scores.append(1 - wrong.mean())
             else:
-                losses.append(np.square(held - y[train]).reshape(len(train), -1).mean(0).sum())
+                losses.append(
+                    np.average(np.square(held - y[train]).reshape(len(train), -1).sum(1), weights=counted[train])
+                )
                 scores.append(metrics.r2_score(y[train], held))
         best = min(range(len(listed)), key=lambda k: (round(losses[k], 10), -listed[k]["alpha"], k))
         single = clone(estimator).set_params(**listed[best]).fit(X[train], y[train], sample_weight=w[train])
@@ -357,10 +369,10 @@ def test_every_number_equals_scikit_learns_loop(case, inner, monkeypatch):
         if classifier:
             np.testing.assert_array_equal(found.predictions[k], expected)
             assert_close(found.decision[k], single.decision_function(X[test]))
-            assert found.outer_criterion[k] == pytest.approx(np.mean(expected != y[test]))
+            assert found.outer_criterion[k] == pytest.approx(np.average(expected != y[test], weights=counted[test]))
         else:
             assert_close(found.predictions[k], expected)
-            loss = np.square(expected - y[test]).reshape(len(test), -1).mean(0).sum()
+            loss = np.average(np.square(expected - y[test]).reshape(len(test), -1).sum(1), weights=counted[test])
             assert found.outer_criterion[k] == pytest.approx(loss, rel=1e-8)
 
 

@@ -1,5 +1,7 @@
 """Confounds in permutation tests."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -12,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import RefitWarning, nested_cross_validate, permutation_test_score
+from foldless.permutation.confounded import ExchangeableGivenConfounds
 from support.permutation import (
     BINARY,
     CONFOUNDS,
@@ -97,13 +100,12 @@ def test_confounds_kept_in_the_score_equal_refits(estimator, y):
     result = permutation_test_score(
         estimator, X, y, cv=FOLDS, n_permutations=M, random_state=7, confounds=CONFOUNDS, confounds_in_score=True
     )
+    orders = orders_of(N, labels=y, confounds=CONFOUNDS)
     scores = scores_of_labelings(
-        WithConfoundsInX(estimator), X_AND_CONFOUNDS, y, orders_of(N), splits=FOLDS, scoring="accuracy"
+        WithConfoundsInX(estimator), X_AND_CONFOUNDS, y, orders, splits=FOLDS, scoring="accuracy"
     )
     assert_scores(result, scores)
-    assert not np.array_equal(
-        scores, scores_of_labelings(estimator, X, y, orders_of(N), splits=FOLDS, confounds=CONFOUNDS)
-    )
+    assert not np.array_equal(scores, scores_of_labelings(estimator, X, y, orders, splits=FOLDS, confounds=CONFOUNDS))
 
 
 def test_confounds_kept_in_the_score_with_permuted_weights_equal_refits():
@@ -111,11 +113,10 @@ def test_confounds_kept_in_the_score_with_permuted_weights_equal_refits():
     options |= {"params": {"sample_weight": WEIGHT}, "n_permutations": M, "random_state": 7}
     result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, **options)
     shown = {"scoring": "accuracy", "weight": lambda order: WEIGHT[order]}
+    orders = orders_of(N, labels=LABELS, confounds=CONFOUNDS)
     assert_scores(
         result,
-        scores_of_labelings(
-            WithConfoundsInX(LSSVC(gamma=0.1)), X_AND_CONFOUNDS, LABELS, orders_of(N), splits=FOLDS, **shown
-        ),
+        scores_of_labelings(WithConfoundsInX(LSSVC(gamma=0.1)), X_AND_CONFOUNDS, LABELS, orders, splits=FOLDS, **shown),
     )
 
 
@@ -146,7 +147,7 @@ def test_searches_with_confounds_choose_and_score_as_nested_refits(inner, family
     result = permutation_test_score(search, members if family else X, LABELS, **options)
     assert result.path.kind == "one fit"
     found = np.vstack([result.score, result.permutation_scores.reshape(3, -1)])
-    for row, order in zip(found, orders_of(N, m=3), strict=True):
+    for row, order in zip(found, orders_of(N, m=3, labels=LABELS, confounds=CONFOUNDS), strict=True):
         each = [nested_cross_validate(search, one, LABELS[order], cv=FOLDS, confounds=CONFOUNDS) for one in members]
         assert_close(row, [nested.test_score.mean() for nested in each])
     plain = permutation_test_score(search, X, LABELS, **options | {"confounds": None})
@@ -162,8 +163,39 @@ def test_confounds_stay_with_the_rows_when_splits_are_drawn_anew():
     options = {"n_permutations": 3, "random_state": 7, "confounds": CONFOUNDS, "resplit": True}
     result = permutation_test_score(KFDA(gamma=0.1), X, LABELS, cv=4, **options)
     cv = StratifiedKFold(4)
-    for score, order in zip(np.r_[result.score, result.permutation_scores], orders_of(N, m=3), strict=True):
+    orders = orders_of(N, m=3, labels=LABELS, confounds=CONFOUNDS)
+    for score, order in zip(np.r_[result.score, result.permutation_scores], orders, strict=True):
         splits = list(cv.split(X, LABELS[order]))
         assert_close(
             score, scores_of_labelings(KFDA(gamma=0.1), X, LABELS, [order], splits=splits, confounds=CONFOUNDS)[0]
         )
+
+
+def test_stratified_folds_permute_within_test_sets_given_the_confounds():
+    cv = StratifiedKFold(4)
+    splits = list(cv.split(X, LABELS))
+    result = permutation_test_score(
+        LSSVC(gamma=0.1), X, LABELS, cv=cv, n_permutations=M, random_state=7, confounds=CONFOUNDS
+    )
+    fold = np.empty(N, int)
+    for number, (_, test) in enumerate(splits):
+        fold[test] = number
+    scheme = replace(ExchangeableGivenConfounds.of(LABELS, CONFOUNDS), strata=fold)  # the model has no strata
+    orders = np.vstack([np.arange(N), scheme.orders(N, M, 7)])
+    scores = scores_of_labelings(LSSVC(gamma=0.1), X, LABELS, orders, splits=splits, confounds=CONFOUNDS)
+    assert_scores(result, scores)
+    for _, test in splits:
+        assert (np.sort(orders[:, test], 1) == np.sort(test)).all()
+
+
+def test_orders_of_classes_by_a_users_null_scheme_are_taken_as_they_are():
+    class Shifts:
+        def orders(self, n, n_permutations, random_state):
+            return (np.arange(n) + np.arange(1, n_permutations + 1)[:, None]) % n
+
+    result = permutation_test_score(
+        LSSVC(gamma=0.1), X, LABELS, cv=FOLDS, n_permutations=M, confounds=CONFOUNDS, null=Shifts()
+    )
+    orders = np.vstack([np.arange(N), Shifts().orders(N, M, None)])
+    scores = scores_of_labelings(LSSVC(gamma=0.1), X, LABELS, orders, splits=FOLDS, confounds=CONFOUNDS)
+    assert_scores(result, scores)

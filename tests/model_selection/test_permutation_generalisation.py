@@ -32,7 +32,8 @@ from support.families import (
     X,
     named,
 )
-from support.refits import labelings, p_value, scores_of_members
+from support.permutation import orders_of
+from support.refits import labelings, p_value, relabelled, scores_of_members
 from support.tolerances import assert_close
 
 SQUARES = {
@@ -87,7 +88,10 @@ def test_generalisation_equals_refits_tested_at_every_member(case):
     outer = list(CV.split(X))
     given = {f"{name}sample_weight": w, f"{name}confounds": confounds}
     expected = np.array(
-        [scores_of_members(estimator, members, y[order], outer, scoring, **given) for order in labelings(N, 3)]
+        [
+            scores_of_members(estimator, members, relabelled(y, order, confounds), outer, scoring, **given)
+            for order in orders_of(N, m=3, labels=y, confounds=confounds, seed=0)
+        ]
     )
     assert_close(found, expected, scale=max(1.0, np.abs(expected).max()))
     assert np.ptp(expected[0]) > 0
@@ -127,16 +131,17 @@ def test_generalisation_with_confounds_equals_refits(kernel, in_score):
     Q = np.column_stack([np.ones(N), CONFOUNDS])
     for order, table in zip(labelings(N, 3), [result.score, *result.permutation_scores], strict=True):
         expected = np.zeros((3, 3))
+        values = relabelled(VALUES, order, CONFOUNDS)
         for train, test in CV.split(X):
             for s, seen in enumerate(MEMBERS):
-                targets = VALUES[order][:, None]
+                targets = values[:, None]
                 beta, B = reference.fit(gram(seen[train], seen[train]), targets[train], 0.7, Q=Q[train])
                 if not in_score:
                     alone = LinearRegression().fit(CONFOUNDS[train], targets[train])
                     B = B - np.vstack([-alone.coef_ @ CONFOUNDS[train].mean(0), alone.coef_.T])
                 for t, other in enumerate(MEMBERS):
                     fits = (gram(other[test], seen[train]) @ beta + Q[test] @ B)[:, 0]
-                    expected[s, t] -= np.square(VALUES[order][test] - fits).mean() / 3
+                    expected[s, t] -= np.square(values[test] - fits).mean() / 3
         assert_close(table, expected)
 
 

@@ -3,14 +3,16 @@
 import warnings
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.model_selection import StratifiedKFold
 
-from foldless import LSSVC, LSSVR
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import permutation_test_score
 from support.permutation import KFDA, few_examples, odd_data, orders_of
-from support.refits import p_value, scores_of_labelings
+from support.refits import labelings, p_value, scores_of_labelings
 
 
 @few_examples
@@ -52,3 +54,16 @@ def test_results_of_odd_data_do_not_depend_on_batches(data, scoring, resplit):
                 permutation_test_score(estimator, apart, y, memory_limit=limit, **options) for limit in (1, 2**29)
             )
             assert_allclose(one.permutation_scores, other.permutation_scores, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-2])
+def test_labelings_that_a_training_part_nearly_separates_equal_refits(alpha, penalty):
+    """Five rows of three features: such a part is solved by itself, and has class masses of its own."""
+    X, y = np.random.default_rng(0).normal(size=(11, 3)), np.arange(11) % 3
+    model = KernelFisherDiscriminant("linear", alpha=alpha, penalty=penalty)
+    splits = list(StratifiedKFold(2).split(X, y))
+    result = permutation_test_score(model, X, y, cv=splits, scoring="accuracy", n_permutations=80)
+    expected = scores_of_labelings(model, X, y, labelings(11, 80), splits=splits, scoring="accuracy")
+    assert result.path.reason.startswith("permutations are columns")
+    assert_allclose([result.score, *result.permutation_scores], expected, rtol=1e-12)

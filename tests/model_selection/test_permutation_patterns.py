@@ -31,7 +31,8 @@ from support.families import (
     X,
     named,
 )
-from support.refits import labelings, p_value
+from support.permutation import orders_of
+from support.refits import labelings, p_value, relabelled
 from support.tolerances import assert_close
 
 WIDE = np.hstack([X, MEMBERS[1], MEMBERS[2], X**2, X**3, *np.random.default_rng(0).normal(size=(6, N, D))])  # 44 > 36
@@ -58,6 +59,7 @@ PATTERNS = {
     "weights, wide": (KFDA("linear"), THREE, WIDE, {"w": ZEROS}),
     "confounds": (LSSVC("linear"), THREE, X, {"confounds": CONFOUNDS}),
     "confounds, weights": (KFDA("linear"), FOUR, WIDE, {"confounds": CONFOUNDS, "w": ZEROS}),
+    "confounds, values": (LSSVR("linear"), OUTPUTS, X, {"confounds": CONFOUNDS, "w": WEIGHT}),
     "confounds, 2 classes": (KFDA("linear", threshold="centroid"), BINARY, X, {"confounds": CONFOUNDS}),
     "sparse": (LSSVC("linear"), THREE, sp.csr_array(WIDE), {"w": WEIGHT}),
     "sparse, few features": (LSSVC("linear"), BINARY, sp.csr_array(X), {}),
@@ -96,7 +98,8 @@ def test_weights_and_patterns_equal_refits(case):
         random_state=5,
     )
     fit = {name: value for name, value in (("sample_weight", w), ("confounds", confounds)) if value is not None}
-    weights = np.array([coefficients(estimator, data, y[order], **fit) for order in labelings(N, m, seed=5)])
+    orders = orders_of(N, m=m, labels=y, confounds=confounds, seed=5)
+    weights = np.array([coefficients(estimator, data, relabelled(y, order, confounds), **fit) for order in orders])
     dense = data.toarray() if sp.issparse(data) else data
     if confounds is not None:  # patterns are those of what confounds leave of the features
         dense = dense - LinearRegression().fit(confounds, dense, sample_weight=w).predict(confounds)
@@ -138,9 +141,9 @@ def test_batches_count_the_memory_of_weights(monkeypatch):
     """Their memory, not that of the columns: 396 features of 36 rows leave few labelings at a time."""
     seen, truth_of = [], patterns.truth_of
 
-    def noted(task, orders):
+    def noted(task, orders, residuals):
         seen.append(len(orders))
-        return truth_of(task, orders)
+        return truth_of(task, orders, residuals)
 
     monkeypatch.setattr(patterns, "truth_of", noted)
     wide = np.hstack([WIDE] * 9)

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 
 import foldless.permutation.strategies as strategies
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.model_selection import RefitWarning, _permutation, permutation_test_score
+from foldless.bridge.progress import Progress
+from foldless.model_selection import RefitWarning, _permutation_runs, permutation_test_score
 from foldless.permutation.labelings import ARRAYS, Labelings
 from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
 from support.refits import p_value
@@ -94,8 +95,8 @@ def test_progress_goes_to_standard_error(capsys):
 
 
 def interrupted(calls):
-    """Accuracy, interrupted from the keyboard after so many calls."""
-    left = iter(range(calls))
+    """Accuracy, interrupted from the keyboard after so many calls, and one before any work."""
+    left = iter(range(calls + 1))
 
     def accuracy(truth, labels):
         if next(left, None) is None:
@@ -161,12 +162,46 @@ def test_p_values_are_never_zero():
 
 
 def test_permutations_that_take_long_are_foretold(monkeypatch):
-    monkeypatch.setattr(_permutation, "LONG", 0.0)
+    monkeypatch.setattr(_permutation_runs, "LONG_WITHOUT_NEED", 0.0)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
     search = FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, cv=2)
+    quicker = r"Quicker: inner splits that do not look at the labels, such as cv=None or cv=KFold\(5"
     with (
-        pytest.warns(RefitWarning),
-        pytest.warns(UserWarning, match="the permutations are expected to take about 0 minutes; verbose=1 shows"),
+        pytest.warns(RefitWarning, match=rf"inner splits are drawn from the labels\. {quicker}"),
+        pytest.warns(UserWarning, match=f"are expected to take about 1 minutes; .* {quicker}.*; or n_jobs="),
     ):
-        permutation_test_score(search, X, y, cv=KFold(2), n_permutations=2)
+        permutation_test_score(search, X, y, cv=KFold(2), n_permutations=4)
+    search.set_params(cv=KFold(5, shuffle=True, random_state=0))
+    assert permutation_test_score(search, X, y, cv=KFold(2), n_permutations=2).path.kind == "one fit"
+
+
+WITH_CLASS_WEIGHTS = {
+    "model": (LSSVC(class_weight="balanced"), "a model without class_weight, with scoring='balanced_accuracy'"),
+    "search": (
+        FoldlessSearchCV(LSSVC(class_weight="balanced"), {"alpha": [1.0]}),
+        "a search of a model without class_weight, with criterion_weight='balanced'",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning")
+@pytest.mark.parametrize("case", WITH_CLASS_WEIGHTS)
+def test_class_weights_that_follow_the_labels_are_foretold_after_two_labelings(case, monkeypatch):
+    """Before the others are worked on, with a way that is quicker."""
+    monkeypatch.setattr(_permutation_runs, "LONG_WITHOUT_NEED", 0.0)
+    model, quicker = WITH_CLASS_WEIGHTS[case]
+    done, step = [], Progress.step
+
+    def counted(self, note="", steps=1):
+        if self.what == "permutations":
+            done.append(steps)
+        return step(self, note, steps)
+
+    monkeypatch.setattr(Progress, "step", counted)
+    monkeypatch.setattr(_permutation_runs, "warn_caller", lambda message: told.append((message, list(done))))
+    told: list = []
+    permutation_test_score(model, X, CODES, cv=FOLDS, n_permutations=9)
+    (message, before), *others = told
+    assert f"Quicker: {quicker}" in message
+    assert (sum(before) <= 2, sum(done), others) == (True, 10, [])

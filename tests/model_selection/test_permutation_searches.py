@@ -143,7 +143,7 @@ def test_choices_and_scores_of_all_labelings_equal_refits(case, turn, choices):
     estimator, y, grid = SEARCHES[case]
     step = list(SEARCHES).index(case) + 2 * turn
     inner = list(INNER)[(step + turn) % len(INNER)]
-    criterion, weight = CRITERIA[(step + 3 * turn) % len(CRITERIA)], (None, "balanced", "sample_weight")[turn]
+    criterion, weight = CRITERIA[(step + 3 * turn) % len(CRITERIA)], ("auto", "balanced", "sample_weight")[turn]
     scoring = ("accuracy", "balanced_accuracy", "ber", "f1_macro")[step % 4]
     if not is_classifier(estimator):
         criterion = "press" if step % 2 else absolute
@@ -162,11 +162,11 @@ def test_choices_and_scores_of_all_labelings_equal_refits(case, turn, choices):
 
 @pytest.mark.many_cases
 @pytest.mark.parametrize("inner", ["leave-one-out", "KFold"])
-@pytest.mark.parametrize("weight", [None, "balanced", "sample_weight"])
+@pytest.mark.parametrize("weight", ["auto", None, "balanced", "sample_weight"])
 @pytest.mark.parametrize("criterion", CRITERIA, ids=named)
 def test_every_criterion_and_weighting_equals_refits(criterion, weight, inner, choices):
     """Two to four classes take turns; candidates lie far apart, so that choices differ."""
-    turn = CRITERIA.index(criterion) + ("balanced", "sample_weight", None).index(weight)
+    turn = CRITERIA.index(criterion) + ("balanced", "sample_weight", None, "auto").index(weight)
     estimator, y = ((LSSVC(), BINARY), (KFDA(), THREE), (LSSVC(), FOUR), (KFDA(), BINARY))[turn % 4]
     grid = {"alpha": [0.01, 30.0], "gamma": [0.02, 0.5]}
     search = FoldlessSearchCV(estimator, grid, cv=INNER[inner], criterion=criterion, criterion_weight=weight, slope=3.0)

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from foldless import LSSVC
 from foldless.model_selection import RefitWarning, permutation_test_score
 from foldless.permutation.nulls import Exchangeable, moved_splits
+from foldless.precision.reweighted import Reweighted
 from support.permutation import CODES, EVERYONE, FOLDS, KFDA, LABELS, OUTPUTS, WEIGHT, N, X, check_scores, plain_score
 
 BY_CLASS = {0: 3.0, 1: 0.5, 2: 1.5}
@@ -55,7 +56,7 @@ def test_sample_weights_that_follow_the_labels_equal_refits(estimator, y):
     oracle = {"weight": lambda order: WEIGHT[order]}
     options = {"params": {"sample_weight": WEIGHT}, "weights": "permuted", "kind": "one P per fold"}
     result = check_scores(estimator, X, y, oracle=oracle, **options)
-    assert "every permutation has a factorisation of its own" in result.path.reason
+    assert "every permutation has a P of its own" in result.path.reason
     callable_too = {"scoring": plain_score, "m": 2}
     check_scores(estimator, X, y, oracle=oracle, **options, **callable_too)
 
@@ -84,6 +85,31 @@ def test_class_weights_that_follow_the_labels_equal_refits(name, class_weight, w
     )
 
 
+RARE = np.select([np.arange(N) % 6 == 2, np.arange(N) % 10 == 5], [1, 2], 0)  # 7 and 4 of 40 rows
+UPDATED = [(name, 3, {0: 0.5, 1: 3.0, 2: 5.0}) for name in OWN_WEIGHTED] + [("LSSVC", 2, {0: 0.5, 1: 3.0})]
+UPDATED += [(name, classes, "balanced") for name in OWN_WEIGHTED for classes in (2, 3)]
+
+
+@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
+@pytest.mark.parametrize(("name", "classes", "given"), UPDATED)
+def test_rare_classes_update_one_P_and_equal_refits(name, classes, given, monkeypatch):
+    estimator, codes, used = OWN_WEIGHTED[name], np.minimum(RARE, classes - 1), []
+    made = Reweighted.__init__
+    monkeypatch.setattr(Reweighted, "__init__", lambda self, *args: used.append(1) or made(self, *args))
+    check_scores(
+        clone(estimator).set_params(class_weight=given),
+        X,
+        codes,
+        scoring="balanced_accuracy",
+        kind="one P per fold",
+        oracle={
+            "estimator": unweighted(estimator, given),
+            "weight": lambda order: factors(estimator, given, codes[order], np.ones(N))[codes[order]],
+        },
+    )
+    assert used
+
+
 SPLITS = {
     "folds of unequal size": KFold(4),
     "parts of the rows": ShuffleSplit(5, test_size=0.2, train_size=0.6, random_state=0),
@@ -106,7 +132,7 @@ def test_class_weights_that_follow_the_labels_equal_refits_in_any_splits(name, c
         parts = [clone(estimator).fit(X[train], CODES[order][train]) for train, _ in own]
         expected.append([part.score(X[test], CODES[order][test]) for part, (_, test) in zip(parts, own, strict=True)])
     np.testing.assert_allclose(result.permutation_scores, np.mean(expected, axis=1), rtol=1e-12)
-    assert "every permutation has a factorisation of its own" in result.path.reason
+    assert "every permutation has a P of its own" in result.path.reason
 
 
 @pytest.mark.many_cases

@@ -108,7 +108,19 @@ def test_places_on_all_rows_follow_a_parabola_through_what_is_known():
     flat = rise / 100
     assert fidelity._next_place([0.5], [2.0], flat, part=9.0) == []  # nothing to gain
     assert fidelity._next_place([0.5], [2.0], flat, part=1.9) == [0.0]  # more rows ought to have less
+    assert fidelity._next_place([0.5, 0.0], [2.0, 2.2], -0.01, part=9.0) == [1.0]  # no end in sight: further downhill
+    assert fidelity._next_place([0.5, 0.0], [2.2, 2.0], 0.0, part=9.0) == [-0.5]
     assert fidelity._next_place([0.0], [2.0], 0.0, part=1.9) == []  # there was no drift
+
+
+@pytest.mark.parametrize("kernel_rows", [None, 8])
+def test_time_grows_with_the_rows_alone_where_features_are_explicit(kernel_rows):
+    model = LSSVC() if kernel_rows is None else LSSVC(approximation="nystroem", n_landmarks=kernel_rows)
+    problem = candidates.SearchData(X, Y).task(model).task.problem
+    power = fidelity.GROWTH if kernel_rows is None else 1.0
+    assert fidelity.growth(problem, 45, N) == pytest.approx(2**power)
+    if kernel_rows:  # a part of fewer rows than features
+        assert fidelity.growth(problem, 4, N) == pytest.approx(N / 4 * 2 ** (fidelity.GROWTH - 1))
 
 
 @pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])

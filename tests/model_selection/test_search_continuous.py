@@ -95,7 +95,7 @@ def test_scores_are_those_of_the_parameters_found(method, estimator, y, names):
 
 
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
-@pytest.mark.parametrize("weight", [None, "balanced", "sample_weight"])
+@pytest.mark.parametrize("weight", ["auto", None, "balanced", "sample_weight"])
 @pytest.mark.parametrize("splitter", ["leave-one-out", "GroupKFold", "ShuffleSplit with a gap", "RepeatedKFold"])
 def test_continuous_searches_judge_as_grids_do(method, weight, splitter):
     """The same splits and weights: the end of a search, put into a grid, has the same score."""
@@ -111,7 +111,7 @@ def test_continuous_searches_judge_as_grids_do(method, weight, splitter):
         None: np.ones_like(T),
         "balanced": np.where(T > 0, 1 / (T > 0).sum(0), 1 / (T < 0).sum(0)),
         "sample_weight": np.repeat(w[rows, None], 3, axis=1),
-    }[weight]
+    }["sample_weight" if weight == "auto" else weight]
     expected = CRITERIA["smooth_error"].with_slope(2.0)(fits, T, W / W.sum(0))[0].sum()
     assert search.best_criterion_ == pytest.approx(expected, rel=1e-8)
 

@@ -13,8 +13,9 @@ from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import nested_cross_validate
+from foldless.tuning.average import best_place
 from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.selection import Judged, Selection, best_place
+from foldless.tuning.selection import Judged, Selection
 from support.searches import ALPHAS, BINARY, CODES, KFDA, LABELS, RBF_GRID, VALUES, WEIGHT, D, N, X, losses_of
 from support.tolerances import assert_close
 
@@ -31,7 +32,7 @@ def no_slope(f, t, w):
         ({"method": "bayes"}, r"method='bayes' is unknown; use one of 'auto', 'grid', 'simplex', 'gradient'"),
         ({"share": "some"}, r"share='some' is unknown; use one of 'all', 'kernel', 'none'"),
         ({"prior": "flat"}, r"prior='flat' is unknown; use one of .*None, 'bayes'"),
-        ({"criterion_weight": "equal"}, r"criterion_weight='equal' is unknown; use one of None, 'balanced', 'sample_w"),
+        ({"criterion_weight": "equal"}, r"criterion_weight='equal' is unknown; use one of 'auto', None, 'balanced', "),
         ({"method": "gradient", "criterion": "error"}, r"criterion='error' has no derivative.*'smooth_error'.*simplex"),
         ({"method": "gradient", "criterion": "auc"}, r"criterion='auc' has no derivative"),
         ({"method": "gradient", "criterion": "multiclass_error"}, r"criterion='multiclass_error' has no derivative"),

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.tuning.criteria import CRITERIA
-from support.refits import fits_of_candidate, signs
+from support.refits import fit_weights, fits_of_candidate, signs
 from support.searches import (
     ALPHAS,
     BINARY,
@@ -87,7 +87,7 @@ def by_hand(criterion, rows, fits, y, weight=None, w=None):
     total, T = 0.0, signs(y)[rows]
     for t, f in zip(T.T, fits.T, strict=True):
         each = np.ones(len(t))
-        if weight == "sample_weight" and w is not None:
+        if weight in ("auto", "sample_weight") and w is not None:
             each = w[rows]
         if weight == "balanced":
             each = np.where(t > 0, 1 / np.sum(t > 0), 1 / np.sum(t < 0))
@@ -105,9 +105,9 @@ def test_losses_of_a_grid_equal_refits(case, splitter):
     w = None if turn % 3 == 0 else WEIGHT * (np.arange(N) % 13 != 4)  # two rows that neither train nor count
     groups = GROUPS if splitter == "GroupKFold" else None
     splits = splits_of(splitter, groups)
-    criteria, weights = ["press"], [None, "sample_weight"]
+    criteria, weights = ["press"], ["auto", None, "sample_weight"]
     if is_classifier(estimator):
-        criteria, weights = ["press", list(METRICS)[1 + turn % 4]], [None, "sample_weight", "balanced"]
+        criteria, weights = ["press", list(METRICS)[1 + turn % 4]], ["auto", None, "sample_weight", "balanced"]
     listed = list(skl.ParameterGrid(grid))
     fits = [fits_of_candidate(estimator, params, y, splits, X, w) for params in listed]
     for criterion in criteria:
@@ -117,7 +117,8 @@ def test_losses_of_a_grid_equal_refits(case, splitter):
         )
         search.fit(X, y, sample_weight=w, groups=groups)
         assert search.cv_results_["params"] == listed
-        expected = np.array([by_hand(criterion, *each, y, weight, w) for each in fits])
+        own = fit_weights(estimator, y, w) if weight == "auto" else w  # of the fit, class weights included
+        expected = np.array([by_hand(criterion, *each, y, weight, own) for each in fits])
         assert_close(losses_of(search), expected, scale=1.0 + expected.max())
         best = search.best_index_
         assert expected[best] <= expected.min() + 1e-8
@@ -151,10 +152,10 @@ def test_losses_of_a_grid_equal_those_of_scikit_learns_loop(case, splitter):
     search = FoldlessSearchCV(estimator, grid, cv=cv, refit=False).fit(X, y, sample_weight=WEIGHT)
     for params, found in zip(listed, losses_of(search), strict=True):
         fits = scikit_loop(estimator, params, y, cv or skl.LeaveOneOut(), WEIGHT)
-        assert found == pytest.approx(by_hand("press", np.arange(N), fits, y), rel=1e-8)
+        assert found == pytest.approx(by_hand("press", np.arange(N), fits, y, "auto", WEIGHT), rel=1e-8)
 
 
-@pytest.mark.parametrize("weight", [None, "balanced", "sample_weight"])
+@pytest.mark.parametrize("weight", ["auto", None, "balanced", "sample_weight"])
 @pytest.mark.parametrize("criterion", [name for name, each in CRITERIA.items() if not each.whole])
 def test_every_criterion_and_weighting_equals_refits(criterion, weight):
     """Whatever is listed, from held-out fits of the loop."""
@@ -165,7 +166,7 @@ def test_every_criterion_and_weighting_equals_refits(criterion, weight):
     rows = np.flatnonzero(w)
     T = signs(LABELS)[rows]
     W = np.ones_like(T)
-    if weight == "sample_weight":
+    if weight in ("auto", "sample_weight"):
         W = np.repeat(w[rows, None], 3, axis=1)
     if weight == "balanced":
         W = np.where(T > 0, 1 / (T > 0).sum(0), 1 / (T < 0).sum(0))

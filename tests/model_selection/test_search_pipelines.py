@@ -17,6 +17,7 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, KernelCenterer, OneHotEncoder, StandardScaler
 from sklearn.utils import get_tags
+from sklearn.utils.class_weight import compute_sample_weight
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
@@ -38,15 +39,16 @@ def losses_of(search):
     return search.cv_results_["mean_test_criterion"]
 
 
-def press_of_refits(search, y, splits, data=X, **given):
-    """Mean squares of what plain refits leave of the held-out targets, for every candidate of a search."""
+def press_of_refits(search, y, splits, data=X, weight=None, **given):
+    """Weighted mean squares of what plain refits leave of the held-out targets, for every candidate of a search."""
     T, losses = signs(y), []
     method = "predict" if T.dtype == y.dtype else "decision_function"
     for params in search.cv_results_["params"]:
         model = clone(search.estimator).set_params(**clone(params, safe=False))
         fits = np.concatenate(held_out(model, data, y, splits, method, **given)).reshape(-1, T.shape[1])
         rows = np.concatenate([test for _, test in splits])
-        losses.append(np.square(T[rows] - fits).sum(1).mean())
+        counted = None if weight is None else weight[rows]
+        losses.append(np.average(np.square(T[rows] - fits).sum(1), weights=counted))
     return np.array(losses)
 
 
@@ -180,7 +182,10 @@ def test_each_equals_plain_refits(case, cv):
     search = FoldlessSearchCV(model, grid, steps="each", cv=cv).fit(data, y, **given)
     splits, last = list((cv or skl.LeaveOneOut()).split(data)), model.steps[-1][0]
     named = {f"{last}__{name}": values for name, values in given.items()}
-    assert_allclose(losses_of(search), press_of_refits(search, y, splits, data, **named), rtol=1e-8)
+    weight = given.get("sample_weight")
+    if getattr(model.steps[-1][1], "class_weight", None) == "balanced":
+        weight = compute_sample_weight("balanced", y)
+    assert_allclose(losses_of(search), press_of_refits(search, y, splits, data, weight, **named), rtol=1e-8)
     method = "predict" if y.dtype.kind == "f" else "decision_function"
     fitted = clone(model).set_params(**search.best_params_).fit(data, y, **named)
     assert_allclose(getattr(search, method)(X), getattr(fitted, method)(X), rtol=1e-10)
@@ -407,7 +412,11 @@ def test_nested_cross_validation_fits_the_steps_in_every_outer_part(case):
         assert_array_equal(result.estimator[number].predict(X[test]), own.predict(X[test]))
         T, method = signs(y), "predict" if y is VALUES else "decision_function"
         fits = getattr(own, method)(X[test]).reshape(len(test), -1)
-        assert_allclose(result.outer_criterion[number], np.square(T[test] - fits).sum(1).mean(), rtol=1e-9)
+        assert_allclose(
+            result.outer_criterion[number],
+            np.average(np.square(T[test] - fits).sum(1), weights=WEIGHT[test]),
+            rtol=1e-9,
+        )
     assert result.path.kind == "refit"
 
 

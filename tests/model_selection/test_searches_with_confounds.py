@@ -42,7 +42,7 @@ def plain_fits(estimator, y, splits, weight=None):
 @pytest.mark.parametrize("criterion", ["press", "auc", "smooth_error"])
 @pytest.mark.parametrize("y", [BINARY, LABELS], ids=["2 classes", "3 classes"])
 def test_criteria_of_a_grid_are_those_of_features_without_the_confounds(y, criterion, cv, weight):
-    search = FoldlessSearchCV(LSSVC("linear"), GRID, criterion=criterion, cv=cv)
+    search = FoldlessSearchCV(LSSVC("linear"), GRID, criterion=criterion, criterion_weight=None, cv=cv)
     search.fit(X, y, sample_weight=weight, confounds=C)
     for params, loss in zip(search.cv_results_["params"], search.cv_results_["mean_test_criterion"], strict=True):
         splits = leave_one_out(N) if cv is None else cv

@@ -15,9 +15,12 @@ from foldless.model_selection import (
     nested_cross_validate,
     permutation_test_score,
 )
+from foldless.precision.base import SingularBlockError
 from foldless.readout.calibration import fit_calibration
 from foldless.readout.codings import chosen_codes
-from foldless.readout.strata import by_margin, far_more_right, stratified_sets
+from foldless.readout.strata import by_margin, chance_if_below, stratified_sets
+from foldless.readout.task import Task
+from support.refits import held_out_rows, leave_one_out
 from support.tolerances import assert_close
 
 
@@ -67,6 +70,30 @@ def test_stratified_scores_equal_refits(model, sizes):
         again = clone(model).set_params(**options).fit(X[train], y[train], sample_weight=weight)
         right.append(again.predict(X[test]) == y[test])
     assert fitted.stratified_loo_score_ == pytest.approx(np.concatenate(right).mean())
+
+
+@pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n", [2, 4])
+def test_classes_of_a_single_row_have_a_score(n, fit_intercept, kind, capfd):
+    model = kind(gamma=0.5, fit_intercept=fit_intercept).fit(np.random.default_rng(0).normal(size=(n, 3)), range(n))
+    assert model.loo_score_ == 0.0  # without a row its class is not known
+    assert model.stratified_loo_score_ == 0.0
+    assert not "".join(capfd.readouterr())  # LAPACK writes on the terminal what it refuses
+
+
+def test_a_confound_that_a_set_would_leave_undetermined_stops_no_score_and_no_calibration():
+    """Two rows of different classes alone have the confound: leave-one-out keeps one of them, a set takes both."""
+    rng, y, confound = np.random.default_rng(0), np.arange(24) % 2, np.zeros((24, 1))
+    confound[:2] = 1.0
+    X, noise = rng.normal(size=(24, 3)) + y[:, None], np.random.default_rng(2).normal(size=(24, 3))
+    model = LSSVC(gamma=0.5).fit(X, y, confounds=confound)
+    refits = held_out_rows(LSSVC(gamma=0.5), X, y, leave_one_out(24), "predict", confounds=confound)
+    with pytest.raises(SingularBlockError, match="confounds"):
+        _ = model.stratified_loo_score_
+    assert model.loo_score_ == np.mean(refits == y)
+    fitted = LSSVC("linear", alpha=1e4, calibration="sigmoid").fit(noise, y, confounds=confound)
+    assert np.isfinite(fitted.predict_proba(noise)).all()
 
 
 def test_the_order_of_the_rows_changes_nothing():
@@ -148,16 +175,42 @@ def test_leave_one_out_that_misleads_warns_and_other_does_not():
     assert LSSVC("linear").fit(X, y).loo_score_ > 0.5  # warnings are errors here
 
 
-def test_far_more_right_counts_rows_that_one_of_two_names_alone():
-    codes = np.zeros(100, int)
+def test_leave_one_out_scores_run_no_stratified_leave_one_out(monkeypatch):
+    X, y = classes_of((20, 20))
+    monkeypatch.setattr(Task, "held_out_scores", None)
+    assert LSSVC("linear").fit(X, y).loo_score_ > 0.5
+    assert cross_val_score(LSSVC("linear"), X, y, cv=LeaveOneOut()).mean() > 0.5
 
-    def named(right, wrong=0):
-        return np.r_[-np.ones(right), np.ones(100 - right - wrong), np.ones(wrong)]
 
-    assert far_more_right(named(60), named(50), codes)
-    assert not far_more_right(named(59), named(50), codes)  # nine of nine
-    assert not far_more_right(named(50), named(60), codes)
-    assert not far_more_right(np.r_[named(60)[::-1]], named(50), codes)  # sixty gained, fifty lost
+def test_chance_is_the_mean_accuracy_on_labels_in_random_order():
+    rng = np.random.default_rng(0)
+    codes, decisions = np.repeat([0, 1, 2], [60, 30, 10]), rng.normal(size=(100, 3))
+    decisions[np.arange(100), codes] -= 9.0  # never right
+    named = decisions.argmax(1)
+    in_random_order = [np.mean(named == rng.permutation(codes)) for _ in range(4000)]
+    assert chance_if_below(decisions, codes) == pytest.approx(np.mean(in_random_order), abs=0.005)
+
+
+def test_only_accuracies_three_standard_errors_and_five_percent_below_chance_count():
+    codes = np.arange(100) % 2
+
+    def right_in(rows):
+        return np.where(np.arange(100) < rows, 1.0, -1.0) * (2 * codes - 1)
+
+    assert chance_if_below(right_in(34), codes) == 0.5
+    assert chance_if_below(right_in(36), codes) is None
+    many = np.arange(40_000) % 2
+    nearly = np.where(np.arange(40_000) < 18_200, 1.0, -1.0) * (2 * many - 1)  # 4.5 %, 18 standard errors
+    assert chance_if_below(nearly, many) is None
+
+
+def test_a_model_that_names_the_larger_class_alone_is_not_below_chance():
+    codes = np.repeat([0, 1], [90, 10])
+    assert chance_if_below(-np.ones(100), codes) is None
+    fair = np.where(np.arange(100) % 4 == 0, 1.0, -1.0)  # a quarter of either class is named 1
+    fair[90:] = 1.0
+    assert np.mean((fair > 0) == codes) < 0.9
+    assert chance_if_below(fair, codes) is None
 
 
 @pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])

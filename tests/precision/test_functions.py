@@ -53,7 +53,8 @@ def test_all_that_is_asked_of_it_equals_the_factor(columns):
     assert_close(ours.Omega, factored.Omega)
     for found, expected in zip(ours.with_functions(K), factored.with_functions(K), strict=True):
         assert_close(found, expected)
-    assert_close(ours.function_weights(y), K.T @ factored.apply(y))
+    assert_close(ours.function_weights(slice(None)) @ y, K.T @ factored.apply(y))
+    assert_close(ours.function_weights(np.array([3, 7])), K.T @ factored.columns(np.array([3, 7])))
 
 
 def test_paths_of_alphas_equal_single_alphas():

@@ -94,7 +94,7 @@ class Sites:
             (holder.explicit().apply(Y), P @ Y),
             (holder.squared_diagonal(), np.square(P).sum(0)),
             (holder.held_out(rows).residual(P @ Y, Y), np.linalg.solve(P[np.ix_(rows, rows)], (P @ Y)[rows])),
-            (holder.loo_residual(P @ Y, Y), P @ Y / P.diagonal()[:, None]),
+            (holder.loo_residual(P @ Y, Y, holder.diagonal()), P @ Y / P.diagonal()[:, None]),
             (self.A, P @ Y),
         ):
             assert found.dtype == self.dtype

@@ -65,7 +65,7 @@ def test_every_method_through_the_gram_matrix_equals_the_inverse_of_the_bordered
     assert_close(holder.G, G, rtol=rtol) if q else None
     assert_close(holder.diagonal(), P.diagonal(), rtol=rtol)
     assert_close(holder.explicit().P, P, rtol=rtol)
-    assert_close(holder.loo_residual(holder.apply(Y), Y), A / P.diagonal()[:, None], rtol=10 * rtol)
+    assert_close(holder.loo_residual(holder.apply(Y), Y, holder.diagonal()), A / P.diagonal()[:, None], rtol=10 * rtol)
     assert_close(holder.diagonal_blocks(order[:6].reshape(3, 2))[1], P[np.ix_(order[2:4], order[2:4])], rtol=rtol)
     for rows in (order[:7], order[:90]):  # fewer and more rows than features
         block = P[np.ix_(rows, rows)]
@@ -96,7 +96,7 @@ def test_every_method_through_the_gram_matrix_is_near_in_single_precision(kind, 
             holder.held_out(rows).residual(holder.apply(Y), Y),
             np.linalg.solve(P[np.ix_(rows, rows)], A[rows]),
         ),
-        "loo_residual": (holder.loo_residual(holder.apply(Y), Y), A / P.diagonal()[:, None]),
+        "loo_residual": (holder.loo_residual(holder.apply(Y), Y, holder.diagonal()), A / P.diagonal()[:, None]),
         "loo_path": (holder.loo_path(Y, [alpha])[0], A / P.diagonal()[:, None]),
     }
     for name, (ours, expected) in found.items():
@@ -119,7 +119,7 @@ def test_alphas_too_small_for_the_gram_matrix_go_back_to_the_features(kind):
         other = holder.with_alpha(alpha)
         assert (other._least == 0) == (alpha < holder._least)
         assert other.alpha == alpha
-        loo = other.loo_residual(other.apply(Y), Y)
+        loo = other.loo_residual(other.apply(Y), Y, other.diagonal())
         for row in (0, 50, ROWS - 1):
             expected = Y[row] - ridge_fits(Phi, Y, Q, np.delete(np.arange(len(Y)), row), [row], alpha)[0]
             assert_close(loo[row], expected, rtol=1e-7)
@@ -141,7 +141,7 @@ def test_paths_of_leave_one_out_equal_one_holder_for_each_alpha(holder):
     assert E.shape == (4, ROWS, 2)
     for k, alpha in enumerate(alphas):
         single = path.with_alpha(alpha)
-        assert_close(E[k], single.loo_residual(single.apply(Y), Y))
+        assert_close(E[k], single.loo_residual(single.apply(Y), Y, single.diagonal()))
         P, _ = reference.precision(Phi @ Phi.T, alpha, Q=Q)
         assert_close(E[k], P @ Y / P.diagonal()[:, None])
 
@@ -179,7 +179,7 @@ def test_rows_that_fit_themselves_are_refitted_along_a_path(r, batch, monkeypatc
     for k, alpha in enumerate(alphas):
         single = holder.with_alpha(alpha)
         assert alpha * single.diagonal()[3] < lowrank.FREE
-        each = single.loo_residual(single.apply(Y), Y)
+        each = single.loo_residual(single.apply(Y), Y, single.diagonal())
         for row in (3, 120, 119, 4):
             expected = Y[row] - ridge_fits(Phi, Y, Q, np.delete(np.arange(len(Y)), row), [row], alpha)[0]
             assert_close(E[k, row], expected)
@@ -233,5 +233,5 @@ def test_features_that_are_constant_up_to_rounding_are_no_features(n, r, value):
     holder = LowRank(Phi, Q, 0.5)
     mean = (Y.sum(0) - Y) / (n - 1)  # of the other rows
     assert_close(holder.apply(Y), (Y - Y.mean(0)) / 0.5)
-    assert_close(holder.loo_residual(holder.apply(Y), Y), Y - mean)
+    assert_close(holder.loo_residual(holder.apply(Y), Y, holder.diagonal()), Y - mean)
     assert_close(holder.loo_path(Y, [0.5, 7.0]), np.stack([Y - mean] * 2))

@@ -75,7 +75,7 @@ def test_every_verb_follows_from_four(case):
     assert_close(holder.squared_diagonal(), np.square(P).sum(0))
     assert_close(holder.diagonal_blocks(te[:, None])[:, 0, 0], P.diagonal()[te])
     assert_close(holder.diagonal_blocks(te[None])[0], block)
-    assert_close(holder.loo_residual(A, Y), A / P.diagonal()[:, None])
+    assert_close(holder.loo_residual(A, Y, holder.diagonal()), A / P.diagonal()[:, None])
     assert_close(holder.explicit().P, P)
     assert_close(holder.prepare_blocks().P, P)
     held = holder.held_out(te)

@@ -39,7 +39,7 @@ def test_every_method_of_a_holder_equals_the_inverse_of_the_bordered_system(name
     assert_close(holder.columns(rows), P[:, rows])
     assert_close(holder.block(rows), P[np.ix_(rows, rows)])
     assert_close(holder.held_out(rows).residual(holder.apply(Y), Y), np.linalg.solve(P[np.ix_(rows, rows)], A[rows]))
-    assert_close(holder.loo_residual(holder.apply(Y), Y), A / P.diagonal()[:, None])
+    assert_close(holder.loo_residual(holder.apply(Y), Y, holder.diagonal()), A / P.diagonal()[:, None])
     assert_close(holder.diagonal_blocks(rows[:6].reshape(3, 2))[1], P[np.ix_(rows[2:4], rows[2:4])])
     assert_close(holder.explicit().P, P)
 
@@ -83,10 +83,11 @@ def test_the_alpha_path_equals_one_holder_per_alpha():
 
 def test_the_factor_is_made_in_the_memory_of_S():
     S, Q, alpha = make(1, 0.1)
-    holder = Factored(S, Q, alpha)
+    holder = Factored(S, Q, alpha, gram=lambda: make(1, 0.1)[0])
     assert np.shares_memory(holder._L, S)
     holder.diagonal()
-    assert np.shares_memory(holder._L, S)
+    assert np.shares_memory(holder._inverse, S)
+    assert holder._L is None
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 1e-6, 1e-9, 1e-12])
@@ -119,7 +120,7 @@ def test_low_rank_refits_where_held_out_rows_carry_the_features(rows):
     expected = Y[rows] - design[rows] @ beta
     assert_close(holder.held_out(rows).residual(holder.apply(Y), Y), expected)
     if len(rows) == 1:
-        assert_close(holder.loo_residual(holder.apply(Y), Y)[rows], expected)
+        assert_close(holder.loo_residual(holder.apply(Y), Y, holder.diagonal())[rows], expected)
 
 
 @pytest.mark.parametrize("name", HOLDERS)

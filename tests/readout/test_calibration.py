@@ -15,6 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, KernelFisherDiscriminant
 from foldless.model_selection import cross_val_predict
+from foldless.readout import calibration
 from foldless.readout.calibration import fit_calibration
 from support.tolerances import assert_close
 
@@ -267,3 +268,26 @@ def test_probabilities_of_training_parts_count_their_rows_without_class_weights(
     found = cross_val_predict(model, X, y, cv=3, method="predict_proba")
     for train, test in StratifiedKFold(3).split(X, y):
         assert_close(found[test], clone(model).fit(X[train], y[train]).predict_proba(X[test]))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_newton_takes_few_steps_although_a_common_shift_of_offsets_changes_nothing(n_classes, monkeypatch):
+    rng, codes, steps = np.random.default_rng(n_classes), np.arange(120) % n_classes, []
+    scores = rng.normal(size=(120, n_classes))
+    scores[np.arange(120), codes] += 1.0
+    scores = scores if n_classes > 2 else scores[:, 1] - scores[:, 0]
+    log_loss = calibration._log_loss
+
+    def counted(*arguments):
+        evaluate, derivatives = log_loss(*arguments)
+
+        def counted_derivatives(*at):
+            steps.append(at)
+            return derivatives(*at)
+
+        return evaluate, counted_derivatives
+
+    monkeypatch.setattr(calibration, "_log_loss", counted)
+    fitted = fit_calibration("sigmoid", scores, codes, n_classes, np.ones(120))
+    assert fitted.known
+    assert 2 < len(steps) < 12

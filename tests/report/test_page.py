@@ -66,7 +66,12 @@ def test_every_section_is_there_and_tags_close(classes):
     for said in ("ROC curve", "Precision and recall", "Are probabilities right?", "Confusion matrix", "Every class"):
         assert (said in page.text) == bool(classes)
     assert ("most frequent confusions" in page.text) == (len(classes) > 8)
-    for said in ("Could it be chance?", "Criterion over the search", "Influence of rows", "Would more rows help?"):
+    for said in (
+        "Scores of shuffled targets",
+        "Criterion over the search",
+        "Influence of rows",
+        "Would more rows help?",
+    ):
         assert said in page.text
     for said in ("Groups", "Python that repeats it", "Time taken", "Which columns matter", "The most surprising rows"):
         assert said in page.text
@@ -78,13 +83,13 @@ def test_what_a_study_does_not_hold_is_left_out():
     held = replace(bare.held_out, loo_probability=None, influence=None)
     page = Page(html(replace(bare, held_out=held, model=replace(bare.model, trials=()), timings={})))
     for said in (
-        "Could it be",
+        "Scores of shuffled",
         "Criterion over",
         "Influence",
         "more rows help",
         "probabilities right",
         "Python",
-        "p-value",
+        "p, permutation test",
     ):
         assert said not in page.text
     assert "Good to know" not in page.text
@@ -96,7 +101,7 @@ def test_three_rows_have_a_page():
     text = Page(html(study(n=3, folds=(), test=None))).text
     assert "ROC curve" not in text
     assert "too few rows" in text
-    assert "confidence the true value" not in text
+    assert "confidence interval lies" not in text
 
 
 @pytest.mark.parametrize("classes", [(NASTY, "b" + NASTY), ()])
@@ -150,7 +155,9 @@ def test_the_summary_says_how_good_how_sure_and_beside_what():
         "between 85.0 % and 95.0 %",
         "“benign”, the most frequent class",
         "50.0 %",
-        "none did as well",
+        "none of 99 runs with targets shuffled did as well as the true ones, 90.0 %",
+        "would occur in about 1 of 100 runs (p = 0.01)",
+        "The test is of a smaller search: p belongs to its score, not to the accuracy above.",
     ):
         assert part in text
     assert "p = 0.01" in text
@@ -158,7 +165,9 @@ def test_the_summary_says_how_good_how_sure_and_beside_what():
     assert verdict(study(nested=(replace(score, low=0.4),))).level == "unsure"
     chance = replace(study().test, p_value=0.4)
     assert verdict(study(test=chance)).headline.startswith("These rows do not show")
-    assert "39 did as well" in " ".join(verdict(study(test=chance)).sentences)
+    said = " ".join(verdict(study(test=chance)).sentences)
+    assert "39 of 99 runs" in said
+    assert "in about 40 of 100 runs (p = 0.4). This is no evidence that they do, and none that they do not." in said
     grave = replace(study().findings[0], severity="high")
     assert verdict(study(findings=(grave,))).level == "doubt"
     error = replace(score, name="mean absolute error", value=0.3, low=0.2, high=0.4, greater_is_better=False)

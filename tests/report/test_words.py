@@ -107,6 +107,18 @@ def test_it_is_said_which_number_is_meant():
     assert "all folds together" in curves.precision_recall(some).text
     assert "the mean of the folds of the test, not the nested score" in scores.null(some).text
     assert "that of all held-out rows of the test together, not" in scores.null(study(())).text
+    assert "it is not the probability that they have nothing to do with it" in scores.null(some).text
+    assert "of the permutation test, of a smaller search;" in scores.overview(study()).text
+
+
+def test_a_p_value_is_one_of_rows_within_groups_and_beyond_confounds():
+    some = study()
+    age = parts.Column("age", "confound", "number", "--confounds", 0, 60, ("1",))
+    some = replace(some, data=replace(some.data, columns=(*some.data.columns, age)))
+    some = replace(some, test=replace(some.test, within_groups=True, given_confounds=True))
+    assert "targets shuffled within groups given the confounds did as well" in told(some)
+    assert "If the other columns had nothing to do with “y” within groups beyond the confounds, a score" in told(some)
+    assert "There is no permutation test." in told(replace(some, test=None))
 
 
 def test_columns_that_are_worth_nothing_are_not_the_largest():

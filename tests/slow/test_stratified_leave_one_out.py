@@ -28,14 +28,14 @@ def simulated(alpha, n=40, seed=0):
     return np.mean(found, 0)
 
 
-@pytest.mark.parametrize("alpha", [1e3, 1e4])
-def test_stratified_leave_one_out_is_right_where_leave_one_out_is_far_off(alpha):
+@pytest.mark.parametrize(("alpha", "least"), [(1e3, 0.35), (1e4, 1.0)])
+def test_stratified_leave_one_out_is_right_where_leave_one_out_is_far_off(alpha, least):
     truth, loo, stratified, loss, warned = simulated(alpha)
     assert 0.58 < truth < 0.66
     assert loo < 0.35
     assert abs(stratified - truth) < 0.045  # a standard error of about 0.012
     assert loss < 0.68  # a constant has 0.693
-    assert warned > 0.85
+    assert warned >= least
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 10.0])

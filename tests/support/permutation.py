@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import permutation_test_score
+from foldless.permutation.confounded import ExchangeableGivenConfounds
 from support.refits import labelings, p_value, scores_of_labelings
 
 KFDA = KernelFisherDiscriminant
@@ -47,9 +48,15 @@ FOLDS = list(StratifiedKFold(4, shuffle=True, random_state=0).split(X, CODES))
 # -- the comparison with refits ----------------------------------------------------------------------------------------
 
 
-def orders_of(n, strata=None, m=M):
-    """The labelings that random_state=7 draws."""
-    return labelings(n, m, strata, seed=7)
+def orders_of(n, strata=None, m=M, labels=None, confounds=None, seed=7):
+    """The labelings that random_state=7 draws; of ``labels`` of classes by what the confounds say of them.
+
+    How the latter are distributed is the subject of tests/permutation/test_labels_given_confounds.py.
+    """
+    if confounds is None or np.asarray(labels).dtype.kind == "f":
+        return labelings(n, m, strata, seed)
+    drawn = ExchangeableGivenConfounds.of(labels, np.asarray(confounds).reshape(n, -1), strata).orders(n, m, seed)
+    return np.vstack([np.arange(n), drawn])
 
 
 def assert_scores(result, scores, *, atol=1e-8, greater=True):
@@ -67,8 +74,8 @@ def check_scores(
     oracle = dict(oracle or {})
     options = {"cv": cv, "scoring": scoring, "n_permutations": m, "random_state": 7, "strata": strata, **options}
     result = permutation_test_score(estimator, X, y, **options)
-    orders = orders_of(len(y), strata, m)
-    oracle = {"splits": cv, "scoring": scoring, **oracle}
+    orders = orders_of(len(y), strata, m, y, options.get("confounds"))
+    oracle = {"splits": cv, "scoring": scoring, "strata": strata, **oracle}
     scores = scores_of_labelings(oracle.pop("estimator", estimator), X, y, orders, **oracle)
     assert_scores(result, scores, atol=atol)
     assert result.path.kind == kind

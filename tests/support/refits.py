@@ -179,6 +179,24 @@ def labelings(n, m, strata=None, seed=0):
     return np.array(drawn)
 
 
+def relabelled(y, order, confounds=None, strata=None):
+    """The labels of one labeling: those of other rows, or values whose residuals on strata and confounds are theirs.
+
+    What confounds explain of the residuals in their new places is taken out of them, and their length stays.
+    """
+    if confounds is None or np.asarray(y).dtype.kind != "f" or (order == np.arange(len(y))).all():
+        return _safe_indexing(y, order)
+    strata = np.zeros(len(y)) if strata is None else np.asarray(strata)
+    line = np.column_stack([strata[:, None] == np.unique(strata), confounds - np.mean(confounds, 0)])
+
+    def residuals(values):
+        return values - line @ np.linalg.lstsq(line, values, rcond=1e-10)[0]
+
+    left = residuals(y)
+    moved = residuals(left[order])
+    return y - left + moved * np.linalg.norm(left, axis=0) / np.linalg.norm(moved, axis=0)
+
+
 def p_value(score, null, greater=True):
     """(1 + number of null scores at least as good) / (1 + m), along the first axis; equal up to rounding is equal."""
     sign = 1 if greater else -1
@@ -203,14 +221,16 @@ def scorer_of(scoring, estimator):
     return check_scoring(estimator, scoring=scoring)
 
 
-def scores_of_labelings(estimator, X, y, orders, *, splits, scoring=None, weight=None, name="sample_weight", **given):
+def scores_of_labelings(
+    estimator, X, y, orders, *, splits, scoring=None, weight=None, name="sample_weight", strata=None, **given
+):
     """Mean scores of every labeling: clone, fit on train, score on test.
 
     ``weight(order)`` are the weights of a labeling, ``given`` are arguments of fit that stay with the rows.
     """
-    means = []
+    means, confounds = [], next((values for key, values in given.items() if key.endswith("confounds")), None)
     for order in orders:
-        labels, held = _safe_indexing(y, order), []
+        labels, held = relabelled(y, order, confounds, strata), []
         own = given if weight is None else {**given, name: weight(order)}
         for train, test in splits:
             model = at_rows(refit(estimator, X, labels, train, **own), test, own)
@@ -291,16 +311,20 @@ def class_matrices(K, Y, train, alpha, *, w, **options):
     return YW @ Y[train], YW @ (Y[train] - reference.heldout_fits(K, Y, train, train, alpha, w=w, **options))
 
 
+def fit_weights(estimator, y, w=None):
+    """Weights of the rows in a fit: those given, times those of their classes."""
+    weights = np.ones(len(y)) if w is None else w
+    factors = estimator.get_params().get("class_weight")
+    return weights if factors is None else weights * np.array([factors.get(label, 1.0) for label in y])
+
+
 class Candidate:
     """An estimator with closed form, fitted anew on any training part."""
 
     def __init__(self, estimator, y, X, w=None):
         self.own, self.kind = estimator.get_params(), type(estimator)
         self.K, self.y = gram(self.own, X), y
-        self.w = np.ones(len(y)) if w is None else w
-        factors = self.own.get("class_weight")
-        if factors is not None:
-            self.w = self.w * np.array([factors.get(label, 1.0) for label in y])
+        self.w = fit_weights(estimator, y, w)
 
     def _fits(self, Y, train, at):
         Q = np.ones((len(Y), int(self.own.get("fit_intercept", False))))

@@ -11,6 +11,7 @@ def study(classes=("benign", "malignant"), n=60, name="width", groups=None, **mo
     held = _held_out(rng, classes, n, groups)
     first = "accuracy" if classes else "R2"
     score = parts.Score(first, 0.9, 0.85, 0.95, 0.9, "from the folds")
+    test = {"score_name": first, "score": 0.9, "p_value": 0.01, "n_rows": n, "how": "labels"}
     columns = [parts.Column(each, "feature", "number", "numbers", 1, n, ("1", "2")) for each in (name, "b")]
     counts = {each: int(np.sum(held.truth == each)) for each in classes}
     trials = tuple(parts.Trial({"alpha": 10.0**k}, float(rng.random()), n) for k in range(-3, 3))
@@ -27,7 +28,7 @@ def study(classes=("benign", "malignant"), n=60, name="width", groups=None, **mo
         "leave_one_out": (score,),
         "baseline": (parts.Score(first, 0.5, how="the most frequent class, always"),),
         "folds": tuple(parts.Fold(40, 20, {"alpha": 1.0}, {first: 0.9}) for _ in range(3)),
-        "test": parts.PermutationTest(first, 0.9, 0.5 + 0.1 * rng.random(99), 0.01, n, "labels"),
+        "test": parts.PermutationTest(**test, null=0.5 + 0.1 * rng.random(99), tested="a smaller search"),
         "held_out": held,
         "importance": (parts.Importance(name, 0.2, 0.05), parts.Importance("b", -0.01, 0.02)),
         "importance_how": "By shuffling.",

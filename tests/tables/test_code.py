@@ -22,6 +22,7 @@ def frame(n, seed=0):
     ("n", "encoding", "options", "more"),
     [
         (40, "latin-1", Options(permutations=0, seed=3), {}),
+        (40, "utf-8", Options(permutations=19, seed=3), {}),
         (40, "utf-8", Options(permutations=0, time_limit=600.0), {"weights": "weight"}),
         (40, "utf-8", Options(permutations=0, kernel="linear", impute="mean"), {"categorical": ["town"]}),
         (10, "latin-1", Options(permutations=0), {"weights": "weight"}),
@@ -35,6 +36,11 @@ def test_the_code_repeats_the_run(tmp_path, monkeypatch, capsys, n, encoding, op
     study, _ = Run(read_table("a.csv", encoding=encoding), wishes, options).study()
     names = {}
     exec(study.code, names)
+    assert ("permutation_test" in study.code) == (study.test is not None) == (options.permutations > 0)
+    if study.test is not None:
+        assert "its p-value is not one of the nested scores" in study.code
+        assert_allclose(names["test"].null, study.test.null)
+        assert names["test"].p_value == study.test.p_value
     said = capsys.readouterr().out
     assert "time_limit=120" in study.code or options.time_limit is None
     if n == 10:

@@ -13,6 +13,7 @@ pytest.importorskip("typer", reason="the command line needs the extra cli")
 from foldless.cli.predicting import predicted  # noqa: E402
 from foldless.model_selection import cross_val_predict  # noqa: E402
 from foldless.tables import Options, Run, Table, Wishes, load_model, pipeline, prepare, save_model  # noqa: E402
+from foldless.tables.testing import WholeGroups, permutation_test  # noqa: E402
 
 
 def frame(n, seed=0, classes=False):
@@ -88,3 +89,40 @@ def test_confounds_of_new_rows_are_read_as_in_training(tmp_path):
     assert_allclose(C[:, 0], (np.array([age.typical, 50, 60, 70]) - age.mean) / age.scale)
     assert C[:, 1].tolist() == [0, 1, 0, 0]
     assert any("'u'" in each for each in notes)
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_the_permutation_test_knows_the_confounds(classes):
+    """Features that say nothing but age and site, and a target that follows both: nothing is found."""
+    data = frame(80, classes=classes)
+    wishes = Wishes("y", confounds=("age", "site"))
+    rows, options = prepare(data, wishes), Options(permutations=99, kernel="linear")
+    test = permutation_test(rows, options)
+    if not classes:
+        assert test.p_value <= 0.05  # b says more than they do
+    assert ("probabilities given the confounds" if classes else "residuals are permuted") in test.how
+    assert test.given_confounds
+    noise = data.frame.assign(a=data.frame["age"] + np.sin(np.arange(80.0)), b=np.cos(np.arange(80.0) ** 2))
+    test = permutation_test(prepare(Table(noise, "a.csv", "csv"), wishes), options)
+    assert test.p_value > 0.05
+    plain = permutation_test(prepare(Table(noise, "a.csv", "csv"), Wishes("y")), options)
+    assert plain.p_value == 0.01
+    assert not plain.given_confounds
+
+
+def test_whole_groups_exchange_their_labels_by_the_means_of_their_confounds():
+    """All rows of a group have its label, which depends on the age of the group; features know the age alone."""
+    rng = np.random.default_rng(1)
+    groups = np.repeat(np.arange(40), 3)
+    age = rng.normal(size=40)
+    y = np.where(age + 0.3 * rng.logistic(size=40) > 0, "high", "low")[groups]
+    columns = {"a": age[groups] + rng.normal(size=120), "age": age[groups], "group": groups.astype(str), "y": y}
+    rows = prepare(Table(pd.DataFrame(columns), "a.csv", "csv"), Wishes("y", confounds=("age",), groups="group"))
+    orders = WholeGroups.of(rows).orders(len(rows), 200, np.random.RandomState(0))
+    high = (rows.y == rows.y[0]).astype(float)
+    permuted = [np.corrcoef(high[order], rows.confounds[:, 0])[0, 1] for order in orders]
+    truth = np.corrcoef(high, rows.confounds[:, 0])[0, 1]
+    assert abs(truth) > 0.5
+    assert_allclose(np.mean(permuted), truth, atol=0.1)
+    for order in orders[:20]:
+        assert all(len(set(high[order][rows.groups == group])) == 1 for group in np.unique(rows.groups))

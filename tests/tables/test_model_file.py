@@ -134,7 +134,7 @@ def test_parameters_that_are_types_are_refused(tmp_path):
         state = sio.loads(archive.read("model.skops"), trusted=["numpy.dtype"])
     state["params"]["kernel"] = str
     repacked(path, model_skops=sio.dumps(state))
-    with pytest.raises(TableError, match="parameters are not words and numbers"):
+    with pytest.raises(TableError, match="parameters that are not words and numbers"):
         load_model(path)
 
 

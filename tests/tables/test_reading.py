@@ -120,3 +120,26 @@ def test_folders_and_absent_files_are_refused(tmp_path):
         read_table(tmp_path, format="csv")
     with pytest.raises(TableError, match="does not exist"):
         read_table(tmp_path / "none.csv")
+
+
+def test_parquet_files_are_read_by_their_own_types(tmp_path):
+    """Not by those of the frame that was written: of pyarrow, nullable ones, an index."""
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "a.parquet"
+    typed = FRAME.astype({"age": "double[pyarrow]", "town": "string[pyarrow]"})
+    typed.to_parquet(path)
+    same(read_table(path))
+    assert read_table(path).frame["age"].dtype == np.float64
+    typed.set_index("age").to_parquet(path)
+    same(read_table(path))
+    typed.set_index(FRAME.index[::-1] * 0.5).to_parquet(path)
+    assert read_table(path).frame.columns.tolist() == ["index", "age", "town", "sick"]
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
+def test_sparse_matrices_whose_indices_lead_nowhere_are_refused(tmp_path, kind):
+    X = sp.random(20, 9, density=0.3, format=kind, random_state=0)
+    X.indices[3] = 10**9
+    sp.save_npz(tmp_path / "a.npz", X)
+    with pytest.raises(TableError, match="no readable NPZ file"):
+        read_table(tmp_path / "a.npz")

@@ -2,13 +2,15 @@
 
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import binomtest
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
+
+from support import intervals as plain
 
 pd = pytest.importorskip("pandas", reason="tables need the extra cli")
 pytest.importorskip("skops", reason="tables need the extra cli")
@@ -204,13 +206,16 @@ def test_a_test_that_cannot_be_made_leaves_the_rest(monkeypatch):
 def test_an_interval_says_whose_it_is():
     apart = table(40, sure=np.repeat([0.0, 1.0], 20), y=np.repeat(["sick", "well"], 20))
     study, _ = Run(apart, Wishes("y"), Options(permutations=0)).study()
-    ends = binomtest(40, 40).proportion_ci(0.9, method="wilson")
-    assert study.nested[0].value == 1.0
-    assert_allclose([study.nested[0].low, study.nested[0].high], [ends.low, ends.high])
-    assert "Wilson" in study.nested[0].how
-    assert "Nadeau" not in study.nested[0].how
-    assert_allclose([study.leave_one_out[0].low, study.leave_one_out[0].high], [ends.low, ends.high])
-    assert "Wilson" in study.leave_one_out[0].how
+    perfect = np.diag([20.0, 20.0])
+    ends = [plain.of_share(1.0, 40), plain.of_labels(plain.balanced, perfect, [20, 20]), plain.of_area(1.0, 20, 20)]
+    for scores, how in (
+        (study.nested, "from the scores of the folds (Nadeau & Bengio 2003), widened to what"),
+        (study.leave_one_out, "is not counted, widened to what"),
+    ):
+        for score, expected in zip(scores, ends, strict=True):
+            assert_allclose([score.value, score.low, score.high], [1.0, *expected], atol=1e-5)
+            assert how in score.how
+    assert "40 rows allow (Clopper & Pearson 1934)" in study.nested[0].how
     study, _ = Run(table(), Wishes("y"), Options(permutations=0)).study()
     assert "Nadeau & Bengio" in study.nested[0].how
 
@@ -240,12 +245,19 @@ def grouped(n, n_groups, seed=0):
     return pd.DataFrame({"a": a, "b": rng.normal(size=n), "g": [f"g{v}" for v in group], "y": y})
 
 
-@pytest.mark.parametrize(("n", "how"), [(80, "the choice is repeated"), (1200, "the default setting was tested")])
-def test_few_groups_have_a_test(n, how):
+@pytest.mark.parametrize(
+    ("n", "how", "tested"),
+    [
+        (80, "the choice is repeated", "a smaller search, of 2 settings"),
+        (1200, "the default setting was", "one setting"),
+    ],
+)
+def test_few_groups_have_a_test(n, how, tested):
     run = Run(Table(grouped(n, 4), "a.csv", "csv"), Wishes("y", groups="g"), QUICK)
     test = run.tested()
     assert test.p_value == 0.05
     assert how in test.how
+    assert tested in test.tested
     assert test.n_rows == n
 
 
@@ -277,3 +289,14 @@ def test_advice_on_python_is_left_out_of_notes():
         "tuning: other words",
         "The time was up before all settings were looked at; the best until then were taken.",
     ]
+
+
+@pytest.mark.parametrize("module", [np, pd, __import__("scipy"), __import__("sklearn")])
+def test_warnings_of_other_libraries_are_known_by_their_place_not_by_the_name_of_a_folder(module, tmp_path):
+    run = Run(table(), Wishes("y"))
+    theirs = Path(module.__file__).parent / "inside" / "file.py"
+    ours = tmp_path / module.__name__ / "foldless" / "estimators" / "base.py"
+    with run.phase("looking"):
+        for path in (theirs, ours):
+            warnings.warn_explicit(f"of {path.name}", UserWarning, str(path), 1)
+    assert run.said == ["looking: of base.py"]

@@ -31,7 +31,7 @@ from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
 from foldless.heldout.problem import Problem
 from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
-from foldless.kernels.base import Kernel
+from foldless.kernels.base import Kernel, canonical
 from foldless.readout.codings import Multilabel, OneAgainstAll, Regression
 from foldless.readout.task import Task
 
@@ -51,6 +51,7 @@ def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
     if isinstance(X, np.ndarray | list) and np.asarray(X).dtype.kind in "US":
         raise ValueError("X holds strings, which scikit-learn's estimators refuse; convert it, X.astype(float) say.")
     X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, y_numeric=numeric)
+    X = canonical(X)
     if widened and y.dtype.kind in "fiub" and np.result_type(X.dtype, y.dtype) != np.float32:
         X = X.astype(np.float64, copy=False)
     return X, y, None if sample_weight is None else check_weights(sample_weight, X)

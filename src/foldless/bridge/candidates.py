@@ -25,8 +25,8 @@ from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.descent import Start
 from foldless.tuning.fidelity import FEW
 from foldless.tuning.parts import selection_of_parts
-from foldless.tuning.selection import SearchSpec
 from foldless.tuning.space import Space, beyond, default_grid, default_limits
+from foldless.tuning.spec import SearchSpec
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Setting:
     alphas: list
     places: list
     parts: tuple = ()  # tasks of the training parts, where steps are fitted on each of them
+    rows: np.ndarray | None = None  # those of positive weight, beside such parts
 
     def problem(self, alpha):
         """The problem at one alpha."""
@@ -50,11 +51,11 @@ class Setting:
         tasks = self.parts or (self.task,)
         return len(np.unique(np.concatenate([each.problem.active for each in tasks])))
 
-    def selection(self, spec, splits, sample_weight):
+    def selection(self, spec, splits):
         """The criterion of the held-out fits of this setting."""
         if not self.parts:
-            return spec.selection(self.task, splits, sample_weight)
-        return selection_of_parts(spec, self.parts, splits, sample_weight)
+            return spec.selection(self.task, splits)
+        return selection_of_parts(spec, self.parts, splits, self.rows)
 
 
 def check_known(estimator):
@@ -134,6 +135,11 @@ class SearchData:
         self.parts = parts
         self.rows = RowsBehindSteps(X, y, sample_weight, parts)
 
+    @property
+    def active(self):
+        """Rows of positive weight."""
+        return np.arange(len(self.y)) if self.sample_weight is None else np.flatnonzero(self.sample_weight)
+
     def task(self, estimator):
         """(task, classes, flat) of an estimator behind its steps; where these are fitted on parts, on the first."""
         return self.tasks(estimator)[0]
@@ -188,7 +194,7 @@ def settings(estimator, param_grid, data):
         built = data.tasks(with_params(estimator, {**rest, name: min(alphas)}))
         tasks = () if data.parts is None else tuple(each.task for each in built)
         task, classes, flat = built[0]
-        result.append(Setting(task, classes, flat, alphas, places, tasks))
+        result.append(Setting(task, classes, flat, alphas, places, tasks, data.active))
     return listed, result
 
 
@@ -332,9 +338,9 @@ def heldout_scores(estimator, data, splits):
 def _heldout_scores(built, data, splits):
     task, spec = built[0].task, SearchSpec(CRITERIA["press"])
     if data.parts is None:
-        selection = spec.selection(task, splits, None)
+        selection = spec.selection(task, splits)
         scores = selection.scores(Solution(task.problem, selection.rows, task.Y[selection.rows]))
     else:
-        selection = selection_of_parts(spec, [each.task for each in built], splits, data.sample_weight)
+        selection = selection_of_parts(spec, [each.task for each in built], splits, data.active)
         scores = selection.scores_at(task.problem.alpha)
     return selection.tested_rows, scores[selection.tested]

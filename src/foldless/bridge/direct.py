@@ -15,10 +15,10 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import LeaveOneOut, LeavePOut
 from sklearn.utils import _safe_indexing
 
-from foldless.bridge.route import ONE_FIT, warn_caller
+from foldless.bridge.route import warn_caller
 from foldless.bridge.scorers import known_outputs, named_scorers
 from foldless.estimators.checks import warn_of_strata
-from foldless.permutation.metrics import METRICS
+from foldless.permutation.metrics import METRICS, confusions
 
 RESPONSES = ("predict", "decision_function", ("decision_function", "predict_proba"))
 
@@ -61,16 +61,17 @@ def predict(plan, method):
     return plan.run.outputs(raw[np.argsort(rows)], method)
 
 
-def validate(plan, scoring):
-    """scikit-learn's dictionary of times and scores of all splits, or None."""
+def validate(plan, scoring, counting):
+    """(scikit-learn's dictionary of times and scores of all splits, ``counting`` with the labels of rows), or None."""
     run, start = plan.run, time.perf_counter()
     scorers = _scorers(scoring, run.estimator)
     groups = left_out_sets(plan.splits, run.task.problem.n) if scorers and _can_answer(plan) else None
     if groups is None:
         return None
     found = [run.decide(sets) for _, sets in groups]
-    if isinstance(plan.splits, LeaveOneOut) and run.task.codes is not None and plan.route.kind == ONE_FIT:
-        warn_of_strata(run.task, run.parts.whole, found[0][:, 0])
+    if isinstance(plan.splits, LeaveOneOut) and run.task.codes is not None:
+        ((_, rows),) = groups
+        warn_of_strata(found[0][:, 0], run.task.codes[rows[:, 0]])
     fitted = time.perf_counter()
     n_splits = sum(len(numbers) for numbers, _ in groups)
     scores = {name: np.empty(n_splits) for name in scorers}
@@ -82,7 +83,16 @@ def validate(plan, scoring):
                 return None
     times = {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     result = {name: np.full(n_splits, seconds / n_splits) for name, seconds in times.items()}
-    return result | {f"test_{name}": values for name, values in scores.items()}
+    if counting.of_labels:
+        decided = [(_columns(raw), run.task.codes[sets]) for (_, sets), raw in zip(groups, found, strict=True)]
+        counted = [confusions(len(run.classes), *each).sum(0) for each in decided]
+        counting = counting.with_confusion(np.sum(counted, axis=0))
+    return result | {f"test_{name}": values for name, values in scores.items()}, counting
+
+
+def _columns(raw):
+    """Decisions (b, k, t) of sets, from those of their rows."""
+    return raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
 
 
 def _scorers(scoring, estimator):
@@ -106,7 +116,7 @@ def _scores(run, metric, scorer, sets, raw):
                 UndefinedMetricWarning,
             )
             return np.full(len(sets), np.nan)
-        D = raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
+        D = _columns(raw)
         # Values in their own precision, which may be higher than that of X.
         truth = task.codes[sets] if known.labels else np.reshape(run.y, task.Y.shape)[sets].transpose(0, 2, 1)
         scores = known.function(D, truth)

@@ -64,7 +64,7 @@ class NestedData:
         """The criterion of a search in every outer training part, with its inner splits."""
         each = zip(outer, inner, strict=True)
         kept = [(np.intersect1d(train, task.problem.active), splits) for (train, _), splits in each]
-        return [spec.selection(task, splits, self.sample_weight, rows=rows) for rows, splits in kept]
+        return [spec.selection(task, splits, rows=rows) for rows, splits in kept]
 
 
 @dataclass(frozen=True)

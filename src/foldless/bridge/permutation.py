@@ -31,13 +31,23 @@ from foldless.bridge.steps import fits_steps
 from foldless.estimators.approximate import chooses_landmarks, kernel_for
 from foldless.estimators.checks import warn_of_scale
 from foldless.kernels.registry import is_precomputed
-from foldless.permutation.labelings import Solver, labelings_that_fit
+from foldless.permutation.labelings import Solver, labelings_that_fit, truth_of
 from foldless.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
 from foldless.permutation.tally import Score
 
 FEW = 8  # labelings at a time where each takes its own time
 SOME = 64  # labelings that share the kernel matrix where each has a P
 TOGETHER = 256  # labelings that share the making of every candidate's P
+REPEATED = "the search is repeated for every permutation (nested_cross_validate)"
+FIXED_CLASSES = "a model without class_weight, with scoring='balanced_accuracy', takes one P for all permutations"
+FIXED_SPLITS = (
+    "inner splits that do not look at the labels, such as cv=None or cv=KFold(5, shuffle=True, random_state=0) of the"
+    " search, take one P of each candidate for all permutations"
+)
+FIXED_SEARCH = (
+    "a search of a model without class_weight, with criterion_weight='balanced' and scoring='balanced_accuracy' here,"
+    " takes one P of each candidate for all permutations"
+)
 
 
 def choose_strategy(spec, data, members=None):
@@ -80,7 +90,8 @@ def _closed_form(spec, data, steps):
     check_confounds_determined(built.task.problem, spec.first)
     by_columns = not spec.metadata.score and _judged_by_decisions(spec, built.task)
     if weights_move(last, data.sample_weight, spec.weights):
-        each = NoSharedP("weights follow the labels, so that every permutation has a factorisation of its own")
+        reason = "weights follow the labels, so that every permutation has a P of its own"
+        each = NoSharedP(reason, quicker=FIXED_CLASSES if has_class_weights(last) else "")
         if each_part or data.sample_weight is not None or not by_columns:
             raise each
         return Weighted(each.route, SOME, built.task, _asked(spec, built))
@@ -90,14 +101,16 @@ def _closed_form(spec, data, steps):
         by_split = partial(_solver_behind_steps, steps.first, last, data)
         fitted = f"{steps.names} fitted" if steps.first is not None else "landmarks chosen"
         reason = f"{fitted} on each training part; all permutations are columns of one P there"
-        return _batched(spec, built, Route(route.ONE_P_PER_FOLD, reason), solver_of=by_split)
+        way = Route(route.ONE_P_PER_FOLD, reason)
+        return _batched(spec, built, way, residuals=data.residuals, solver_of=by_split)
     solver = Solver(built.task.problem)
     if not by_columns:
         return _shared_precision(spec, data, last, built, solver)
     reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
     if spec.moves_splits:
         reason += "; each has its own splits"
-    return _batched(spec, built, Route(route.ONE_FIT, reason, solver.choice), shared=solver)
+    way = Route(route.ONE_FIT, reason, solver.choice)
+    return _batched(spec, built, way, residuals=data.residuals, shared=solver)
 
 
 def _check_parts(spec, steps, last, each_part):
@@ -129,8 +142,8 @@ def _asked(spec, built):
     return [Score(judge, each.pooled, each.width) for each, judge in judged]
 
 
-def _batched(spec, built, way, **solver):
-    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, _asked(spec, built), **solver)
+def _batched(spec, built, way, **known):
+    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, _asked(spec, built), **known)
 
 
 def _fit_steps(first, data, train, test):
@@ -168,7 +181,8 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     codes = None if task.codes is None else task.codes[order]
     if codes is not None:
         check_classes(codes, splits)
-    task = replace(task, Y=task.Y[order], codes=codes)
+    Y = task.Y[order] if data.residuals is None else truth_of(task, order[None], data.residuals)[0].T
+    task = replace(task, Y=Y, codes=codes)
     parts = task.training_parts(whole=solver.solve(task.Y))
     data = data.labelled(order)
     run = Run(spec.estimator, last, built._replace(task=task), data.X, data.y, data.sample_weight, parts)
@@ -214,6 +228,20 @@ def check_classes(labels, splits):
             )
 
 
+def _check_one_P_serves(spec, data, steps, search):
+    """Refuse searches that choose by more than one P of each candidate, and are repeated for every permutation."""
+    if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
+        raise NoClosedForm(f"{REPEATED}, as its inner splits are drawn from the labels", FIXED_SPLITS)
+    if landmarks_to_find(search, data.X) is not None:
+        raise NoClosedForm(f"{REPEATED}, as it finds its number of landmarks")
+    moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
+    if has_class_weights(search) and spec.weights != "fixed":
+        raise NoClosedForm(f"{REPEATED}, as its class weights follow the labels", FIXED_SEARCH)
+    fitted_on_parts = steps.first is not None or fits_steps(search, spec.steps)
+    if not has_grid(search) or not chooses_one(search) or moving or fitted_on_parts or spec.metadata.score:
+        raise NoClosedForm(REPEATED)
+
+
 def _batched_grid(spec, data, steps):
     """The grid of a search with labelings as columns."""
     unknown = set(spec.metadata.fit) - {steps.fit_param("sample_weight")}
@@ -224,15 +252,8 @@ def _batched_grid(spec, data, steps):
         )
     if data.confounds_in_score:
         raise ValueError("confounds_in_score=True: a search leaves out what confounds explain; test an estimator.")
-    search, repeated = steps.last, "the search is repeated for every permutation (nested_cross_validate)"
-    if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
-        raise NoClosedForm(f"{repeated}, as its inner splits are drawn from the labels")
-    if landmarks_to_find(search, data.X) is not None:
-        raise NoClosedForm(f"{repeated}, as it finds its number of landmarks")
-    moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
-    fitted_on_parts = steps.first is not None or fits_steps(search, spec.steps)
-    if not has_grid(search) or not chooses_one(search) or moving or fitted_on_parts or spec.metadata.score:
-        raise NoClosedForm(repeated)
+    search = steps.last
+    _check_one_P_serves(spec, data, steps, search)
     nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, data.confounds)
     nested.check(spec.first)
     shown = SearchData(data.X, data.y, data.sample_weight, data.confounds)
@@ -240,7 +261,7 @@ def _batched_grid(spec, data, steps):
     check_confounds_determined(tried[0].task.problem, spec.first)
     whole = spec.search.criterion.whole or search.scoring is not None  # decisions of all classes choose
     if not all([_judged_by_decisions(spec, setting.task) for setting in tried]) or whole:
-        raise NoClosedForm(repeated)
+        raise NoClosedForm(REPEATED)
     inner = [nested.inner_splits(train) for train, _ in spec.first]
     # Balanced weights follow the labels, and are made with them.
     known = replace(spec.search, criterion_weight=None) if search.criterion_weight == "balanced" else spec.search
@@ -252,6 +273,7 @@ def _batched_grid(spec, data, steps):
         listed=listed,
         asked=_asked(spec, tried[0]),
         selections=[nested.selections(known, each.task, spec.first, inner) for each in tried],
-        weight=search.criterion_weight,
+        weight="balanced" if search.criterion_weight == "balanced" else None,
         memory_limit=spec.memory_limit,
+        residuals=data.residuals,
     )

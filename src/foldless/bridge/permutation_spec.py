@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin, is_classifier, is_regressor
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from foldless.bridge import adapters
@@ -17,12 +17,14 @@ from foldless.bridge.adapters import TASKS
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.route import warn_caller
 from foldless.bridge.routing import Metadata, route_metadata
+from foldless.bridge.scorer_checks import check_scorers
 from foldless.bridge.scorers import Scoring, check_scorers_of_confounds, deciding_scoring, scores_by_name
 from foldless.bridge.splits import depends_on_labels, splits_of_labeling
 from foldless.estimators.checks import check_confounds, check_option
+from foldless.permutation.confounded import ExchangeableGivenConfounds, Residuals
 from foldless.permutation.metrics import confusion_metric
-from foldless.permutation.nulls import ENOUGH_LABELINGS, Exchangeable, draw_null, keep_balance
-from foldless.tuning.selection import SearchSpec
+from foldless.permutation.nulls import ENOUGH_LABELINGS, ROUNDING, Exchangeable, draw_null, keep_balance
+from foldless.tuning.spec import SearchSpec
 
 CONFUSION = "confusion matrix"
 ENOUGH_FOR_R2 = 10  # rows of a test part below which its own R2 says little
@@ -38,6 +40,7 @@ class PermutationData:
     sample_weight: Any = None
     confounds: Any = None
     confounds_in_score: bool = False
+    residuals: Residuals | None = None  # of values, where these are permuted and not the values
 
     def task(self, estimator):
         """The :class:`EstimatorTask` of a known estimator."""
@@ -45,11 +48,12 @@ class PermutationData:
         return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds, in_score=in_score)
 
     def labelled(self, order, *, with_weights=False):
-        """The same with the labels, and where asked for the weights, in another order."""
+        """The same with the labels or their residuals, and where asked for the weights, in another order."""
         weight = self.sample_weight
         if weight is not None and with_weights:
             weight = np.asarray(weight)[order]
-        return replace(self, y=_safe_indexing(self.y, order), sample_weight=weight)
+        y = _safe_indexing(self.y, order) if self.residuals is None else self.residuals.labelled(order)
+        return replace(self, y=y, sample_weight=weight)
 
 
 @dataclass(frozen=True)
@@ -81,25 +85,28 @@ def specify_test(
         scoring = "accuracy"  # beside another score the estimator's own would be asked of fitted estimators
     adapters.check_probabilities(scoring, estimator)
     scorings, _ = scores_by_name(estimator, scoring, pooled=True)
+    made_for = is_classifier(estimator)  # metrics of other targets are refused by name
+    fitting = [each for each in scorings.values() if each.metric is None or each.metric.labels == made_for]
+    check_scorers([(each.name, each.scorer) for each in fitting], estimator, data.y)
     if confusion:
         scorings |= {CONFUSION: _confusion_scoring(estimator, data.y)}
     scorers = {name: each.scorer for name, each in scorings.items()}
     metadata = route_metadata("cross_validate", estimator, cv, params, groups, scorers.get("score", scorers))
-    n, draw = len(data.y), partial(splits_of_labeling, cv, data.X, data.y, metadata.split)
-    first = draw(np.arange(n))
+    if any(name.endswith("confounds") for name in metadata.fit):
+        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
+    if data.confounds is not None:
+        check_scorers_of_confounds(scoring)
+    n, first = len(data.y), splits_of_labeling(cv, data.X, data.y, metadata.split)
     _warn_of_small_parts(scorings, first)
     scheme = Exchangeable(groups if strata is None else strata) if null is None else null
+    scheme, data = keep_association(estimator, data, scheme)
     moves = False
     if depends_on_labels(cv) and not resplit:
         scheme, moves = keep_balance(scheme, first, data.y, stay=stay)
     if isinstance(scheme, Exchangeable) and not (moves or resplit):
         _warn_of_few_labelings(scheme.log_labelings(data.y), m)
-    labelings = draw_null(scheme, n, m, random_state, first=first, draw=draw if resplit else None, moves=moves)
-    if any(name.endswith("confounds") for name in metadata.fit):
-        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
-    if data.confounds is not None:
-        check_scorers_of_confounds(scoring)
-        data = replace(data, confounds=check_confounds(data.confounds, n))
+    draw = partial(_splits_anew, cv, data, metadata.split) if resplit else None
+    labelings = draw_null(scheme, n, m, random_state, first=first, draw=draw, moves=moves)
     weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
     if weight is not None:
         weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
@@ -107,6 +114,28 @@ def specify_test(
         estimator, scorings, first, moves or resplit, groups, params, metadata, as_theirs=resplit, **options
     )
     return spec, replace(data, sample_weight=weight), labelings
+
+
+def _splits_anew(cv, data, split_params, order):
+    return splits_of_labeling(cv, data.X, data.labelled(order).y, split_params)
+
+
+def keep_association(estimator, data, scheme):
+    """(null scheme, data) of permutations after which the confounds explain as much of the labels as they do.
+
+    Of values the residuals are permuted, by any scheme. Classes are permuted by their probabilities given the
+    confounds; but a user's scheme says itself which labelings of classes are as likely as the true one.
+    """
+    if data.confounds is None:
+        return scheme, data
+    C, strata = check_confounds(data.confounds, len(data.y)), getattr(scheme, "strata", None)
+    data = replace(data, confounds=C)
+    if not is_classifier(estimator):
+        y = check_array(data.y, ensure_2d=False, dtype=float, input_name="y")
+        return scheme, replace(data, residuals=Residuals.of(y, C, Exchangeable(strata).levels(len(y))))
+    if isinstance(scheme, Exchangeable):
+        scheme = ExchangeableGivenConfounds.of(data.y, C, strata)
+    return scheme, data
 
 
 def _default_scoring(estimator, *, as_theirs):
@@ -174,14 +203,23 @@ def weights_move(last, weight, weights):
     return (has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
 
 
-def warn_of_weak_null(estimator, y, orders, weights):
+def _unchanged(data, order):
+    """Whether labels are as they were after a permutation, values up to rounding."""
+    before, after = np.asarray(data.y), np.asarray(data.labelled(order).y)
+    if data.residuals is None:
+        return (before == after).all()
+    return (np.abs(after - before) <= ROUNDING * np.ptp(data.residuals.y, axis=0)).all()
+
+
+def warn_of_weak_null(estimator, data, orders, weights):
     """Warn of permutations that never change a label, which test nothing, and of weights that favour the true ones."""
-    y = np.asarray(y)
-    if len(orders) > 1 and all((y[order] == y).all() for order in orders[1 : min(len(orders), 11)]):
+    if len(orders) > 1 and all(_unchanged(data, order) for order in orders[1 : min(len(orders), 11)]):
+        reason = "y is constant within every group (or stratum)"
+        if data.confounds is not None:
+            reason += ", or the confounds determine it there, and nothing is left to be tested beside them"
         warn_caller(
-            "the permutations do not change the labels: y is constant within every group (or stratum). Where the label"
-            " belongs to the group, test one row a group, averages say; otherwise pass strata= with larger sets of"
-            " exchangeable rows."
+            f"the permutations do not change the labels: {reason}. Where the label belongs to the group, test one row a"
+            " group, averages say; otherwise pass strata= with larger sets of exchangeable rows."
         )
     if weights == "fixed" and has_class_weights(split_steps(estimator).last):
         warn_caller(

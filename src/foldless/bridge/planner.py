@@ -4,7 +4,7 @@ Whoever knows why a closed form is impossible raises :class:`~foldless.bridge.ro
 arguments of scikit-learn's function, which refits.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -62,13 +62,22 @@ class Plan:
     run: Run | None = None
     splits: Any = None  # (train, test) pairs, or a splitter whose test sets need not be drawn
     score_params: dict | None = None
-    loop: dict | None = None
+    loop: dict = field(default_factory=dict)
+
+    @property
+    def drawn(self):
+        """The (train, test) pairs, or the splitter where these were not drawn here."""
+        return self.loop["cv"] if self.run is None else self.splits
 
     @property
     def test_share(self):
-        """Tested rows for each training row, averaged over the splits; None where these were not drawn here."""
-        splits = self.splits if self.run is not None else (self.loop or {}).get("cv")
-        return float(np.mean([len(test) / len(train) for train, test in splits])) if isinstance(splits, list) else None
+        """Tested rows for each training row, averaged over the splits."""
+        splits, X = self.drawn, self.loop["X"] if self.run is None else self.run.X
+        if not isinstance(splits, LeaveOneOut | LeavePOut):
+            shares = [len(test) / len(train) for train, test in splits if len(train)]  # others have no score
+            return float(np.mean(shares))
+        n_out = getattr(splits, "p", 1)
+        return n_out / (_num_samples(X) - n_out)
 
     def route_taken(self):
         """The route after the work is done: P may have been held in another way than was foreseen."""
@@ -202,8 +211,11 @@ def _refit(asked, obstacle, metadata):
     estimator, X = asked.estimator, asked.X
     if asked.confounds is not None:
         _check_refit_with_confounds(asked, obstacle)
-        if not isinstance(asked.cv, list):
-            asked = _with_splits(asked, metadata)
+    drawn = list if asked.confounds is not None else list | LeaveOneOut | LeavePOut
+    explained = asked.function == "explain" and asked.confounds is None  # without splits
+    if not explained and not isinstance(asked.cv, drawn):
+        asked = _with_splits(asked, metadata)
+    if asked.confounds is not None:
         C = check_confounds(asked.confounds, _num_samples(X))
         check_confounds_determined(columns_alone(estimator, C), asked.cv)
         estimator, X = WithConfounds(estimator, X, C), np.arange(len(C))[:, None]

@@ -25,12 +25,13 @@ class RefitWarning(UserWarning):
 class Route:
     """How a call was answered: ``kind`` ("one fit", "one P per fold", "refit"), the reason, how P was held.
 
-    ``holder`` is empty where no P of all rows was made.
+    ``holder`` is empty where no P of all rows was made. ``quicker`` says what would take less time, if that is known.
     """
 
     kind: str
     reason: str
     holder: str = ""
+    quicker: str = ""
 
     def __str__(self):
         text = f"{self.kind}: {self.reason}"
@@ -42,10 +43,14 @@ class NoClosedForm(Exception):
 
     kind: ClassVar[str] = REFIT
 
+    def __init__(self, reason: str, quicker: str = ""):
+        super().__init__(reason)
+        self.quicker = quicker
+
     @property
     def route(self):
         """The route of the refits that take its place."""
-        return Route(self.kind, str(self))
+        return Route(self.kind, str(self), quicker=self.quicker)
 
 
 class NoSharedP(NoClosedForm):
@@ -53,12 +58,13 @@ class NoSharedP(NoClosedForm):
 
     kind: ClassVar[str] = ONE_P_PER_FOLD
 
-    def __init__(self, reason: str, otherwise: str = "steps='once'"):
-        super().__init__(reason)
+    def __init__(self, reason: str, otherwise: str = "steps='once'", quicker: str = ""):
+        super().__init__(reason, quicker)
         self.otherwise = otherwise
 
 
 def warn_of_refits(estimator, route, when):
     """Say that an estimator is fitted again, and why."""
     if route.kind == REFIT:
-        warn_caller(f"{type(estimator).__name__} is refitted {when}: {route.reason}.", RefitWarning)
+        quicker = f" Quicker: {route.quicker}." if route.quicker else ""
+        warn_caller(f"{type(estimator).__name__} is refitted {when}: {route.reason}.{quicker}", RefitWarning)

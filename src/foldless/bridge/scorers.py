@@ -86,11 +86,14 @@ def wants_probabilities(scorer, *, at_hand=False):
 
 
 def named_scorers(scoring):
-    """{name: (what was given, its scorer)} of one score or several; empty where scikit-learn does not know one."""
+    """{name: (what was given, its scorer)} of one score or several; empty where scikit-learn refuses one."""
     single = isinstance(scoring, str) or callable(scoring)
     try:
         given = {"score": scoring} if single else scoring
-        given = given if isinstance(given, dict) else {each: each for each in given}
+        names = list(given)
+        if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+            return {}
+        given = given if isinstance(given, dict) else dict(zip(names, names, strict=True))
         return {name: (each, get_scorer(each)) for name, each in given.items()}
     except (ValueError, TypeError):
         return {}

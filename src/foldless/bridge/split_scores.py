@@ -6,6 +6,20 @@ from sklearn.metrics import make_scorer
 from foldless.permutation.tally import Found
 
 
+class Shown:
+    """A score of 0 that remembers the labels and predictions that it is shown."""
+
+    __name__ = "shown"  # scorers are named by their functions
+
+    def __init__(self):
+        self.pairs = []
+
+    def __call__(self, *pair):
+        """0."""
+        self.pairs.append(pair)
+        return 0.0
+
+
 class SplitScores:
     """The scores {name: Scoring} of one labeling.
 
@@ -15,7 +29,7 @@ class SplitScores:
 
     def __init__(self, scorings, n_splits):
         self.scorings, self.n_splits = scorings, n_splits
-        self._shown: dict = {name: [] for name, each in scorings.items() if each.pooled}
+        self._shown = {name: Shown() for name, each in scorings.items() if each.pooled}
         self.scoring = {name: self._scorer(name, each) for name, each in scorings.items()}
         if len(scorings) == 1 and not self._shown:
             (self.scoring,) = (each.asked for each in scorings.values())  # None as well: the estimator's own
@@ -23,9 +37,7 @@ class SplitScores:
     def _scorer(self, name, scoring):
         if not scoring.pooled:
             return scoring.scorer if scoring.asked is None else scoring.asked
-        return make_scorer(
-            lambda *shown: self._shown[name].append(shown) or 0.0, response_method=scoring.metric.response
-        )
+        return make_scorer(self._shown[name], response_method=scoring.metric.response)
 
     def found(self, result, choices=None):
         """What is found, from {"test_name": scores of all splits} of that cross-validation."""
@@ -34,7 +46,7 @@ class SplitScores:
             each = np.asarray(result[f"test_{name}"], float)[:, None]
             mean = np.mean(each[:, 0])
             if scoring.pooled:  # a search scores its inner splits after the outer ones
-                shown = zip(*self._shown[name][: self.n_splits], strict=True)
+                shown = zip(*self._shown[name].pairs[: self.n_splits], strict=True)
                 mean = scoring.metric.theirs(*map(np.concatenate, shown))
                 each = np.full((len(each), scoring.width), np.nan)
             means.append(np.atleast_1d(mean))

@@ -34,10 +34,9 @@ def depends_on_labels(cv):
     return any("Stratified" in kind.__name__ for kind in type(cv).__mro__)
 
 
-def splits_of_labeling(cv, X, y, split_params, order):
-    """(train, test) pairs of row numbers, drawn from the labels in another order."""
-    labels = np.asarray(y)[order] if not np.array_equal(order, np.arange(len(order))) else y
-    splits = row_numbers(cv.split(X, labels, **split_params), len(order))
+def splits_of_labeling(cv, X, y, split_params):
+    """(train, test) pairs of row numbers, drawn from these labels."""
+    splits = row_numbers(cv.split(X, y, **split_params), len(y))
     if not splits:
         raise ValueError("cv holds no split.")
     for number, (train, test) in enumerate(splits):

@@ -10,6 +10,7 @@ A cross-validation has one pipeline, hence one :class:`Front`. A search has many
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from pickle import PicklingError
 from typing import Any, Literal, TypeAlias
 
@@ -193,6 +194,8 @@ def content(value):
         return type(value), content_of_params(value.get_params(deep=False))
     if isinstance(value, list | tuple):
         return tuple(map(content, value))
+    if value is None or isinstance(value, str | Real | np.generic):
+        return type(value), value
     try:
         return fingerprint(value)
     except (PicklingError, AttributeError, TypeError):  # a function without a name, say

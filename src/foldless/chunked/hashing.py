@@ -9,6 +9,8 @@ import hashlib
 import numpy as np
 import scipy.sparse as sp
 
+from foldless.kernels.base import canonical
+
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio
 WORD = 2**64
 HASHED = 2**15  # numbers whose bits are looked at together: they stay in the cache
@@ -57,7 +59,7 @@ def _feature_words(X):
     """
     factors = mixed(np.arange(X.shape[1], dtype=np.uint64), 2) | np.uint64(1)
     if sp.issparse(X):
-        X = X if X.has_canonical_format else _canonical(X)
+        X = canonical(X)
         ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_bits(X.data) * factors[X.indices], dtype=np.uint64)])
         return ends[X.indptr[1:]] - ends[X.indptr[:-1]]
     found = np.empty(len(X), np.uint64)
@@ -66,12 +68,6 @@ def _feature_words(X):
         part = slice(start, start + step)
         np.matmul(_bits(X[part]), factors, out=found[part])
     return found
-
-
-def _canonical(X):
-    X = X.copy()
-    X.sum_duplicates()
-    return X
 
 
 def _bits(values):

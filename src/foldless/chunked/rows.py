@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from foldless.kernels.base import canonical
+
 
 class Chunk(NamedTuple):
     """Some rows of the data.
@@ -169,7 +171,7 @@ def as_chunk(chunk, number):
 
 
 def _features(X, number, layout, refuse):
-    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+    X = canonical(sp.csr_array(X)) if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[1] != layout.n_features:
         raise ChunkError(f"X has shape {X.shape}; rows of {layout.n_features} features are expected.", number)
     if X.dtype.kind not in "fiub" and X.shape[0]:

@@ -12,7 +12,15 @@ from foldless.cli import show
 from foldless.cli.ending import told
 from foldless.cli.options import OURS, OUTPUT, Data, Encoding, Format, Json, Quiet, Request, option, takes_table
 from foldless.cli.predicting import predicted
-from foldless.cli.writing import check_file, check_folder, written, written_file
+from foldless.cli.writing import (
+    as_text,
+    check_file,
+    check_folder,
+    table_format,
+    write_binary,
+    written,
+    written_file,
+)
 from foldless.report import write
 from foldless.tables import Run, load_model, read_table, save_model
 from foldless.tables.plain import plain
@@ -123,8 +131,9 @@ def permute(asked: Request) -> None:
 
 PREDICT = """Predict the rows of a table by a model file.
 
-Writes CSV: the prediction, and the probability of every class or the ends of an interval. The prediction follows the
-decision of the model; where classes are unbalanced it need not be the likeliest class.
+Writes CSV (or TSV, Parquet or Excel, by the ending of --out): the prediction, and the probability of every class or the
+ends of an interval. The prediction follows the decision of the model; where classes are unbalanced it need not be the
+likeliest class. In CSV and TSV, texts that spreadsheets would run, such as =1+1, have an apostrophe in front.
 
 **Example**
 
@@ -137,7 +146,9 @@ decision of the model; where classes are unbalanced it need not be the likeliest
 def predict(
     model: Annotated[Path, typer.Argument(help="A file that `report` or `tune` has written.", **OURS)],
     data: Data,
-    out: Annotated[Path | None, option("--out", "CSV file to write; standard output if not given.", OUTPUT)] = None,
+    out: Annotated[
+        Path | None, option("--out", "CSV, TSV, Parquet or Excel file to write; standard output if not given.", OUTPUT)
+    ] = None,
     coverage: Annotated[float, option("--coverage", "Of intervals for values.", OUTPUT, min=0.01, max=0.99)] = 0.9,
     format: Format = None,
     encoding: Encoding = "utf-8",
@@ -145,20 +156,24 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Predict the rows of a table by a model file."""
+    format_out = "json" if as_json else table_format(out)
     if out is not None:
         check_file(out)
     loaded = load_model(model)
     frame, notes, warnings = predicted(loaded, read_table(data, format, encoding), coverage)
-    for each in (*warnings, *(() if quiet or as_json else notes)):
-        show.console(error=True).print(show.plain(f"- {each}"))
     if as_json and warnings:
         frame["warning"] = " ".join(warnings)
-    text = frame.to_json(orient="records", indent=1, force_ascii=False) if as_json else frame.to_csv(index=False)
+    text, more = as_text(frame, format_out)
+    for each in (*warnings, *(() if quiet or as_json else (*notes, *more))):
+        show.console(error=True).print(show.plain(f"- {each}"))
     if out is None:
         sys.stdout.write(text)
         return
     with written_file(out) as path:
-        path.write_text(text, encoding="utf-8")
+        if text is None:
+            write_binary(frame, path, format_out)
+        else:
+            path.write_text(text, encoding="utf-8")
     show.say(out)
 
 

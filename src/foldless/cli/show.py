@@ -92,14 +92,19 @@ def model(chosen):
 
 
 def test(found):
-    """The permutation test, in a line."""
+    """The permutation test, in two lines."""
     if found is None:
         say("No permutation test.")
         return
     middle = sorted(found.null)[len(found.null) // 2]
+    within = " within groups" if found.within_groups else ""
     say(
-        f"Permutation test: {found.score_name} {found.score:.3f} of {found.n_rows} rows, permuted labels {middle:.3f}"
-        f" (median of {len(found.null)}), p = {found.p_value:.2g}."
+        f"Permutation test of {found.tested}: {found.score_name} {found.score:.3f} of {found.n_rows} rows, permuted"
+        f" labels {middle:.3f} (median of {len(found.null)}), p = {found.p_value:.2g}."
+    )
+    say(
+        "p is how often a score at least that good would occur if the features had nothing to do with the target"
+        f"{within}. It belongs to the score of the test, not to nested scores."
     )
 
 

@@ -64,8 +64,9 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
         task = task.subset(train)
         active = task.problem.active  # rows are counted within the part from now on, in the order of the split
         order = np.searchsorted(model.rows, train[active])
-        A = model.A[order]
-        known = {"Y": model.Y[order], "A": A, "site_A": A, "B": model.B, "weights": model.weights}
+        sites = model.own_sites(order)
+        known = {"Y": model.Y[order], "A": model.A[order], "site_A": model.site_A[sites], "B": model.B}
+        known["weights"] = model.weights
         model = Model.of(problem=task.problem, rows=active, **known, choice=model.choice)
     if is_precomputed(fitted.kernel):
         fitted._set_columns(len(rows), rows)

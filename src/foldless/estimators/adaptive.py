@@ -8,13 +8,22 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from foldless.estimators.approximate import kernel_for
 from foldless.estimators.base import KernelExpansion
-from foldless.estimators.checks import as_stored, check_gram, check_option, check_options, is_number, validated_rows
+from foldless.estimators.checks import (
+    as_stored,
+    check_gram,
+    check_option,
+    check_options,
+    is_number,
+    validated_rows,
+    validated_X,
+)
 from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
-from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
+from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions, reads_one_state
+from foldless.heldout.rows import tied
 from foldless.kernels.registry import is_precomputed
 from foldless.linalg import norm
 from foldless.linalg.threads import threads_by_size
@@ -78,8 +87,9 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     @threads_by_size
     def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Ids = None) -> Self:
         """Fit the model to these rows alone; arguments as in ``LSSVC.fit``."""
-        with all_or_nothing(self):
-            return self._learn_first(X, y, ids, None)
+        with all_or_nothing(self) as model:
+            model._learn_first(X, y, ids, None)
+        return self
 
     @threads_by_size
     def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, *, ids: Ids = None) -> Self:
@@ -88,37 +98,45 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         New labels may appear, and ``classes`` names those that the model shall have even without a row, from now until
         the next ``fit``. ``ids`` are needed if the rows so far have ids.
         """
-        with all_or_nothing(self):
-            if not self.__sklearn_is_fitted__():
-                self._learn_first(X, y, ids, classes)
-                self._warn_of_few_rows(stacklevel=4)
-                return self
-            self._check_can_update("partial_fit")
-            X, y = self._validated(X, y, reset=False)
-            named = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
-            ids = joined_ids(self.ids_, ids, X.shape[0])
-            X = as_stored(X, self.X_fit_)
-            factors = None
-            if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
-                factors = self._factors.learn(self.kernel_, self.X_fit_, X)
-            return self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
+        with all_or_nothing(self) as model:
+            if model.__sklearn_is_fitted__():
+                model._learn_more(X, y, classes, ids)
+            else:
+                model._learn_first(X, y, ids, classes)
+                model._warn_of_few_rows(stacklevel=4)
+        return self
+
+    def _learn_more(self, X, y, classes, ids):
+        self._check_can_update("partial_fit")
+        X, y = self._validated(X, y, reset=False)
+        named = np.unique(join_labels(self._named_classes, named_classes(y, classes)))
+        ids = joined_ids(self.ids_, ids, X.shape[0])
+        X = as_stored(X, self.X_fit_)
+        factors = None
+        if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
+            factors = self._factors.learn(self.kernel_, self.X_fit_, X)
+        self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
 
     @threads_by_size
     def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows, as ``LSSVC.forget`` does; the model then equals one that never saw them."""
         check_is_fitted(self)
+        with all_or_nothing(self) as model:
+            model._forget(indices, ids)
+        return self
+
+    def _forget(self, indices, ids):
         self._check_can_update("forget")
         n = self.X_fit_.shape[0]
         rows = positions(indices, ids, n, self.ids_)
         if len(rows) == 0:
-            return self
+            return
         if len(rows) == n:
             raise ValueError(f"forget: all {n} rows were named; at least one must stay.")
         kept = np.delete(np.arange(n), rows)
         factors = self._factors.remove(rows) if len(rows) <= MANY else None
-        with all_or_nothing(self):
-            ids = None if self.ids_ is None else [self.ids_[row] for row in kept]
-            return self._solve(self.X_fit_[kept], self._y[kept], ids, self._named_classes, factors)
+        ids = None if self.ids_ is None else [self.ids_[row] for row in kept]
+        self._solve(self.X_fit_[kept], self._y[kept], ids, self._named_classes, factors)
 
     def _learn_first(self, X, y, ids, classes):
         """The first rows: parameters are read here and hold until the next ``fit``."""
@@ -132,10 +150,10 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         self._settings = self.get_params()
         self._alpha = float(self.alpha)
         self._coding = self.targets
-        return self._solve(X.copy(), y.copy(), joined_ids((), ids, X.shape[0]), named_classes(y, classes), None)
+        self._solve(X.copy(), y.copy(), joined_ids((), ids, X.shape[0]), named_classes(y, classes), None)
 
     def _validated(self, X, y, reset):
-        X, y = validated_rows(self, X, y, accept_sparse="csr", dtype=np.float64, reset=reset)
+        X, y = validated_rows(self, X, y, dtypes=[np.float64], reset=reset)
         check_classification_targets(y)
         return X, y
 
@@ -162,7 +180,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         self._indicators = indicators
         self._qr = factors
         self._loo_values = None
-        return self
 
     def _check_can_update(self, method):
         if not self.kernel_.takes_rows:
@@ -176,20 +193,23 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     @property
     def _factors(self):
         """The factors that solutions come from, which pickles leave out."""
-        if self._qr is None:
-            self._qr = minimum_norm(self.kernel_, self.X_fit_, self._alpha)
-        return self._qr
+        factors = self._qr
+        if factors is None:
+            self._qr = factors = minimum_norm(self.kernel_, self.X_fit_, self._alpha)
+        return factors
 
     @threads_by_size
+    @reads_one_state
     def decision_function(self, X: MatrixLike) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class."""
         check_is_fitted(self)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        if self._weights is not None:
-            return _flat(self._by_features(rows, self._weights) + self.intercept_)
-        return _flat(self._expand(rows, self.dual_coef_) + self.intercept_)
+        rows = validated_X(self, X, dtype=np.float64)
+        by_features = self._weights is not None
+        values = self._by_features(rows, self._weights) if by_features else self._expand(rows, self.dual_coef_)
+        return _flat(tied(values + self.intercept_, rows))
 
     @threads_by_size
+    @reads_one_state
     def loo_decision_function(self, method: Literal["closed", "downdate"] = "closed") -> np.ndarray:
         """Decision value of every training row by the model fitted without it: exact, no refits.
 
@@ -220,6 +240,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         return _flat(_coded(fits, self._indicators.sum(0) - self._indicators, self._coding))
 
     @property
+    @reads_one_state
     def residual_(self) -> float:
         """Backward error of the coefficients x = [b; z] in G x = Y, for a G = [1, K + alpha I] made anew.
 
@@ -233,6 +254,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         return float(norm(Mz + self.intercept_ - Y) / scale)
 
     @property
+    @reads_one_state
     def coef_(self) -> np.ndarray:
         """Weights of the features; only with ``kernel="linear"``."""
         self._check_linear("coef_")

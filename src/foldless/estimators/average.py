@@ -13,7 +13,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.estimators.rows import PerRow
+from foldless.estimators.rows import PerRow, all_or_nothing
+from foldless.estimators.versions import Versioned
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import chosen_labels
 
@@ -27,7 +28,7 @@ def _all_have(method):
     return check
 
 
-class AverageEstimator(BaseEstimator):
+class AverageEstimator(Versioned):
     """Several classifiers, or several regressors, fitted on the same rows, whose outputs are averaged.
 
     scikit-learn's ``VotingClassifier`` averages probabilities or counts labels; here it is the decision functions that
@@ -60,11 +61,12 @@ class AverageEstimator(BaseEstimator):
         """Fit every member; ``fit_params`` are further arguments of ``fit`` of each, such as ``sample_weight``."""
         if not isinstance(self.estimators, list | tuple) or not len(self.estimators):
             raise ValueError(f"estimators={self.estimators!r} must be a list of at least one estimator.")
-        self.estimators_ = [clone(each).fit(X, y, **fit_params) for each in self.estimators]
-        self._flat = np.shape(y)[1:] in ((), (1,))
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
+        with all_or_nothing(self) as average:
+            average.estimators_ = [clone(each).fit(X, y, **fit_params) for each in self.estimators]
+            average._flat = np.shape(y)[1:] in ((), (1,))
+            for name in ("classes_", "n_features_in_", "feature_names_in_"):
+                if hasattr(average.estimators_[0], name):
+                    setattr(average, name, getattr(average.estimators_[0], name))
         return self
 
     def _mean(self, method, X, options):

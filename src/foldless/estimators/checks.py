@@ -14,10 +14,11 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_array, indexable
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from foldless.heldout.batch import FEW_ROWS
 from foldless.heldout.caution import caution
+from foldless.kernels.base import canonical
 from foldless.kernels.registry import check_symmetric
-from foldless.readout.strata import far_more_right
+from foldless.readout.codings import chosen_codes
+from foldless.readout.strata import chance_if_below
 
 FLOATS = [np.float64, np.float32]  # precisions of X that are kept
 
@@ -148,14 +149,14 @@ def warn_of_scale(problem):
         warn_caller(found)
 
 
-def warn_of_strata(task, whole, loo_scores):
-    """Warn where leave-one-out calls far more rows wrong than stratified leave-one-out does."""
-    if len(whole.rows) > FEW_ROWS or task.readout.cuts:
-        return
-    if far_more_right(task.stratified_scores(whole, loo_scores), loo_scores, task.codes[whole.rows]):
+def warn_of_strata(decisions, codes):
+    """Warn where leave-one-out decisions are right less often than chance."""
+    chance = chance_if_below(decisions, codes)
+    if chance is not None:
         warn_caller(
-            "leave-one-out misleads: without a row its class is the rarer one, and the penalty lets little else decide."
-            " Use stratified_loo_score_ or cv=StratifiedLeaveOneOut(), or a smaller alpha."
+            f"leave-one-out misleads: {np.mean(chosen_codes(decisions) == codes):.0%} of the labels are right, and"
+            f" {chance:.0%} would be by chance. Without a row its class is the rarer one, and a strong penalty lets"
+            " little else decide. Use stratified_loo_score_ or cv=StratifiedLeaveOneOut(), or a smaller alpha."
         )
 
 
@@ -177,11 +178,21 @@ def rows_and_labels(X, y, *others):
     return indexable(X, y, *others)
 
 
-def validated_rows(estimator, X, y, **options):
-    """scikit-learn's ``validate_data``; columns of texts are named, and missing labels by their row."""
+def validated_X(estimator, X, **options):
+    """X of new rows as ``validate_data`` of scikit-learn returns it; of sparse entries at one place the sum."""
+    return canonical(validate_data(estimator, X, accept_sparse="csr", reset=False, **options))
+
+
+def validated_rows(estimator, X, y, *, dtypes, reset=True, **options):
+    """The same of X and y; columns of texts are named, and missing labels by their row."""
+    if reset and _are_plain(X, y, dtypes):
+        vars(estimator).pop("feature_names_in_", None)
+        estimator.n_features_in_ = X.shape[1]
+        return X, y
     check_labels_there(y)
     try:
-        return validate_data(estimator, X, y, **options)
+        X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=dtypes, reset=reset, **options)
+        return canonical(X), y
     except ValueError as error:
         texts = _columns_of_texts(X) if "could not convert" in str(error) else []
         if not texts:
@@ -190,6 +201,14 @@ def validated_rows(estimator, X, y, **options):
             f"X: column {texts[0]!r} holds texts or categories, and numbers are needed. Encode it, by OneHotEncoder in"
             " a ColumnTransformer (say), or leave it out; the command foldless report takes tables as they are."
         ) from None
+
+
+def _are_plain(X, y, dtypes):
+    """Whether X and y are arrays in which scikit-learn, slower than the rest of a small fit, would find nothing."""
+    if not (type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in dtypes and is_plain_target(y, len(X))):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))  # a sum that overflows is looked at entry by entry
 
 
 def _columns_of_texts(X):

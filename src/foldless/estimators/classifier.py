@@ -21,7 +21,7 @@ from foldless.estimators.checks import numbers, warn_caller, warn_of_strata
 from foldless.estimators.conformal import ConformalSets
 from foldless.estimators.intervals import ScoreIntervals
 from foldless.estimators.online import OnlineMachine
-from foldless.estimators.rows import Ids, PerRow
+from foldless.estimators.rows import Ids, PerRow, reads_one_state
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import chosen_labels
@@ -36,15 +36,18 @@ class LabelledDecisions(ClassifierMixin):
     classes_: np.ndarray
     _y: Any  # labels of the training rows
 
+    @reads_one_state
     def predict(self, X: MatrixLike) -> np.ndarray:
         """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
         return chosen_labels(self.decision_function(X), self.classes_)
 
+    @reads_one_state
     def loo_predict(self) -> np.ndarray:
         """Label of every training row by the model fitted without it."""
         return chosen_labels(self.loo_decision_function(), self.classes_)
 
     @property
+    @reads_one_state
     def loo_score_(self) -> float:
         """Leave-one-out accuracy on the training data, every row counted once whatever its weight."""
         return float(np.mean(self.loo_predict() == self._y))
@@ -52,6 +55,8 @@ class LabelledDecisions(ClassifierMixin):
 
 def checked_labels(y):
     """Labels as one column."""
+    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU" and 2 * len(np.unique(y)) <= len(y):
+        return y  # scikit-learn, which takes longer than a small fit, would find nothing
     y = column_or_1d(y, warn=True)
     check_classification_targets(y)
     return y
@@ -211,6 +216,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
             raise ValueError(f"class_weight={given!r} must hold finite numbers > 0.")
         return factors
 
+    @reads_one_state
     def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class.
 
@@ -220,6 +226,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         fits = self._fits(X, confounds)  # tells first where nothing was fitted
         return self._rule.decision(fits)
 
+    @reads_one_state
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Labels (n_samples,) by the sign (two classes) or the largest column of ``decision_function``."""
         return chosen_labels(self.decision_function(X, confounds), self.classes_)
@@ -230,6 +237,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
     @needs_calibration
     @threads_by_size
+    @reads_one_state
     def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Class probabilities (n_samples, n_classes), calibrated on exact leave-one-out scores of the training data."""
         fits = self._fits(X, confounds)
@@ -237,11 +245,12 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
     def _calibrated_rule(self):
         """The rule with probabilities, which updates leave to the first call that asks for them."""
-        if self._rule.calibrator is None:
+        rule = self._rule
+        if rule.calibrator is None:
             if self._fitted_task.calibration is None:
                 raise ValueError(f"calibration={self.calibration!r} was set after fit; fit again to get probabilities.")
-            self._rule = self._fitted_task.rule(self._loo().whole)
-        return self._rule
+            self._rule = rule = self._fitted_task.rule(self._loo().whole)
+        return rule
 
     @needs_calibration
     def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
@@ -255,24 +264,30 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
     @needs_calibration
     @threads_by_size
+    @reads_one_state
     def loo_predict_proba(self) -> np.ndarray:
         """Class probabilities of every training row by the model fitted, and calibrated, without it."""
         parts = self._loo()
         return self._fitted_task.loo_outputs(parts, self._calibrated_rule(), "proba")
 
     @property
+    @reads_one_state
     def loo_score_(self) -> float:
         """Leave-one-out accuracy on the training data, every row counted once whatever its weight.
 
-        It warns, up to 1,000 rows, where ``stratified_loo_score_`` is far better.
+        It warns where it is far below chance; ``stratified_loo_score_`` is the remedy.
         """
-        score, whole = super().loo_score_, self._loo().whole
-        warn_of_strata(self._fitted_task, whole, self.loo_decision_function()[whole.rows])
-        return score
+        decisions, codes, rows = self.loo_decision_function(), self._fitted_task.codes, self._fitted_task.problem.active
+        warn_of_strata(decisions[rows], codes[rows])
+        return super().loo_score_
 
     @property
+    @reads_one_state
     def stratified_loo_score_(self) -> float:
-        """The same with rows left out in sets that keep the shares of the classes: of equal classes one row of each."""
+        """The same with rows left out in sets that keep the shares of the classes: of equal classes one row of each.
+
+        Classes of a single row each leave no such sets: there it equals ``loo_score_``.
+        """
         decisions = self._fitted_task.stratified_decisions(self._loo(), self._rule)
         return float(np.mean(chosen_labels(decisions, self.classes_) == self._y))
 

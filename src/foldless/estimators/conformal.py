@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from foldless.estimators.checks import FLOATS, is_number
+from foldless.estimators.checks import FLOATS, is_number, validated_X
+from foldless.estimators.rows import reads_one_state
 from foldless.heldout.border import Border, border
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
@@ -24,7 +25,7 @@ def check_coverage(coverage):
 def new_rows(estimator, X):
     """Validated new rows, as the kernel sees them."""
     check_is_fitted(estimator)
-    return estimator._seen(validate_data(estimator, X, accept_sparse="csr", dtype=FLOATS, reset=False))
+    return estimator._seen(validated_X(estimator, X, dtype=FLOATS))
 
 
 def borders(estimator, X, what, instead=""):
@@ -63,6 +64,7 @@ class ConformalSets:
     _fitted_task: Any
 
     @threads_by_size
+    @reads_one_state
     def conformal_p_values(self, X: MatrixLike, *, class_conditional: bool = False) -> np.ndarray:
         """p-values (n_samples, n_classes) of the hypotheses that a new row has each of the labels ``classes_``.
 

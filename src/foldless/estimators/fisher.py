@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from foldless.estimators.checks import numbers
 from foldless.estimators.classifier import KernelClassifier
-from foldless.estimators.rows import PerRow
+from foldless.estimators.rows import PerRow, reads_one_state
 from foldless.linalg.types import MatrixLike
 from foldless.readout.discriminant import Discriminant
 
@@ -117,11 +117,13 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.dual_coef_ = self._dual @ scalings
         self._n_features_out = scalings.shape[1]
 
+    @reads_one_state
     def transform(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """X on the discriminant axes, (n_samples, n_components); arguments as in ``decision_function``."""
         return self._fits(X, confounds) @ self._scalings
 
     @property
+    @reads_one_state
     def intercept_(self) -> np.ndarray:
         """Constant of the linear decision function; only with ``kernel="linear"``."""
         self._check_linear("intercept_")

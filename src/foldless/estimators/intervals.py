@@ -10,13 +10,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.estimators.checks import check_option, check_whole
-from foldless.inference.intervals import ScoreInterval, check_confidence, limits_of, nested_interval
-from foldless.inference.partitions import AT_A_TIME, MOST, PRECISION, ROW_SCORES, Judge, fold_scores
+from foldless.estimators.rows import reads_one_state
+from foldless.inference.counts import ScoreKind
+from foldless.inference.intervals import ScoreInterval, check_confidence, nested_interval
+from foldless.inference.partitions import (
+    AT_A_TIME,
+    ENOUGH_FOR_RANKS,
+    MOST,
+    PRECISION,
+    ROW_SCORES,
+    Judge,
+    check_rows,
+    fold_scores,
+)
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import RandomStateLike
 from foldless.permutation.metrics import METRICS
-
-ENOUGH_FOR_RANKS = 10  # rows of a fold by which areas, correlations and R2 can be told
 
 
 class ScoreIntervals:
@@ -26,6 +35,7 @@ class ScoreIntervals:
     _loo: Any
 
     @threads_by_size
+    @reads_one_state
     def score_interval(
         self,
         *,
@@ -50,10 +60,10 @@ class ScoreIntervals:
         if n_repeats is not None:
             check_whole("n_repeats", n_repeats, 1)
         task, whole = self._fitted_task, self._loo().whole
-        name, judge = _judge(task, scoring)
+        judge = _judge(task, scoring)
         of_classes = task.codes is not None
         truth = task.codes[whole.rows] if of_classes else task.Y[whole.rows].T
-        splitter = _splitter(cv, truth, judge.least, of_classes)
+        splitter = _splitter(cv, truth, judge, of_classes)
         random_state, found = check_random_state(random_state), None
 
         def decide(sets):
@@ -68,11 +78,11 @@ class ScoreIntervals:
             found = new if found is None else found.extended(new)
             if n_repeats is None and found.known_within(PRECISION):
                 break
-        return nested_interval(found, confidence, limits_of(name), scoring=name)
+        return nested_interval(found, confidence, judge.kind)
 
 
 def _judge(task, scoring):
-    """(name, :class:`Judge`) of ``scoring=``."""
+    """The :class:`Judge` of ``scoring=``."""
     if scoring is None:
         scoring = "neg_mean_squared_error" if task.codes is None else "accuracy"
     known = {name: each for name, each in METRICS.items() if each.suits(task) and not each.pooled}
@@ -80,18 +90,21 @@ def _judge(task, scoring):
     check_option("scoring", scoring, (*known, *by_row))
     of_rows, metric = ROW_SCORES.get(scoring), known.get(scoring)
     ranks = metric is not None and metric.rows > 1
-    return scoring, Judge(None if metric is None else metric.function, of_rows, ENOUGH_FOR_RANKS if ranks else 2)
+    kind = ScoreKind.of(scoring, None if metric is None else metric.scorer())
+    return Judge(None if metric is None else metric.function, of_rows, ENOUGH_FOR_RANKS if ranks else 2, kind)
 
 
-def _splitter(cv, truth, least, of_classes):
-    """Folds of at least so many rows, at most one for every row of the rarest class."""
+def _splitter(cv, truth, judge, of_classes):
+    """Folds of as many rows as the score needs, at most one for every row of the rarest class."""
     n = truth.shape[-1]
-    most = min(cv, n // least, np.bincount(truth).min() if of_classes else n)
-    if most < 3:
-        what = "rows of every class" if of_classes else "rows"
+    check_rows(judge, n // 3, truth)
+    rarest = np.bincount(truth).min() if of_classes else n
+    if rarest < 3:
         raise ValueError(
-            f"score_interval needs three folds of at least {least} rows each, and three {what}; learn more rows."
+            f"score_interval needs three folds with rows of every class, but the rarest class has {rarest} rows. Learn"
+            " more rows of it."
         )
+    most = min(cv, n // judge.least, rarest)
     return (StratifiedKFold if of_classes else KFold)(most, shuffle=True)
 
 

@@ -16,7 +16,7 @@ from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.conformal import borders, check_coverage, new_rows
 from foldless.estimators.intervals import ScoreIntervals
 from foldless.estimators.online import OnlineMachine
-from foldless.estimators.rows import Ids, PerRow
+from foldless.estimators.rows import Ids, PerRow, reads_one_state
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.readout.codings import OneAgainstAll, Regression
@@ -177,6 +177,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
     def _linear(self, weights, offset):
         return (weights[:, 0] if self._flat else weights.T), offset
 
+    @reads_one_state
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Predicted values, (n_samples,) or (n_samples, n_outputs).
 
@@ -189,17 +190,20 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
         """R2 of ``predict``, averaged over outputs."""
         return r2_score(y, self.predict(X, confounds), sample_weight=sample_weight)
 
+    @reads_one_state
     def loo_predict(self) -> np.ndarray:
         """Predicted values of every training row by the model fitted without it: exact, no refits."""
         return self._shaped(self._loo_decisions())
 
     @property
+    @reads_one_state
     def loo_score_(self) -> float:
         """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
         fits = self._loo_decisions()  # tells first where nothing was fitted
         return r2_score(self._fitted_task.Y, fits)
 
     @threads_by_size
+    @reads_one_state
     def predict_interval(
         self,
         X: MatrixLike,

@@ -22,6 +22,7 @@ from sklearn.utils.validation import _estimator_has, check_is_fitted
 from foldless.estimators.checks import check_options
 from foldless.estimators.classifier import LabelledDecisions, join_labels
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, check_unchanged, given
+from foldless.estimators.versions import Versioned
 from foldless.linalg.types import MatrixLike
 from foldless.online.certificate import Certificate
 from foldless.readout.codings import chosen_labels
@@ -37,7 +38,7 @@ def _with_classes(options, y, known):
 
 
 @dataclass(eq=False, repr=False)
-class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
+class SlidingWindow(MetaEstimatorMixin, Versioned):
     """An estimator that holds a limited number of rows: it learns new ones and forgets others in their place.
 
     After every call the model equals one fitted on the rows it holds.
@@ -77,20 +78,25 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
     estimator: BaseEstimator
     max_samples: int = 1000
     drop: Literal["oldest", "least"] = field(default="oldest", kw_only=True)
+    estimator_: Any = field(init=False)
 
     def fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
         """Start anew with these rows; arguments as in ``partial_fit``."""
-        return self._learn(clone(self.estimator), X, y, options)
+        with all_or_nothing(self) as window:
+            window._learn(clone(self.estimator), X, y, options)
+        return self
 
     def partial_fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
         """Learn rows, then forget as many as are too many.
 
         ``options`` are further arguments of the estimator's ``partial_fit``, such as ``classes`` and ``sample_weight``.
         """
-        if not hasattr(self, "estimator_"):
-            return self.fit(X, y, **options)
-        check_unchanged(self.estimator, self.estimator_.get_params())
-        return self._learn(self.estimator_, X, y, options)
+        with all_or_nothing(self) as window:
+            fitted = hasattr(window, "estimator_")
+            if fitted:
+                check_unchanged(self.estimator, window.estimator_.get_params())
+            window._learn(window.estimator_ if fitted else clone(self.estimator), X, y, options)
+        return self
 
     def _learn(self, model, X, y, options):
         check_options(self)
@@ -103,18 +109,17 @@ class SlidingWindow(MetaEstimatorMixin, BaseEstimator):
             )
         if self.drop == "least" and not hasattr(model, "forgetting_effects"):
             raise ValueError(f"drop='least' needs forgetting_effects, which {type(model).__name__} does not have.")
-        with all_or_nothing(model):
-            if is_classifier(model) and y is not None:
-                options = _with_classes(options, y, getattr(model, "classes_", None))
-            model.partial_fit(X, y, **options)
-            surplus = model.X_fit_.shape[0] - self.max_samples
+        with all_or_nothing(model) as held:
+            if is_classifier(held) and y is not None:
+                options = _with_classes(options, y, getattr(held, "classes_", None))
+            held.partial_fit(X, y, **options)
+            surplus = held.X_fit_.shape[0] - self.max_samples
             if surplus > 0 and self.drop == "oldest":
-                model.forget(np.arange(surplus))
+                held.forget(np.arange(surplus))
             while surplus > 0 and self.drop == "least":
-                model.forget([int(np.argmin(model.forgetting_effects()))])
+                held.forget([int(np.argmin(held.forgetting_effects()))])
                 surplus -= 1
-        self.estimator_: Any = model
-        return self
+        self.estimator_ = model
 
     def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows on request, whatever the window would do; arguments as in the estimator's ``forget``."""
@@ -187,7 +192,7 @@ def _all_have(method):
     return check
 
 
-class OneAgainstAllClassifier(LabelledDecisions, BaseEstimator):
+class OneAgainstAllClassifier(LabelledDecisions, Versioned):
     """One binary classifier for each class, each with hyper-parameters of its own; the largest decision wins.
 
     scikit-learn's ``OneVsRestClassifier`` fits copies of one estimator; here every class may have another penalty or
@@ -225,12 +230,13 @@ class OneAgainstAllClassifier(LabelledDecisions, BaseEstimator):
         if named != classes.tolist():
             raise ValueError(f"estimators names the classes {named}; y holds {classes.tolist()}.")
         options = given(sample_weight=sample_weight, confounds=confounds)
-        self.estimators_ = [clone(each).fit(X, labels == label, **options) for label, each in self.estimators]
-        self.classes_ = classes
-        self._y = labels.copy()
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
+        with all_or_nothing(self) as machine:
+            machine.estimators_ = [clone(each).fit(X, labels == label, **options) for label, each in self.estimators]
+            machine.classes_ = classes
+            machine._y = labels.copy()
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(machine.estimators_[0], name):
+                    setattr(machine, name, getattr(machine.estimators_[0], name))
         return self
 
     def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:

@@ -15,11 +15,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from foldless.estimators.base import KernelMachine
-from foldless.estimators.checks import as_stored, is_plain_target
-from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions
+from foldless.estimators.checks import as_stored, is_plain_target, validated_rows
+from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions, reads_one_state
+from foldless.kernels.base import canonical
 from foldless.kernels.registry import check_symmetric
 from foldless.linalg.threads import threads_by_size
 from foldless.online import certificate, influence, updates
@@ -38,37 +39,42 @@ class OnlineMachine(KernelMachine):
     @threads_by_size
     def _learn(self, X, y, *, classes=None, sample_weight=None, confounds=None, ids=None):
         """``partial_fit`` of every estimator; the first one is a fit."""
-        with all_or_nothing(self):
-            self._check_can_update()
-            if not self.__sklearn_is_fitted__():
-                self._fit_anew(X, y, sample_weight, confounds, ids, classes=classes, least=1)
-                self._warn_of_few_rows(stacklevel=5)
-                return self
-            problem = self._fitted_task.problem
-            X, y = self._checked_new_rows(X, y, problem)
-            weights = self._joined_weights(sample_weight, X)
-            k = len(self._confound_B)
-            if confounds is None and k:
-                raise ValueError(f"confounds: the model was fitted with {k}; give those of the new rows as well.")
-            C = np.empty((X.shape[0], 0)) if confounds is None else self._new_confounds(confounds, X)
-            Q = problem.columns(C)
-            ids = joined_ids(self.ids_, ids, X.shape[0])
-            new = self._task_with_more(self._fitted_task, y, weights, classes, problem.extended(X, Q))
-            whole = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
-            learn = updates.solve_anew if whole is None else partial(updates.learn, whole)
-            return self._store_update(new, learn(new.problem, new.Y), weights, ids)
+        with all_or_nothing(self) as model:
+            model._check_can_update()
+            if model.__sklearn_is_fitted__():
+                model._learn_more(X, y, classes, sample_weight, confounds, ids)
+            else:
+                model._fit_anew(X, y, sample_weight, confounds, ids, classes=classes, least=1)
+                model._warn_of_few_rows(stacklevel=5)
+        return self
+
+    def _learn_more(self, X, y, classes, sample_weight, confounds, ids):
+        problem = self._fitted_task.problem
+        X, y = self._checked_new_rows(X, y, problem)
+        weights = self._joined_weights(sample_weight, X)
+        k = len(self._confound_B)
+        if confounds is None and k:
+            raise ValueError(f"confounds: the model was fitted with {k}; give those of the new rows as well.")
+        C = np.empty((X.shape[0], 0)) if confounds is None else self._new_confounds(confounds, X)
+        Q = problem.columns(C)
+        ids = joined_ids(self.ids_, ids, X.shape[0])
+        new = self._task_with_more(self._fitted_task, y, weights, classes, problem.extended(X, Q))
+        whole = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
+        learn = updates.solve_anew if whole is None else partial(updates.learn, whole)
+        self._store_update(new, learn(new.problem, new.Y), weights, ids)
 
     def _checked_new_rows(self, X, y, problem):
         if not problem.kernel.takes_rows:
             return self._checked_kernel_of_new_rows(X, y, problem)
         if not (self._is_plain(X) and is_plain_target(y, len(X))):
-            options = {"accept_sparse": "csr", "multi_output": True, "y_numeric": False}
-            X, y = validate_data(self, X, y, reset=False, dtype=problem.dtype, **options)
+            options = {"multi_output": True, "y_numeric": False}
+            X, y = validated_rows(self, X, y, dtypes=[problem.dtype], reset=False, **options)
         return as_stored(self._seen(X), problem.X), y
 
     def _checked_kernel_of_new_rows(self, X, y, problem):
         """``kernel="precomputed"``: X is the kernel of new rows with the rows of the model and with each other."""
-        X = as_stored(check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X"), problem.X)
+        X = check_array(X, accept_sparse="csr", dtype=problem.dtype, input_name="X")
+        X = as_stored(canonical(X), problem.X)
         t = X.shape[0]
         if X.shape[1] != problem.n + t:
             raise ValueError(
@@ -120,31 +126,35 @@ class OnlineMachine(KernelMachine):
         ids : array-like, default=None; in place of positions, ids given to ``fit`` and ``partial_fit``
         """
         check_is_fitted(self)
+        with all_or_nothing(self) as model:
+            model._forget(indices, ids)
+        return self
+
+    def _forget(self, indices, ids):
         problem = self._fitted_task.problem
         rows = positions(indices, ids, problem.n, self.ids_)
         if len(rows) == 0:
-            return self
+            return
         if len(rows) == problem.n:
             raise ValueError(f"forget would leave none of the {len(rows)} rows; make a new estimator instead.")
         self._check_can_update()
         kept = np.delete(np.arange(problem.n), rows)
         if not problem.root_w[kept].any():
             raise ValueError(f"forget would leave {len(kept)} rows, all of weight 0; make a new estimator instead.")
-        with all_or_nothing(self):
-            weights = None if self._base_weights is None else self._base_weights[kept]
-            rest = problem.subset(kept, shift=None).recentred()
-            new = self._task_with_fewer(self._fitted_task, kept, weights, rest)
-            whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
-            if whole is None:
-                whole = updates.solve_anew(new.problem, new.Y)
-            else:
-                active = rows[problem.root_w[rows] > 0]
-                whole = updates.forget(whole, new.problem, new.Y, np.searchsorted(whole.rows, active))
-            self._n_forgotten += len(rows)
-            if not problem.kernel.takes_rows:
-                self._set_columns(len(kept), kept)
-            ids = None if self.ids_ is None else [self.ids_[row] for row in kept]
-            return self._store_update(new, whole, weights, ids)
+        weights = None if self._base_weights is None else self._base_weights[kept]
+        rest = problem.subset(kept, shift=None).recentred()
+        new = self._task_with_fewer(self._fitted_task, kept, weights, rest)
+        whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
+        if whole is None:
+            whole = updates.solve_anew(new.problem, new.Y)
+        else:
+            active = rows[problem.root_w[rows] > 0]
+            whole = updates.forget(whole, new.problem, new.Y, np.searchsorted(whole.rows, active))
+        self._n_forgotten += len(rows)
+        if not problem.kernel.takes_rows:
+            self._set_columns(len(kept), kept)
+        ids = None if self.ids_ is None else [self.ids_[row] for row in kept]
+        self._store_update(new, whole, weights, ids)
 
     # -- state -----------------------------------------------------------------------------------------------------
 
@@ -171,11 +181,12 @@ class OnlineMachine(KernelMachine):
         self._base_weights = weights
         self.ids_ = ids
         rule = task.rule(whole, probabilities=False)  # calibrated when first asked for
-        return self._accept(task, whole, rule, task.training_parts(whole=whole))
+        self._accept(task, whole, rule, task.training_parts(whole=whole))
 
     # -- evidence --------------------------------------------------------------------------------------------------
 
     @property
+    @reads_one_state
     def drift_(self) -> float:
         """Largest relative residual, or loss in a pivot, that updates met since P was last factorised; 0.0 after a fit.
 
@@ -188,6 +199,7 @@ class OnlineMachine(KernelMachine):
         return float(whole.drift) if whole is not None else 0.0
 
     @threads_by_size
+    @reads_one_state
     def forgetting_effects(self) -> np.ndarray:
         """What forgetting each row would change in the leave-one-out residuals of the others, (n_samples,).
 
@@ -200,6 +212,7 @@ class OnlineMachine(KernelMachine):
         return effects
 
     @threads_by_size
+    @reads_one_state
     def unlearning_certificate(self) -> Certificate:
         """Evidence that the model equals one fitted from scratch on the rows it has now.
 

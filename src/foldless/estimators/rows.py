@@ -4,15 +4,19 @@ Positions count from 0 in the order of insertion; when rows are forgotten, later
 rows and stay. Both are checked whole before anything is changed.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import contextmanager
+from functools import wraps
+from threading import get_ident
 from typing import TypeAlias
+from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from foldless.kernels.registry import is_object
+from foldless.precision.growing import StaleError
 
 PerRow: TypeAlias = ArrayLike | None  # something for each row: weights, confounds
 Ids: TypeAlias = Iterable | None
@@ -23,16 +27,67 @@ def given(**arguments):
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-@contextmanager
-def all_or_nothing(estimator):
-    """A call that fails leaves the estimator as it was."""
-    before = vars(estimator).copy()
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
+_writers: dict[int, tuple[int, ref]] = {}  # thread that changes an estimator, by the id of the estimator while it lives
+
+
+class all_or_nothing:
+    """Change an estimator: the block works on a copy, whose fields replace those of the estimator at its end.
+
+    A block that fails, or is interrupted, changes nothing. Other threads see the estimator before or after the block,
+    and cannot change it meanwhile.
+    """
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def __enter__(self):
+        self._check_no_other_writer()
+        self.draft = with_fields(self.estimator, vars(self.estimator).copy())
+        return self.draft
+
+    def __exit__(self, kind, error, traceback):
+        if kind is None:
+            self.estimator.__dict__ = vars(self.draft)
+        _writers.pop(id(self.estimator), None)
+
+    def _check_no_other_writer(self):
+        """Become the writer of the estimator; an interrupt may have left this thread its writer before."""
+        estimator, key = self.estimator, id(self.estimator)
+        gone = ref(estimator, lambda _: _writers.pop(key, None))
+        thread, _ = _writers.setdefault(key, (get_ident(), gone))
+        if thread != get_ident():
+            raise RuntimeError(
+                f"another thread is fitting or updating this {type(estimator).__name__}. One thread at a time can"
+                " change a model: use a threading.Lock, or a copy of the model in each thread."
+            )
+
+
+if hasattr(os, "register_at_fork"):  # threads of the parent process do not go on in a child
+    os.register_at_fork(after_in_child=_writers.clear)
+
+
+def with_fields(estimator, fields):
+    """An estimator of the same class with this dictionary of fields: its own, not a copy."""
+    other = object.__new__(type(estimator))
+    other.__dict__ = fields
+    return other
+
+
+def reads_one_state(method):
+    """Let a method see the estimator as it is when the call begins, whatever other threads make of it meanwhile.
+
+    What the method caches stays with that state. P may be updated in place: then it is made again from the rows.
+    """
+
+    @wraps(method)
+    def read(self, *args, **options):
+        state = with_fields(self, vars(self))
+        try:
+            return method(state, *args, **options)
+        except StaleError:
+            return method(state, *args, **options)
+
+    return read
 
 
 def check_unchanged(estimator, settings):

@@ -49,7 +49,7 @@ class Batch:
         if lost is not None and lost.any():
             regular = np.where(lost[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
         try:
-            solved = solve_definite if model.precision.definite else solve
+            solved = solve_definite if model.definite else solve
             E = A / regular if D.shape[-1] == 1 else solved(regular, A)
         except LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(model.rows)) from None

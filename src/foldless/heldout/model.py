@@ -38,7 +38,9 @@ class Model(Frozen):
 
     def select_targets(self, columns):
         """The same fit for some of the targets."""
-        known = {name: value for name, value in vars(self).items() if name not in OF_ALL}
+        known = {**vars(self)}  # a copy: another thread may compute a cached field meanwhile
+        for name in OF_ALL:
+            known.pop(name, None)
         mine = {name: known[name][..., columns] for name in OF_TARGETS & known.keys() if known[name] is not None}
         return self.of(**known | mine)
 

@@ -80,6 +80,15 @@ class Part(Model):
         """Coefficients at every site of the training part: A - P_,te E_te."""
         return self.whole.site_A[self.kept_sites] - self.taken
 
+    @cached_property
+    def joint_A(self):
+        """A of rows and basis functions where P gives the latter more digits than K' A has, else ``site_A``."""
+        of_rows = self.problem.penalty.sites_per_row == 1
+        columns = self.whole.own_precision.function_weights(self.removed) if of_rows else None
+        if columns is None:
+            return self.site_A
+        return np.vstack([self.A, self.whole.joint_A[len(self.whole.rows) :] - columns @ self.E])
+
     @property
     def _site_sizes(self):
         return np.abs(self.whole.site_A[self.kept_sites]) + np.abs(self.taken)
@@ -121,7 +130,7 @@ class Part(Model):
 
         V = W = L^-1 P_te, by the Cholesky factor L of P_te,te where there is one; J has none.
         """
-        if self.whole.precision.definite:
+        if self.definite:
             try:
                 V = right_solve(self.columns, self.block.factor).T
                 return V, V
@@ -136,6 +145,10 @@ class Part(Model):
         V, W = (half[:, kept] for half in self.halves)
         own = P.P[np.ix_(kept, kept)] - product(V, W, transpose_a=True)
         return Explicit(own, self.G(slice(None)), P.alpha, definite=P.definite)
+
+    @property
+    def definite(self):
+        return self.whole.definite  # its own P need not be formed
 
     def G(self, columns):
         G, kept = self.whole.precision.G[columns], self.kept_sites

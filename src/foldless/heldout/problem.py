@@ -25,6 +25,7 @@ from foldless.precision import choose
 from foldless.precision.base import SingularBlockError
 
 OWN = {"kernel", "X", "alpha", "Q", "penalty", "n_confounds", "origin", "root_w", "functions", "shift"}  # others follow
+SHARED = ("table", "equal")  # what problems on the same rows compute once, when it is first needed
 
 
 class Problem(KernelRows):
@@ -81,6 +82,20 @@ class Problem(KernelRows):
         if isinstance(self.shift, str):
             dense = self.has_features and not sp.issparse(self.table.value)
             known["shift"] = self.table.value[self.active].mean(0) if dense else None
+
+    def __getstate__(self):
+        """What the other fields follow from, and what took time: pickles hold no functions."""
+        state = {name: getattr(self, name) for name in (*sorted(OWN), "intercept")}
+        lazy = {name: vars(getattr(self, name)) for name in SHARED}
+        return state | {"computed": {name: known["value"] for name, known in lazy.items() if "value" in known}}
+
+    def __setstate__(self, state):
+        if "computed" not in state:  # of an earlier version, which the estimator around it refuses
+            vars(self).update(state)
+            return
+        self._set({name: value for name, value in state.items() if name != "computed"}, OWN)
+        for name, value in state["computed"].items():
+            getattr(self, name).value = value
 
     # -- other problems --------------------------------------------------------------------------------------------
 
@@ -264,9 +279,9 @@ class Problem(KernelRows):
             self.span(rows)  # complains where they are dependent
         return choose.precision(self, rows, K)
 
-    def path(self, rows):
-        """What serves every alpha: ``with_alpha`` gives P."""
-        return choose.path(self, rows)
+    def path(self, rows, n_alphas=None, *, explicit=False):
+        """What serves every alpha: ``with_alpha`` gives P; of ``n_alphas``, as arrays if ``explicit``."""
+        return choose.path(self, rows, n_alphas, explicit=explicit)
 
     def whitened_columns(self, rows):
         return self.root(rows) * self.Q[rows]

@@ -86,6 +86,8 @@ class KernelRows(Frozen):
 
     def gram(self, rows, columns, *, check=True):
         """K[rows, columns]; ``check`` whether there is memory for it."""
+        if not (len(rows) and len(columns)):  # kernels need not know what they make of no rows
+            return np.zeros((len(rows), len(columns)), self.dtype)
         if not self.kernel.takes_rows:
             return self.kernel.block(self.X, rows, columns)
         if check:
@@ -117,29 +119,59 @@ class KernelRows(Frozen):
 
 
 def equal_rows(*tables):
-    """Numbers (n,) that rows share if they are equal in all tables (arrays or sparse matrices); None if all differ."""
-    rows = [_canonical(table) for table in tables]
-    sums = np.asarray(rows[0].sum(1)).ravel()  # equal rows are summed in the same order: only their sums can tie
-    _, places, counts = np.unique(sums, return_inverse=True, return_counts=True)
-    numbers = np.arange(len(sums))
+    """Numbers (n,) that rows share if they are equal in all tables (arrays or sparse matrices); None if all differ.
+
+    The number is that of the first of the rows.
+    """
+    sums = _row_sums(tables[0])
+    numbers, order = np.arange(len(sums)), np.argsort(sums)
+    begins = np.flatnonzero(np.concatenate([[True], sums[order[1:]] != sums[order[:-1]]]))
+    if len(begins) == len(sums):
+        return None
+    # Equal rows have equal sums: rows of one sum are compared with the first of them.
+    first = np.empty(len(sums), int)
+    first[order] = np.repeat(np.minimum.reduceat(order, begins), np.diff(begins, append=len(sums)))
+    rows, canonical = np.flatnonzero(first != numbers), [_canonical(table) for table in tables]
+    equal = np.logical_and.reduce([_equal(table, rows, first[rows]) for table in canonical])
+    numbers[rows[equal]] = first[rows[equal]]
     known: dict[tuple, np.integer] = {}
-    for row in np.flatnonzero(counts[places] > 1):
-        numbers[row] = known.setdefault(tuple(_contents(table, row) for table in rows), row)
+    for row in rows[~equal]:  # different rows with one sum
+        numbers[row] = known.setdefault(tuple(_contents(table, row) for table in canonical), row)
     return numbers if (numbers != np.arange(len(sums))).any() else None
 
 
+def tied(values, *tables):
+    """Values (n, ...) of rows with those of equal rows made equal; products of matrices round them by their places."""
+    numbers = equal_rows(*tables) if len(values) > 1 else None
+    return values if numbers is None else values[numbers]
+
+
+def _row_sums(table):
+    """Sums (n,) of each row times fixed numbers, added up in the same order in every row."""
+    numbers = np.sin(np.arange(1, table.shape[1] + 1)).astype(table.dtype)
+    return _canonical(table) @ numbers if sp.issparse(table) else np.einsum("ij,j->i", table, numbers)
+
+
 def _canonical(table):
-    """One way to write each row: sorted indices without zeros, and no -0.0."""
+    """One way to write each row: sorted indices without zeros."""
     if not sp.issparse(table):
-        return np.ascontiguousarray(table) + 0.0
+        return np.ascontiguousarray(table)
     table = sp.csr_array(table, copy=True)
     table.sum_duplicates()
     table.eliminate_zeros()
     return table
 
 
+def _equal(table, rows, others):
+    """Whether these rows equal these others, one by one."""
+    if not sp.issparse(table):
+        return (table[rows] == table[others]).all(1)
+    different = (table[rows] != table[others]).sum(1)
+    return np.asarray(different).ravel() == 0
+
+
 def _contents(table, row):
     if not sp.issparse(table):
-        return table[row].tobytes()
+        return (table[row] + 0.0).tobytes()  # -0.0 is 0.0
     own = slice(table.indptr[row], table.indptr[row + 1])
     return table.indices[own].tobytes(), table.data[own].tobytes()

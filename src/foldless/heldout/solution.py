@@ -31,7 +31,9 @@ from foldless.heldout.part import Part
 from foldless.linalg import product
 from foldless.linalg.memory import require_memory
 from foldless.precision.choose import holder
+from foldless.precision.lowrank import TINY
 
+MOST_SOLVED = 10  # fits of all rows that held-out sets without digits may take
 BY_ITSELF = 3e6  # flops in the time that a training part takes by itself, beside its algebra
 
 
@@ -72,6 +74,11 @@ class Solution(Model):
         """P, or J where rows take their basis functions along."""
         return self.joint if self.problem.penalty.sites_per_row > 1 else self.own_precision
 
+    @property
+    def definite(self):
+        """Whether blocks of the matrix from which rows are held out are positive definite."""
+        return self.precision.definite
+
     @cached_property
     def joint(self):
         """J of rows and basis functions for the coefficient penalty, else P."""
@@ -103,9 +110,11 @@ class Solution(Model):
         """A of rows and basis functions, [A; K' A], for the coefficient penalty, else A."""
         if not self.problem.penalty.squares_kernel:
             return self.A
-        beta = self.own_precision.function_weights(self.problem.beyond_unpenalised(self.rows, self.Y)[0])
-        if beta is None:
+        columns = self.own_precision.function_weights(slice(None))
+        if columns is None:
             beta = self.problem.penalty.expansion(self.problem, self.rows, self.A)
+        else:
+            beta = columns @ self.problem.beyond_unpenalised(self.rows, self.Y)[0]
         return np.vstack([self.A, beta])
 
     @property
@@ -125,12 +134,31 @@ class Solution(Model):
         """The model without these positions: by P, or solved by itself where nearly nothing of a target is left."""
         if not len(removed):
             return self
-        return self.solve_without(removed) if takes_nearly_all(self, removed) else Part(self, removed)
+        alone = takes_nearly_all(self, removed) or self._loses_digits(len(removed))
+        return self.solve_without(removed) if alone else Part(self, removed)
 
     def solve_without(self, members, precision=None):
         """The solution without these positions, by a factorisation of its own unless its P is known."""
         rows, Y = (np.delete(each, members, axis=0) for each in (self.rows, self.Y / self.root))
         return Solution(self.problem, rows, Y, precision)
+
+    def _loses_digits(self, t, n_sets=1):
+        """Whether P has far fewer digits than models without sets of t rows, which are then solved by themselves.
+
+        Where S is singular and alpha tiny, P is of the size 1 / alpha and so is its rounding. alpha tr P is the number
+        of rows beyond the rank; a training part without that many rows can be regular.
+        """
+        problem, n = self.problem, len(self.rows)
+        if t < 2 or n_sets * (n - t) ** 3 > MOST_SOLVED * n**3:
+            return False
+        if problem.penalty.squares_kernel or self.precision.through_features:
+            return False
+        size, eps = problem.mean_diagonal * float(np.square(self.root).max()), np.finfo(problem.dtype).eps
+        if problem.alpha >= TINY[problem.dtype.itemsize] * size:
+            return False
+        missing = problem.alpha * float(self.precision.diagonal().sum())
+        singular = missing > 0.5 or problem.alpha < n * eps * size  # then rounding has made P smaller
+        return singular and t >= missing - 0.5
 
     def batch(self, members):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""
@@ -138,7 +166,8 @@ class Solution(Model):
         sites = self.own_sites(members)
         blocks = self.precision.diagonal_blocks(sites)
         holder = self.own_precision if self.problem.penalty.sites_per_row == 1 else self.precision
-        return Batch.solve(self, members, self.site_A[sites], blocks, lost=holder.lost(blocks))
+        lost = holder.lost(blocks) | self._loses_digits(members.shape[1], len(members))
+        return Batch.solve(self, members, self.site_A[sites], blocks, lost=lost)
 
     def loo(self):
         """Leave-one-out: n sets of one row."""
@@ -146,9 +175,9 @@ class Solution(Model):
         if self.problem.penalty.sites_per_row > 1:
             return self.batch(members)
         self._check_sets(members)
-        D = self.precision.diagonal()[:, None, None]
-        E = self.precision.loo_residual(self.A, self.Y)[:, None, :]
-        return Batch(self, members, self.Y[:, None, :], self.A[:, None, :], D, E)
+        D = self.precision.diagonal()
+        E = self.precision.loo_residual(self.A, self.Y, D)[:, None, :]
+        return Batch(self, members, self.Y[:, None, :], self.A[:, None, :], D[:, None, None], E)
 
     def loo_at(self, X, Q=None):
         """Fits of all n leave-one-out models at new rows X with unpenalised columns Q, shape (n_new, n, m).

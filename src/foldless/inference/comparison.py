@@ -13,7 +13,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
-from foldless.inference.intervals import ScoreInterval, corrected_error, nested_error, two_sided
+from foldless.inference.intervals import corrected_error, nested_error, two_sided
 from foldless.results import Result, by_name, lanes
 
 FLIPS = 9999  # where there are more ways to flip the signs than that
@@ -132,10 +132,3 @@ def all_pairs(names, held, difference):
     corrected = holm([each[-1] for each in found]).tolist()
     rows = zip(pairs, found, corrected, strict=True)
     return [Difference(names[i], names[j], *(*each, p)) for (i, j), each, p in rows]
-
-
-def row_interval(values, confidence, **said):
-    """The :class:`ScoreInterval` of scores (t,) of rows that the model has not seen, which are independent."""
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
-    half = error * student.ppf(0.5 + confidence / 2, len(values) - 1)
-    return ScoreInterval(mean, mean - half, mean + half, error, confidence, "held-out rows", centre=mean, **said)

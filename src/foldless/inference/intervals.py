@@ -1,4 +1,4 @@
-"""Intervals of cross-validated scores, from the scores of folds.
+"""Intervals of cross-validated scores, from the scores of folds and the numbers of held-out rows.
 
 The scores of the folds of a cross-validation are not independent: their models share training rows. Their standard
 error is too small. Two remedies:
@@ -17,6 +17,9 @@ nested           Bates, Hastie & Tibshirani (2023), algorithm 1. Leave out pairs
 
 nadeau-bengio    Nadeau & Bengio (2003): scores of J splits vary by (1/J + n_test / n_train) times their variance about
                  their mean; Student's t with J - 1 degrees of freedom.
+
+Both rely on how the scores of folds differ, which says little of a rare class and nothing of perfect folds. Intervals
+of scores of classes are therefore widened to hold those from the numbers of held-out rows (``inference.counts``) too.
 """
 
 from dataclasses import dataclass
@@ -26,20 +29,14 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from foldless.inference.counts import HeldOutCounts
 from foldless.results import Result, lanes
 
-SHARES = (
-    "accuracy",
-    "balanced_accuracy",
-    "roc_auc",
-    "ber",
-    "f1",
-    "precision",
-    "recall",
-    "jaccard",
-    "average_precision",
-)
-AT_MOST_ONE = ("r2", "r2_pooled", "correlation", "matthews_corrcoef", "explained_variance")
+IN_WORDS = {
+    "nested": "nested cross-validation (Bates, Hastie & Tibshirani 2023)",
+    "nadeau-bengio": "from the scores of the folds (Nadeau & Bengio 2003)",
+    "held-out rows": "Student's t of held-out {units}",
+}
 
 
 @dataclass(frozen=True)
@@ -53,12 +50,14 @@ class FoldScores:
         pseudo-values of a jackknife over groups of rows; nan fills up shorter folds
     weight : ndarray of shape (R, K), of the folds in their mean: their rows, or 1
     subtracted : bool, whether these are differences
+    counts : HeldOutCounts or None, of classes
     """
 
     S: np.ndarray
     parts: np.ndarray
     weight: np.ndarray
     subtracted: bool = False
+    counts: HeldOutCounts | None = None
 
     def __sub__(self, other):
         return FoldScores(self.S - other.S, self.parts - other.parts, self.weight, True)
@@ -71,7 +70,10 @@ class FoldScores:
             for each in (self, other)
         ]
         S, weight = (np.concatenate([getattr(each, name) for each in (self, other)]) for name in ("S", "weight"))
-        return FoldScores(S, np.concatenate(padded), weight)
+        counts = self.counts
+        if counts is not None and counts.confusion is not None:
+            counts = counts.with_confusion(other.counts.confusion)
+        return FoldScores(S, np.concatenate(padded), weight, counts=counts)
 
     @property
     def outside(self):
@@ -134,10 +136,14 @@ class ScoreInterval(Result):
     low, high : float, the ends of the interval
     standard_error : float
     confidence : float
-    method : str
+    method : str, "nested", "nadeau-bengio" or "held-out rows"
     scoring : str
-    centre : float, the score moved to the number of rows that the model has in the end; the middle of the interval
+    centre : float, the score moved to the number of rows that the model has in the end; the middle of the interval of
+        the method
     n_folds, n_repeats : int, folds, and partitions into them
+    description : str, where the ends come from, in words: the method, and the numbers of held-out rows if the interval
+        was widened to what these allow
+    widened : bool, whether it was
     path : Path, how the held-out scores were computed and why
 
     It unpacks to score, low, high. ``to_frame()`` has one row.
@@ -153,6 +159,8 @@ class ScoreInterval(Result):
     centre: float = np.nan
     n_folds: int = 0
     n_repeats: int = 1
+    description: str = ""
+    widened: bool = False
     path: Any = None
 
     def __iter__(self):
@@ -161,9 +169,10 @@ class ScoreInterval(Result):
     def __repr__(self):
         folds = f", {self.n_folds} folds" if self.n_folds else ""
         times = f", {self.n_repeats} times" if self.n_repeats > 1 else ""
+        counts = ", widened by counts" if self.widened else ""
         return (
             f"{self.scoring} {self.score:.4f}, {100 * self.confidence:g} % interval {self.low:.4f} to {self.high:.4f}"
-            f" ({self.method}{folds}{times})"
+            f" ({self.method}{counts}{folds}{times})"
         )
 
     def _columns(self):
@@ -201,46 +210,57 @@ def corrected_error(scores, share):
     return float(scores.mean()), float(np.sqrt((1 / n + share) * scores.var(ddof=1))), n - 1
 
 
-def nested_interval(scores, confidence, limits=(-np.inf, np.inf), **said):
+def interval_from(estimate, quantile, confidence, kind, counts=None, *, method, **about):
+    """The :class:`ScoreInterval` of ``estimate``, the score with its centre and standard error.
+
+    It reaches ``quantile`` standard errors to either side, and further where the ``counts`` of held-out rows say so.
+    """
+    score, centre, error = map(float, estimate)
+    low, high = np.clip([centre - quantile * error, centre + quantile * error], *kind.limits).tolist()
+    units = "groups" if counts is not None and counts.grouped else "rows"
+    description = IN_WORDS[method].format(units=units)
+    low, high, why = widened_by_counts(low, high, score, confidence, kind, counts)
+    about |= {"scoring": kind.name, "centre": centre, "description": description + why, "widened": bool(why)}
+    return ScoreInterval(score, low, high, error, confidence, method, **about)
+
+
+def widened_by_counts(low, high, score, confidence, kind, counts):
+    """(low, high, what to add to the description of an interval) of one that holds the one from counts as well."""
+    ends = None if counts is None else counts.interval(kind, score, confidence)
+    if ends is None or (low <= ends[0] and ends[1] <= high):
+        return low, high, ""
+    low, high = np.clip([np.minimum(low, ends[0]), np.maximum(high, ends[1])], *kind.limits).tolist()
+    return low, high, f", widened to {counts.words(kind)}"
+
+
+def nested_interval(scores, confidence, kind, **about):
     """The :class:`ScoreInterval` of :class:`FoldScores` by :func:`nested_error`."""
-    centre, error = nested_error(scores)
-    low, high = np.clip(centre + error * norm.ppf(0.5 + confidence / 2) * np.array([-1, 1]), *limits).tolist()
-    shape = {"n_folds": scores.S.shape[1], "n_repeats": len(scores.S)}
-    return ScoreInterval(scores.score, low, high, error, confidence, "nested", centre=centre, **shape, **said)
+    estimate = (scores.score, *nested_error(scores))
+    about |= {"method": "nested", "n_folds": scores.S.shape[1], "n_repeats": len(scores.S)}
+    return interval_from(estimate, norm.ppf(0.5 + confidence / 2), confidence, kind, scores.counts, **about)
 
 
-def corrected_interval(scores, share, confidence, limits=(-np.inf, np.inf), **said):
+def corrected_interval(scores, share, confidence, kind, counts=None, **about):
     """The :class:`ScoreInterval` of split scores by :func:`corrected_error`."""
     mean, error, freedom = corrected_error(scores, share)
-    half = error * student.ppf(0.5 + confidence / 2, freedom)
-    low, high = np.clip([mean - half, mean + half], *limits).tolist()
-    return ScoreInterval(mean, low, high, error, confidence, "nadeau-bengio", centre=mean, **said)
+    quantile = student.ppf(0.5 + confidence / 2, freedom)
+    return interval_from((mean, mean, error), quantile, confidence, kind, counts, method="nadeau-bengio", **about)
 
 
-def wilson(share, n, confidence):
-    """(low, high) of shares of n independent rows each by Wilson (1927), which never leave 0 to 1.
-
-    For a share p and the normal quantile z: (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n).
-    """
-    z = norm.ppf(0.5 + confidence / 2)
-    centre, half = share + z**2 / (2 * n), z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return (centre - half) / (1 + z**2 / n), (centre + half) / (1 + z**2 / n)
+def row_interval(values, confidence, kind, counts=None, **about):
+    """The :class:`ScoreInterval` of scores (t,) of rows that the model has not seen, which are independent."""
+    mean, error = np.mean(values), np.std(values, ddof=1) / np.sqrt(len(values))
+    quantile = student.ppf(0.5 + confidence / 2, len(values) - 1)
+    return interval_from((mean, mean, error), quantile, confidence, kind, counts, method="held-out rows", **about)
 
 
-def limits_of(scoring):
-    """The least and the largest value that a score can have."""
-    if scoring in SHARES or scoring.startswith(("f1_", "precision_", "recall_", "jaccard_", "roc_auc_")):
-        return 0.0, 1.0
-    return -np.inf, 1.0 if scoring in AT_MOST_ONE else 0.0 if scoring.startswith("neg_") else np.inf
-
-
-def interval_of(scores, method, confidence, **said):
+def interval_of(scores, method, confidence, kind, **about):
     """The :class:`ScoreInterval` of :class:`FoldScores` by a method, "nested" or "nadeau-bengio"."""
     if method == "nested":
-        return nested_interval(scores, confidence, **said)
+        return nested_interval(scores, confidence, kind, **about)
     n_folds = scores.S.shape[1]
-    said |= {"n_folds": n_folds, "n_repeats": len(scores.S)}
-    return corrected_interval(scores.outside.ravel(), 1 / (n_folds - 1), confidence, **said)
+    about |= {"n_folds": n_folds, "n_repeats": len(scores.S)}
+    return corrected_interval(scores.outside.ravel(), 1 / (n_folds - 1), confidence, kind, scores.counts, **about)
 
 
 def two_sided(centre, error, freedom=None):

@@ -12,13 +12,16 @@ from itertools import combinations
 
 import numpy as np
 
+from foldless.inference.counts import ANY_SCORE, PAIRS, HeldOutCounts, ScoreKind
 from foldless.inference.intervals import FoldScores
+from foldless.permutation.metrics import confusions
 from foldless.readout.codings import chosen_among_close
 
 GROUPS = 20  # into which a fold is divided for a jackknife
 AT_A_TIME = 10  # partitions
 MOST = 100  # partitions, where their number is not given
 PRECISION = 0.1  # of the standard error, at which more partitions tell nothing new
+ENOUGH_FOR_RANKS = 10  # rows of a fold by which areas, correlations and R2 can be told
 
 
 def _right(D, codes):
@@ -54,6 +57,8 @@ class Judge:
     score: Callable | None  # (decisions, truth) -> (b,)
     of_rows: Callable | None  # the same -> (b, t), where the score is a mean over rows: it is taken
     least: int = 2  # rows of a fold
+    kind: ScoreKind = ANY_SCORE
+    labels: np.ndarray | None = None  # of the class numbers
 
     def scores(self, D, truth):
         """Scores (b,)."""
@@ -74,10 +79,48 @@ class Judge:
         sets = zip(D, truth, groups, strict=True)
         return [self._pseudo(one[None], true[None], np.unique(of, return_inverse=True)[1])[0] for one, true, of in sets]
 
+    def counts(self, truth, groups=None):
+        """The :class:`HeldOutCounts` of class numbers (n,), where the score has an interval from them."""
+        if truth.ndim > 1 or self.kind.counting is None:
+            return None
+        return HeldOutCounts.of(truth if self.labels is None else self.labels[truth], groups)
+
     def _pseudo(self, D, truth, group):
         n_groups, whole = group.max() + 1, self.scores(D, truth)
         without = [self.scores(D[..., group != g], truth[..., group != g]) for g in range(n_groups)]
         return n_groups * whole[:, None] - (n_groups - 1) * np.stack(without, 1)
+
+
+def check_folds(judge, folds, truth):
+    """Refuse partitions with folds that are too small for the score, or that lack a class where it compares classes."""
+    check_rows(judge, min(len(rows) for tests in folds for rows in tests), truth)
+    if judge.kind.counting != PAIRS or truth.ndim > 1:
+        return
+    n_classes = truth.max() + 1
+    for rows in (rows for tests in folds for rows in tests):
+        lacking = np.flatnonzero(np.bincount(truth[rows], minlength=n_classes) == 0)
+        if len(lacking):
+            label = lacking[0] if judge.labels is None else judge.labels[lacking[0]]
+            raise ValueError(
+                f"scoring={judge.kind.name!r} needs rows of every class in every fold, but a fold has none of the"
+                f" {np.count_nonzero(truth == lacking[0])} rows of class {label}. Use fewer folds (for example cv=3),"
+                " which are stratified by class."
+            )
+
+
+def check_rows(judge, smallest, truth):
+    """Refuse folds of fewer rows than the score needs."""
+    if smallest >= judge.least:
+        return
+    others = "'accuracy' and 'balanced_accuracy'" if truth.ndim == 1 else "'neg_mean_squared_error'"
+    remedy = f"Learn more rows, or use another score: {others.replace(' and ', ' or ')}."
+    if truth.shape[-1] >= 3 * judge.least:
+        remedy = "Use fewer folds (for example cv=3)."
+        remedy += f" {others} take smaller ones." if truth.ndim == 1 else ""
+    raise ValueError(
+        f"scoring={judge.kind.name!r} needs at least {judge.least} rows per fold, but the smallest fold has"
+        f" {smallest}. {remedy}"
+    )
 
 
 def left_out(folds, pairs=True):
@@ -98,6 +141,7 @@ def fold_scores(folds, decide, truth, judge, groups=None, pairs=True):
     ``decide(sets)`` gives decisions (b, k, t) of the rows of each set (b, t) by the model without it; ``truth`` is
     (n,) class numbers or (m, n) values.
     """
+    counts = judge.counts(truth, groups)
     n_folds = len(folds[0])
     longest = max(len(rows) for tests in folds for rows in tests)
     S = np.full((len(folds), n_folds, n_folds), np.nan)
@@ -110,8 +154,11 @@ def fold_scores(folds, decide, truth, judge, groups=None, pairs=True):
         if second:
             S[partition, j, i] = judge.scores(D[..., first:], T[..., first:])
             continue
+        if judge.kind.of_labels and counts is not None:
+            n_classes = len(counts.classes)
+            counts = counts.with_confusion(confusions(n_classes, D, T).sum(0).reshape(n_classes, n_classes))
         found = judge.parts(D, T, None if groups is None else groups[sets])
         for place, values in zip(zip(partition, i, strict=True), found, strict=True):
             parts[place][: len(values)] = values
     rows = np.array([[len(rows) for rows in tests] for tests in folds], float)
-    return FoldScores(S, parts, np.ones_like(rows) if judge.of_rows is None else rows)
+    return FoldScores(S, parts, np.ones_like(rows) if judge.of_rows is None else rows, counts=counts)

@@ -1,10 +1,12 @@
 """Kernels by explicit features: r of them in the place of an n x n matrix.
 
-    Nystroem          phi(x) = L^-1 k(Z, x),  L L' = k(Z, Z):    k(x, Z) k(Z, Z)^-1 k(Z, x') of r landmarks Z
+    Nystroem          phi(x) = L^-1 k(Z, x),  L L' = M:    k(x, Z) M^-1 k(Z, x') of r landmarks Z,  M = k(Z, Z) + e I
     RandomFeatures    phi(x) = [cos(x' W), sin(x' W)] / sqrt(q): the mean of q = r/2 waves, for rbf and laplacian
                       (Rahimi & Recht 2007)
 
-(Williams & Seeger 2001.) Features in which the kernel alone is written, phi(x) = k(Z, x), make alpha penalise the
+(Williams & Seeger 2001.) The jitter e, 1e-10 of the mean of diag k(Z, Z) (1e-5 in float32), makes M definite where
+landmarks nearly coincide in feature space; where rounding leaves no Cholesky factor, 100 times as much is taken, and so
+on. Features in which the kernel alone is written, phi(x) = k(Z, x), make alpha penalise the
 coefficients of the landmarks' functions: what ``penalty="coef"`` means here.
 
 All that a model of these features is asked for is exact: held-out results equal refits with the same landmarks. The
@@ -26,7 +28,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state, gen_batches
 
-from foldless.kernels.base import FeatureMap, dot
+from foldless.kernels.base import FeatureMap, canonical, dot
 from foldless.kernels.landmarks import BLOCK, CHOICES, choose, factor
 from foldless.kernels.parameters import Parameter
 from foldless.linalg import invert_lower_, lower_times_, product
@@ -125,7 +127,11 @@ class Nystroem(Approximation):
     """A kernel through its values at ``n_landmarks`` rows.
 
     ``landmarks`` are "uniform", "kmeans" or "leverage" (``kernels.landmarks``), or the rows themselves, and become rows
-    when the kernel is resolved. Without ``whiten`` the features are k(x, Z) as they are.
+    when the kernel is resolved. The features are L^-1 k(Z, x) with L L' = k(Z, Z) + e I, and the kernel is
+    k(x, Z) (k(Z, Z) + e I)^-1 k(Z, x'), where e is 1e-10 of the mean diagonal of k(Z, Z), 1e-5 in float32, or more if
+    rounding leaves no Cholesky factor. ``Nystroem`` of scikit-learn has no such e, but a least singular value of 1e-12:
+    models agree as far as the eigenvalues of k(Z, Z) that they use exceed e (docs/approximation.md). Without ``whiten``
+    the features are k(x, Z) as they are, without e.
 
     Examples
     --------
@@ -157,7 +163,7 @@ class Nystroem(Approximation):
                 raise ValueError(f"landmarks={how!r} is unknown; use one of {names}, or an array of rows.")
             chosen = choose(how, kernel, X, count, sample_weight, self.random_state)
             return replace(self, kernel=kernel, landmarks=chosen)
-        Z = how if sp.issparse(how) else np.asarray(how)
+        Z = canonical(how) if sp.issparse(how) else np.asarray(how)
         if Z.ndim != 2 or Z.shape[1] != X.shape[1] or not Z.shape[0]:
             raise ValueError(
                 f"landmarks has shape {Z.shape}; give at least one row of {X.shape[1]} features, as X has."

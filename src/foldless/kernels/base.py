@@ -305,6 +305,17 @@ def dense(X):
     return X.toarray() if sp.issparse(X) else X
 
 
+def canonical(X):
+    """X with one entry for each place, in order: a sparse matrix may hold several, which add up. X is not changed."""
+    if not sp.issparse(X):
+        return X
+    X = X.tocsr()
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
 def dot(X, Z):
     """X Z' as a dense, C-ordered array."""
     if sp.issparse(X) or sp.issparse(Z):

@@ -27,7 +27,8 @@ from foldless.linalg.types import Matrix
 
 LOOKED_AT = 1000  # rows by which spreads of columns are judged
 ALONE = 1e3  # standard deviation by the next largest, from which on a column is told to decide all distances
-FEW_DISTANCES = 4  # rows whose distances are sooner summed up directly than through a product
+FEW_COLUMNS = 50  # columns up to which the product of a matrix with itself is no slower than half of it
+FEW_DISTANCES = 10  # rows whose distances are sooner summed up directly than through a product
 
 
 @dataclass(frozen=True)
@@ -222,8 +223,9 @@ class Laplacian(_OfDistances):
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         if not sp.issparse(X) and not sp.issparse(Z):
             X, Z = _centred(X, X if Z is None else Z)
-        Xs = scale(X, self.gamma)
-        K = manhattan_distances(Xs, Xs if Z is None or Z is X else scale(Z, self.gamma)).astype(X.dtype, copy=False)
+        Xs = _narrow(scale(X, self.gamma))
+        Zs = Xs if Z is None or Z is X else _narrow(scale(Z, self.gamma))
+        K = manhattan_distances(Xs, Zs).astype(X.dtype, copy=False)
         np.negative(K, out=K)
         return np.exp(K, out=K)
 
@@ -244,6 +246,13 @@ class Laplacian(_OfDistances):
 
     def wave_slope(self, dtype: Any) -> Any:
         return np.ones((), dtype)
+
+
+def _narrow(X):
+    """X; if it is sparse with the indices of 32 bits that distances of scikit-learn take."""
+    if not sp.issparse(X) or X.indices.dtype == np.int32:
+        return X
+    return sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
 
 
 def _by_filling(X, Z):
@@ -270,11 +279,11 @@ def _minus_distances(X, Z, root, *, alike):
         X, Z = _centred(X, X if alike else Z)  # |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows
     X = scale(X, root)
     Z = X if alike else scale(Z, root)
-    X_norms, Z_norms = row_norms(X, squared=True)[:, None], row_norms(Z, squared=True)[:, None]
-    if (
-        not sp.issparse(X) and not alike and X.shape[1] < Z.shape[0]
-    ):  # all three terms by one product: K is written once
-        K = dot(np.hstack([X, X_norms, np.ones_like(X_norms)]), np.hstack([2 * Z, -np.ones_like(Z_norms), -Z_norms]))
+    X_norms = _squared_norms(X)
+    Z_norms = X_norms if alike else _squared_norms(Z)
+    if not sp.issparse(X) and X.shape[1] < (FEW_COLUMNS if alike else Z.shape[0]):
+        ones = np.ones_like  # all three terms by one product: K is written once
+        K = product(np.hstack([2 * Z, -ones(Z_norms), -Z_norms]), np.hstack([X, X_norms, ones(X_norms)]).T).T
     else:
         K = dot(X, Z)
         K *= 2
@@ -283,8 +292,14 @@ def _minus_distances(X, Z, root, *, alike):
     return np.minimum(K, 0, out=K)
 
 
+def _squared_norms(X):
+    """|x|^2 of the rows, as a column."""
+    return (row_norms(X, squared=True) if sp.issparse(X) else np.einsum("ij,ij->i", X, X))[:, None]
+
+
 def _centred(X, Z):
     """Dense X and Z less a point among the rows: distances do not see it, and what follows rounds less."""
-    centre = np.median(Z[:: max(1, Z.shape[0] // 100)], axis=0)
+    some = Z[:: max(1, Z.shape[0] // 100)]
+    centre = np.partition(some, len(some) // 2, axis=0)[len(some) // 2]  # the median, or the number after it
     shifted = X - centre
     return shifted, shifted if Z is X else Z - centre

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 GIB = 2.0**30
-LASTS = 0.1  # seconds for which what is free is taken to stay so
+LASTS = 0.5  # seconds for which what is free is taken to stay so
 # Files of control groups, by version: the limit, what is used, and the cached files among it that can be dropped.
 VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 VERSION_2 = ("memory.max", "memory.current", "inactive_file")

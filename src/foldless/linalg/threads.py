@@ -2,8 +2,8 @@
 
 Products of small matrices are many and short. Threads that wait for each other make them slower, a little on an idle
 machine, and ten times and more on a busy one or one of many cores. The number of threads belongs to the whole process:
-whoever comes first sets it, and whoever leaves last restores it, so that calls may be nested, or be made from several
-threads of Python.
+the first block sets it and the last one restores it, so that calls may be nested, or be made from several threads of
+Python. Blocks are counted by their objects: one that an interrupt has kept from being left goes with its object.
 """
 
 import inspect
@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from functools import cache, wraps
 from threading import RLock
 from typing import Any, TypeVar
+from weakref import ref
 
 from joblib import delayed
 from threadpoolctl import ThreadpoolController
@@ -26,38 +27,44 @@ Function = TypeVar("Function", bound=Callable)
 
 @cache
 def _libraries():
-    """Those of NumPy and SciPy; to look for them takes longer than a small fit."""
-    return ThreadpoolController()
+    """The BLAS of NumPy and SciPy; to look for them takes longer than a small fit."""
+    return ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-class _OneThread:
+_lock = RLock()
+_blocks: dict[int, ref] = {}  # those that were entered and not left, by id
+_threads_before: dict[Any, int] = {}  # of each library, while there are blocks
+
+
+class one_thread:
     """A block in which the BLAS works with one thread."""
 
-    def __init__(self):
-        self.inside = 0
-        self._lock = RLock()
-        self._limit: Any = None
-
     def __enter__(self):
-        with self._lock:
-            if self._limit is None:
-                self._limit = _libraries().limit(limits=1, user_api="blas")
-            self.inside += 1
+        key = id(self)
+        with _lock:
+            first = not _blocks
+            _blocks[key] = ref(self, lambda _: _leave(key))  # called only for a block that was not left
+            if first:
+                _threads_before.update({each: each.num_threads for each in _libraries()})
+                for library in _threads_before:
+                    library.set_num_threads(1)
 
     def __exit__(self, *error):
-        with self._lock:
-            self.inside -= 1
-            if not self.inside:
-                self._limit.restore_original_limits()
-                self._limit = None
+        _leave(id(self))
 
 
-one_thread = _OneThread()
+def _leave(key):
+    with _lock:
+        if _blocks.keys() == {key}:
+            for library, number in _threads_before.items():
+                library.set_num_threads(number)
+            _threads_before.clear()
+        _blocks.pop(key, None)  # after all else: what an interrupt leaves undone is done when the block is gone
 
 
 def threads_for(n_rows, n_columns=0):
     """A block in which the BLAS works with one thread if a kernel matrix of so many rows, and its factor, are small."""
-    return one_thread if n_rows * n_rows * (n_rows + n_columns) <= SMALL else nullcontext()
+    return one_thread() if n_rows * n_rows * (n_rows + n_columns) <= SMALL else nullcontext()
 
 
 def threads_by_size(function: Function) -> Function:
@@ -86,9 +93,9 @@ def _shape(X: Any):
 
 def jobs_as_here(jobs):
     """joblib's ``jobs``, with one thread each where that is so here: other processes do not know."""
-    return (delayed(_alone)(*job) for job in jobs) if one_thread.inside else jobs
+    return (delayed(_alone)(*job) for job in jobs) if _blocks else jobs
 
 
 def _alone(function, args, options):
-    with one_thread:
+    with one_thread():
         return function(*args, **options)

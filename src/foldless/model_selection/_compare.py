@@ -24,9 +24,8 @@ from foldless.inference.comparison import (
     corrected_difference,
     flipped_difference,
     nested_difference,
-    row_interval,
 )
-from foldless.inference.intervals import check_confidence, interval_of, limits_of
+from foldless.inference.intervals import check_confidence, interval_of, row_interval
 from foldless.linalg.types import RandomStateLike
 from foldless.model_selection._left_out import LeftOut
 from foldless.model_selection._partitions import (
@@ -91,8 +90,8 @@ def compare(
     >>> found = compare(models, X, y, cv=5, n_repeats=10)
     >>> print(found)
     accuracy, 90 % intervals (nested)
-      rbf       0.9766    0.9673 to   0.9895
-      linear    0.9599    0.9469 to   0.9750
+      rbf       0.9766    0.9633 to   0.9895
+      linear    0.9599    0.9436 to   0.9750
     differences, p-values (of each alone; corrected for their number)
       rbf - linear       0.0167    0.0046 to   0.0304  p = 0.02537; 0.02537
     """
@@ -107,23 +106,22 @@ def compare(
     X, y, groups = rows_and_labels(X, dense(y), groups)
     estimator = next(iter(models.values()))
     truth, classes = truth_and_classes(estimator, y)
-    found, judge, response = judge_of(scoring, estimator, classes, np.ndim(y) == 1)
+    judge, response = judge_of(scoring, estimator, y, classes)
     options = {"params": params, "groups": groups, "steps": steps, "n_jobs": n_jobs}
     options |= {"classes": classes, "response": response, "confounds": confounds}
     waiting = [partial(LeftOut.of, each, X, y, **options) for each in models.values()]
-    said = {"scoring": found.name, "limits": limits_of(found.name)}
     names = list(models)
     if method == "sign-flip":
-        held, ready = _held_out(waiting, cv, (X, y, groups), truth, judge, is_classifier(estimator))
+        held, ready, counts = _held_out(waiting, cv, (X, y, groups), truth, judge, is_classifier(estimator))
         pairs = all_pairs(names, held, partial(flipped_difference, confidence=confidence, random_state=random_state))
-        scores = [row_interval(each, confidence, scoring=found.name) for each in held]
+        scores = [row_interval(each, confidence, judge.kind, counts) for each in held]
     else:
         partitions = Partitions.of(cv, X, y, groups, truth, classes, random_state)
         watch = _differences if method == "nested" else None
         held, ready = scores_of_models(waiting, partitions, truth, judge, n_repeats, verbose, watch)
         pairs = all_pairs(names, held, partial(DIFFERENCES[method], confidence=confidence))
-        scores = [interval_of(each, method, confidence, **said) for each in held]
-    return ComparisonResult(names, scores, pairs, found.name, method, confidence, [each.route for each in ready])
+        scores = [interval_of(each, method, confidence, judge.kind) for each in held]
+    return ComparisonResult(names, scores, pairs, judge.kind.name, method, confidence, [each.route for each in ready])
 
 
 def _differences(scores):
@@ -157,7 +155,7 @@ def _kind(model):
 
 
 def _held_out(waiting, cv, rows, truth, judge, classifier):
-    """Scores (t,) of the rows of the one test set by each model, and the models."""
+    """Scores (t,) of the rows of the one test set by each model, the models, and counts of the test set."""
     X, y, groups = rows
     splits = row_numbers(check_cv(cv, y, classifier=classifier).split(X, y, groups), len(y))
     if len(splits) != 1 or len(splits[0][0]) + len(splits[0][1]) < len(y):
@@ -177,4 +175,6 @@ def _held_out(waiting, cv, rows, truth, judge, classifier):
             "method='sign-flip' needs at least two rows to test, or two groups of rows; use a larger test_size."
         )
     share = (of.max() + 1) / test.size
-    return [share * np.bincount(of, judge.of_rows(each(test), T)[0]) for each in ready], ready
+    scores = [share * np.bincount(of, judge.of_rows(each(test), T)[0]) for each in ready]
+    tested = None if groups is None else np.asarray(groups)[test[0]]
+    return scores, ready, judge.counts(T[0], tested)

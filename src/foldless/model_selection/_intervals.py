@@ -45,6 +45,9 @@ def score_interval(
     leaves out pairs of folds, many times with new folds, and measures how far scores inside are from scores outside.
     For the estimators that have a closed form all of it follows from one fit.
 
+    Intervals of scores of classes are widened to what the numbers of held-out rows allow (``docs/inference.md``); their
+    ``description`` says so.
+
     Parameters
     ----------
     estimator : estimator
@@ -57,7 +60,7 @@ def score_interval(
         None: accuracy, or "neg_mean_squared_error" of a regression. Scores that are means over rows (these two,
         "neg_mean_absolute_error", "neg_log_loss") have the variance of their rows. Of others ("roc_auc", "r2",
         "balanced_accuracy", ...) the mean over folds is taken, with the variance by a jackknife over groups of rows.
-    cv : int or splitter, default=None; 10 folds by default
+    cv : int or splitter, default=None; 10 folds by default, no more than the rarest class has rows
         A number of folds is drawn at random again and again, stratified by class. A splitter must test each row once;
         one that does not shuffle has one partition.
     groups : array-like of shape (n_samples,), default=None; rows of a group stay in one fold
@@ -88,7 +91,7 @@ def score_interval(
     >>> X, y = load_wine(return_X_y=True)
     >>> found = score_interval(LSSVC("linear", alpha=10.0, standardize=True), X, y, n_repeats=20)
     >>> print(found)
-    accuracy 0.9871, 90 % interval 0.9663 to 1.0000 (nested, 10 folds, 20 times)
+    accuracy 0.9871, 90 % interval 0.9626 to 1.0000 (nested, widened by counts, 10 folds, 20 times)
     """
     check_groups(groups)
     X, y, groups = rows_and_labels(X, dense(y), groups)

@@ -7,7 +7,7 @@ searched anew on every training part by ``fit`` itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,14 +18,18 @@ from sklearn.model_selection import check_cv
 from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.candidates import SearchData, by_grid, chooses_one
 from foldless.bridge.confounded import columns_alone
+from foldless.bridge.counting import Counting
 from foldless.bridge.landmarks import landmarks_to_find
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.route import Route
+from foldless.bridge.scorer_checks import check_scorers
 from foldless.bridge.scorers import deciding_scoring, scores_by_name, wants_probabilities
 from foldless.bridge.splits import check_confounds_determined, row_numbers
 from foldless.bridge.steps import StepsLike, fits_steps, front_of
+from foldless.bridge.weights import with_row_weights
 from foldless.estimators.checks import rows_and_labels
+from foldless.inference.counts import ScoreKind
 from foldless.inference.intervals import check_confidence, corrected_interval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
@@ -60,6 +64,7 @@ class NestedResult(Result, NestedSets):
     estimator : list of fitted estimators with ``return_estimator=True``, else None
     tested : list with the training rows of each of these, and y and its outputs at the test rows; else None
     test_share : float, tested rows for each training row, averaged over the splits
+    counting : the kinds of the scores and the numbers of held-out rows that intervals are made from
 
     With ``return_estimator=True`` there are prediction intervals and sets of new rows, which count the tuning:
     ``predict_interval(X, coverage=0.9)`` and ``predict_set(X, coverage=0.9, class_conditional=False)``.
@@ -78,6 +83,7 @@ class NestedResult(Result, NestedSets):
     estimator: list | None = None
     tested: list | None = None
     test_share: float = np.nan
+    counting: Counting = field(default_factory=lambda: Counting({}, None))
 
     def _by_name(self, compute):
         """``compute(test, inner)`` of the score, or of each of several."""
@@ -103,16 +109,35 @@ class NestedResult(Result, NestedSets):
     def interval(self, confidence: float = 0.9) -> Any:
         """The :class:`ScoreInterval` of ``test_score`` by Nadeau & Bengio (2003); of several scores {name: interval}.
 
+        Intervals of scores of classes are widened to what the numbers of held-out rows allow (``docs/inference.md``).
         :func:`score_interval` of the search leaves out pairs of folds: dearer, and nearer to what it promises.
         """
         check_confidence(confidence)
-        return self._by_name(lambda test, _: corrected_interval(test, self.test_share, confidence))
+        if not isinstance(self.test_score, dict):
+            return self._interval("score", self.test_score, confidence)
+        return {name: self._interval(name, values, confidence) for name, values in self.test_score.items()}
+
+    def _interval(self, name, values, confidence):
+        kind, counts = self.counting.kind(name), self.counting.counts
+        return corrected_interval(values, self.test_share, confidence, kind, counts)
 
     def __repr__(self):
-        texts = self._by_name(lambda test, inner: _in_words(test, inner, self.test_share))
-        if isinstance(texts, dict):
-            texts = "; ".join(f"{name}: {text}" for name, text in texts.items())
-        return f"{texts}; {self.path}"
+        if not isinstance(self.test_score, dict):
+            return f"{self._in_words('score', self.test_score, self.inner_score)}; {self.path}"
+        texts = [
+            f"{name}: {self._in_words(name, values, self.inner_score[name])}"
+            for name, values in self.test_score.items()
+        ]
+        return f"{'; '.join(texts)}; {self.path}"
+
+    def _in_words(self, name, test, inner):
+        text = f"test score {test.mean():.4f}"
+        if len(test) > 1 and np.isfinite(test).all():
+            _, low, high = self._interval(name, test, 0.9)
+            text += f" (90 % interval {low:.4f} to {high:.4f}, {len(test)} splits)"
+        if np.isnan(inner).any():
+            return text
+        return f"{text}, inner score {inner.mean():.4f}, optimism {(inner - test).mean():.4f}"
 
     def _columns(self):
         columns: dict[str, Any] = {
@@ -130,16 +155,6 @@ class NestedResult(Result, NestedSets):
         name = next(iter(scores[0]))
         rows = [(f"{what} {name}", each[name], None) for what, each in zip(("test", "inner"), scores, strict=True)]
         return lanes(rows, f"{name} of the outer splits, on held-out rows and as the choice saw it")
-
-
-def _in_words(test, inner, share):
-    text = f"test score {test.mean():.4f}"
-    if len(test) > 1 and np.isfinite(test).all():
-        _, low, high = corrected_interval(test, share, 0.9)
-        text += f" (90 % interval {low:.4f} to {high:.4f}, {len(test)} splits)"
-    if np.isnan(inner).any():
-        return text
-    return f"{text}, inner score {inner.mean():.4f}, optimism {(inner - test).mean():.4f}"
 
 
 @threads_by_size
@@ -215,12 +230,13 @@ def nested_cross_validate(
     targets, sample_weight = checked_rows(search, y, (params or {}).get("sample_weight"))
     if search.scoring is not None:
         spec = with_scores(spec, search, targets)
-    scorers, several = _scorers(search, spec, scoring)
+    spec = with_row_weights(spec, search, targets, sample_weight)
+    scorings, several = _scorings(search, spec, scoring, targets)
+    scorers = {name: each.scorer for name, each in scorings.items()}
     if confounds is not None:
         confounds = check_search_with_confounds(search, confounds, len(targets))
-    given = (groups, sample_weight, confounds)
     wanted = any(map(wants_probabilities, scorers.values()))
-    data = NestedData(search, X, targets, *given, wanted, taken.first, return_estimator)
+    data = NestedData(search, X, targets, groups, sample_weight, confounds, wanted, taken.first, return_estimator)
     splits = check_cv(cv, targets, classifier=is_classifier(search.estimator)).split(X, targets, groups)
     outer = row_numbers(splits, len(targets))
     data.check(outer)
@@ -228,11 +244,7 @@ def nested_cross_validate(
         check_confounds_determined(columns_alone(search, confounds), outer)
     run = nested_grid if _in_closed_form(data, steps) else nested_loop
     results, route = run(data, spec, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
-    pairs = list(zip(results, [test for _, test in outer], strict=True))
-    outside, inside = {}, {}
-    for name, scorer in scorers.items():
-        outside[name] = np.array([each.outer_score(scorer, targets, test) for each, test in pairs])
-        inside[name] = np.array([each.inner_score(scorer, targets) for each in results])
+    outside, inside = _scores(scorers, results, targets, outer)
     return NestedResult(
         test_score=outside if several else outside["score"],
         inner_score=inside if several else inside["score"],
@@ -245,7 +257,31 @@ def nested_cross_validate(
         path=front.route(route),
         **_kept(front, results, targets, outer) if return_estimator else {},
         test_share=float(np.mean([len(test) / len(train) for train, test in outer])),
+        counting=_counting(scorings, search, targets, groups, outer, results),
     )
+
+
+def _scores(scorers, results, y, outer):
+    """{name: scores of the outer splits}, and the same of the rows that the choice was made by."""
+    outside, inside = {}, {}
+    for name, scorer in scorers.items():
+        pairs = zip(results, outer, strict=True)
+        outside[name] = np.array([each.outer_score(scorer, y, test) for each, (_, test) in pairs])
+        inside[name] = np.array([each.inner_score(scorer, y) for each in results])
+    return outside, inside
+
+
+def _counting(scorings, search, y, groups, outer, results):
+    """The :class:`Counting` of the predictions of the outer splits."""
+    counting = Counting.of(None, search.estimator, y, groups, outer)
+    kinds = {}
+    for name, each in scorings.items():  # the estimator's own score has a metric too
+        kinds[name] = ScoreKind.of(each.given, each.scorer if each.metric is None else each.metric.scorer())
+    if counting.counts is None:
+        return Counting(kinds, None)
+    tested = np.concatenate([test for _, test in outer])
+    predicted = np.concatenate([each.outside.predict(None) for each in results])
+    return Counting(kinds, counting.counts.with_labels(np.ravel(y)[tested], predicted))
 
 
 def _kept(front, results, y, outer):
@@ -279,11 +315,12 @@ def _in_closed_form(data, steps):
     return by_grid(search, SearchData(data.X, data.y, data.sample_weight, data.confounds))
 
 
-def _scorers(search, spec, scoring):
-    """({name: scorer}, whether there may be several): those asked for, or what decides in the search."""
+def _scorings(search, spec, scoring, y):
+    """({name: Scoring}, whether there may be several): those of ``scoring``, or what decides in the search."""
     if search.scoring is not None and not spec.score_decides:
         raise ValueError(f"refit={search.refit!r} of the search must name the one of its scores that decides.")
     scoring = deciding_scoring(search.scoring, search.refit) if scoring is None else scoring
     scorings, several = scores_by_name(search, scoring)
     check_probabilities(scoring, search)
-    return {name: each.scorer for name, each in scorings.items()}, several
+    check_scorers([(each.name, each.scorer) for each in scorings.values()], search.estimator, y)
+    return scorings, several

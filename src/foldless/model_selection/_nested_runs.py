@@ -91,7 +91,7 @@ def _result(data, spec, setting, test, params, inner_loss, held):
     return OuterSplitResult(
         params=params,
         inner_loss=inner_loss,
-        outer_loss=outer_loss(spec, task, test, held.fits, held.decision, data.sample_weight),
+        outer_loss=outer_loss(spec, task, test, held.fits, held.decision),
         inner_rows=rows,
         inside=known_outputs(classes, flat, held.inner_scores - held.rule.cut),
         outside=known_outputs(classes, flat, held.decision, probabilities),
@@ -154,7 +154,7 @@ def _one_split(data, spec, train, test):
     return OuterSplitResult(
         params=search.best_params_,
         inner_loss=search.average_criterion_ if search.average else search.best_criterion_,
-        outer_loss=outer_loss(spec, task, test, fits, decision, data.sample_weight),
+        outer_loss=outer_loss(spec, task, test, fits, decision),
         inner_rows=train[rows],
         inside=known_outputs(classes, flat, scores - _cut(whole)),
         outside=known_outputs(classes, flat, decision, search.predict_proba(*new) if data.probabilities else None),

@@ -17,11 +17,23 @@ from sklearn.utils.multiclass import type_of_target
 
 from foldless.bridge.adapters import check_probabilities
 from foldless.bridge.progress import Progress
+from foldless.bridge.scorer_checks import check_scorers
 from foldless.bridge.scorers import Scoring, check_single, is_function, score_decisions
 from foldless.bridge.splits import row_numbers
 from foldless.estimators.checks import check_option
-from foldless.inference.intervals import check_confidence, interval_of, limits_of
-from foldless.inference.partitions import AT_A_TIME, MOST, PRECISION, ROW_SCORES, Judge, fold_scores, left_out
+from foldless.inference.counts import ScoreKind
+from foldless.inference.intervals import check_confidence, interval_of
+from foldless.inference.partitions import (
+    AT_A_TIME,
+    ENOUGH_FOR_RANKS,
+    MOST,
+    PRECISION,
+    ROW_SCORES,
+    Judge,
+    check_folds,
+    fold_scores,
+    left_out,
+)
 
 MOST_REFITTED = 10  # partitions, where their number is not given and models are refitted
 
@@ -45,6 +57,8 @@ class Partitions:
         if cv is None or isinstance(cv, Integral):
             kinds = (KFold, StratifiedKFold) if groups is None else (GroupKFold, StratifiedGroupKFold)
             most = 10 if groups is None else max(3, min(10, len(np.unique(groups)) // 2))
+            if groups is None and codes is not None:  # every fold has rows of every class
+                most = max(3, min(most, np.bincount(codes).min()))
             drawn = kinds[codes is not None](most if cv is None else cv, shuffle=True)
         else:
             drawn = copy.deepcopy(check_cv(cv, y, classifier=codes is not None))
@@ -106,13 +120,14 @@ def truth_and_classes(estimator, y):
     return codes, classes
 
 
-def judge_of(scoring, estimator, classes, flat):
-    """(:class:`Scoring`, :class:`Judge`, what it judges) of ``scoring=``; None: accuracy or minus the squared error."""
+def judge_of(scoring, estimator, y, classes):
+    """(:class:`Judge`, what it judges) of ``scoring=``; None: accuracy or minus the squared error."""
     if scoring is None:
         scoring = "accuracy" if classes is not None else "neg_mean_squared_error"
     found = Scoring.of(scoring, estimator)
     if is_function(found.scorer):
         raise ValueError(f"scoring={scoring!r} is a function of a fitted estimator; use a name or make_scorer.")
+    check_scorers([(found.name, found.scorer)], estimator, y)
     response = getattr(found.scorer, "_response_method", "predict")
     response = response if isinstance(response, str) else response[0]
     of_rows = ROW_SCORES.get(scoring) if isinstance(scoring, str) else None
@@ -122,12 +137,13 @@ def judge_of(scoring, estimator, classes, flat):
         )
     if response == "predict_proba" and of_rows is None:
         raise ValueError(f"scoring={found.name!r} judges probabilities; of these neg_log_loss has intervals.")
-    metric = found.metric
+    metric, kind = found.metric, ScoreKind.of(found.name, found.scorer)
     known = metric is not None and metric.labels == (classes is not None)
     if known and metric.classes in (None, 0 if classes is None else len(classes)):
-        least = 10 if metric.rows > 1 and of_rows is None else 2  # R2 of a few rows is anything
-        return found, Judge(metric.function, of_rows, least), response
-    return found, Judge(partial(score_decisions, found.scorer, classes, flat), of_rows), response
+        least = ENOUGH_FOR_RANKS if metric.rows > 1 and of_rows is None else 2  # R2 of a few rows is anything
+        return Judge(metric.function, of_rows, least, kind, classes), response
+    score = partial(score_decisions, found.scorer, classes, np.ndim(y) == 1)
+    return Judge(score, of_rows, kind=kind, labels=classes), response
 
 
 def check_repeats(n_repeats):
@@ -144,13 +160,13 @@ def scores_of_models(models, partitions, truth, judge, n_repeats, verbose, watch
     """
     pairs = watch is not None
     n_repeats = n_repeats if pairs else n_repeats or 1
-    first = partitions.draw(1 if not partitions.shuffled else min(AT_A_TIME, n_repeats or AT_A_TIME))
-    smallest = min(map(len, first[0]))
-    if smallest < judge.least:
-        raise ValueError(
-            f"scoring: the smallest fold has {smallest} rows, and this score needs {judge.least}; use fewer folds"
-            " (cv=3, say), or 'neg_mean_squared_error'."
-        )
+
+    def draw(number):
+        folds = partitions.draw(number)
+        check_folds(judge, folds, truth)
+        return folds
+
+    first = draw(1 if not partitions.shuffled else min(AT_A_TIME, n_repeats or AT_A_TIME))
     ready = [make([rows for *_, rows in chain(*left_out(first[:1], pairs).values())]) for make in models]
     quick = all(each.quick for each in ready) and not isinstance(judge.score, partial)  # of scikit-learn, one by one
     most = n_repeats or (MOST if quick else MOST_REFITTED)
@@ -158,7 +174,7 @@ def scores_of_models(models, partitions, truth, judge, n_repeats, verbose, watch
     progress = Progress(most, "partitions", verbose)
     found = None
     while found is None or len(found[0].S) < most:
-        drawn = first if found is None else partitions.draw(min(AT_A_TIME, most - len(found[0].S)))
+        drawn = first if found is None else draw(min(AT_A_TIME, most - len(found[0].S)))
         new = [fold_scores(drawn, each, truth, judge, partitions.groups, pairs) for each in ready]
         found = new if found is None else [old.extended(more) for old, more in zip(found, new, strict=True)]
         progress.step(steps=len(drawn))
@@ -177,9 +193,9 @@ def interval_of_model(
     check_single(scoring, "score_interval takes one.")
     check_probabilities(scoring, estimator)
     truth, classes = truth_and_classes(estimator, y)
-    found, judge, response = judge_of(scoring, estimator, classes, np.ndim(y) == 1)
+    judge, response = judge_of(scoring, estimator, y, classes)
     partitions = Partitions.of(cv, X, y, groups, truth, classes, random_state)
     model = partial(make, classes=classes, response=response)
     watch = (lambda each: each) if method == "nested" else None
     (scores,), (ready,) = scores_of_models([model], partitions, truth, judge, n_repeats, verbose, watch)
-    return interval_of(scores, method, confidence, scoring=found.name, path=ready.route, limits=limits_of(found.name))
+    return interval_of(scores, method, confidence, judge.kind, path=ready.route)

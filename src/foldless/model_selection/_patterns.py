@@ -9,7 +9,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 
 from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
-from foldless.bridge.permutation_spec import PermutationData, check_numbers, warn_of_weak_null, weights_move
+from foldless.bridge.permutation_spec import (
+    PermutationData,
+    check_numbers,
+    keep_association,
+    warn_of_weak_null,
+    weights_move,
+)
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.bridge.steps import StepsLike, front_of
@@ -51,10 +57,11 @@ def permutation_test_pattern(
     random_state : int, RandomState instance or None, default=0
     params : dict, default=None; {"sample_weight": weights} for the fits; they stay with the rows
     weights : {None, "fixed"}, default=None
-        None: class weights follow the labels, with a factorisation for each permutation; "fixed": they stay with the
+        None: class weights follow the labels, with a P for each permutation; "fixed": they stay with the
         rows, and p-values may be too small.
     confounds : array-like of shape (n_samples, n_confounds), default=None
         As in :func:`cross_validate`: regressed out of the features. Patterns are those of the features without them.
+        What they explain of y stays in permutations, as in :func:`permutation_test_score`.
     memory_limit : int, default=2**29; bytes for the columns that are worked on at a time
     verbose : int, default=0; 1 prints progress to standard error
     steps : {"each", "once"}, default="each"
@@ -101,8 +108,9 @@ def permutation_test_pattern(
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
-    orders = draw_null(Exchangeable(strata), n, n_permutations, random_state).orders
-    warn_of_weak_null(estimator, y, orders, weights)
+    scheme, data = keep_association(estimator, data, Exchangeable(strata))
+    orders = draw_null(scheme, n, n_permutations, random_state).orders
+    warn_of_weak_null(estimator, data, orders, weights)
     moving = weights_move(estimator, None, weights)
     size = 1 if moving else patterns_that_fit(built.task, memory_limit)
     progress = Progress(n_permutations, "permutations", verbose)
@@ -119,6 +127,6 @@ def _batches(data, estimator, task, orders, size, progress):
             own = data.labelled(orders[part.start]).task(estimator).task
             batch = weights_and_covariances(Solver(own.problem), own, orders[:1])
         else:
-            batch = weights_and_covariances(solver, task, orders[part])
+            batch = weights_and_covariances(solver, task, orders[part], data.residuals)
         yield batch
         progress.step(steps=size)

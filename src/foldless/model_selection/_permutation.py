@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import gen_batches
@@ -21,13 +21,14 @@ from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.routing import check_groups
 from foldless.bridge.steps import StepsLike, front_of
+from foldless.bridge.weights import with_row_weights
 from foldless.estimators.checks import dense, rows_and_labels
 from foldless.heldout.caution import NothingLearntWarning
 from foldless.linalg.memory import require_memory
-from foldless.linalg.threads import jobs_as_here, threads_by_size, threads_for
+from foldless.linalg.threads import threads_by_size, threads_for
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._search_end import LONG
+from foldless.model_selection._permutation_runs import batches, collect, warn_if_interrupted
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import CVLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
@@ -106,12 +107,14 @@ def permutation_test_score(
         with them.) Splits given as a list are taken to be blind to the labels.
     weights : {None, "fixed", "permuted"}, default=None
         None: sample weights stay with the rows and class weights follow the labels (as when refitting); "fixed": both
-        stay with the rows; "permuted": both follow the labels. Weights that follow need a factorisation for each
+        stay with the rows; "permuted": both follow the labels. Weights that follow need a P for each
         permutation. Weights that were made from the labels and stay favour the true ones: p-values may be too small.
     confounds : array-like of shape (n_samples, n_confounds), default=None
-        As in :func:`cross_validate`: regressed out of the features in every training part. They stay with the rows.
+        As in :func:`cross_validate`: regressed out of the features in every training part. They stay with the rows,
+        and what they explain of y too: of values the residuals are permuted (Freedman & Lane 1983), and classes with
+        their probabilities given the confounds, by a logistic model (Berrett et al. 2020).
     confounds_in_score : bool, default=False
-        Whether scores keep what the confounds explain; not for searches.
+        Whether scores keep what the confounds explain, those of permutations too; not for searches.
     generalise : bool, default=False
         For a family of equally many features: test each model at the features of every member (time-by-time
         generalisation).
@@ -120,7 +123,8 @@ def permutation_test_score(
         Which labelings are as likely as the true one: an object with a method ``orders(n_samples, n_permutations,
         random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row
         ``orders[j, i]``. In place of ``strata``, for labels that are not exchangeable one by one: those of a time
-        series may be shifted in a circle, say. Splits that were made from the labels go with them.
+        series may be shifted in a circle, say. Splits that were made from the labels go with them. With confounds the
+        residuals of values take these orders; of classes the orders are taken as they are.
     steps : {"each", "once"}, default="each"; as in :func:`cross_validate`
     family : bool, default=None
         Whether X with three axes is a family, a test for each time (True), or goes to the estimator whole, as one test
@@ -172,7 +176,9 @@ def permutation_test_score(
     refit = {"refit": _searched, "search": search_spec(last)} if searched else {"refit": _validated}
     data = PermutationData(X, y, None, confounds, confounds_in_score)
     spec, data, labelings = specify_test(estimator, data, n_permutations, random_state, **splitting, **asked, **refit)
-    warn_of_weak_null(estimator, y, labelings.orders, weights)
+    if searched:
+        spec = replace(spec, search=with_row_weights(spec.search, last, data.y, data.sample_weight))
+    warn_of_weak_null(estimator, data, labelings.orders, weights)
     if is_family:
         found = _run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
     else:
@@ -214,11 +220,12 @@ def _run_single(spec, data, null, n_jobs, verbose):
     """(what is found for the labelings that are done, route)."""
     strategy = choose_strategy(spec, data)
     warn_of_refits(spec.estimator, strategy.route, EVERY_LABELING)
-    n, size = len(null.orders), strategy.n_together
-    jobs = (delayed(_scores)(null.select(part), strategy) for part in gen_batches(n, size))
-    done = _collect(jobs, n_jobs, Progress(n - 1, "permutations", verbose), size)
+    n = len(null.orders)
+    jobs = (delayed(_scores)(null.select(part), strategy) for part in batches(n, strategy))
+    progress = Progress(n - 1, "permutations", verbose)
+    done = collect(jobs, n_jobs, progress, strategy.route.quicker, of_labelings=True)
     found = Found.joined(done)
-    _warn_if_interrupted(len(found.scores) - 1, n - 1, "permutations")
+    warn_if_interrupted(len(found.scores) - 1, n - 1, "permutations")
     return found, strategy.route
 
 
@@ -245,8 +252,8 @@ def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False)
         delayed(_scores)(null, known.pop(number, None), spec, replace(data, X=X), everywhere)
         for number, X in enumerate(members)
     )
-    done = _collect(jobs, n_jobs, Progress(len(members), "members of the family", verbose))
-    _warn_if_interrupted(len(done), len(members), "members of the family")
+    done = collect(jobs, n_jobs, Progress(len(members), "members of the family", verbose), route.quicker)
+    warn_if_interrupted(len(done), len(members), "members of the family")
     return Found.stacked(done + [done[0].undefined()] * (len(members) - len(done))), route
 
 
@@ -259,37 +266,6 @@ def _scores(null, strategy, *test):
                 strategy = choose_strategy(*test)
         parts = gen_batches(len(null.orders), strategy.n_together)
         return Found.joined([strategy.scores(null.select(part)) for part in parts])
-
-
-def _collect(jobs, n_jobs, progress, step=1):
-    """Scores of the jobs in order; an interrupt from the keyboard leaves those that are done, if any."""
-    results = []
-    try:
-        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs_as_here(jobs)):
-            results.append(result)
-            progress.step(steps=step)
-            if len(results) == 1:
-                _warn_of_time(progress, n_jobs)
-    except KeyboardInterrupt:
-        if sum(len(each.scores) for each in results) < 2:
-            raise
-    return results
-
-
-def _warn_of_time(progress, n_jobs):
-    """Say so, after the first of them, where the others will take long."""
-    seconds = progress.ahead / effective_n_jobs(n_jobs)
-    if seconds > LONG:
-        warn_caller(
-            f"the {progress.what} are expected to take about {seconds / 60:.0f} minutes; verbose=1 shows how far they"
-            " are. Quicker are n_jobs=, fewer permutations and, for a search, a test of the setting that it chose on"
-            " other rows."
-        )
-
-
-def _warn_if_interrupted(done, total, what):
-    if done < total:
-        warn_caller(f"interrupted: the result rests on {done} of {total} {what}.")
 
 
 def _build_results(spec, data, strata, found, route):

@@ -25,8 +25,10 @@ from foldless.bridge.confounded import columns_alone
 from foldless.bridge.pipelines import Search, input_tags, split_steps
 from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.bridge.steps import StepsLike, parts_of
+from foldless.bridge.weights import with_row_weights
 from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.rows import PerRow, all_or_nothing
+from foldless.estimators.versions import Versioned
 from foldless.heldout.caution import HugePenaltyWarning
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
@@ -50,7 +52,7 @@ from foldless.permutation.metrics import Metric
 from foldless.tuning.criteria import Criterion
 
 
-class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
+class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
     """Hyper-parameters by exact held-out criteria, at the price of a few fits.
 
     Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. Without a grid
@@ -81,9 +83,10 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
         "hinge2", "auc", "smooth_auc" (losses add up over the classes), "multiclass_error" (of the classifier's own
         decision), or a function ``f(f, t, w)`` of fits, targets and weights of one class that returns the loss, or
         (loss, derivative by the fits). A ``foldless.criteria.Criterion`` is taken as those with names are.
-    criterion_weight : {None, "balanced", "sample_weight"}, default=None
-        Weights of the rows in the criterion, apart from those of the fit: equal, both classes the same, or those given
-        to ``fit``, which scores then take as well.
+    criterion_weight : {"auto", None, "balanced", "sample_weight"}, default="auto"
+        Weights of the rows in the criterion. "auto": those of the fit, ``sample_weight`` times ``class_weight`` (the
+        former alone where candidates differ in the latter). None: equal. "balanced": both classes the same.
+        "sample_weight": ``sample_weight`` alone, which scores then take as well.
     method : {"auto", "grid", "simplex", "gradient"}, default="auto"
         "auto" looks at all of ``param_grid`` where there is one. Without it: at a grid from the data up to 500 rows, or
         where a linear model has fewer features than rows; otherwise at that grid on some hundred rows, then down the
@@ -153,8 +156,7 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
         and splits share, divided by the number of its alphas; "mean_score_time" that of the scores. Scores are nan for
         what lies on the way of a search that goes down and, unless ``scoring`` asks for them, for all but the best
         alpha of a discriminant's kernel, whose decisions take models of their own.
-    scorer_ : the scorer, or {name: scorer} of several
-    multimetric_ : bool, whether there may be several
+    scorer_, multimetric_ : the scorer, or {name: scorer} of several; bool, whether there may be several
     n_splits_ : int, number of splits; of rows with ``cv=None``
     refit_time_ : float, seconds of the fit on all rows
     history_ : list of dicts, every setting looked at in order, with its "criterion" (its "score", where one decides),
@@ -190,7 +192,7 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
         cv: CVLike = None,
         scoring: ScoringLike | Metric = None,
         criterion: str | Callable | Criterion = "press",
-        criterion_weight: Literal["balanced", "sample_weight"] | None = None,
+        criterion_weight: Literal["auto", "balanced", "sample_weight"] | None = "auto",
         method: Literal["auto", "grid", "simplex", "gradient"] = "auto",
         feature_scaling: bool = False,
         feature_groups: ArrayLike | None = None,
@@ -251,7 +253,7 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs); several labels a row (RidgeClassifier): 0 and 1
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the fit; of the criterion only with ``criterion_weight="sample_weight"``.
+            Weights of the fit, and of the criterion unless ``criterion_weight`` says otherwise.
         groups : array-like of shape (n_samples,), default=None
             For splitters that need them.
         confounds : array-like of shape (n_samples, n_confounds), default=None
@@ -267,41 +269,40 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, BaseEstimator):
         warn_of_unused_groups(self.cv, groups, stacklevel=3)
         learnt = y  # several labels a row, if sparse, are predicted as such
         y, sample_weight = checked_rows(self, y, sample_weight)
-        with all_or_nothing(self):  # a fit that fails leaves an earlier one as it was
-            for name in [name for name in vars(self) if name.endswith("_") or name == "_sigmoid"]:
-                delattr(self, name)
-            splits = draw_splits(self.cv, self.estimator, X, y, groups)
+        with all_or_nothing(self) as search:
+            for name in [name for name in vars(search) if name.endswith("_") or name == "_sigmoid"]:
+                delattr(search, name)
+            splits = draw_splits(search.cv, search.estimator, X, y, groups)
             if confounds is not None:
-                confounds = check_search_with_confounds(self, confounds, len(np.asarray(y)))
-                check_confounds_determined(columns_alone(self, confounds), splits or ())
-            spec = with_scores(spec, self, y)
-            parts = parts_of(self, splits, len(np.asarray(y)))
+                confounds = check_search_with_confounds(search, confounds, len(np.asarray(y)))
+                check_confounds_determined(columns_alone(search, confounds), splits or ())
+            spec = with_row_weights(with_scores(spec, search, y), search, y, sample_weight)
+            parts = parts_of(search, splits, len(np.asarray(y)))
             data = SearchData(X, y, sample_weight, confounds, parts)
-            outcome = self._search(spec, data, splits)
-            self._store(spec, outcome, data, splits)
-            if self.average:
-                found = average_of(spec, outcome, self.estimator, data, splits)
-                self.average_params_, self.average_criterion_, self.average_score_ = found
-            self.stopped_ = outcome.stopped
-            warn_of_end(self, outcome, stacklevel=3)
-            self._keep(X, learnt, groups, confounds, sample_weight)
-            if self.refit:
-                self._refit(data, learnt if np.ndim(y) > 1 else y)
-                self._prepare_probabilities(data, splits, outcome.heldout)
+            outcome = search._search(spec, data, splits)
+            search._store(spec, outcome, data, splits)
+            if search.average:
+                found = average_of(spec, outcome, search.estimator, data, splits)
+                search.average_params_, search.average_criterion_, search.average_score_ = found
+            search.stopped_ = outcome.stopped
+            warn_of_end(search, outcome, stacklevel=3)
+            search._keep(X, learnt, groups, confounds, sample_weight)
+            if search.refit:
+                search._refit(data, learnt if np.ndim(y) > 1 else y)
+                search._prepare_probabilities(data, splits, outcome.heldout)
         return self
 
     def _search(self, spec, data, splits):
         """The outcome of the search by the method that is asked for, or suits the data."""
-        sample_weight = data.sample_weight
         if by_grid(self, data):
             listed, tried = settings(self.estimator, self.param_grid, data)
             widen = partial(widened, self.estimator, data) if self.param_grid is None else None
-            return grid_search(spec, listed, tried, splits, sample_weight, widen)
+            return grid_search(spec, listed, tried, splits, widen)
         if spec.method == "auto":
             start, grid = beginning(spec, self.estimator, data)
-            return fidelity_search(spec, start, grid, splits, sample_weight)
+            return fidelity_search(spec, start, grid, splits)
         starts = starting_points(spec, self.estimator, self.param_grid, data)
-        return continuous_search(spec, starts, splits, sample_weight)
+        return continuous_search(spec, starts, splits)
 
     def _store(self, spec, outcome, data, splits):
         if outcome.classes is not None:

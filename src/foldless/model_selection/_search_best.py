@@ -15,7 +15,7 @@ from foldless.bridge.candidates import chosen_setting, heldout_scores, with_para
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import known_with_confounds
 from foldless.estimators import AverageEstimator
-from foldless.estimators.rows import Ids, PerRow, given
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, given
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._search_table import SearchTable
 from foldless.online.certificate import Certificate
@@ -150,8 +150,11 @@ class BestEstimator(SearchTable):
             if unseen:
                 raise ValueError(f"classes: {unseen[0]!r} is not in y; the first call searches, and needs all of them.")
             return self.fit(X, y, **{name: value for name, value in options.items() if name != "classes"})
-        self._ask("partial_fit", X, y, **options)
-        return self._updated()
+        best = split_steps(self._best)
+        with all_or_nothing(self) as search, all_or_nothing(best.last) as model:
+            model.partial_fit(best.transform(X), y, **given(**options))
+            search._updated(model)
+        return self
 
     @available_if(_best_has("forget"))
     def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
@@ -159,13 +162,15 @@ class BestEstimator(SearchTable):
 
         Hyper-parameters, ``cv_results_`` and the first steps of a pipeline have seen these rows, and stay as they are.
         """
-        self._last.forget(indices, ids=ids)
-        return self._updated()
-
-    def _updated(self):
-        if hasattr(self, "classes_"):
-            self.classes_ = self._last.classes_
+        with all_or_nothing(self) as search, all_or_nothing(self._last) as model:
+            model.forget(indices, ids=ids)
+            search._updated(model)
         return self
+
+    def _updated(self, model):
+        """What the search knows of the rows follows those of its best estimator."""
+        if hasattr(self, "classes_"):
+            self.classes_ = model.classes_
 
     @available_if(_best_has("forgetting_effects"))
     def forgetting_effects(self) -> np.ndarray:

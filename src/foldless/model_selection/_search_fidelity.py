@@ -9,14 +9,14 @@ from foldless.tuning.fidelity import Fidelity, StoppedSearch
 from foldless.tuning.selection import Judged
 
 
-def fidelity_search(spec, start, grid, splits, sample_weight):
+def fidelity_search(spec, start, grid, splits):
     """The best setting by parts of the rows and a few evaluations of all (``tuning.fidelity``)."""
     if spec.one_se:
         raise ValueError(
             "refit='one_se' chooses among settings judged on all rows, and a search by parts judges a few; use"
             " method='grid' or param_grid."
         )
-    search = Fidelity(start, grid, spec, splits, sample_weight)
+    search = Fidelity(start, grid, spec, splits)
     points, stopped = _looked_at(search, spec)
     best = search.best(points)
     last = [point for point in points if point.n_rows == best.n_rows]

@@ -17,19 +17,19 @@ from foldless.tuning.grid import choose_candidates, try_alphas
 from foldless.tuning.space import on_edge
 
 
-def grid_search(spec, listed, tried, splits, sample_weight, widen=None):
+def grid_search(spec, listed, tried, splits, widen=None):
     """The best of the candidates ``listed``, whose kernel settings are ``tried``.
 
     ``widen`` makes further ones, of an automatic grid, from the candidates and their losses.
     """
-    _foresee(spec, tried, splits, sample_weight)
-    found = _try(spec, tried, splits, sample_weight)
+    _foresee(spec, tried, splits)
+    found = _try(spec, tried, splits)
     stopped, edge = len(found) < len(tried), ()
     losses = _losses(tried, found) if not stopped else np.empty((0, 0))
     if widen is not None and not stopped and (spec.share == "all" or losses.shape[1] == 1):
         more, further = widen(listed, losses.sum(1))
         if further:
-            found_there = _try(spec, further, splits, sample_weight)
+            found_there = _try(spec, further, splits)
             stopped = len(found_there) < len(further)
             listed = listed + more
             tried = tried + further
@@ -40,15 +40,17 @@ def grid_search(spec, listed, tried, splits, sample_weight, widen=None):
     return _outcome(spec, listed, tried, found, splits, spec.ended_by if stopped else None, edge)
 
 
-def _foresee(spec, tried, splits, sample_weight):
+def _foresee(spec, tried, splits):
     """Say so in advance where the grid will take long."""
     first = tried[0]
 
     def evaluate(rows):
         if first.parts:  # each of which has a decomposition, most of the work
-            first.task.problem.path(rows).with_alpha(first.alphas[0])
+            path = first.task.problem.path(rows, len(first.alphas))
+            for alpha in first.alphas:
+                path.with_alpha(alpha)
             return
-        selection = spec.choosing.selection(first.task, splits, sample_weight, rows=rows)
+        selection = spec.choosing.selection(first.task, splits, rows=rows)
         selection.path(first.task.problem, first.alphas)
 
     seconds = len(tried) * max(1, len(first.parts)) * foreseen_seconds(first.task, splits, evaluate)
@@ -56,9 +58,9 @@ def _foresee(spec, tried, splits, sample_weight):
     warn_of_time(seconds, first.n_rows, quicker, stacklevel=8)
 
 
-def _try(spec, tried, splits, sample_weight):
+def _try(spec, tried, splits):
     """What each kernel setting got, or the first of them where the search was stopped."""
-    jobs = (delayed(try_alphas)(spec, each, splits, sample_weight) for each in tried)
+    jobs = (delayed(try_alphas)(spec, each, splits) for each in tried)
     progress = Progress(len(tried), "kernel settings", spec.verbose)
     return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
 

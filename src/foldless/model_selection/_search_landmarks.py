@@ -39,13 +39,13 @@ def fit_with_landmarks(search, X, **given):
         raise ValueError(f"n_landmarks='auto' is one number for all classes; share={search.share!r} needs a number.")
     growing = Growing(search, X, given, settings)
     chosen = growing.chosen()
-    with all_or_nothing(search):
-        own = search.get_params(deep=False)
-        for name in set(vars(search)) - set(own):
-            delattr(search, name)
-        vars(search).update({name: value for name, value in vars(chosen).items() if name not in own})
-        search.best_params_ = {**chosen.best_params_, **growing.params(growing.count)}
-        search.landmark_path_ = growing.path
+    with all_or_nothing(search) as fitted:
+        own = fitted.get_params(deep=False)
+        for name in set(vars(fitted)) - set(own):
+            delattr(fitted, name)
+        vars(fitted).update({name: value for name, value in vars(chosen).items() if name not in own})
+        fitted.best_params_ = {**chosen.best_params_, **growing.params(growing.count)}
+        fitted.landmark_path_ = growing.path
     return search
 
 

@@ -113,9 +113,9 @@ def what_decided(spec, loss):
     return {"score": spec.scoring.score_of(loss)} if spec.scoring.decides else {"criterion": float(loss)}
 
 
-def continuous_search(spec, starts, splits, sample_weight):
+def continuous_search(spec, starts, splits):
     """All starting points, followed down, and the best of them."""
-    found = _follow_all(spec, starts, splits, sample_weight)
+    found = _follow_all(spec, starts, splits)
     descents = [descent for descent, _, _ in found]
     record = Record.of(spec, splits, [([place], *each) for place, (_, *each) in enumerate(found)])
     chosen = choose_descents(descents)
@@ -148,37 +148,37 @@ def continuous_search(spec, starts, splits, sample_weight):
     )
 
 
-def _follow_all(spec, starts, splits, sample_weight):
+def _follow_all(spec, starts, splits):
     """What :func:`_end_of` says of every starting point, or of the first of them where the search was stopped."""
     task, steps = starts[0].task, spec.max_iter * sum(each.n_descents for each in starts)
 
     def evaluate(rows):
-        selection = spec.choosing.selection(task, splits, sample_weight, rows=rows)
+        selection = spec.choosing.selection(task, splits, rows=rows)
         Objective(selection, starts[0].space, None)(starts[0].vector, spec.method == "gradient")
 
     seconds = steps * foreseen_seconds(task, splits, evaluate)
     warn_of_time(seconds, len(task.problem.active), 'method="auto", fewer iterations (max_iter=), ', stacklevel=8)
     if spec.n_jobs not in (None, 1):
-        jobs = (delayed(_end_of)(each, spec, splits, sample_weight) for each in starts)
+        jobs = (delayed(_end_of)(each, spec, splits) for each in starts)
         progress = Progress(len(starts), "starting points", spec.verbose)
         return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
     progress = Progress(steps, "iterations", spec.verbose)
     found = []
     for start in starts:
-        found.append(_end_of(start, spec, splits, sample_weight, progress))
+        found.append(_end_of(start, spec, splits, progress))
         if found[-1][0].ended == "stopped":
             break
     return found
 
 
-def _end_of(start, spec, splits, sample_weight, progress=None):
+def _end_of(start, spec, splits, progress=None):
     """(the descent from one starting point, its end :class:`Judged`, seconds); classes apart have no scores."""
     begin = time.perf_counter()
-    descent = follow(start, spec, splits, sample_weight, progress)
+    descent = follow(start, spec, splits, progress)
     end, loss = descent.minimum, np.array([descent.minimum.loss])
     judged = Judged(loss, loss, loss)
     if start.column is None and len(end.alphas) == 1:
-        selection = spec.selection(start.task, splits, sample_weight, slope=start.slope)
+        selection = spec.selection(start.task, splits, slope=start.slope)
         judged = selection.judged(start.task.problem.replace(kernel=end.kernel, alpha=float(end.alphas[0])))
         if not spec.scoring.decides:
             judged = judged._replace(criterion=loss)  # to the last digit
@@ -191,10 +191,8 @@ def score_together(spec, best, data, splits):
     if any(getattr(each, "threshold", None) == "loo" for each in estimators):
         return np.nan
     rows, decisions = heldout_scores(best, data, splits)
-    sample_weight = data.sample_weight
-    task, _, _ = targets_of(estimators[0], data.y, sample_weight)
-    sizes = [len(each) for each in spec.selection(task, splits, sample_weight).tests]
+    task, _, _ = targets_of(estimators[0], data.y, data.sample_weight)
+    sizes = [len(each) for each in spec.selection(task, splits).tests]
     tests = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
-    weighted = spec.criterion_weight == "sample_weight" and sample_weight is not None
-    weights = sample_weight[rows] if weighted else None
+    weights = spec.row_weights[rows] if spec.weighs_scores else None
     return float(spec.scoring(task, rows, tests, decisions[None], weights=weights).mean())

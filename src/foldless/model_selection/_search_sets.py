@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from foldless.bridge.scorers import deciding_scoring
 from foldless.estimators.checks import check_option, warn_caller
 from foldless.estimators.conformal import check_coverage
-from foldless.estimators.rows import PerRow, given
+from foldless.estimators.rows import PerRow, given, reads_one_state
 from foldless.inference.intervals import ScoreInterval
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._partitions import interval_of_model
@@ -134,6 +134,7 @@ class SearchSets(BestEstimator):
             raise ValueError(f"{what} needs all rows, and some came or went since fit: fit again.")
         return self._learnt
 
+    @reads_one_state
     def _nested_result(self):
         rows = self._rows("method='nested'")
         if self._nested is None:
@@ -158,9 +159,9 @@ class SearchSets(BestEstimator):
         X = X if get_tags(self).input_tags.pairwise else deepcopy(X)
         self._learnt, self._nested = {"X": X, **deepcopy(rows)}, None
 
-    def _updated(self):
+    def _updated(self, model):
         self._learnt = self._nested = None  # not the rows of the model any more
-        return super()._updated()
+        super()._updated(model)
 
 
 def _folds(search, y, groups):

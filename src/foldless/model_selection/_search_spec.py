@@ -16,11 +16,12 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, column_
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, grid_names
 from foldless.bridge.candidates import check_known, has_grid
 from foldless.bridge.pipelines import split_steps
+from foldless.bridge.scorer_checks import check_scorers
 from foldless.bridge.scorers import search_scores
 from foldless.estimators.checks import check_confounds, check_option, dense, numbers
 from foldless.tuning import criteria
 from foldless.tuning.descent import PRIORS
-from foldless.tuning.selection import SearchSpec
+from foldless.tuning.spec import SearchSpec
 
 METHODS = ("auto", "grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")
@@ -232,7 +233,10 @@ def with_scores(spec, search, y):
     classes = None
     if is_classifier(search.estimator):
         classes = np.unique(np.asarray(y)) if np.ndim(y) == 1 else np.arange(y.shape[1])
-    return replace(spec, scoring=search_scores(search.estimator, search.scoring, search.refit, classes))
+    scores = search_scores(search.estimator, search.scoring, search.refit, classes)
+    if search.scoring is not None:
+        check_scorers([(each.name, each.scorer) for each in scores.scorings.values()], search.estimator, y)
+    return replace(spec, scoring=scores)
 
 
 def warn_of_unused_groups(cv, groups, stacklevel):

@@ -12,15 +12,17 @@ from sklearn.base import BaseEstimator
 from foldless.bridge import direct
 from foldless.bridge.adapters import TASKS, check_probabilities
 from foldless.bridge.confounded import WithConfounds
+from foldless.bridge.counting import Counting
 from foldless.bridge.families import axes_taken
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.planner import METHODS, CrossValidation, plan
-from foldless.bridge.route import Route, warn_of_refits
-from foldless.bridge.scorers import check_single, scoring_of_rows
+from foldless.bridge.route import Route, warn_caller, warn_of_refits
+from foldless.bridge.scorer_checks import objections
+from foldless.bridge.scorers import check_single, named_scorers, scoring_of_rows
 from foldless.bridge.standin import Decoded, StandIn
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.estimators.checks import dense, rows_and_labels
-from foldless.inference.intervals import ScoreInterval, check_confidence, corrected_interval, limits_of
+from foldless.inference.intervals import ScoreInterval, check_confidence, corrected_interval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import CVLike, Params, ScoringLike
@@ -33,17 +35,22 @@ class CrossValidationResult(Result, dict):
     """The dictionary of scikit-learn's ``cross_validate``, with its keys alone, and ``path`` as an attribute.
 
     ``result["path"]`` works as well. ``test_share`` is the number of tested rows for each training row; where it is not
-    known the splits are taken for folds. ``to_frame()`` has one row for each split.
+    known the splits are taken for folds. ``counting`` has the numbers of held-out rows that intervals are made from.
+    ``to_frame()`` has one row for each split.
     """
 
-    def __init__(self, values: dict[str, Any], path: Route, test_share: float | None = None) -> None:
+    def __init__(
+        self, values: dict[str, Any], path: Route, test_share: float | None = None, counting: Counting | None = None
+    ) -> None:
         super().__init__(values)
         self.path = path
         self.test_share = test_share
+        self.counting = Counting({}, None) if counting is None else counting
 
     def interval(self, name: str | None = None, confidence: float = 0.9) -> ScoreInterval:
         """The interval of a score by Nadeau & Bengio (2003), from its values in the splits; of several, name one.
 
+        Intervals of scores of classes are widened to what the numbers of held-out rows allow (``docs/inference.md``).
         :func:`score_interval` leaves out pairs of folds: dearer, and nearer to what it promises.
         """
         check_confidence(confidence)
@@ -53,10 +60,7 @@ class CrossValidationResult(Result, dict):
             raise ValueError(f"name={name!r} is no score of this result; give one of {known}.")
         scores = self[f"test_{name}"]
         share = 1 / max(len(scores) - 1, 1) if self.test_share is None else self.test_share
-        limits = limits_of(name)
-        if not np.all((np.asarray(scores) >= limits[0]) & (np.asarray(scores) <= limits[1])):
-            limits = -np.inf, np.inf  # somebody else's score of that name
-        return corrected_interval(scores, share, confidence, limits, scoring=name)
+        return corrected_interval(scores, share, confidence, self.counting.kind(name), self.counting.counts)
 
     def __missing__(self, key: str) -> Route:
         if key == "path":
@@ -141,29 +145,38 @@ def cross_validate(
     """
     check_probabilities(scoring, estimator)
     X, y = rows_and_labels(X, dense(y))
+    if type(split_steps(estimator).last) in TASKS:  # others are left to scikit-learn
+        for message in objections(named_scorers(scoring).values(), estimator, y):
+            if isinstance(error_score, str):
+                raise ValueError(message)
+            warn_caller(f"{message} The scores will be error_score={error_score!r}.")
     front = front_of(estimator, X, params, steps)
     given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
     chosen = plan(CrossValidation("cross_validate", *given, scoring=scoring))
     route = front.route(chosen.route)
     options: dict[str, Any] = {"verbose": verbose, "error_score": error_score, "return_indices": return_indices}
     options |= {"return_train_score": return_train_score, "return_estimator": return_estimator}
+    counting = Counting.of(scoring, front.estimator, y, groups, chosen.drawn)
     if chosen.run is None:
         warn_of_refits(estimator, route, EVERY_PART)
-        options |= {"scoring": scoring, "n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
-        result = skl.cross_validate(y=y, **chosen.loop, **options)
+        options |= {"scoring": counting.scoring(scoring), "n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
+        result, counting = counting.taken_from(skl.cross_validate(y=y, **chosen.loop, **options))
         fitted = [each.estimator if isinstance(each, WithConfounds) else each for each in result.get("estimator", [])]
     else:
         if len(chosen.run.task.problem.origin) and return_estimator:
             chosen.run.check_materialises(confounds_in_score)
         plain = not (return_train_score or return_estimator or return_indices or verbose or chosen.score_params)
-        result = direct.validate(chosen, scoring) if plain else None
-        if result is None:
-            options |= {"scoring": scoring_of_rows(scoring, front.X), "params": chosen.score_params}
-            result = skl.cross_validate(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+        found = direct.validate(chosen, scoring, counting) if plain else None
+        if found is None:
+            options |= {"scoring": scoring_of_rows(counting.scoring(scoring), front.X), "params": chosen.score_params}
+            found = counting.taken_from(
+                skl.cross_validate(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+            )
+        result, counting = found
         fitted = [standin.materialise() for standin in result.get("estimator", [])]
     if return_estimator:
         result["estimator"] = [front.whole(each) for each in fitted]
-    return CrossValidationResult(result, front.route(chosen.route_taken()), chosen.test_share)
+    return CrossValidationResult(result, front.route(chosen.route_taken()), chosen.test_share, counting)
 
 
 def cross_val_score(

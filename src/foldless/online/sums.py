@@ -56,6 +56,8 @@ def sums_of(problem):
 
 def changed(sums, problem, rows, sign):
     """The sums with these rows of a problem (sign 1), or without them (-1)."""
+    if not len(rows):
+        return sums
     step = max(1, BLOCK // len(sums.gram))
     batches = (rows[batch] for batch in gen_batches(len(rows), step))
     return added(sums, (problem.root(some) * (problem.features(some) - sums.origin) for some in batches), sign)

@@ -109,7 +109,8 @@ def forget(whole, problem, Y, removed):
     kept = np.ones(n, bool)
     kept[removed] = False
     unchanged = np.array_equal(whole.Y[kept], white)
-    if t == 0 and unchanged:
+    moved = not np.array_equal(problem.origin, whole.problem.origin)  # to the mean confounds of the rows that are left
+    if t == 0 and unchanged and not moved:
         return whole.changed(problem=problem, rows=problem.active)
     if problem.more_columns:
         problem.span(problem.active)  # complains where what is left does not determine them
@@ -122,7 +123,7 @@ def forget(whole, problem, Y, removed):
         return solve_anew(problem, Y)
     A, B = removal.solution(joint.inward(whole.joint_A), whole.B)
     joint = removal.forget()
-    if len(problem.origin):  # confounds are counted from the mean of the rows that are left
+    if moved:
         T = np.eye(len(B), dtype=B.dtype)
         T[0, -len(problem.origin) :] = whole.problem.origin - problem.origin
         joint.square.change_columns(T)

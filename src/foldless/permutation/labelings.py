@@ -53,10 +53,15 @@ class Solver:
         return Solution(self.problem, self.rows, Y, self.precision, joint=self._joint)
 
 
-def truth_of(task, orders):
-    """The labels of rows that take those of the rows ``orders[j, i]``: class numbers (b, n), or values (b, m, n)."""
+def truth_of(task, orders, residuals=None):
+    """The labels of rows that take those of the rows ``orders[j, i]``: class numbers (b, n), or values (b, m, n).
+
+    With :class:`~foldless.permutation.confounded.Residuals` the rows take the residuals of these rows.
+    """
     if task.codes is not None:
         return task.codes[orders]
+    if residuals is not None:
+        return residuals.permuted(orders).astype(task.Y.dtype, copy=False)
     return np.ascontiguousarray(task.Y[orders].transpose(0, 2, 1))
 
 
@@ -132,8 +137,8 @@ class Labelings(Targets):
 
     @cached_property
     def _mass(self):
-        """Masses (b, width) of the classes with a column among all rows."""
-        return (self.solution.root.T @ self.solution.Y).reshape(len(self), -1)
+        """Numbers of rows (b, width) of the classes with a column among all rows, none of them weighted."""
+        return self.solution.Y.sum(0).reshape(len(self), -1)
 
     def masses(self, model):
         """Masses (b, c) of the classes in the training part."""
@@ -141,9 +146,10 @@ class Labelings(Targets):
             truth, weights = self.truth[:, model.rows], np.square(model.root[:, 0])
             classes = range(self.task.n_classes)
             return np.stack([(truth == k).astype(weights.dtype) @ weights for k in classes], 1)
-        mass = self._mass  # counts: differences are exact
-        if isinstance(model, Part):
-            mass = mass - self.solution.Y[model.removed].sum(0).reshape(mass.shape)
+        if isinstance(model, Part):  # counts: differences are exact
+            mass = self._mass - self.solution.Y[model.removed].sum(0).reshape(self._mass.shape)
+        else:  # all rows, or a training part that was solved by itself
+            mass = self._mass if model is self.solution else model.Y.sum(0).reshape(self._mass.shape)
         if not self.n_implied:
             return mass
         return np.concatenate([len(model.rows) - mass.sum(1, keepdims=True), mass], 1)

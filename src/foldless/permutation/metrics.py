@@ -146,8 +146,8 @@ def _confusion(classes, truth, predictions):
     return theirs.confusion_matrix(truth, predictions, labels=classes).ravel()
 
 
-def _ber(truth, predictions):
-    return 1.0 - theirs.balanced_accuracy_score(truth, predictions)
+def _ber(truth, predictions, sample_weight=None):
+    return 1.0 - theirs.balanced_accuracy_score(truth, predictions, sample_weight=sample_weight)
 
 
 METRICS = {

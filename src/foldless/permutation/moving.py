@@ -36,16 +36,16 @@ class Left(NamedTuple):
 class Moving(Labelings):
     """b labelings of one task with P applied, and for any split of the true labels the decisions of all."""
 
-    def __init__(self, solver, task, orders):
-        super().__init__(solver, task, truth_of(task, orders))
+    def __init__(self, solver, task, orders, residuals=None):
+        super().__init__(solver, task, truth_of(task, orders, residuals))
         self.places, problem = np.argsort(orders, axis=1), solver.problem
         self.stacks = not (problem.weighted or problem.more_columns or problem.penalty.sites_per_row > 1)
 
     @cached_property
     def own_truth(self):
-        """The labels of the places, the same for all labelings: (b, n) or (b, m, n)."""
-        truth = truth_of(self.task, np.arange(self.task.problem.n)[None])
-        return np.broadcast_to(truth, (len(self), *truth.shape[1:]))
+        """The labels of the places, (b, n) or (b, m, n): the same for all labelings, unless residuals move alone."""
+        places = self.places if self.truth.ndim == 2 else self.places[:, None, :]
+        return np.take_along_axis(self.truth, places, -1)
 
     def held_out(self, train, test):
         """Decisions (b, k, t) of all labelings at the places ``test`` by their models of the places ``train``."""

@@ -104,7 +104,7 @@ class Exchangeable:
         for number, (_, test) in enumerate(splits):
             fold[test] = number
         pairs = np.column_stack([self.levels(n), fold])
-        return Exchangeable(np.unique(pairs, axis=0, return_inverse=True)[1].ravel())
+        return replace(self, strata=np.unique(pairs, axis=0, return_inverse=True)[1].ravel())
 
     def log_labelings(self, y):
         """The logarithm of the number of different labelings of y: a multinomial coefficient for each stratum."""

@@ -4,7 +4,8 @@
                   pipeline; with ``members`` models are tested at the features of every member of a family as well
                   (time-by-time generalisation); splits may go with the labels (``permutation.moving``)
     BatchedGrid   a whole grid search: every labeling chooses its own setting in every outer training part
-    Weighted      class weights that follow the labels: rows and kernel stay, and every labeling has a P of its own
+    Weighted      class weights that follow the labels: rows and kernel stay, and every labeling has a P of its own,
+                  an update of one P of equal weights where most rows share theirs (``precision.reweighted``)
     OneByOne      a cross-validation for every labeling: scores that take more than decisions (all from one P), other
                   weights that follow the labels, no closed form
 
@@ -24,10 +25,12 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.solution import Solution
+from foldless.permutation.confounded import Residuals
 from foldless.permutation.labelings import Labelings, Solver, elsewhere, labelings_that_fit, truth_of
 from foldless.permutation.moving import Moving
 from foldless.permutation.nulls import Null
 from foldless.permutation.tally import Found, Tally
+from foldless.precision.reweighted import SharedWeights
 from foldless.readout.codings import against_all
 from foldless.readout.task import Task
 from foldless.tuning.criteria import weights
@@ -64,12 +67,13 @@ class Batched:
     shared: Solver | None = None  # of all splits
     solver_of: Callable | None = None  # else (train, test) -> the Solver of a split, of which one is held at a time
     members: np.ndarray | None = None  # (k, n, d): other features of the held-out rows, to test every model at
+    residuals: Residuals | None = None  # of values, where these move and not the values
 
     def scores(self, null):
         """Scores of the labelings, all at once where they share their splits."""
         if null.moves and self.members is None:
             return self._moving(null.orders, null.first)
-        truth = truth_of(self.task, null.orders)
+        truth = truth_of(self.task, null.orders, self.residuals)
         if null.moves or null.own is not None:
             return self._one_by_one(truth, null.splits)
         if self.solver_of is not None:
@@ -89,7 +93,7 @@ class Batched:
         return found[0] if self.members is None else Found.stacked(found)
 
     def _moving(self, orders, splits):
-        labelings, tally = Moving(self.shared, self.task, orders), Tally(self.asked)
+        labelings, tally = Moving(self.shared, self.task, orders, self.residuals), Tally(self.asked)
         for train, test in splits:
             tally.add(labelings.held_out(train, test), labelings.own_truth[..., test], labelings.places[0, test])
         return tally.found(self.task.problem.n)
@@ -130,25 +134,26 @@ class BatchedGrid:
     selections: list  # [setting][outer split]
     weight: str | None  # of the rows in the criterion
     memory_limit: int
+    residuals: Residuals | None = None  # of values, where these move and not the values
 
     def scores(self, null):
         """Scores of the labelings and the candidates that they chose."""
-        places, tally = self._choices(null.orders, null.first), Tally(self.asked)
-        truth = truth_of(self.tried[0].task, null.orders)
-        held = self._outer_decisions(null.orders, null.first, places)
+        truth = truth_of(self.tried[0].task, null.orders, self.residuals)
+        places, tally = self._choices(truth, null.first), Tally(self.asked)
+        held = self._outer_decisions(truth, null.first, places)
         for D, (_, test) in zip(held, null.first, strict=True):
             tally.add(D, truth[..., test], test)
         return tally.found(truth.shape[-1], [[self.listed[place] for place in each] for each in places.T])
 
-    def _choices(self, orders, splits):
+    def _choices(self, truth, splits):
         """Numbers (n_splits, b) of the chosen candidates."""
-        losses = np.empty((len(splits), len(self.listed), len(orders)))
+        losses = np.empty((len(splits), len(self.listed), len(truth)))
         for setting, selections in zip(self.tried, self.selections, strict=True):
-            truth = truth_of(setting.task, orders)
-            path = setting.task.problem.path(setting.task.problem.active)
+            problem = setting.task.problem
+            path = problem.path(problem.active, len(setting.alphas), explicit=True)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
                 solver = Solver(setting.problem(alpha), path.with_alpha(alpha))
-                for block in self._blocks(setting, len(orders)):
+                for block in self._blocks(setting, len(truth)):
                     labelings = Labelings(solver, setting.task, truth[block])
                     for s, (selection, (train, _)) in enumerate(zip(selections, splits, strict=True)):
                         losses[s, place, block] = self._losses(labelings, selection, train)
@@ -171,11 +176,10 @@ class BatchedGrid:
         W = weights(self.weight, T, selection.W[:, 0].astype(F.dtype))
         return selection.criterion(F, T, W)[0].reshape(len(labelings), -1).sum(1)
 
-    def _outer_decisions(self, orders, splits, places):
+    def _outer_decisions(self, truth, splits, places):
         """Outer decisions (b, k, t) of the chosen candidates in every split."""
         held: list = [None] * len(splits)
         for setting in self.tried:
-            truth = truth_of(setting.task, orders)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
                 members = np.flatnonzero((places == place).any(0))
                 if not len(members):
@@ -190,7 +194,7 @@ class BatchedGrid:
                             one = labelings.select(mine)
                             D = one.decisions(one.part(train), test)
                             if held[s] is None:
-                                held[s] = np.empty((len(orders), *D.shape[1:]), D.dtype)
+                                held[s] = np.empty((len(truth), *D.shape[1:]), D.dtype)
                             held[s][those[mine]] = D
         return held
 
@@ -206,17 +210,17 @@ class Weighted:
 
     def scores(self, null):
         """Scores of the labelings, one after the other."""
-        K = _gram(self.task.problem)
-        held = [self._held_out(order, splits, K) for order, splits in zip(null.orders, null.splits, strict=True)]
+        shared = SharedWeights(_gram(self.task.problem))
+        held = [self._held_out(order, splits, shared) for order, splits in zip(null.orders, null.splits, strict=True)]
         if null.own is None:
             return self._tallied(held)
         return Found.joined([self._tallied([each]) for each in held])
 
-    def _held_out(self, order, splits, K):
+    def _held_out(self, order, splits, shared):
         """(decisions, truth, test) of every split of one labeling."""
         task = self.task.labelled(order)
         problem, sets = task.problem, [test for _, test in splits]
-        P = problem.precision(problem.active, None if K is None else K.copy())
+        P = shared.precision(problem)
         if all(_leaves_every_class(task, *split) for split in splits):
             D = task.held_out_scores(Solution(problem, problem.active, task.Y, P), sets)
             D = D.reshape(len(D), -1).T[None]

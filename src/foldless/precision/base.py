@@ -132,9 +132,9 @@ class Precision(ABC):
         """Which of the blocks (k, t, t) of P have no digits left, (k,)."""
         return np.zeros(len(blocks), bool)
 
-    def loo_residual(self, A, Y):
-        """E_i = A_i / P_ii for every row."""
-        return A / self.diagonal()[:, None]
+    def loo_residual(self, A, Y, diagonal):
+        """E_i = A_i / P_ii for every row, with ``diagonal`` = diag P."""
+        return A / diagonal[:, None]
 
     def feature_weights(self, rows):
         """(Phi' P)[:, rows] where P is held through features Phi: what targets at these rows add to their weights."""
@@ -147,8 +147,8 @@ class Precision(ABC):
         rest.flat[:: len(rest) + 1] -= 1.0
         return PK.T, rest, self.G @ K
 
-    def function_weights(self, Y):
-        """K' P Y for the same where that has more digits than K' times P Y; else None."""
+    def function_weights(self, rows):
+        """(K' P)[:, rows] for the same where that has more digits than K' times P; else None."""
         return None
 
     def explicit(self):
@@ -212,7 +212,7 @@ class OfEveryAlpha(Precision, Path):
 
     def with_alpha(self, alpha):
         other = copy(self)
-        for name in vars(self):
+        for name in list(vars(other)):
             if isinstance(getattr(type(self), name, None), cached_property):  # it is of the other alpha
                 delattr(other, name)
         other.alpha = alpha

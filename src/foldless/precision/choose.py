@@ -4,8 +4,9 @@
 Explicit features where they are fewer than a third of the rows (or than rows, at a tiny alpha), the singular values of
 the basis functions where S is K K' and alpha is tiny, otherwise one Cholesky factor. Where rounding leaves M without
 one (tiny alpha, duplicated rows), the eigendecomposition, which sets the eigenvalues that rounding made negative to
-zero. For all alphas at once features or the eigendecomposition; eigenvectors are as accurate in the lightest row as in
-the heaviest, so that very uneven weights take a factor for every alpha.
+zero. For all alphas at once features or the eigendecomposition, which takes as long as about eight factors and their
+inverses: few alphas take a factor each. So do very uneven weights, since eigenvectors are as accurate in the lightest
+row as in the heaviest.
 """
 
 from contextlib import suppress
@@ -20,6 +21,9 @@ from foldless.precision.spectral import Spectrum
 
 HOLDERS: list[type[Precision]] = [LowRank, OfFunctions, Factored, Spectrum]
 EIGENDECOMPOSITION = 10.0  # n^3 flops at the speed of a matrix product
+FACTOR, EXPLICIT = 1.3, (0.5, 1.1)  # the same of a factor and its inverse; of P as an array from these, and from U
+SMALL_STEPS_OF_FACTOR = 2e7  # flops in the time that Python takes for one
+KEPT = 2000  # rows whose kernel matrix is kept for the next alpha
 SMALL_STEPS = 5e6  # flops in the time of the small steps of one split
 MOST_EXPLICIT = 4000  # rows whose P is written out for updates, where explicit features would do
 
@@ -38,31 +42,49 @@ def precision(problem, rows, K=None, *, features=True) -> Precision:
     return suited[-1].from_problem(problem, rows, K)
 
 
-def path(problem, rows) -> Path:
-    """What gives P of any alpha."""
-    found = holder(problem, len(rows)).path(problem, rows)
+def path(problem, rows, n_alphas=None, *, explicit=False) -> Path:
+    """What gives P of any alpha, of ``n_alphas`` (None: very many); ``explicit``: as arrays."""
+    own, n = holder(problem, len(rows)), len(rows)
+    may = n_alphas is not None and own is Factored and not problem.penalty.squares_kernel
+    few = may and _factors_cost(n, n_alphas, explicit) < _spectrum_cost(n, n_alphas, explicit)
+    found = None if few else own.path(problem, rows)
     return EachAlpha(problem, rows) if found is None else found
 
 
+def _factors_cost(n, n_alphas, explicit):
+    return n_alphas * ((FACTOR + explicit * EXPLICIT[0]) * n**3 + SMALL_STEPS_OF_FACTOR)
+
+
+def _spectrum_cost(n, n_alphas, explicit):
+    return (EIGENDECOMPOSITION + explicit * n_alphas * EXPLICIT[1]) * n**3
+
+
 class EachAlpha(Path):
-    """P of every alpha by a factor of its own, whose rows are as accurate as they are large."""
+    """P of every alpha by a factor of its own."""
 
     def __init__(self, problem, rows):
         self.problem, self.rows = problem, rows
+        self._K = problem.gram(rows, rows) if len(rows) <= KEPT and not problem.penalty.squares_kernel else None
 
     def with_alpha(self, alpha):
-        return precision(self.problem.replace(alpha=alpha), self.rows, features=False)
+        return precision(self.problem.replace(alpha=alpha), self.rows, self._K, features=False)
 
 
 def one_p_pays(n, sizes, n_alphas, *, sites, inner_folds):
-    """Whether one P for each alpha, and every training part from it, beats a decomposition of every training part.
+    """Whether one P for each alpha, and every training part from it, beats a path of every training part.
 
     ``sizes`` are those of the parts; ``inner_folds`` says that more than leave-one-out is asked inside them.
     """
+
+    def path_cost(n, explicit):
+        by_spectrum = _spectrum_cost(n, n_alphas, explicit)
+        return by_spectrum if sites > 1 else np.minimum(_factors_cost(n, n_alphas, explicit), by_spectrum)
+
     left = sites * (n - sizes)
     split = 2 * sites * n * left**2 + (2 * sizes**2 * left if inner_folds else 0.0) + SMALL_STEPS
-    shared = EIGENDECOMPOSITION * n**3 + n_alphas * ((sites * n) ** 3 + np.sum(split))
-    return shared < EIGENDECOMPOSITION * np.sum(sizes**3)
+    arrays = n_alphas * (sites * n) ** 3 if sites > 1 else 0.0
+    shared = path_cost(n, sites == 1) + arrays + n_alphas * np.sum(split)
+    return shared < np.sum(path_cost(sizes, False))
 
 
 def update_pays(problem, n, t):

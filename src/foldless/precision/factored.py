@@ -9,7 +9,15 @@ numerically positive definite.
 P and G do not change when S gains Q C Q', since P Q = 0. ``S + tau Q Q'`` with tau of the size of S therefore removes
 the cancellation in M^-1 - M^-1 Q G that a kernel without constant part (centred features) would suffer at small
 alpha.
+
+**Interrupts and threads.** L^-1 replaces L in the same memory, so that a half-inverted array exists for a while. It is
+never visible: L is given up before the inversion begins, and is computed again from the kernel if an interrupt stops
+it. A lock makes other threads wait; once L^-1 is there, it is only read. The pivots of L tell whether a Gram matrix of
+the user, which is not copied, is still the one of the fit.
 """
+
+from functools import partial
+from threading import RLock
 
 import numpy as np
 
@@ -18,27 +26,34 @@ from foldless.linalg.memory import require_memory
 from foldless.precision.base import Explicit, Precision
 from foldless.precision.spectral import Spectrum
 
+SAME = 1e-3  # of the largest pivot, what pivots of the same matrix may differ by
 UNEVEN = 2.0**10  # ratio of roots of weights from which eigenvectors would lose the light rows
 
 
 class Factored(Precision):
-    """P from the Cholesky factor of M = S + alpha I; the C-ordered array S is overwritten."""
+    """P from the Cholesky factor of M = S + alpha I; the C-ordered array S is overwritten.
+
+    ``gram`` computes S again. Without it L^-1 takes an array of its own.
+    """
 
     planned = "one Cholesky factor of {n} rows"
 
-    def __init__(self, S, Q, alpha):
+    def __init__(self, S, Q, alpha, gram=None):
         self.n, self.alpha = S.shape[0], alpha
         self.choice = f"factored: one alpha, one Cholesky factor of {self.n} rows"
-        tau = 0.0
-        if Q.shape[1]:
-            tau = np.abs(S.diagonal()).sum() / np.square(Q).sum()
-            S = linalg.add_outer_(S, Q, Q, tau)
-        S.flat[:: self.n + 1] += alpha
-        self._L, self._inverted = linalg.cholesky_(S), False
+        tau = np.abs(S.diagonal()).sum() / np.square(Q).sum() if Q.shape[1] else 0.0
+        self._Q, self._tau, self._gram = Q, tau, gram
+        self._lock = RLock()
+        self._L, self._inverse, self._pivots = self._factor(S), None, S.diagonal()[:0]
         self._MQ = self._solve(Q)
         QMQ = Q.T @ self._MQ
         self.G = linalg.solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
-        self.Omega = linalg.inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # of S as it was given
+        self.Omega = linalg.inverse(QMQ) - tau * np.eye(Q.shape[1], dtype=Q.dtype)  # without tau Q Q'
+
+    @classmethod
+    def from_problem(cls, problem, rows, K=None):
+        gram = partial(problem.whitened_gram, rows)
+        return cls(problem.whitened_gram(rows, K), problem.whitened_columns(rows), problem.alpha, gram)
 
     @classmethod
     def path(cls, problem, rows):
@@ -46,16 +61,60 @@ class Factored(Precision):
         root = problem.root(rows)
         return None if root.max() > UNEVEN * root.min() else Spectrum.path(problem, rows)
 
+    def __getstate__(self):
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state):
+        vars(self).update(state, _lock=RLock())
+
+    def _factor(self, S):
+        """The Cholesky factor of S + tau Q Q' + alpha I, in the memory of S."""
+        if self._Q.shape[1]:
+            S = linalg.add_outer_(S, self._Q, self._Q, self._tau)
+        S.flat[:: self.n + 1] += self.alpha
+        return linalg.cholesky_(S)
+
+    def _lower(self):
+        """L, computed again if an interrupted inversion has destroyed it; the caller holds the lock."""
+        if self._L is None:
+            L = self._factor(self._gram())
+            pivots = np.square(L.diagonal())
+            if not np.allclose(pivots, self._pivots, rtol=0.0, atol=SAME * float(self._pivots.max())):
+                raise RuntimeError(
+                    f"the kernel matrix of {self.n} rows is not the one of the fit any more: X was changed in place."
+                    " Fit again; kernel='precomputed' does not copy X."
+                )
+            self._L = L
+        return self._L
+
     def _solve(self, Y):
         """M^-1 Y."""
-        half = linalg.lower_times if self._inverted else linalg.lower_solve
-        return half(self._L, half(self._L, Y), transpose=True)
+        if self._inverse is None:
+            with self._lock:
+                if self._inverse is None:
+                    L = self._lower()
+                    return linalg.lower_solve(L, linalg.lower_solve(L, Y), transpose=True)
+        return linalg.lower_times(self._inverse, linalg.lower_times(self._inverse, Y), transpose=True)
 
     @property
     def _Linv(self):
-        if not self._inverted:
-            self._L, self._inverted = linalg.invert_lower_(self._L), True
-        return self._L
+        if self._inverse is None:
+            with self._lock:
+                if self._inverse is None:
+                    self._invert()
+        return self._inverse
+
+    def _invert(self):
+        """Replace L by its inverse; the caller holds the lock."""
+        L = self._lower()
+        if self._gram is None:
+            L = L.copy(order="F")
+        else:
+            self._pivots = np.square(L.diagonal())
+            self._L = None  # before the inversion overwrites it
+        self._inverse = linalg.invert_lower_(L)
+        self._L = None
 
     def apply(self, Y):
         return self._solve(Y) - self._MQ @ (self.G @ Y)

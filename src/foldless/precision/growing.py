@@ -44,6 +44,8 @@ from foldless.linalg.memory import require_memory
 from foldless.precision.base import Explicit, Precision, SingularBlockError
 from foldless.precision.square import PROBED, Square, room, signed_root
 
+STALE = "P, the matrix of the fit, has learnt or forgotten samples since"
+
 
 class StaleError(RuntimeError):
     """The matrix behind a :class:`Growing` has been updated since: it shows samples that are gone."""
@@ -92,9 +94,13 @@ class Growing(Precision):
     @property
     def square(self):
         """The matrix, while it is still the one of these sites."""
+        return self._as_read(self._held)
+
+    def _as_read(self, values):
+        """These values of the matrix, unless another thread has begun to update it while they were read."""
         if not self.current:
-            raise StaleError("P has learnt or forgotten samples since")
-        return self._held
+            raise StaleError(STALE)
+        return values
 
     @property
     def drift(self):  # type: ignore[override]
@@ -148,7 +154,7 @@ class Growing(Precision):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        G = np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T)
+        G = self._as_read(np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T))
         return G if self.units is None else G * (self.units / self.units[0])
 
     @property
@@ -167,12 +173,13 @@ class Growing(Precision):
 
     def apply(self, Y):
         every = np.arange(self.n)[:, None]
-        return self._shown(self.square.times_H(self._scattered(self._shown(Y, every)))[self.slots], every)
+        values = self.square.times_H(self._scattered(self._shown(Y, every)))
+        return self._shown(self._as_read(values[self.slots]), every)
 
     @cached_property
     def _diagonal(self):  # read once: its entries are far apart in memory
         every = slice(None)
-        return self._shown(self.square.H.diagonal()[self.slots], every, every)
+        return self._shown(self._as_read(self.square.H.diagonal()[self.slots]), every, every)
 
     @property
     def _held_diagonal(self):
@@ -182,17 +189,19 @@ class Growing(Precision):
         return self._diagonal
 
     def columns(self, rows):
-        return self._shown(self.square.columns_of_H(self.slots[rows])[self.slots], np.arange(self.n)[:, None], rows)
+        values = self._as_read(self.square.columns_of_H(self.slots[rows])[self.slots])
+        return self._shown(values, np.arange(self.n)[:, None], rows)
 
     def block(self, rows):
         rows = np.arange(self.n)[rows]
-        return self._shown(self.square.entries_of_H(self.slots[rows][:, None], self.slots[rows]), rows[:, None], rows)
+        values = self._as_read(self.square.entries_of_H(self.slots[rows][:, None], self.slots[rows]))
+        return self._shown(values, rows[:, None], rows)
 
     def diagonal_blocks(self, rows):
         slots = self.slots[rows]
         i = rows[:, :, None]
         j = rows[:, None, :]
-        return self._shown(self.square.entries_of_H(slots[:, :, None], slots[:, None, :]), i, j)
+        return self._shown(self._as_read(self.square.entries_of_H(slots[:, :, None], slots[:, None, :])), i, j)
 
     def explicit(self):
         require_memory((self.n, self.n), self._held.H.dtype, "P, the matrix of the fit,")

@@ -54,9 +54,12 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
             return U, s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
     U, sigma, Vt = linalg.svd(Phi, overwrite=not graded)
     keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
+    keep[len(Phi) - Qo.shape[1] :] = False
     U, sigma, Vt = U[:, keep], sigma[keep], Vt[keep]
     if graded:
-        U = linalg.orthonormal(np.hstack([Qo, (Phi @ Vt.T) / sigma]))[0][:, Qo.shape[1] :]
+        U = (Phi @ Vt.T) / sigma
+    if graded or np.abs(Qo.T @ U).max(initial=0.0) > 64 * np.finfo(U.dtype).eps:
+        U = linalg.orthonormal(np.hstack([Qo, U]))[0][:, Qo.shape[1] :]
     return U, sigma**2, Vt, 0.0
 
 
@@ -175,11 +178,10 @@ class OfColumns(OfEveryAlpha):
         """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
         return self.alpha * linalg.eigenvalues(blocks)[:, 0] <= FREE
 
-    def loo_residual(self, A, Y):
+    def loo_residual(self, A, Y, diagonal):
         """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
-        free = self.alpha * self.diagonal()
-        E = A / self.diagonal()[:, None]
-        for i in np.flatnonzero(free <= FREE):
+        E = A / diagonal[:, None]
+        for i in np.flatnonzero(self.alpha * diagonal <= FREE):
             E[i] = self.refit_residual(np.array([i]), Y)
         return E
 
@@ -267,8 +269,8 @@ class OfFunctions(OfColumns):
         rest.flat[:: len(rest) + 1] -= 1.0
         return self.column_weights(slice(None)), rest, -linalg.upper_solve(self.R, (self.Qo.T @ K) @ rest)
 
-    def function_weights(self, Y):
-        return self.column_weights(slice(None)) @ Y
+    def function_weights(self, rows):
+        return self.column_weights(rows)
 
 
 class LowRankBlock(HeldOutBlock):

@@ -54,8 +54,9 @@ class Square:
         more = max(room(size), t - len(self.free))
         grown = _blank(size + more, self.array.dtype)
         grown[:size, : size + 1] = self.array
-        self.peak, self.error = (np.pad(each, (0, more)) for each in (self.peak, self.error))
-        self.array, self.free = grown, [*self.free, *range(size, size + more)]
+        peak, error = (np.pad(each, (0, more)) for each in (self.peak, self.error))
+        free = [*self.free, *range(size, size + more)]
+        vars(self).update(array=grown, free=free, peak=peak, error=error)  # together: an interrupt finds all or none
 
     def compact(self, slots):
         """Only these slots and those of the unpenalised columns, in a smaller array; their new numbers."""

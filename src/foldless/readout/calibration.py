@@ -211,9 +211,12 @@ def _newton(S, T, w):
     evaluate, derivatives = _log_loss(S[:, c - k :], T, w)
     theta = np.concatenate([np.ones(k), np.zeros(k)])
     value, p = evaluate(theta)
+    size = np.inf
     for _ in range(100):
         gradient, H = derivatives(theta, p)
         step = solve(H, gradient)
+        if k > 1:
+            step[k:] -= step[k:].mean()  # what is left of a common shift is rounding, which H enlarges
         rate, last = 1.0, value
         while True:
             value, p = evaluate(theta - rate * step)
@@ -221,7 +224,8 @@ def _newton(S, T, w):
                 break
             rate /= 2
         theta = theta - rate * step
-        if rate < 1e-10 or np.abs(rate * step).max() < 1e-13 * (1 + np.abs(theta).max()):
+        before, size = size, np.abs(rate * step).max() / (1 + np.abs(theta).max())
+        if rate < 1e-10 or size < 1e-13 or (size < 1e-8 and size > before / 2):  # steps of rounding shrink no further
             break
     slope = np.zeros(c)
     offset = np.zeros(c)

@@ -6,7 +6,8 @@ the penalty leaves little of the features the intercept decides, and decides for
 called wrong. Sets that take a row from each class leave the shares as they are.
 
 There are as many sets as the rarest class has rows. Where that is fewer than ten, ten of them if other classes have as
-many rows: some sets then lack the rarest.
+many rows: some sets then lack the rarest. Where every class has a single row, each row is a set: one set of all rows
+would leave nothing to train on.
 """
 
 import numpy as np
@@ -22,6 +23,8 @@ def stratified_sets(codes, order):
     The rows of each class are dealt to the sets in the order ``order`` of all positions.
     """
     sizes = np.bincount(codes)
+    if sizes.max() == 1:
+        return list(np.arange(len(codes))[:, None])
     k = max(sizes[sizes > 0].min(), min(AT_LEAST, sizes.max()))
     number = np.empty(len(codes), int)
     for code in np.flatnonzero(sizes):
@@ -36,11 +39,14 @@ def by_margin(scores, codes):
     return np.argsort(margin, kind="stable")
 
 
-def far_more_right(decisions, others, codes):
-    """Whether decisions name the class of far more rows than other decisions of the same rows do.
+def chance_if_below(decisions, codes):
+    """The accuracy of decisions on labels in random order, if their own is far below it, else None.
 
-    Of the rows that one of both names alone: by three standard errors of a fair coin, and by 5 % of all rows.
+    Far is by three standard errors, and by 5 % of the rows. Useless decisions have no reason to be that bad;
+    leave-one-out has.
     """
-    one, other = (chosen_codes(each) == codes for each in (others, decisions))
-    gained, lost = np.count_nonzero(other & ~one), np.count_nonzero(one & ~other)
-    return gained - lost > max(3.0 * np.sqrt(gained + lost), 0.05 * len(codes))
+    named, n = chosen_codes(decisions), len(codes)
+    size = max(named.max(), codes.max()) + 1
+    chance = float(np.bincount(codes, minlength=size) @ np.bincount(named, minlength=size)) / n**2
+    margin = max(3.0 * np.sqrt(chance * (1 - chance) / n), 0.05)
+    return chance if chance - np.mean(named == codes) > margin else None

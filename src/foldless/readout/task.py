@@ -17,6 +17,7 @@ from foldless.heldout.moments import Moments
 from foldless.heldout.part import Part
 from foldless.heldout.problem import Problem
 from foldless.heldout.solution import TrainingParts
+from foldless.precision.base import SingularBlockError
 from foldless.readout.calibration import Calibrator, fit_calibration
 from foldless.readout.codings import Readout, chosen_codes, plus_minus
 from foldless.readout.ranking import best_cut
@@ -52,7 +53,10 @@ def calibrated(kind, scores, stratified, *rows):
     fitted = fit_calibration(kind, scores, *rows)
     if fitted.known or len(scores) < 2 * AT_LEAST:
         return fitted
-    fairer = stratified()
+    try:
+        fairer = stratified()
+    except SingularBlockError:  # without a set the confounds are not determined
+        return fitted
     if fairer.min() == np.finfo(fairer.dtype).min or fairer.std() <= NOISE:  # a set had all rows of a class
         return fitted
     return fit_calibration(kind, fairer, *rows)

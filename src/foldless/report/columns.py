@@ -7,6 +7,7 @@ from foldless.report.words import SHARES, called, counted, number, percent, quot
 
 MOST_BARS = 20
 MOST_CLASSES = 30
+LINES = "Thin lines are one standard deviation of the shuffles to each side."
 
 
 def target(study):
@@ -63,7 +64,7 @@ def importance(study):
     tips = [f"{each.column}: {score_text(name, each.mean)} ± {score_text(name, each.deviation)}" for each in top]
     plot.boxes(0 * mean, lanes - 0.3, mean, lanes + 0.3, tips)
     plot.segments(mean - deviation, lanes, mean + deviation, lanes)
-    text = f"{study.importance_how.replace(name, called(name))} {_largest(top, name)}"
+    text = f"{study.importance_how.replace(name, called(name))} {LINES} {_largest(top, name)}"
     if len(study.importance) > MOST_BARS:
         text += f" Shown are {MOST_BARS} of {len(study.importance)} columns."
     return Figure("Which columns matter", plot, text)

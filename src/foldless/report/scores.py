@@ -21,6 +21,8 @@ from foldless.report.words import (
     worth,
 )
 
+SHUFFLED = "shuffled targets"
+
 
 def overview(study):
     """The score of the run beside the baseline and shuffled targets."""
@@ -29,7 +31,7 @@ def overview(study):
     if study.baseline:
         lanes.append(("no model", np.nan, study.baseline[0].value, np.nan))
     if test is not None and test.score_name == name and np.isfinite(test.null).all():
-        lanes.append(("shuffled targets", *np.quantile(test.null, [0.05, 0.5, 0.95])))
+        lanes.append((SHUFFLED, *np.quantile(test.null, [0.05, 0.5, 0.95])))
     values = np.array([line[1:] for line in lanes], dtype=float)
     if not np.isfinite(values[:, 1]).all():
         return None
@@ -49,7 +51,10 @@ def _overview_text(study, lanes):
     said = f"{capital(called(score.name))}: {', '.join(texts)}."
     if has_interval(score):
         said += f" The bar of the model is its {100 * score.confidence:g} % confidence interval."
-    return said + " The bar of shuffled targets holds 90 % of their runs." * (len(lanes) > 2)
+    if lanes[-1][0] == SHUFFLED:
+        said += f" Shuffled targets are those of the permutation test, of {study.test.tested};"
+        said += " their bar holds 90 % of the runs."
+    return said
 
 
 def scores(study):
@@ -95,8 +100,10 @@ def null(study):
         f" {score_text(name, values.min())} and {score_text(name, values.max())}."
         f" With the true targets it is {score_text(name, test.score)}"
         f" (p = {number(test.p_value, 2)}, {test.n_rows:,} rows): {_of_the_test(name)}, not the nested score."
+        f" The test is of {test.tested}. p is how often a score at least as good would occur if other columns had"
+        " nothing to do with the target; it is not the probability that they have nothing to do with it."
     )
-    return Figure("Could it be chance?", plot, text, (("c2", "shuffled targets"), ("truth", "true targets")))
+    return Figure("Scores of shuffled targets", plot, text, (("c2", "shuffled targets"), ("truth", "true targets")))
 
 
 def _of_the_test(name):

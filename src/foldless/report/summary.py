@@ -17,7 +17,7 @@ from foldless.report.words import (
     worth,
 )
 
-CHANCE = 0.05  # p-values above are not told from chance
+LEVEL = 0.05  # p-values above are no evidence that other columns tell the target
 FEW_NAMES = 4  # classes that a sentence lists
 
 
@@ -29,7 +29,7 @@ class Verdict:
     ----------
     level : str, "good", "unsure" or "doubt"
     headline : str, one sentence
-    sentences : what was predicted, how well, how sure, beside which baseline, whether by chance
+    sentences : what was predicted, how well, how sure, beside which baseline, and what the permutation test says
     cautions : what was approximated, and left out
     """
 
@@ -52,7 +52,7 @@ def _headline(study):
         return "doubt", "See the warnings first: this score may be too good."
     if not has_interval(score) or not study.folds:
         return "unsure", f"These are too few rows to tell how well {what} can be predicted."
-    linked = study.test is None or study.test.p_value <= CHANCE
+    linked = study.test is None or study.test.p_value <= LEVEL
     if linked and _ahead(study):
         return "good", f"The other {_columns(study, 'column helps', 'columns help')} to predict {what}."
     if linked and study.test is not None:
@@ -84,12 +84,16 @@ def _sentences(study):
     yield f"{_how_well(study)} This was measured on {seen}, not even for tuning."
     if has_interval(score) and study.folds:
         ends = interval(score, " and ")
-        yield f"With {100 * score.confidence:g} % confidence the true value lies between {ends}."
+        sure = f"{100 * score.confidence:g} %"
+        yield (
+            f"The {sure} confidence interval lies between {ends}: of many such tables, about {sure} should have an"
+            " interval that holds the true value."
+        )
     if base is not None:
         reached = worth(base) if score.name == base.name != "R2" else f"an {called(base.name)} of {worth(base)}"
         yield f"For comparison: always answering {_always(study)} reaches {reached}.{_errors(study)}"
         yield from _plainly(study)
-    yield _chance(study)
+    yield from _permuted(study)
 
 
 def _kind(study):
@@ -152,13 +156,24 @@ def _errors(study):
     return f" The model is off by {ends[0]} on average, the mean by {ends[1]}."
 
 
-def _chance(study):
+def _permuted(study):
+    """What the p-value of the permutation test says, and of what."""
     test = study.test
     if test is None:
-        return "Whether this could be chance was not tested."
+        yield "There is no permutation test."
+        return
     n = len(test.null)
-    count = max(round(test.p_value * (n + 1)) - 1, 0)
-    first = "Chance is an unlikely reason" if test.p_value <= CHANCE else "It may be chance"
-    found = f"{count:,}" if count else "none"
-    how = "targets shuffled within groups" if test.within_groups else "shuffled targets"
-    return f"{first}: of {n:,} runs with {how} {found} did as well (p = {number(test.p_value, 2)})."
+    n_as_good = max(round(test.p_value * (n + 1)) - 1, 0)
+    within = " within groups" if test.within_groups else ""
+    given = " given the confounds" * test.given_confounds
+    beyond = " beyond the confounds" * test.given_confounds
+    yield (
+        f"In the permutation test, {f'{n_as_good:,}' if n_as_good else 'none'} of {n:,} runs with targets shuffled"
+        f"{within}{given} did as well as the true ones, {score_text(test.score_name, test.score)}. If the other"
+        f" {_columns(study, 'column', 'columns')} had nothing to do with {quoted(study.target)}{within}{beyond}, a"
+        f" score at least that good would occur in about {n_as_good + 1:,} of {n + 1:,} runs"
+        f" (p = {number(test.p_value, 2)})."
+        + " This is no evidence that they do, and none that they do not."
+        * (test.p_value > LEVEL)
+    )
+    yield f"The test is of {test.tested}: p belongs to its score, not to the {called(study.nested[0].name)} above."

@@ -1,6 +1,7 @@
 """Columns as numbers, texts, truth values and dates, each cell by itself: nothing is learnt here."""
 
 import re
+from datetime import datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,8 @@ DAYS = ("%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", 
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 DATE_FORMATS = ("ISO8601", *(day + time for time in TIMES for day in DAYS))
 MARKED = re.compile(r"([-+]?)([$€£¥]?)\s?([-+]?)(\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+(?:\.\d*)?|\.\d+)\s?([$€£¥%]?)")
-SECONDS_A_DAY = 86400.0
+EPOCH, DAY = datetime(1970, 1, 1), timedelta(days=1)
+FIRST_DAY, LAST_DAY = (datetime(2, 1, 1) - EPOCH) / DAY, (datetime(9999, 1, 1) - EPOCH) / DAY - 1  # 1: time zones
 
 
 def is_number(column):
@@ -21,8 +23,13 @@ def is_number(column):
 def as_numbers(column, marked=True):
     """(numbers, whether a cell holds something that is no number); infinite numbers are none.
 
-    Texts such as 44,045 and $12.50 are numbers, 12.5% is 12.5; unless not ``marked``.
+    Texts such as 44,045 and $12.50 are numbers, 12.5% is 12.5; unless not ``marked``. Times that something took are
+    seconds, and dates are no numbers: their ticks would depend on the unit of the file.
     """
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return np.full(len(column), np.nan), column.notna().to_numpy()
+    if pd.api.types.is_timedelta64_dtype(column):
+        column = column.dt.total_seconds()
     if pd.api.types.is_bool_dtype(column):
         column = column.astype(float)
     values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
@@ -80,14 +87,49 @@ def as_booleans(column):
 
 
 def as_dates(column, format):
-    """(days since 1970, whether a cell is no date in this format)."""
+    """(days since 1970, whether a cell is no date in this format); "" is the format of cells that were read as dates.
+
+    Dates of the years 1 and 9999 stand for "never": they are nan, as missing cells are.
+    """
+    there = column.notna().to_numpy()
     if pd.api.types.is_datetime64_any_dtype(column):
-        dates = column.dt.tz_convert(None) if column.dt.tz is not None else column
+        days = _days(column)
     else:
+        format = format or "ISO8601"
         texts = column if format == "ISO8601" else column.astype(object)
-        dates = pd.to_datetime(texts, format=format, errors="coerce", utc=True).dt.tz_convert(None)
-    days = (dates - pd.Timestamp(0)).dt.total_seconds().to_numpy(dtype=float, na_value=np.nan) / SECONDS_A_DAY
-    return days, np.isnan(days) & column.notna().to_numpy()
+        days = _days(pd.to_datetime(texts, format=format, errors="coerce", utc=True))
+        lost = np.isnan(days) & there
+        codes, cells = pd.factorize(column[lost])
+        days[lost] = np.array([_far_day(str(each), format) for each in cells], dtype=float)[codes]
+    bad = np.isnan(days) & there
+    days[(days < FIRST_DAY) | (days > LAST_DAY)] = np.nan
+    return days, bad
+
+
+def _days(dates):
+    """Days since 1970 of dates in any unit, missing ones nan; nanoseconds would end in the year 2262."""
+    dates = dates.dt.tz_convert(None) if dates.dt.tz is not None else dates
+    ticks = dates.to_numpy()
+    ticks_a_day = np.timedelta64(1, "D") / np.ones(1, dtype=ticks.dtype.str.replace("M8", "m8"))[0]
+    return np.where(np.isnat(ticks), np.nan, ticks.astype(np.int64) / ticks_a_day)
+
+
+def _far_day(cell, format):
+    """Days since 1970 of a date that nanoseconds do not reach, which pandas may read all of a column as; else nan."""
+    try:
+        date = datetime.fromisoformat(cell) if format == "ISO8601" else datetime.strptime(cell, format)
+    except ValueError:
+        return np.nan
+    if pd.Timestamp.min.year <= date.year <= pd.Timestamp.max.year:
+        return np.nan
+    return (date.replace(tzinfo=None) - EPOCH - (date.utcoffset() or timedelta())) / DAY
+
+
+def is_far(days):
+    """Whether days since 1970 are beyond the years that nanoseconds reach."""
+    ends = (pd.Timestamp.min.year + 1, pd.Timestamp.max.year)
+    low, high = ((datetime(year, 1, 1) - EPOCH) / DAY for year in ends)
+    return (days < low) | (days >= high)
 
 
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # days

@@ -5,13 +5,13 @@ from dataclasses import fields
 from foldless.tables.scores import measures
 
 
-def repeating(table, wishes, options, rows, n_folds):
-    """The code, as text: it reads the same file, tunes, and estimates on the same folds."""
+def repeating(table, wishes, options, rows, n_folds, test=None):
+    """The code, as text: it reads the same file, tunes, estimates on the same folds, and tests."""
     file = f"{table.source!r}, {table.format!r}" + f", encoding={table.encoding!r}" * (table.encoding != "utf-8")
     said = {name: value for name, value in vars(wishes).items() if value}
     given = ", ".join(f"{name}={_literal(value)}" for name, value in said.items())
     read = f"rows = prepare(read_table({file}), Wishes({given}), seed={options.seed})"
-    return _of_few(read, options) if rows.few else _of_many(read, options, rows, n_folds)
+    return _of_few(read, options) if rows.few else _of_many(read, options, rows, n_folds) + _of_test(options, test)
 
 
 def _of_few(read, options):
@@ -55,6 +55,22 @@ print(search.best_params_)
 {other}folds = outer_folds(rows, {options.seed})
 nested = nested_cross_validate(search, rows.X, rows.y, cv=folds, scoring={scoring!r}{nested})
 print(nested)
+"""
+
+
+def _of_test(options, test):
+    """The permutation test, with as many permutations as there were."""
+    if test is None:
+        return ""
+    own = {**vars(options), "permutations": len(test.null)}
+    asked = ", ".join(f"{name}={value!r}" for name, value in own.items() if value is not None)
+    return f"""
+# The test is of {test.tested}: its p-value is not one of the nested scores.
+from foldless.tables import Options
+from foldless.tables.testing import permutation_test
+
+test = permutation_test(rows, Options({asked}))
+print(test.score, test.p_value)
 """
 
 

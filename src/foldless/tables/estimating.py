@@ -47,7 +47,7 @@ def nested(rows, options):
     data = given(rows, "groups", "confounds") if search.cv is not None else given(rows, "confounds")
     found = nested_cross_validate(search, rows.X, rows.y, cv=splits, scoring=scoring, params=weights, **data)
     intervals = found.interval(CONFIDENCE)
-    scores = tuple(from_interval(each, intervals[each.scorer], rows) for each in asked)
+    scores = tuple(from_interval(each, intervals[each.scorer]) for each in asked)
     prediction = np.empty(len(rows), dtype=rows.y.dtype)
     decisions: list[Any] = [each for each in found.decision if each is not None] or found.predictions
     decision = np.full((len(rows), *np.shape(decisions[0])[1:]), np.nan)

@@ -14,6 +14,7 @@ from scipy.io import arff
 from sklearn.datasets import load_svmlight_file
 
 from foldless.tables.errors import TableError
+from foldless.tables.spreadsheets import unescaped
 
 MOST_COLUMNS = 20_000
 MISSING = ["?", ".", "-"]  # beside what pandas takes for missing: "", NA, NaN, null, None and others
@@ -64,7 +65,7 @@ def read_csv(path, encoding, separator=None):
         frame = pd.read_csv(path, header=0, index_col=False, low_memory=False, **options)
         if len(frame) != n_rows:
             raise TableError(f"{path.name}: {n_rows} lines were read as {len(frame)} rows.", "Check the quotes.")
-        return frame.set_axis(names, axis=1), None
+        return unescaped(frame.set_axis(names, axis=1)), None
 
 
 def read_tsv(path, encoding):
@@ -150,8 +151,19 @@ def read_parquet(path, encoding):
         twice = {name for name in schema.names if schema.names.count(name) > 1}
         if twice:
             raise TableError(f"{path.name}: the column name {min(twice)!r} occurs more than once.", "Rename one.")
-        frame = pd.read_parquet(path)
-        return (frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index()), None
+        return _without_index(pq.read_table(path)), None
+
+
+def _without_index(table):
+    """A table of arrow as a frame of NumPy's types, whatever types the frame had that it comes from.
+
+    Its index becomes columns, named as ``reset_index`` would. As objects, dates would end in the year 9999.
+    """
+    frame = table.to_pandas(ignore_metadata=True, date_as_object=False)
+    index = (table.schema.pandas_metadata or {}).get("index_columns", ())
+    index = [each for each in index if isinstance(each, str) and each in frame]
+    names = {f"__index_level_{k}__": f"level_{k}" if len(index) > 1 else "index" for k in range(len(index))}
+    return frame[[*index, *frame.columns.difference(index, sort=False)]].rename(columns=names)
 
 
 def read_excel(path, encoding):
@@ -174,7 +186,10 @@ def read_npz(path, encoding):
         sparse = None
         if {"format", "shape", "data"} <= set(arrays):
             own = {"format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "_is_array"}
-            sparse = sp.csr_matrix(sp.load_npz(path))
+            matrix = sp.load_npz(path)
+            if hasattr(matrix, "check_format"):
+                matrix.check_format(full_check=True)  # indices beyond its columns would be read from other memory
+            sparse = sp.csr_matrix(matrix)
             arrays = {name: each for name, each in arrays.items() if name not in own}
         n = {len(each) for each in arrays.values() if each.ndim} | ({sparse.shape[0]} if sparse is not None else set())
         if len(n) != 1 or any(each.ndim not in (1, 2) for each in arrays.values()):

@@ -11,9 +11,8 @@ from foldless.tables.errors import TableError, unknown_column
 from foldless.tables.fields import Field
 from foldless.tables.kinds import Guess, guess_kind
 from foldless.tables.parts import Column
-from foldless.tables.schema import LARGEST, Schema
+from foldless.tables.schema import KINDS, LARGEST, Schema
 
-USED = ("number", "category", "boolean", "date")  # kinds that features can have
 MOST_CLASSES = 200
 MOST_CODES = 20  # whole numbers without a gap that are taken for classes
 FEW_VALUES = 50  # different whole numbers up to which it is said that they could be classes
@@ -96,7 +95,7 @@ def guess(table, wishes: Wishes) -> Guessed:
             continue
         role, why = wishes.role(name)
         found = _wished(name, column, wishes) or guess_kind(name, column)
-        if role == "feature" and found.kind not in USED:
+        if role == "feature" and found.kind not in KINDS:
             role = "dropped"
         elif role == "feature" and table.sparse is not None:
             role, why = "dropped", "beside a sparse matrix, which alone is learnt from"
@@ -138,7 +137,8 @@ def _field(name, column, found):
     field = Field(name, found.kind, bool(column.isna().any()), found.missing_words, found.words, found.date_format)
     field = replace(field, missing=field.missing or bool(found.missing_words))
     if found.kind == "date":
-        return replace(field, cycles=cycles_of(as_dates(column, found.date_format)[0]))
+        days = as_dates(column, found.date_format)[0]
+        return replace(field, missing=bool(np.isnan(days).any()), cycles=cycles_of(days))
     if found.kind == "category":
         return replace(field, levels=tuple(sorted(set(as_text(column.dropna())))))
     return field

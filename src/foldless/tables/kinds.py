@@ -44,7 +44,7 @@ def guess_kind(name, column):
     if distinct == 1 and n == len(column):
         return Guess("constant", f"every cell is {str(present.iloc[0])[:30]!r}")
     if pd.api.types.is_datetime64_any_dtype(column):
-        return Guess("date", "read as dates")
+        return _date("read as dates", present, "") or _levels(column, present, distinct)
     truth = _truth(present) if distinct <= 6 else ()  # such as Yes, yes, YES, No
     if truth:
         return Guess("boolean", f"only {truth[0]!r} and {truth[1]!r}", words=truth)
@@ -84,7 +84,8 @@ def _words(column, present, distinct):
     fitting = [format for format in DATE_FORMATS if dated and not _dates_fail(column, present, format)]
     if fitting:
         other = f", not {fitting[1]}" if len(fitting) > 1 and fitting[0] != "ISO8601" else ""
-        return Guess("date", f"dates, {fitting[0]}{other}", date_format=fitting[0])
+        found = _date(f"dates, {fitting[0]}{other}", present, fitting[0])
+        return found or _levels(column, present, distinct)
     return _levels(column, present, distinct)
 
 
@@ -98,6 +99,16 @@ def _dates_fail(column, present, format):
     """Whether a cell is no date in a format; a few cells tell most often."""
     first = present.iloc[:20]
     return any(as_dates(each, format)[1].any() for each in (first, column))
+
+
+def _date(why, present, format):
+    """The guess of a column of dates; None where all of them stand for "never"."""
+    never = np.isnan(as_dates(present, format)[0])
+    if never.all():
+        return None
+    if never.any():
+        why = f"{why}; {int(never.sum())} cells such as {str(present[never].iloc[0])[:10]!r} count as missing"
+    return Guess("date", why, date_format=format)
 
 
 def _levels(column, present, distinct):

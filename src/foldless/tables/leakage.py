@@ -22,7 +22,7 @@ MANY = 0.01  # share of rows with a twin, from which it is told
 SHOWN = 20
 LEAST_NAMED, LEAST_LEVELS = 6, 10  # different values of what may be an id that repeats, by its name, or without one
 ABOUT_EQUAL, ROWS_OF_ONE = 0.3, 20  # how much counts of such values vary, and their mean, at the most
-CHANCE = 0.05
+LEVEL = 0.05  # of the permutation test
 
 
 def look_for_leaks(rows, columns):
@@ -44,12 +44,22 @@ def look_at_scores(nested, baseline, test):
     if score.greater_is_better and score.value >= 0.9995:
         text = f"The {score.name} is perfect. Real data hardly ever are: look for a column that says the target."
         yield Finding("perfect score", "high", text)
-    if test is not None and test.p_value > CHANCE:
+    if test is not None and test.p_value > LEVEL:
         where, beyond = (" within groups", " beyond what groups have in common") if test.within_groups else ("", "")
-        text = f"Labels permuted{where} reach the {score.name} too (p = {test.p_value:.2g}): nothing was found{beyond}."
+        if test.given_confounds:
+            where = f"{where} given the confounds"
+            beyond = f"{beyond} and the confounds" if beyond else " beyond the confounds"
+        text = (
+            f"With labels permuted{where} the {test.score_name} of the permutation test is often as good (p ="
+            f" {test.p_value:.2g}): these rows do not show that the features tell anything of the target{beyond}, which"
+            " does not mean that they tell nothing."
+        )
         yield Finding("no better than the baseline", "low", text)
     elif test is None and score.low <= least.value:
-        text = f"The {score.name}, {score.value:.3f}, can not be told from that of the baseline, {least.value:.3f}."
+        text = (
+            f"The {100 * score.confidence:g} % interval of the {score.name}, {score.low:.3f} to {score.high:.3f}, is"
+            f" not above the baseline, {least.value:.3f}."
+        )
         yield Finding("no better than the baseline", "low", text)
 
 

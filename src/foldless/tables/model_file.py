@@ -19,25 +19,31 @@ file: load files from people you trust to mean well, though they can not run any
 import hashlib
 import io
 import json
+import os
+import warnings
 import zipfile
-import zlib
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 import skops.io as sio
 from sklearn.pipeline import Pipeline
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, __version__
 from foldless.readout.conformal import group_half_width
+from foldless.tables import archive
 from foldless.tables.errors import TableError
+from foldless.tables.plain import plain
+from foldless.tables.preparing import EXACT_ROWS, N_LANDMARKS
 from foldless.tables.schema import Schema
 from foldless.tables.scores import calibrated
 
 FORMAT = "foldless model 1"
 MEMBERS = {"manifest.json", "schema.json", "model.skops"}
-MOST_BYTES = 2**32  # unpacked
 MACHINES = {each.__name__: each for each in (LSSVC, LSSVR, KernelFisherDiscriminant)}
 ALLOWED = {
     "builtins": {"dict", "list", "str", "tuple", "slice", "int", "float", "bool", "NoneType"},
@@ -50,10 +56,12 @@ ALLOWED = {
     "sklearn.preprocessing._encoders": {"OneHotEncoder"},
 }
 LOADERS = {  # kinds of nodes of skops that a model is made of; others would call or import what the file names
-    *("CachedNode", "DictNode", "DTypeNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "SliceNode"),
-    *("SparseMatrixNode", "TupleNode", "TypeNode"),
+    *("DictNode", "DTypeNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "SliceNode", "SparseMatrixNode"),
+    *("TupleNode", "TypeNode"),
 }
 ORDER = " The model comes first: foldless predict MODEL DATA."
+FREE_ROWS, BYTES_A_ROW = 1000, 16  # rows of every model, and bytes of the file for each where there are more
+MOST_WIDE = 2**25  # numbers in a row, however small the file is
 N_CHECKED = 20  # rows whose decisions are kept to compare with
 
 
@@ -128,38 +136,81 @@ def save_model(path: str | Path, rows, pipeline: Pipeline, about: dict[str, Any]
     }
     parts = {"schema.json": rows.schema.to_json().encode(), "model.skops": sio.dumps(state)}
     sums = {name: hashlib.sha256(each).hexdigest() for name, each in parts.items()}
-    manifest = {"format": FORMAT, "foldless": __version__, "sha256": sums, "about": about}
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", json.dumps(manifest, ensure_ascii=False, indent=1))
-        for name, content in parts.items():
-            archive.writestr(name, content)
+    manifest = {"format": FORMAT, "foldless": __version__, "sha256": sums, "about": plain(about)}
+    parts = {"manifest.json": json.dumps(manifest, ensure_ascii=False, indent=1).encode(), **parts}
+    written = _packed(parts, zipfile.ZIP_DEFLATED)
+    size = sum(map(len, parts.values()))
+    if size > archive.most_bytes(len(written)) or len(y) > _most_rows(len(written)):  # few different numbers
+        written = _packed(parts, zipfile.ZIP_STORED)
+    _check_fit(last, X, len(written))
     beside = Path(path).with_name(Path(path).name + ".part")
-    beside.write_bytes(written.getvalue())
+    beside.write_bytes(written)
     beside.replace(path)
+
+
+def _packed(parts, compression):
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", compression) as file:
+        for name, content in parts.items():
+            file.writestr(name, content)
+    return written.getvalue()
 
 
 def load_model(path: str | Path) -> TableModel:
     """Read what :func:`save_model` has written; refuse everything else."""
     path = Path(path)
-    manifest, parts = _unpacked(path)
-    state = _state(path, parts["model.skops"])
-    try:
-        schema = Schema.from_json(parts["schema.json"].decode())
+    packed, manifest, parts = _unpacked(path)
+    with _refusing(path, "what it holds does not fit together ({error})"):
+        schema = Schema.from_plain(archive.parsed(parts["schema.json"], packed))
+    with _refusing(path, "its model can not be read ({error})"):
+        state = _state(parts["model.skops"], packed)
+    with _refusing(path, "what it holds does not fit together ({error})"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the fit: they were told when it was made
         machine = MACHINES[state["machine"]](**state["params"])
+        steps = _steps(schema, state)
+        _check_rows(schema, machine, state, packed)
         y = np.array(schema.classes, dtype=object)[state["y"].astype(int)] if schema.classes else state["y"]
         machine.fit(state["X"], y, sample_weight=state["weights"], confounds=state["confounds"])
-        same = np.allclose(_decisions(machine, state["X"]), state["decisions"], rtol=1e-5, atol=1e-7)
-        steps = _steps(schema, state)
-        model = Pipeline([*steps, ("model", machine)])
-        parts = (state[name] for name in ("y", "weights", "groups", "apart"))
-        found = TableModel(schema, model, manifest.get("about", {}), *parts)
-        _check_apart(found, state["X"][:1])
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise _refused(path, f"what it holds does not fit together ({' '.join(str(error).split())[:80]})") from None
-    if not same:
-        raise _refused(path, "the model decides otherwise than when it was written")
-    return found
+        if not np.allclose(_decisions(machine, state["X"]), state["decisions"], rtol=1e-5, atol=1e-7):
+            raise _refused(path, "the model decides otherwise than when it was written")
+        kept = (state[name] for name in ("y", "weights", "groups", "apart"))
+        model = TableModel(schema, Pipeline([*steps, ("model", machine)]), manifest.get("about", {}), *kept)
+        _check_apart(model, state["X"][:1])
+    return model
+
+
+def _check_rows(schema, machine, state, packed):
+    """Refuse rows that do not fit together, and fits that are too large."""
+    X, y = state["X"], state["y"]
+    if sp.issparse(X):
+        X.check_format(full_check=True)  # products read and write where its indices point to
+    if (
+        X.dtype.kind != "f"
+        or X.ndim != 2
+        or y.shape != X.shape[:1]
+        or (schema.n_sparse and X.shape[1] != schema.n_sparse)
+    ):
+        raise ValueError(f"{len(y)} targets for rows of shape {X.shape}")
+    if schema.classes and not np.array_equal(np.unique(y), np.arange(len(schema.classes))):
+        raise ValueError("targets are none of the classes, or classes have no targets")
+    _check_fit(machine, X, packed)
+
+
+def _check_fit(machine, X, packed):
+    """Refuse fits that no model in a file of this size needs: a small file must not ask for hours."""
+    n, width = X.shape
+    size = machine.n_landmarks if machine.approximation else min(n, width) if machine.kernel == "linear" else n
+    small = n <= _most_rows(packed) and width <= max(MOST_WIDE, packed)
+    if not small or min(n, size) > EXACT_ROWS or n * size > max(EXACT_ROWS**2, N_LANDMARKS * packed):
+        raise ValueError(
+            f"a fit to {n:,} rows of {width:,} numbers by {size:,} functions is larger than any of a file of"
+            f" {packed:,} bytes"
+        )
+
+
+def _most_rows(packed):
+    """Rows that a file of so many bytes can hold; the writer leaves them unpacked if there are more."""
+    return max(FREE_ROWS, packed // BYTES_A_ROW)
 
 
 def _check_apart(model, X):
@@ -168,6 +219,8 @@ def _check_apart(model, X):
         return
     if model.apart.shape != (len(model.y), *_decisions(model.pipeline[-1], X).shape[1:]):
         raise ValueError(f"decisions without groups have shape {model.apart.shape}")
+    if not np.isfinite(model.apart).all():
+        raise ValueError("decisions without groups are no numbers")
     if model.groups is None or model.groups.shape != model.y.shape or model.groups.min() < 0:
         raise ValueError("decisions without groups, and no groups")
 
@@ -176,12 +229,16 @@ def _steps(schema, state):
     """The steps before the machine; they must take the columns of the schema, and make rows of the machine's width."""
     if schema.n_sparse:
         return []
-    names = [name for field in schema.features for name in field.columns]
-    if list(state["table"].feature_names_in_) != names:
+    table, names = state["table"], [name for field in schema.features for name in field.columns]
+    if list(table.feature_names_in_) != names:
         raise ValueError("the schema has other columns than the model")
-    if len(state["table"].get_feature_names_out()) != state["X"].shape[1]:
-        raise ValueError("the steps make rows of another width")
-    return [("table", state["table"])]
+    table.set_params(n_jobs=None, verbose=False, transformer_weights=None)
+    words = [field.name for field in schema.features if field.kind == "category"]
+    probe = pd.DataFrame(np.full((1, len(names)), np.nan), columns=names).astype(dict.fromkeys(words, object))
+    row = table.transform(probe)
+    if row.shape != (1, state["X"].shape[1]) or not np.isfinite(row).all():
+        raise ValueError("the steps make rows of another width, or no numbers")
+    return [("table", table)]
 
 
 def _decisions(machine, X):
@@ -194,56 +251,58 @@ def _refused(path, why, more=""):
     return TableError(f"{path.name} is refused: {why}.", hint)
 
 
-def _unpacked(path):
-    """(manifest, {name: bytes}) of an archive whose checksums are right."""
+@contextmanager
+def _refusing(path, why, more=""):
+    """Errors of a file that holds something else than it should as one line with a cause and a hint."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            if set(archive.namelist()) != MEMBERS or len(archive.namelist()) != len(MEMBERS):
-                raise _refused(path, "it is no model of foldless", ORDER)
-            _check_size(path, archive)
-            parts = {name: archive.read(name) for name in MEMBERS}
-        manifest = json.loads(parts.pop("manifest.json"))
-        if manifest.get("format") != FORMAT:
-            raise _refused(path, f"its format is {str(manifest.get('format'))[:40]!r}, not {FORMAT!r}")
-        sums = {name: hashlib.sha256(each).hexdigest() for name, each in parts.items()}
+        yield
+    except TableError:
+        raise
+    except archive.ArchiveError as error:
+        raise _refused(path, f"it {error}", more) from None
+    except MemoryError:
+        raise TableError(f"{path.name}: its model does not fit into memory.", "Use a machine with more.") from None
+    except Exception as error:  # whatever the content leads other libraries to
+        said = " ".join(str(error).split())[:120]
+        raise _refused(path, why.format(error=said or type(error).__name__), more) from None
+
+
+def _unpacked(path):
+    """(size of the file, manifest, {name: bytes}) of an archive whose checksums are right."""
+    try:
+        file = path.open("rb")
     except FileNotFoundError:
         raise TableError(f"{path} does not exist.", "Name a model file, such as report/model.foldless.") from None
     except OSError as error:
         raise TableError(f"{path} can not be read: {error.strerror or error}.", "Check the file.") from None
-    except TableError:
-        raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, AttributeError, RuntimeError):
-        raise _refused(path, "it is damaged, or no model file", ORDER) from None
-    if sums != manifest.get("sha256"):
-        raise _refused(path, "it was changed after it was written")
-    return manifest, parts
+    with file, _refusing(path, "it is damaged, or no model file", ORDER):
+        packed = os.fstat(file.fileno()).st_size
+        parts = archive.unpacked(file, packed, MEMBERS)
+        manifest = archive.parsed(parts.pop("manifest.json"), packed)
+        if manifest.get("format") != FORMAT:
+            raise _refused(path, f"its format is {str(manifest.get('format'))[:40]!r}, not {FORMAT!r}")
+        sums = {name: hashlib.sha256(each).hexdigest() for name, each in parts.items()}
+        if sums != manifest.get("sha256"):
+            raise _refused(path, "it was changed after it was written")
+        if not isinstance(manifest.get("about", {}), dict):
+            raise TypeError("about")
+    return packed, manifest, parts
 
 
-def _check_size(path, archive):
-    if sum(each.file_size for each in archive.infolist()) > MOST_BYTES:
-        raise _refused(path, "it is too large")
-
-
-def _state(path, content):
+def _state(content, packed):
     """What skops makes of a file whose types are all allowed."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            _check_size(path, archive)
-            described = json.loads(archive.read("schema.json"))
-        strange = sorted(
-            f"{module}.{name}" for module, name in _types(described) if name not in ALLOWED.get(module, ())
-        )
-        strange += sorted(set(_values(described, "__loader__")) - LOADERS)
-        if strange:
-            raise _refused(path, f"it holds objects of type {strange[0]}, which no model has")
-        state = sio.loads(content, trusted=[f"{module}.{name}" for module in ALLOWED for name in ALLOWED[module]])
-        if not all(isinstance(each, str | int | float | None) for each in state["params"].values()):
-            raise _refused(path, "its parameters are not words and numbers")
-        return state
-    except TableError:
-        raise
-    except Exception as error:  # skops raises whatever the content leads it to
-        raise _refused(path, f"its model can not be read ({type(error).__name__})") from None
+    members = archive.unpacked(content, packed)
+    described = archive.parsed(members["schema.json"], packed)
+    archive.check_description(described, members.keys())
+    archive.check_arrays(members, packed)
+    strange = sorted(f"{module}.{name}" for module, name in _types(described) if name not in ALLOWED.get(module, ()))
+    strange += sorted(set(_values(described, "__loader__")) - LOADERS)
+    if strange:
+        raise archive.ArchiveError(f"holds objects of type {strange[0][:60]}, which no model has")
+    state = sio.loads(content, trusted=[f"{module}.{name}" for module in ALLOWED for name in ALLOWED[module]])
+    if not all(isinstance(each, str | int | float | None) for each in state["params"].values()):
+        raise archive.ArchiveError("has parameters that are not words and numbers")
+    return state
 
 
 def _values(described, key):

@@ -173,7 +173,9 @@ class Fold:
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """How likely such a score is where the target has nothing to do with the features.
+    """How often scores of permuted labels are at least as good as that of the true ones.
+
+    The test has a search of its own, or none: its score and p-value are not those of the nested cross-validation.
 
     Attributes
     ----------
@@ -184,6 +186,8 @@ class PermutationTest:
     n_rows : int, rows that were tested
     how : str, what was permuted, how the setting was chosen, and how it was computed
     within_groups : bool, whether labels moved within groups alone
+    tested : str, what was cross-validated: "a smaller search, of 20 settings" or "one setting, ..."
+    given_confounds : bool, whether labels kept their association with confounds
     """
 
     score_name: str
@@ -193,6 +197,8 @@ class PermutationTest:
     n_rows: int
     how: str
     within_groups: bool = False
+    tested: str = "a model of its own"
+    given_confounds: bool = False
 
 
 @dataclass(frozen=True)

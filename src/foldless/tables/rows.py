@@ -76,14 +76,14 @@ def rows_of(table, guessed, wishes):
     """The :class:`Rows` of a table: those with a target, of classes with enough of them."""
     frame = table.frame
     schema = replace(guessed.schema, confounds=confounds_of(guessed.confounds, frame))
-    X, _ = schema.rows(table)
+    X, notes = schema.rows(table)
     target = frame[schema.target.name]
     y = as_text(target) if schema.classes else as_numbers(target)[0]
     there = np.flatnonzero(~pd.isna(y))
     groups = None if wishes.groups is None else as_text(frame[wishes.groups].astype(object).fillna("(missing)"))
     weights = None if wishes.weights is None else _weights(frame[wishes.weights])
-    given = (groups, weights, schema.confounds_in(table)[0])
-    rows = Rows(schema, X, y, np.arange(len(y)), *given)
+    confounds, _, more = schema.confounds_in(table)
+    rows = Rows(schema, X, y, np.arange(len(y)), groups, weights, confounds, (*notes, *more))
     if lost := len(y) - len(there):
         rows = replace(rows.take(there, f"{lost} rows without a target are left out."), n_without_target=lost)
     rows = replace(rows, y=rows.y.astype(str).astype(object) if schema.classes else rows.y.astype(float))

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import scipy
 import scipy.sparse as sp
+import sklearn
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
@@ -31,7 +34,9 @@ from foldless.tables.study import Study
 from foldless.tables.testing import permutation_test
 
 PHASES = {"study": 7, "tuned": 2, "tested": 2}  # that a method of a run tells, the guess among them
-FOREIGN = {"sklearn", "numpy", "scipy", "pandas"}  # whose warnings users of a table can not act on
+FOREIGN = tuple(
+    Path(str(each.__file__)).parent for each in (np, pd, scipy, sklearn)
+)  # users can not act on their warnings
 MOST_ROWS = 200_000  # above which a sample of the rows is taken
 
 
@@ -165,7 +170,7 @@ class Run:
             surprising=surprising(rows, self.table, alone),
             notes=self.notes(test),
             timings=self.timings,
-            code=repeating(self.table, self.wishes, options, rows, len(outer.splits)),
+            code=repeating(self.table, self.wishes, options, rows, len(outer.splits), test),
         )
         return study, model
 
@@ -254,7 +259,8 @@ def _together(rows, test):
 
 def _ours(warning):
     """Whether a warning is foldless' own, not one of the libraries below on numbers that are dealt with."""
-    return not (FOREIGN & {*Path(warning.filename).parts} or issubclass(warning.category, UndefinedMetricWarning))
+    foreign = any(Path(warning.filename).is_relative_to(each) for each in FOREIGN)
+    return not (foreign or issubclass(warning.category, UndefinedMetricWarning))
 
 
 def _in_words(phase, warning):

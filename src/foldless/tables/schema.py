@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from foldless.tables.cells import CYCLES, DATE_FORMATS, is_far
 from foldless.tables.errors import TableError
 from foldless.tables.fields import Confound, Field, first_values
 from foldless.tables.plain import built, plain
 
+KINDS = ("number", "category", "boolean", "date")  # of columns that a model can use
 LARGEST = 1e100
 SHOWN = 3  # values named in a message
 UNSEEN = "they count as a rare level, or as none (all indicators 0) where training had no rare ones"
@@ -61,7 +63,7 @@ class Schema:
                 raise _not_understood(table, field, column, bad)
             _check_size(table, field, found)
             columns |= found
-            notes += _news(field, found[field.columns[0]])
+            notes += _news(field, column, found[field.columns[0]])
         return pd.DataFrame(columns, index=table.frame.index), notes
 
     def confounds_in(self, table):
@@ -72,12 +74,13 @@ class Schema:
         columns: list[np.ndarray] = []
         notes: list[str] = []
         for each in self.confounds:
+            column = table.frame[each.field.name]
             values, bad = first_values(each.field, table.frame)
             if bad.any():
-                raise _not_understood(table, each.field, table.frame[each.field.name], bad)
+                raise _not_understood(table, each.field, column, bad)
             _check_size(table, each.field, {each.field.name: values})
             columns += each.numbers(values)
-            notes += _news(each.field, values)
+            notes += _news(each.field, column, values)
         return np.column_stack(columns), [], notes
 
     def _sparse_rows(self, table):
@@ -95,8 +98,36 @@ class Schema:
 
     @classmethod
     def from_json(cls, text: str) -> "Schema":
-        """The schema that ``to_json`` has written."""
-        return built(cls, json.loads(text))
+        """The schema that ``to_json`` has written; ValueError or TypeError for what is none."""
+        return cls.from_plain(json.loads(text))
+
+    @classmethod
+    def from_plain(cls, value) -> "Schema":
+        """The same of what JSON holds."""
+        schema = built(cls, value)
+        schema.check()
+        return schema
+
+    def check(self) -> None:
+        """Refuse what no table has led to."""
+        fields = (self.target, *self.features, *(each.field for each in self.confounds))
+        names = [each.name for each in self.features]
+        right = {
+            "task": self.task in ("classification", "regression"),
+            "classes": len(set(self.classes)) == len(self.classes)
+            and (self.task == "regression") == (not self.classes),
+            "features": len(set(names)) == len(names) and (self.n_sparse > 0) == (not names),
+            "kind": all(each.kind in KINDS for each in fields),
+            "date_format": all(each.date_format in ("", *DATE_FORMATS) for each in fields),
+            "cycles": all(set(each.cycles) <= CYCLES.keys() for each in fields),
+            "words": all(len(each.words) in (0, 2) for each in fields),
+            "confounds": all(
+                each.scale > 0 and abs(each.typical) + abs(each.mean) < LARGEST for each in self.confounds
+            ),
+        }
+        if wrong := [name for name, is_right in right.items() if not is_right]:
+            raise ValueError(f"{wrong[0]} of the schema can not be right")
+        self.to_json().encode()  # half of a letter (a lone surrogate) could not be printed
 
 
 def _check_size(table, field, found):
@@ -123,9 +154,9 @@ def _not_understood(table, field, column, bad):
     )
 
 
-def _news(field, values):
-    """Notes on what training had not seen; it is dealt with."""
-    notes = []
+def _news(field, column, values):
+    """Notes on what training had not seen, and on dates that are no usual ones; all of it is dealt with."""
+    notes = [*_unusual_dates(field, column, values)] if field.kind == "date" else []
     missing = int(pd.isna(values).sum())
     if missing and not field.missing:
         how = UNSEEN if field.kind == "category" else "they are filled in as typical"
@@ -137,3 +168,15 @@ def _news(field, values):
             shown = ", ".join(map(repr, sorted(new.unique())[:SHOWN]))
             notes.append(f"{field.name!r}: {len(new)} cells with levels that training had not ({shown}).")
     return notes
+
+
+def _unusual_dates(field, column, days):
+    """Notes on dates that count as missing, and on those that are very early or late."""
+    never, far = int((np.isnan(days) & column.notna().to_numpy()).sum()), int(is_far(days).sum())
+    if never:
+        yield f"{field.name!r}: dates of the years 1 and 9999 count as missing ({never} cells)."
+    if far:
+        yield (
+            f"{field.name!r}: dates before 1678 or after 2261 are used as they are ({far} cells); leave such cells"
+            " empty if they mean that there is no date."
+        )

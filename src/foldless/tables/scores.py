@@ -1,8 +1,8 @@
 """The scores that a run speaks of, and their intervals.
 
-Nested scores have the interval of Nadeau & Bengio (2003), but where all folds have the same share of right rows that of
-Wilson (1927). Leave-one-out scores have one from a bootstrap of the rows (of whole groups, where there are groups),
-their held-out predictions kept. Every :class:`Score` says which.
+Nested scores have the interval of Nadeau & Bengio (2003). Leave-one-out scores have one from a bootstrap of the rows
+(of whole groups, where there are groups), their held-out predictions kept. Those of classes are widened to what the
+numbers of held-out rows allow (``inference.counts``). Every :class:`Score` says which.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,12 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn import metrics
 
-from foldless.inference.intervals import wilson
+from foldless.inference.counts import HeldOutCounts, ScoreKind
+from foldless.inference.intervals import widened_by_counts
 from foldless.readout.calibration import fit_calibration
 from foldless.tables.parts import Fold, Score
 
 CONFIDENCE = 0.9
-NADEAU_BENGIO = "from the scores of the folds (Nadeau & Bengio 2003)"
-WILSON = "from the number of {units} (Wilson 1927), as it is the same in all folds"
-WILSON_AGAIN = "from the number of {units} (Wilson 1927), as it is the same in all draws of a bootstrap"
 BELOW = (
     "below one half, as all held-out rows are ranked together: without a row (or a group) its class is a little rarer,"
     " and a model that finds nothing leans to the other; it does not mean that predictions are the wrong way round"
@@ -55,7 +53,6 @@ SQUARED = Measure(
     lambda y, p, d: metrics.root_mean_squared_error(y, p),
     False,
 )
-SHARES = (ACCURACY, BALANCED, ROC)
 
 
 def _balanced(y, prediction):
@@ -138,22 +135,15 @@ def bootstrapped(measure, rows, prediction, decision, seed, how):
     low, high = (
         np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) if len(found) > 20 else (np.nan, np.nan)
     )
-    if measure in SHARES and low == high:
-        (low, high), how = wilson(value, _independent(rows), CONFIDENCE), WILSON_AGAIN
-    how = how.format(units=_units(rows))
+    how = how.format(units="rows" if rows.groups is None else "groups")
+    if rows.classifies:
+        kind = ScoreKind.of(measure.scorer, metrics.get_scorer(measure.scorer))
+        counts = HeldOutCounts.of(y, rows.groups).with_labels(y, prediction)
+        low, high, why = widened_by_counts(low, high, value, CONFIDENCE, kind, counts)
+        how += why
     if measure is ROC and value < 0.5:
         how = f"{how}; {BELOW}"
     return Score(measure.name, value, float(low), float(high), CONFIDENCE, how, measure.greater)
-
-
-def _units(rows):
-    """What is drawn, and counted, as a whole."""
-    return "rows" if rows.groups is None else "groups"
-
-
-def _independent(rows):
-    """How many rows are worth as much as these: of groups one each."""
-    return len(rows) if rows.groups is None else len(np.unique(rows.groups))
 
 
 def _bootstrap(rows, rng):
@@ -168,20 +158,8 @@ def _bootstrap(rows, rng):
         yield np.concatenate([members[each] for each in rng.integers(len(members), size=len(members))])
 
 
-def from_interval(measure, interval, rows):
-    """A :class:`Score` of the interval of a scikit-learn score of some rows.
-
-    Folds that all have the same share of right rows do not make it certain: Wilson's interval is taken then.
-    """
-    how = NADEAU_BENGIO
+def from_interval(measure, interval):
+    """A :class:`Score` of the interval of a scikit-learn score."""
     low, high = sorted(measure.sign * end for end in (interval.low, interval.high))
     value = measure.sign * interval.score
-    if measure in SHARES:
-        if not high > low:
-            (low, high), how = map(float, wilson(value, _independent(rows), CONFIDENCE)), WILSON
-        low, high = max(low, 0.0), min(high, 1.0)
-    elif measure is R2:
-        high = min(high, 1.0)
-    else:
-        low = max(low, 0.0)
-    return Score(measure.name, value, low, high, CONFIDENCE, how.format(units=_units(rows)), measure.greater)
+    return Score(measure.name, value, low, high, CONFIDENCE, interval.description, measure.greater)

@@ -11,14 +11,22 @@ Where there are groups, labels move within them; where all rows of a group have 
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GroupKFold, GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    ParameterGrid,
+    ShuffleSplit,
+    StratifiedShuffleSplit,
+)
 
 from foldless import LSSVR, FoldlessSearchCV
 from foldless.model_selection import permutation_test_score
+from foldless.permutation.confounded import ExchangeableGivenConfounds
+from foldless.permutation.nulls import Exchangeable, NullScheme
 from foldless.tables.folds import blind_folds, outer_folds
 from foldless.tables.parts import PermutationTest
 from foldless.tables.preparing import pipeline
@@ -37,18 +45,35 @@ METRICS = {"R2": "r2_pooled"}  # one R2 of all held-out rows
 
 @dataclass(frozen=True)
 class WholeGroups:
-    """Labelings in which groups of equally many rows exchange their labels (``null=`` of the permutation test)."""
+    """Labelings in which groups of equally many rows exchange their labels (``null=`` of the permutation test).
+
+    ``among`` is the null scheme of the groups.
+    """
 
     groups: Any
+    among: NullScheme = field(default_factory=Exchangeable)
+
+    @classmethod
+    def of(cls, rows):
+        """The scheme of these rows; classes keep their association with the means of the confounds in the groups."""
+        if rows.confounds is None or not rows.classifies:
+            return cls(rows.groups)
+        members = _members(rows.groups)
+        means = np.asarray(rows.confounds)[members].mean(1)
+        return cls(rows.groups, ExchangeableGivenConfounds.of(rows.y[members[:, 0]], means))
 
     def orders(self, n, n_permutations, random_state):
         """Row numbers (m, n), row i taking the label of row orders[j, i]."""
-        codes = np.unique(self.groups, return_inverse=True)[1]
-        members = np.argsort(codes, kind="stable").reshape(codes.max() + 1, -1)
+        members = _members(self.groups)
         orders = np.empty((n_permutations, n), dtype=int)
-        for order in orders:
-            order[members] = members[random_state.permutation(len(members))]
+        orders[:, members] = members[self.among.orders(len(members), n_permutations, random_state)]
         return orders
+
+
+def _members(groups):
+    """Row numbers (n_groups, size) of groups of equally many rows."""
+    codes = np.unique(groups, return_inverse=True)[1]
+    return np.argsort(codes, kind="stable").reshape(codes.max() + 1, -1)
 
 
 def permutation_test(rows, options, seconds=None):
@@ -86,7 +111,7 @@ def _tested(rows, model, options, splits, whole, how, seconds):
     asked |= {"random_state": options.seed, "params": None if rows.weights is None else {name: rows.weights}}
     asked |= given(rows, "confounds")
     if whole:
-        asked |= {"null": WholeGroups(rows.groups)}
+        asked |= {"null": WholeGroups.of(rows)}
     elif rows.groups is not None:
         asked |= {"strata": rows.groups}
     elif rows.classifies:
@@ -98,9 +123,28 @@ def _tested(rows, model, options, splits, whole, how, seconds):
     found = run(model, rows.X, rows.y, n_permutations=number, **asked)
     if number < options.permutations:
         how += f"; {number} permutations, as many as the time allows"
-    null = np.asarray(found.permutation_scores)
-    within = rows.groups is not None and not whole
-    return PermutationTest(measure.name, float(found.score), null, float(found.pvalue), len(rows), how, within)
+    if rows.confounds is not None:
+        classes = "labels are permuted by their probabilities given the confounds"
+        values = "residuals are permuted, and what the confounds explain of the values stays"
+        how += f"; {classes if rows.classifies else values}"
+    return PermutationTest(
+        score_name=measure.name,
+        score=float(found.score),
+        null=np.asarray(found.permutation_scores),
+        p_value=float(found.pvalue),
+        n_rows=len(rows),
+        how=how,
+        within_groups=rows.groups is not None and not whole,
+        tested=_what_is_tested(model),
+        given_confounds=rows.confounds is not None,
+    )
+
+
+def _what_is_tested(model):
+    """What the test cross-validates in the place of the search of the nested scores, which would take too long."""
+    if hasattr(model, "param_grid"):
+        return f"a smaller search, of {len(ParameterGrid(model.param_grid))} settings"
+    return "one setting, which was not chosen on these rows"
 
 
 def _affordable(run, options, seconds):

@@ -1,4 +1,4 @@
-"""The settings that are nearly as good as the best: their average, and the simplest of them.
+"""The best setting, and those that are nearly as good: their average, and the simplest of them.
 
 A criterion that is a mean of losses l_i of rows, with weights w_i of sum 1, is known up to its standard error,
 
@@ -18,18 +18,31 @@ MOST = 20  # settings that are averaged
 ALIKE = 0.05  # settings that differ by less than this share in every number count once
 
 
+def best_place(losses, alphas):
+    """Place of the least loss; counts of errors tie often, and of equal ones the largest alpha is taken."""
+    losses, alphas = np.asarray(losses), np.asarray(alphas)
+    if np.isnan(losses).all():
+        raise ValueError(
+            "the criterion is no number for any candidate: alpha too small for this precision, or kernel values too"
+            " large. Rescale X (for instance with sklearn.preprocessing.StandardScaler) or raise alpha."
+        )
+    losses = np.where(np.isnan(losses), np.inf, losses)
+    slack = 1e-12 * abs(losses.min())  # weighted sums tie up to rounding
+    tied = np.flatnonzero(losses <= losses.min() + slack)
+    return int(tied[np.argmax(alphas[tied])])
+
+
 def row_losses(selection, outputs):
     """Losses (N, m) of single held-out rows, times their weights: the criterion is their sum."""
     if selection.criterion.whole:
         return selection.W * selection.wrong(outputs)[:, None]
-    T = selection.T[selection.where]
+    T = selection.held_out_targets
     alone = replace(selection, T=T.reshape(1, -1), W=selection.W.reshape(1, -1), where=np.zeros(1, int))
     return alone.losses(outputs.reshape(1, -1)).reshape(T.shape)  # each row a problem of its own
 
 
-def standard_error(selection, outputs):
-    """The standard error of the criterion; what a row has in several columns, or tests, is added up first."""
-    losses = row_losses(selection, outputs)
+def standard_error(selection, losses):
+    """The standard error of the criterion by its ``row_losses``; a row's columns and tests are added up first."""
     apart = (losses - selection.W * losses.sum(0)).sum(1)
     return np.sqrt(np.square(np.bincount(selection.where, apart)).sum())
 

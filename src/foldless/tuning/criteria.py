@@ -21,7 +21,7 @@ import numpy as np
 
 from foldless.readout.ranking import pairs_won
 
-WEIGHTS = (None, "balanced", "sample_weight")  # of rows in a criterion
+WEIGHTS = ("auto", None, "balanced", "sample_weight")  # of rows in a criterion
 BLOCK = 2**22  # pairs of a smooth AUC looked at together
 
 

@@ -181,9 +181,9 @@ class Descent:
     ended: str  # as that of the way to the minimum
 
 
-def follow(start, spec, splits, sample_weight, progress=None, rows=None):
+def follow(start, spec, splits, progress=None, rows=None):
     """The descent from one starting point, on all rows or some; ``progress`` counts iterations."""
-    selection = spec.selection(start.task, splits, sample_weight, slope=start.slope, rows=rows)
+    selection = spec.selection(start.task, splits, slope=start.slope, rows=rows)
     selection = selection if start.column is None else selection.column(start.column)
     way = descend(start, spec, selection, start.vector, start.prior, progress)
     history = way.history

@@ -2,17 +2,17 @@
 
     some hundred rows     the whole grid, all alphas of a kernel along one decomposition; then down from the best
     a fifth of all        the best kernels of that grid anew, then down from the best of these
-    all rows              the place x where that led, moved on by half of d, the drift of the minimum from the small to
-                          the larger part in steps of log n; then x itself, and the minimum from a model, where these
-                          may be better by more than a little
+    all rows              the place x where that led, moved on by 0.4 of d, the drift of the minimum from the small to
+                          the larger part in steps of log n; then x itself, unless the drift hardly matters; then the
+                          minimum from a model, where that may be better by more than a little
 
 Down means L-BFGS-B by the exact gradient, or Nelder-Mead for criteria without one (``tuning.descent``). The model is
 a parabola along the drift: with k the rise of the criterion from x to x + d on the larger part, where x is its minimum,
 
     L(x + t d) = L(x) + b t + k t^2,    least at t = -b / 2k,
 
-so that two values on all rows show where to take the third. If the minimum lies between x and x + d, none is better
-than that half-way by more than k / 4. Each value costs one Cholesky factor and its inverse.
+so that two values on all rows show where to take the third. The drift is that of two minima on few rows, and may point
+the wrong way: x tells, and the third value may lie behind it. Each value costs one Cholesky factor and its inverse.
 
 The parts lie within each other and hold the classes, and the test sets of cv, in the shares that these have among all
 rows. A part is nothing but row numbers: kernels, weights, confounds, splits and penalties are those of the whole.
@@ -28,9 +28,10 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from foldless.linalg.threads import threads_for
+from foldless.tuning.average import best_place
 from foldless.tuning.descent import Point, Start, descend, follow
-from foldless.tuning.selection import SearchSpec, best_place
 from foldless.tuning.space import Space, default_limits
+from foldless.tuning.spec import SearchSpec
 
 FEW = 500  # rows up to which the whole grid on all of them is quick
 PER_CLASS = 25  # rows of the first part for each class, where that is more, but no more than
@@ -40,12 +41,23 @@ MOST_IN_PART = 4000  # gradients hold five matrices of a part
 KEPT = 3  # kernels of the grid that are tried on the second part
 FARTHEST = 1.5  # of a drift, in logarithms
 ON_ALL_ROWS = 3  # evaluations at most, or iterations with scales of features
-WORTH_A_SECOND = 0.02  # of the criterion: what x must promise to be better than the place half-way
-WORTH_A_THIRD = 0.05  # and what the model must promise
+DRIFT = 0.4  # share of it that the first of them moves
+WORTH_A_SECOND = 0.01  # of the criterion: its rise from x to x + d, from which on x is judged too
+WORTH_A_THIRD = 0.005  # and what the model must promise
 ROUGHLY = 2e-4  # of the criterion: as well as its minimum is sought on a part, which is not that of all rows
 REFIT = 0.4  # of the time of one: the fit in the end
 ON_THE_WAY = 40  # evaluations that a way down is worth in time, gradients included
 GROWTH = 2.6  # power of the rows that time grows with: less than 3, since few rows keep a processor less busy
+
+
+def growth(problem, few, many):
+    """How many times as long an evaluation of ``many`` rows takes as one of ``few``.
+
+    Explicit features take the place of rows wherever they are fewer: time is then in proportion to the rows.
+    """
+    features = problem.n_features(many)
+    features = many if features is None else features
+    return many / few * (min(many, features) / min(few, features)) ** (GROWTH - 1)
 
 
 def place_within(labels):
@@ -82,7 +94,6 @@ class Fidelity:
     grid: dict  # {parameter: values}, of alpha and of the kernel
     spec: SearchSpec
     splits: list | None
-    sample_weight: np.ndarray | None
     tell: Callable = lambda *_: None  # is told what is being tried, in words, and the seconds expected to go
     ahead: float | None = None  # these, once they are known
     on_all: float = 0.0  # of these, for one evaluation of all rows
@@ -104,7 +115,7 @@ class Fidelity:
         self.local = replace(self.spec, method="gradient" if smooth else "simplex", max_iter=15 if smooth else 20)
 
     def _selection(self, spec, rows):
-        return spec.selection(self.task, self.splits, self.sample_weight, rows=rows)
+        return spec.selection(self.task, self.splits, rows=rows)
 
     def _part(self, everything, rows):
         """The selection of some of the rows. Folds of a part may be too small for a score of each, so that one is taken
@@ -219,7 +230,7 @@ class Fidelity:
     # -- all rows ------------------------------------------------------------------------------------------------------
 
     def _on_all_rows(self, small, large):
-        """The last evaluations: half-way along the drift, where the second part led, and the minimum of a model."""
+        """The last evaluations: some way along the drift, where the second part led, and the minimum of a model."""
         _, more, everything = self.parts
         start = self._start(large)
         space = start.space
@@ -231,7 +242,7 @@ class Fidelity:
             drift = np.clip((x - space.pack(small.alphas, small.kernel)) * steps, -FARTHEST, FARTHEST)
         places, rise = [0.0], 0.0
         if np.abs(drift).max() > 0.05:
-            places = [0.5]
+            places = [DRIFT]
             moved = self._judge(more, *space.unpack(np.clip(x + drift, low, high)))
             rise = moved.loss / large.loss - 1 if large.loss else 0.0
             yield [moved]
@@ -251,7 +262,7 @@ class Fidelity:
         _, more, everything = self.parts
         start = self._start(best, feature_scaling=True, feature_groups=self.spec.feature_groups)
         spec = replace(self.spec, method=self.local.method)
-        way: Any = follow(start, spec, self.splits, self.sample_weight, rows=more.rows)
+        way: Any = follow(start, spec, self.splits, rows=more.rows)
         self.chosen = way.minimum
         yield way.history
         _hand_on(way)
@@ -282,7 +293,7 @@ class Fidelity:
     def _look_ahead(self, point, still):
         """Expected time from one evaluation of the second part: the others there, the way down, and all rows."""
         n = len(self.parts[2].rows)
-        self.on_all = point.seconds * (n / point.n_rows) ** GROWTH
+        self.on_all = point.seconds * growth(self.task.problem, point.n_rows, n)
         self.ahead = point.seconds * (still + ON_THE_WAY)
         if n > point.n_rows:
             self.ahead += (ON_ALL_ROWS + REFIT) * self.on_all
@@ -310,13 +321,16 @@ def _next_place(places, losses, rise, part):
     ``rise`` is k as a share of L. ``part`` is the loss at x on the second part: more rows should have less.
     """
     if len(losses) == 1:
-        doubtful = rise / 4 > WORTH_A_SECOND or losses[0] > part
+        doubtful = rise > WORTH_A_SECOND or losses[0] > part
         return [0.0] if places[0] and doubtful else []
-    if len(losses) > 2 or rise <= 0:
+    if len(losses) > 2:
         return []
-    (one, other), k = places, rise * losses[0]
+    (one, other), k = places, max(rise, 0.0) * losses[0]
     b = (losses[1] - losses[0]) / (other - one) - k * (one + other)
-    t = float(np.clip(-b / (2 * k), -1.0, 3.0))
+    if k > 0:
+        t = float(np.clip(-b / (2 * k), -1.0, 3.0))
+    else:  # the second part falls along the drift as well: as far again, downhill
+        t = 2 * other - one if losses[1] < losses[0] else 2 * one - other
     promised = losses[0] + (t - one) * (b + k * (t + one))
     return [t] if promised < (1 - WORTH_A_THIRD) * min(losses) else []
 

@@ -5,17 +5,14 @@ import time
 import numpy as np
 
 from foldless.linalg.threads import threads_for
-from foldless.tuning.fidelity import GROWTH, order_of_rows
+from foldless.tuning.fidelity import growth, order_of_rows
 
 SHORT = 2000  # rows up to which nobody waits long
 PART = 500  # rows that are measured
 
 
 def foreseen_seconds(task, splits, evaluate):
-    """Seconds that ``evaluate(rows)`` would take for all rows of a task; 0 where these are few.
-
-    Models held through explicit features take time in proportion to the rows.
-    """
+    """Seconds that ``evaluate(rows)`` would take for all rows of a task; 0 where these are few."""
     problem = task.problem
     n = len(problem.active)
     if n <= SHORT:
@@ -24,5 +21,4 @@ def foreseen_seconds(task, splits, evaluate):
     begin = time.perf_counter()
     with threads_for(PART, problem.X.shape[1]):
         evaluate(rows)
-    power = GROWTH if problem.n_features(n) is None else 1
-    return (time.perf_counter() - begin) * (n / PART) ** power
+    return (time.perf_counter() - begin) * growth(problem, PART, n)

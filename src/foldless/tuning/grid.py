@@ -19,7 +19,8 @@ import numpy as np
 from foldless.heldout.solution import Solution, TrainingParts
 from foldless.precision.choose import one_p_pays
 from foldless.readout.task import Rule
-from foldless.tuning.selection import Judged, best_place
+from foldless.tuning.average import best_place
+from foldless.tuning.selection import Judged
 
 
 class Tried(NamedTuple):
@@ -30,10 +31,10 @@ class Tried(NamedTuple):
     seconds: float  # that it took
 
 
-def try_alphas(spec, setting, splits, sample_weight):
+def try_alphas(spec, setting, splits):
     """:class:`Tried` of one kernel setting."""
     begin = time.perf_counter()
-    selection = setting.selection(spec, splits, sample_weight)
+    selection = setting.selection(spec, splits)
     judged = selection.path(setting.task.problem, setting.alphas)
     heldout = selection.tested_rows, judged.best[selection.tested]
     return Tried(judged, heldout, time.perf_counter() - begin)
@@ -80,7 +81,7 @@ def losses_from_one_P(task, alphas, selections):
     first = selections[0]
     Y = task.Y[rows] if first.criterion.whole or first.score_decides else task.plus_minus_targets(rows)
     removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
-    path, losses = problem.path(rows), []
+    path, losses = problem.path(rows, len(alphas), explicit=True), []
     for alpha in alphas:
         model = Solution(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha).explicit())
         each = zip(selections, removed, strict=True)
@@ -125,10 +126,10 @@ def inner_criterion(problem, selection):
     return selection.judge(Solution(problem, selection.rows, selection.Y)).sum()
 
 
-def outer_loss(spec, task, test, fits, decision, sample_weight):
+def outer_loss(spec, task, test, fits, decision):
     """The criterion of a search for the outer held-out fits of the rows ``test``."""
-    if spec.criterion_weight == "sample_weight" and sample_weight is not None and not sample_weight[test].any():
+    if spec.row_weights is not None and not spec.row_weights[test].any():
         return np.nan
-    selection = replace(spec, scoring=None).selection(task, None, sample_weight, rows=test)
+    selection = replace(spec, scoring=None).selection(task, None, rows=test)
     fits = fits if spec.criterion.ranks else selection.T - fits
     return float(selection.losses(decision if spec.criterion.whole else fits).sum())

@@ -49,7 +49,7 @@ class SelectionOfParts(Selection):
         found: list = [[] for _ in alphas]
         for task, fold in zip(self.tasks, self.folds, strict=True):
             problem, train = task.problem, task.problem.active
-            path = problem.path(train)
+            path = problem.path(train, len(alphas))
             for place, alpha in enumerate(alphas):
                 own, precision = problem.replace(alpha=alpha), path.with_alpha(alpha)
 
@@ -75,11 +75,12 @@ class SelectionOfParts(Selection):
         return fits, decisions, probabilities
 
 
-def selection_of_parts(spec, tasks, splits, sample_weight):
-    """The selection of tasks, one for each of the (train, test) pairs ``splits``; None: for each row left out alone."""
-    n = tasks[0].problem.n
-    rows = np.arange(n) if sample_weight is None else np.flatnonzero(sample_weight)
-    whole = spec.selection(tasks[0], splits, sample_weight, rows=rows)
+def selection_of_parts(spec, tasks, splits, rows):
+    """The selection of tasks, one for each of the (train, test) pairs ``splits``; None: for each row left out alone.
+
+    ``rows`` are those of positive weight.
+    """
+    whole = spec.selection(tasks[0], splits, rows=rows)
     if splits is None:
         whole = replace(whole, folds=list(np.arange(len(rows))[:, None]))
         own = [tasks[row] for row in rows]

@@ -1,7 +1,6 @@
-"""What a search is asked for and what it minimises: a criterion of the held-out fits of one task.
+"""What a search minimises: a criterion of the held-out fits of one task.
 
-A :class:`SearchSpec` holds the checked parameters of a search, so that its parts never see the search estimator. A
-:class:`Selection` fixes the targets, the rows that are left out together (each alone: leave-one-out), the criterion
+A :class:`Selection` fixes the targets, the rows that are left out together (each alone: leave-one-out), the criterion
 and its weights. It then judges any model, or all alphas of a kernel along one decomposition (``path``).
 
 Scores are taken of the held-out decisions of the task's own readout: one of them may decide in the place of the
@@ -9,9 +8,8 @@ criterion, others are recorded beside it. Who makes them (``bridge.scorers.HeldO
 """
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +19,7 @@ from foldless.heldout.moments import few_digits
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.task import Task
-from foldless.tuning.average import standard_error
+from foldless.tuning.average import best_place, row_losses, standard_error
 from foldless.tuning.criteria import Criterion, weights
 from foldless.tuning.folds import folds_of, heldout_fits
 
@@ -66,8 +64,13 @@ class Selection:
     weighted: bool = False  # whether W are the weights of the rows, which scores then take as well
 
     @classmethod
-    def of(cls, task, criterion, *, splits=None, weight=None, sample_weight=None, rows=None, scoring=None):
-        """The selection of a task, or of some of its rows; ``splits`` as (train, test) row numbers, None for LOO."""
+    def of(
+        cls, task, criterion, *, splits=None, balanced=False, row_weights=None, weighted=False, rows=None, scoring=None
+    ):
+        """The selection of a task, or of some of its rows; ``splits`` as (train, test) row numbers, None for LOO.
+
+        ``row_weights`` (n,) weigh the criterion, and with ``weighted`` the scores; ``balanced`` halves it by class.
+        """
         if criterion.whole and task.readout.cuts and splits is None:
             raise ValueError(
                 "criterion='multiclass_error' would need a cut, as of threshold='loo', for every row that is left out;"
@@ -83,17 +86,16 @@ class Selection:
             counted = np.zeros(len(where))
             counted[np.concatenate(tests)] = 1.0
         scoring = None if scoring is None else scoring.fitting(task, tests, alone=folds is None)
-        weighted = weight == "sample_weight" and sample_weight is not None
-        if weighted:
-            counted = counted * np.broadcast_to(sample_weight, task.problem.n)[rows][where]
+        if row_weights is not None:
+            counted = counted * row_weights[rows][where]
         if criterion.whole:
-            if weight == "balanced":  # every class that occurs has the same share
+            if balanced:  # every class that occurs has the same share
                 codes = task.codes[rows[where]]
                 mass = np.bincount(codes, counted)
                 counted = counted / np.where(mass > 0, mass, 1.0)[codes]
             W = (counted / counted.sum())[:, None]
         else:
-            W = weights(weight, T[where], counted)
+            W = weights("balanced" if balanced else None, T[where], counted)
         return cls(task, rows, T, folds, where, W, criterion, tests, scoring, weighted)
 
     def column(self, k):
@@ -105,6 +107,11 @@ class Selection:
         columns = [self] if len(alphas) == 1 else [self.column(k) for k in range(len(alphas))]
         problems = [self.task.problem.replace(kernel=kernel, alpha=float(alpha)) for alpha in alphas]
         return list(zip(columns, problems, strict=True))
+
+    @cached_property
+    def held_out_targets(self):
+        """Those of the stacked held-out fits."""
+        return self.T[self.where]
 
     @property
     def tested(self):
@@ -148,7 +155,8 @@ class Selection:
 
         Scores that nobody asked for are those of the best alpha alone where they take models of their own.
         """
-        path, known = problem.path(self.rows), [None] * len(alphas)
+        path = problem.path(self.rows, len(alphas), explicit=self.folds is not None)
+        known: list = [None] * len(alphas)
         if path.serves_every_alpha and self.folds is None and not self.criterion.whole:
             known = loo_path(problem, self.rows, self.T, alphas, path)
 
@@ -168,11 +176,14 @@ class Selection:
     def judged_by(self, outputs, alphas):
         """Settings judged by their outputs."""
         fits, decisions, probabilities = zip(*outputs, strict=True)
-        losses = np.array([self.losses(each) for each in (decisions if self.criterion.whole else fits)])
-        criterion, scores, errors = losses.sum(1), None, None
+        errors, outputs = None, decisions if self.criterion.whole else fits
         if self.criterion.rowwise:
-            outputs = decisions if self.criterion.whole else fits
-            errors = np.array([standard_error(self, each) for each in outputs])
+            of_rows = [row_losses(self, each) for each in outputs]
+            errors = np.array([standard_error(self, each) for each in of_rows])
+            losses = np.array([each.sum(0) for each in of_rows])
+        else:
+            losses = np.array([self.losses(each) for each in outputs])
+        criterion, scores = losses.sum(1), None
         begin = time.perf_counter()
         if self.scoring is not None:
             scores = self._scores(decisions, probabilities)
@@ -182,7 +193,7 @@ class Selection:
         place = best_place(losses.sum(1), alphas)
         best = decisions[place]
         if best is None:
-            best = fits[place] if self.criterion.ranks else self.T[self.where] - fits[place]
+            best = fits[place] if self.criterion.ranks else self.held_out_targets - fits[place]
         return Judged(losses, best, criterion, scores, seconds, errors)
 
     def _scores(self, decisions, probabilities):
@@ -196,7 +207,7 @@ class Selection:
         if self.criterion.whole:
             return np.array([self.W[:, 0] @ self.wrong(outputs)])
         if self.criterion.ranks:
-            return self.criterion(outputs, self.T[self.where], self.W.astype(outputs.dtype))[0]
+            return self.criterion(outputs, self.held_out_targets, self.W.astype(outputs.dtype, copy=False))[0]
         return self.losses_and_slopes(outputs)[0]
 
     def wrong(self, decisions):
@@ -205,10 +216,10 @@ class Selection:
 
     def losses_and_slopes(self, E):
         """Loss of every column and its derivatives by the residuals E, stacked."""
-        T = self.T[self.where]
+        T = self.held_out_targets
         if self.criterion.residuals:  # nothing is added to them, and no digit lost
             T = np.zeros_like(T)
-        values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype))
+        values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype, copy=False))
         return values, None if slopes is None else -slopes
 
     # -- held-out outputs ----------------------------------------------------------------------------------------------
@@ -240,7 +251,7 @@ class Selection:
 
     def _fits(self, E, model):
         """Fits of residuals E; evaluated by a model where their differences have few digits."""
-        fits = self.T[self.where] - E
+        fits = self.held_out_targets - E
         lost = few_digits(fits, np.abs(self.T).max(0, initial=0.0)).any()
         return heldout_fits(model(self.T), self.folds) if lost else fits
 
@@ -282,67 +293,3 @@ class Selection:
             found.append((tie(rows, rule.decision(fits)), tie(rows, rule.proba(fits)) if wanted else None))
         decisions, probabilities = zip(*found, strict=True)
         return np.concatenate(decisions), np.concatenate(probabilities) if wanted else None
-
-
-def best_place(losses, alphas):
-    """Place of the least loss; counts of errors tie often, and of equal ones the largest alpha is taken."""
-    losses, alphas = np.asarray(losses), np.asarray(alphas)
-    if np.isnan(losses).all():
-        raise ValueError(
-            "the criterion is no number for any candidate: alpha too small for this precision, or kernel values too"
-            " large. Rescale X (for instance with sklearn.preprocessing.StandardScaler) or raise alpha."
-        )
-    losses = np.where(np.isnan(losses), np.inf, losses)
-    slack = 1e-12 * abs(losses.min())  # weighted sums tie up to rounding
-    tied = np.flatnonzero(losses <= losses.min() + slack)
-    return int(tied[np.argmax(alphas[tied])])
-
-
-@dataclass(frozen=True)
-class SearchSpec:
-    """The checked parameters of a search, under the names of ``FoldlessSearchCV``."""
-
-    criterion: Criterion  # with the first of the slopes, where it has one
-    method: str = "grid"
-    share: str = "all"
-    criterion_weight: str | None = None
-    slopes: tuple = (10.0,)
-    prior: str | None = None  # the name of the one in force
-    bounds: Mapping = field(default_factory=dict)
-    feature_scaling: bool = False  # also where there are groups of features
-    feature_groups: Any = None
-    n_starts: int = 1
-    max_iter: int = 50
-    tolerance: float = 1e-8  # of the criterion, relative, at which a way down ends
-    random_state: Any = None
-    n_jobs: int | None = None
-    verbose: int | None = None
-    deadline: float | None = None  # of time.monotonic(), after which the best so far is taken
-    scoring: Any = None  # of held-out decisions: ``bridge.scorers.HeldOutScores``
-    one_se: bool = False  # whether the simplest setting within a standard error of the best is chosen
-
-    @property
-    def choosing(self):
-        """The same without scores that decide nothing."""
-        return self if self.score_decides else replace(self, scoring=None)
-
-    @property
-    def score_decides(self):
-        """Whether a score decides in the place of the criterion."""
-        return self.scoring is not None and self.scoring.decides
-
-    @property
-    def out_of_time(self):
-        """Whether the time limit is over."""
-        return self.deadline is not None and time.monotonic() > self.deadline
-
-    @property
-    def ended_by(self):
-        """What ends a search now, before its end."""
-        return "time_limit" if self.out_of_time else "interrupted"
-
-    def selection(self, task, splits, sample_weight, *, slope=None, rows=None):
-        """The criterion of the held-out fits of a task, or of some rows; ``slope`` in place of the first."""
-        criterion = self.criterion if slope is None else self.criterion.with_slope(slope)
-        options = {"weight": self.criterion_weight, "sample_weight": sample_weight, "scoring": self.scoring}
-        return Selection.of(task, criterion, splits=splits, rows=rows, **options)
