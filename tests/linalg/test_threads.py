@@ -1,7 +1,11 @@
 """Small problems have one thread of the BLAS, large ones all, and afterwards all is as before."""
 
 import pickle
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -11,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.kernels import RBF, Linear
 from foldless.linalg import threads
-from foldless.linalg.threads import jobs_as_here, threads_for
+from foldless.linalg.threads import jobs_as_here, threads_for, two_threads_where_idle
 from foldless.model_selection import (
     cross_val_predict,
     cross_val_score,
@@ -181,3 +185,87 @@ def test_jobs_in_other_processes_have_the_threads_of_the_caller():
         assert function(*args, **options) == {1}
     for function, args, options in jobs_as_here(jobs):
         assert function(*args, **options) == {2}
+
+
+# -- factorisations inside small problems ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """The number of running tasks of other programs on a machine of two processors, as a list of one."""
+    number = [0]
+    monkeypatch.setattr(threads, "_running_elsewhere", lambda: number[0])
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(threads, "LOOK_AGAIN", -1.0)
+    return number
+
+
+@pytest.mark.parametrize(("n_rows", "n_elsewhere", "n_threads"), [(500, 0, 2), (500, 1, 1), (499, 0, 1)])
+def test_factorisations_have_two_threads_where_processors_are_idle(elsewhere, n_rows, n_elsewhere, n_threads):
+    elsewhere[0] = n_elsewhere
+    with threads_for(10):
+        with two_threads_where_idle(n_rows, 500):
+            assert now() == {n_threads}
+        assert now() == {1}
+    assert now() == {2}
+
+
+@pytest.mark.usefixtures("elsewhere")
+@pytest.mark.parametrize(("before", "inside"), [(1, 1), (4, 2)])
+def test_factorisations_have_no_more_threads_than_before_and_than_two(before, inside):
+    with threadpool_limits(before, user_api="blas"), threads_for(10), two_threads_where_idle(500, 500):
+        assert now() == {inside}
+
+
+def test_factorisations_of_large_problems_keep_their_threads(elsewhere):
+    elsewhere[0] = 5
+    with two_threads_where_idle(5000, 500):
+        assert now() == {2}
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_factorisations_have_one_thread_while_another_thread_of_python_computes():
+    entered, leave = Event(), Event()
+
+    def compute():
+        with threads_for(10):
+            entered.set()
+            leave.wait(10)
+
+    other = Thread(target=compute)
+    with threads_for(10):
+        other.start()
+        assert entered.wait(10)
+        with two_threads_where_idle(500, 500):
+            assert now() == {1}
+        leave.set()
+        other.join()
+        with two_threads_where_idle(500, 500):
+            assert now() == {2}
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_threads_are_restored_after_an_interrupt_of_a_factorisation():
+    def call(_):
+        with threads_for(10), two_threads_where_idle(500, 500):
+            pass
+
+    n = 0
+    for _ in interrupted(lambda: None, call, "linalg/threads"):
+        n += 1
+        assert now() == {2}
+    assert n > 10
+
+
+@pytest.mark.skipif(not Path("/proc/loadavg").exists(), reason="the system does not tell how many tasks run")
+def test_running_tasks_of_other_programs_are_counted():
+    with Popen([sys.executable, "-c", "while True: pass"]) as program:
+        try:
+            assert any(threads._running_elsewhere() >= 1 for _ in range(10_000))
+        finally:
+            program.kill()
+
+
+def test_other_programs_count_as_running_where_the_system_does_not_tell(monkeypatch):
+    monkeypatch.setattr(threads, "Path", lambda name: Path("/nowhere") / name.lstrip("/"))
+    assert threads._running_elsewhere() == np.inf

@@ -98,6 +98,8 @@ class Batch:
     @cached_property
     def _solved(self):
         """Models without the sets that P cannot leave out, solved by themselves; by number of the set."""
+        if self.lost is None and not self.model.problem.weighted:
+            return {}
         sets = takes_nearly_all(self.model, self.members)
         sets = np.flatnonzero(sets if self.lost is None else sets | self.lost)
         return {number: self.model.solve_without(self.members[number]) for number in sets}

@@ -173,8 +173,7 @@ class Part(Model):
         sites = self.whole.own_sites(self.kept[members])  # (n, 1 or 2)
         V, W = self.halves
         if sites.shape[1] == 1:
-            taken = np.einsum("ti,ti->i", V, W)[sites][:, :, None]
+            D = (self.whole.precision.diagonal() - np.einsum("ti,ti->i", V, W))[sites][:, :, None]
         else:
-            taken = V.T[sites] @ W.T[sites].transpose(0, 2, 1)
-        D = self.whole.precision.diagonal_blocks(sites) - taken
+            D = self.whole.precision.diagonal_blocks(sites) - V.T[sites] @ W.T[sites].transpose(0, 2, 1)
         return Batch.solve(self, members, self.site_A[self.own_sites(members)], D)

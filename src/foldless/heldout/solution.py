@@ -148,17 +148,23 @@ class Solution(Model):
         Where S is singular and alpha tiny, P is of the size 1 / alpha and so is its rounding. alpha tr P is the number
         of rows beyond the rank; a training part without that many rows can be regular.
         """
-        problem, n = self.problem, len(self.rows)
+        n = len(self.rows)
         if t < 2 or n_sets * (n - t) ** 3 > MOST_SOLVED * n**3:
             return False
+        return t >= self._rows_beyond_rank - 0.5
+
+    @cached_property
+    def _rows_beyond_rank(self):
+        """alpha tr P where S is singular and alpha tiny, else infinite."""
+        problem, n = self.problem, len(self.rows)
         if problem.penalty.squares_kernel or self.precision.through_features:
-            return False
+            return np.inf
         size, eps = problem.mean_diagonal * float(np.square(self.root).max()), np.finfo(problem.dtype).eps
         if problem.alpha >= TINY[problem.dtype.itemsize] * size:
-            return False
-        missing = problem.alpha * float(self.precision.diagonal().sum())
-        singular = missing > 0.5 or problem.alpha < n * eps * size  # then rounding has made P smaller
-        return singular and t >= missing - 0.5
+            return np.inf
+        beyond_rank = problem.alpha * float(self.precision.diagonal().sum())
+        singular = beyond_rank > 0.5 or problem.alpha < n * eps * size  # then rounding has made P smaller
+        return beyond_rank if singular else np.inf
 
     def batch(self, members):
         """Held-out fits of the sets ``members`` (k, t), positions in ``rows``, each left out alone."""

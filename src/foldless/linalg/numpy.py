@@ -23,7 +23,7 @@ from scipy import linalg
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
 from foldless.linalg import panels
-from foldless.linalg.threads import one_thread
+from foldless.linalg.threads import one_thread, two_threads_where_idle
 
 # fmt: off
 __all__ = [  # noqa: RUF022
@@ -49,6 +49,8 @@ LARGE = 8192  # rows from which on triangles and squares are computed in panels
 LEAST_HALVED, HALVED = 64, 2048  # rows between which a triangle is inverted by halves; blocks of it are copied
 STACKED = 20  # rows up to which a stack of systems is sooner solved in one call than by the cheaper factors, one by one
 FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
+# rows of eigenproblems and of triangles from which on two threads pay, on idle processors
+THREADED_EIGENPROBLEM, THREADED_TRIANGLE = 350, 500
 ABOVE = np.triu(np.ones((64, 64), bool), 1)  # entries above the diagonal of a block
 
 
@@ -82,15 +84,18 @@ def cholesky_(M):
         L, info = panels.cholesky_(M)
     else:
         (potrf,) = get_lapack_funcs(("potrf",), (M,))
-        L, info = potrf(M, lower=1, overwrite_a=1, clean=0)
-        _clear_above_(L)
+        small = len(M) <= len(ABOVE)
+        with two_threads_where_idle(len(M), THREADED_TRIANGLE):
+            L, info = potrf(M, lower=1, overwrite_a=1, clean=int(small))
+        if not small:
+            _clear_above_(L)
     if info != 0:
         raise NotPositiveDefiniteError(f"leading minor {info} is not positive")
     return L
 
 
 def _clear_above_(L):
-    """Zeros above the diagonal; LAPACK's wrapper sets them entry by entry, which takes a tenth of the factorisation."""
+    """Zeros above the diagonal; LAPACK's wrapper sets them entry by entry, a tenth of the time of a large factor."""
     for start in range(0, len(L), len(ABOVE)):
         block = L[:, start : start + len(ABOVE)]
         block[:start] = 0.0
@@ -106,7 +111,8 @@ def invert_lower_(L):
     if len(L) > LARGE:
         return panels.invert_lower_(L)
     if len(L) <= HALVED:
-        return _invert_halves_(L, *get_lapack_funcs(("trtri",), (L,)), *get_blas_funcs(("trmm",), (L,)))
+        with two_threads_where_idle(len(L), THREADED_TRIANGLE):
+            return _invert_halves_(L, *get_lapack_funcs(("trtri",), (L,)), *get_blas_funcs(("trmm",), (L,)))
     (trtri,) = get_lapack_funcs(("trtri",), (L,))
     return trtri(L, lower=1, overwrite_c=1)[0]
 
@@ -181,7 +187,9 @@ def lower_square(L):
     if len(L) > LARGE:
         return mirror_(panels.lower_square(L)).T
     (lauum,) = get_lapack_funcs(("lauum",), (L,))
-    return mirror_(lauum(L, lower=1)[0]).T
+    with two_threads_where_idle(len(L), THREADED_TRIANGLE):
+        square = lauum(L, lower=1)[0]
+    return mirror_(square).T
 
 
 def outer_square(V):
@@ -281,7 +289,7 @@ def eigh_(S):
     """(eigenvalues in ascending order, eigenvectors) of a symmetric S, which is overwritten."""
     if len(S) < 2:  # refused by SciPy before 1.13
         return S.diagonal().copy(), np.ones_like(S)
-    with _safely(len(S)):
+    with _safely(len(S)), two_threads_where_idle(len(S), THREADED_EIGENPROBLEM):
         own = S.T if S.flags.c_contiguous else S  # LAPACK wants columns; S is symmetric, and no copy is made
         return linalg.eigh(own, driver="evd", overwrite_a=True, check_finite=False)
 

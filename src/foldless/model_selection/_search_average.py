@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from foldless.bridge.candidates import settings
 from foldless.bridge.progress import Progress, run_with_progress
-from foldless.tuning.average import mean_outputs, near_best, row_losses, standard_error
+from foldless.tuning.average import mean_outputs, near_best, row_losses, standard_errors
 
 
 class Average(NamedTuple):
@@ -25,7 +25,7 @@ def average_of(spec, outcome, estimator, data, splits):
     selection, problem = _held_out(spec, estimator, outcome.params[best], data, splits)
     places, known = [best], selection.outputs(problem)
     if outcome.stopped is None or max(each["n_rows"] for each in outcome.history) == len(selection.rows):
-        width = standard_error(selection, row_losses(selection, known[1 if spec.criterion.whole else 0]))
+        width = standard_errors(selection, row_losses(selection, [known[1 if spec.criterion.whole else 0]]))[0]
         places = near_best(outcome.params, outcome.record.criterion, best, width)
     members = [outcome.params[place] for place in places]
     outputs = [known]

@@ -15,6 +15,7 @@ from numbers import Real
 import numpy as np
 
 MOST = 20  # settings that are averaged
+BLOCK = 2**18  # losses of rows that are computed together
 ALIKE = 0.05  # settings that differ by less than this share in every number count once
 
 
@@ -33,18 +34,26 @@ def best_place(losses, alphas):
 
 
 def row_losses(selection, outputs):
-    """Losses (N, m) of single held-out rows, times their weights: the criterion is their sum."""
+    """Losses (k, N, m) of the held-out rows of k settings, times their weights: the criterion is their sum."""
     if selection.criterion.whole:
-        return selection.W * selection.wrong(outputs)[:, None]
-    T = selection.held_out_targets
-    alone = replace(selection, T=T.reshape(1, -1), W=selection.W.reshape(1, -1), where=np.zeros(1, int))
-    return alone.losses(outputs.reshape(1, -1)).reshape(T.shape)  # each row a problem of its own
+        return np.stack([selection.W * selection.wrong(decisions)[:, None] for decisions in outputs])
+    T, W = selection.held_out_targets, selection.W
+    together = max(1, BLOCK // max(T.size, 1))  # settings
+    losses = []
+    for start in range(0, len(outputs), together):
+        block = np.stack(outputs[start : start + together])
+        columns = [np.broadcast_to(array, block.shape).reshape(1, -1) for array in (T, W)]
+        single_rows = replace(selection, T=columns[0], W=columns[1], where=np.zeros(1, int))
+        losses.append(single_rows.losses(block.reshape(1, -1)).reshape(block.shape))  # each row a problem of its own
+    return np.concatenate(losses)
 
 
-def standard_error(selection, losses):
-    """The standard error of the criterion by its ``row_losses``; a row's columns and tests are added up first."""
-    apart = (losses - selection.W * losses.sum(0)).sum(1)
-    return np.sqrt(np.square(np.bincount(selection.where, apart)).sum())
+def standard_errors(selection, losses):
+    """Standard errors (k,) of the criterion by its ``row_losses``; a row's columns and tests are added up first."""
+    deviations = (losses - selection.W * losses.sum(1, keepdims=True)).sum(2)
+    if selection.folds is not None:  # a row may be tested several times
+        deviations = np.stack([np.bincount(selection.where, values) for values in deviations])
+    return np.sqrt(np.square(deviations).sum(1))
 
 
 def near_best(params, losses, best, width):

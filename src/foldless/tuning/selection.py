@@ -19,7 +19,7 @@ from foldless.heldout.moments import few_digits
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.task import Task
-from foldless.tuning.average import best_place, row_losses, standard_error
+from foldless.tuning.average import best_place, row_losses, standard_errors
 from foldless.tuning.criteria import Criterion, weights
 from foldless.tuning.folds import folds_of, heldout_fits
 
@@ -166,7 +166,8 @@ class Selection:
             return selection._outputs(own, partial(path.with_alpha, alpha), known[place])
 
         chooses = self if self._scores_all else replace(self, scoring=None)
-        judged = chooses.judged_by([outputs(chooses, place) for place in range(len(alphas))], alphas)
+        together = chooses._outputs_of_residuals(known) if isinstance(known, np.ndarray) else None
+        judged = chooses.judged_by(together or [outputs(chooses, place) for place in range(len(alphas))], alphas)
         if chooses is self:
             return judged
         place = best_place(judged.losses.sum(1), alphas)
@@ -178,9 +179,9 @@ class Selection:
         fits, decisions, probabilities = zip(*outputs, strict=True)
         errors, outputs = None, decisions if self.criterion.whole else fits
         if self.criterion.rowwise:
-            of_rows = [row_losses(self, each) for each in outputs]
-            errors = np.array([standard_error(self, each) for each in of_rows])
-            losses = np.array([each.sum(0) for each in of_rows])
+            of_rows = row_losses(self, outputs)
+            errors = standard_errors(self, of_rows)
+            losses = of_rows.sum(1)
         else:
             losses = np.array([self.losses(each) for each in outputs])
         criterion, scores = losses.sum(1), None
@@ -218,7 +219,7 @@ class Selection:
         """Loss of every column and its derivatives by the residuals E, stacked."""
         T = self.held_out_targets
         if self.criterion.residuals:  # nothing is added to them, and no digit lost
-            T = np.zeros_like(T)
+            T = np.broadcast_to(T.dtype.type(0), T.shape)
         values, slopes = self.criterion(T - E, T, self.W.astype(T.dtype, copy=False))
         return values, None if slopes is None else -slopes
 
@@ -245,6 +246,17 @@ class Selection:
             return fits, *self.decisions(model(self.task.Y[self.rows]))
         return fits, self._read(fits if ranks else self._fits(fits, model)), None
 
+    def _outputs_of_residuals(self, E):
+        """``outputs`` of all settings from their leave-one-out residuals (k, n, m); None where these do not suffice."""
+        ranks = self.criterion.ranks
+        if not ranks and self.scoring is None:
+            return [(residuals, None, None) for residuals in E]
+        fits = self.held_out_targets - E
+        if self._few_digits(fits) or not (self.scoring is None or self._reads_fits):
+            return None
+        decisions = [None] * len(E) if self.scoring is None else self._read(fits)
+        return [(outputs, read, None) for outputs, read in zip(fits if ranks else E, decisions, strict=True)]
+
     def _heldout(self, model):
         """What the criterion is computed from: fits, or residuals, which keep more digits."""
         return heldout_fits(model, self.folds) if self.criterion.ranks else residuals(model, self.folds)
@@ -252,8 +264,11 @@ class Selection:
     def _fits(self, E, model):
         """Fits of residuals E; evaluated by a model where their differences have few digits."""
         fits = self.held_out_targets - E
-        lost = few_digits(fits, np.abs(self.T).max(0, initial=0.0)).any()
-        return heldout_fits(model(self.T), self.folds) if lost else fits
+        return heldout_fits(model(self.T), self.folds) if self._few_digits(fits) else fits
+
+    def _few_digits(self, fits):
+        """Whether some of such fits have lost most of their digits."""
+        return few_digits(fits, np.abs(self.T).max(0, initial=0.0)).any()
 
     @property
     def _reads_fits(self):
