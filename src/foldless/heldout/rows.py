@@ -9,7 +9,7 @@ therefore share the score of the first of them.
 """
 
 from dataclasses import FrozenInstanceError
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -148,14 +148,21 @@ def tied(values, *tables):
 
 def _row_sums(table):
     """Sums (n,) of each row times fixed numbers, added up in the same order in every row."""
-    numbers = np.sin(np.arange(1, table.shape[1] + 1)).astype(table.dtype)
+    numbers = _row_weights(table.shape[1], table.dtype)
     return _canonical(table) @ numbers if sp.issparse(table) else np.einsum("ij,j->i", table, numbers)
+
+
+@lru_cache(maxsize=16)
+def _row_weights(n, dtype):
+    return np.sin(np.arange(1, n + 1)).astype(dtype)
 
 
 def _canonical(table):
     """One way to write each row: sorted indices without zeros."""
     if not sp.issparse(table):
         return np.ascontiguousarray(table)
+    if table.format == "csr" and table.has_canonical_format and table.data.all():
+        return table
     table = sp.csr_array(table, copy=True)
     table.sum_duplicates()
     table.eliminate_zeros()

@@ -258,7 +258,7 @@ def _narrow(X):
 def _by_filling(X, Z):
     """[(columns, X there, Z there)]: columns that Z fills mostly become dense, which takes no more memory."""
     if not sp.issparse(Z):
-        return [(np.arange(Z.shape[1]), dense(X), Z)]
+        return [(slice(None), dense(X), Z)]
     X, Z = sp.csr_array(X), sp.csr_array(Z)
     filled = 2 * np.bincount(Z.indices, minlength=Z.shape[1]) > Z.shape[0]
     if not filled.any():
@@ -271,10 +271,10 @@ def _minus_distances(X, Z, root, *, alike):
     """Minus the squared distances between the rows of X and Z, columns times root; ``alike``: Z is X."""
     if not sp.issparse(X) and not alike and len(X) <= FEW_DISTANCES:
         K = cdist(X, Z, "sqeuclidean", w=root * root) if np.ndim(root) else cdist(X, Z, "sqeuclidean")
-        K *= 1.0 if np.ndim(root) else root * root
+        K *= -1.0 if np.ndim(root) else -root * root
         if not np.isfinite(K.sum()):  # squares that overflow before they are scaled
-            K = cdist(scale(X, root), scale(Z, root), "sqeuclidean")
-        return np.negative(K, out=K).astype(X.dtype, copy=False)
+            K = -cdist(scale(X, root), scale(Z, root), "sqeuclidean")
+        return K.astype(X.dtype, copy=False)
     if not sp.issparse(X):
         X, Z = _centred(X, X if alike else Z)  # |x|^2 + |z|^2 - 2 x.z loses fewer digits near the bulk of the rows
     X = scale(X, root)

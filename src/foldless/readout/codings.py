@@ -50,8 +50,8 @@ def drop_rounding_noise(decision, size):
 
 def tie_best(decisions, axis, size):
     """Decisions with those that rounding alone tells from the largest of a row made equal to it."""
-    columns = np.moveaxis(decisions, axis, 0)
-    best = np.expand_dims(reduce(np.maximum, columns), axis)  # the maximum along a short axis is slow
+    columns = decisions.swapaxes(axis, 0)
+    best = reduce(np.maximum, columns)[None].swapaxes(0, axis)  # the maximum along a short axis is slow
     close = best - decisions <= 16 * np.finfo(decisions.dtype).eps * np.maximum(np.abs(best), size)
     return np.where(close, best, decisions)
 
