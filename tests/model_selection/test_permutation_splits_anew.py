@@ -138,7 +138,9 @@ def test_permutations_that_change_nothing_tie_with_the_true_score(estimator):
         for memory_limit in (2**29, 800 * N):  # all at once; ten, then the last alone
             more = {"scoring": scoring, "memory_limit": memory_limit}
             result = permutation_test_score(estimator, features, y, resplit=True, **options, **more)
-            assert_array_equal(np.isclose(result.permutation_scores, result.score, rtol=ROUNDING, atol=0), null == score)
+            assert_array_equal(
+                np.isclose(result.permutation_scores, result.score, rtol=ROUNDING, atol=0), null == score
+            )
             assert result.pvalue == p
 
 

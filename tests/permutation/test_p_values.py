@@ -66,7 +66,7 @@ def test_p_values_of_scores_that_are_equal_up_to_rounding():
 def test_p_values_of_undefined_scores():
     assert p_values(0.5, [np.nan, 0.1]) == 2 / 3
     assert p_values(0.5, [np.nan, 0.1], greater=False) == 1.0
-    assert p_values(0.5, [np.nan, 0.1], rounding=0.0) == 1 / 3  # as scikit-learn counts
+    assert p_values(0.5, [np.nan, 0.1], count_undefined=False) == 1 / 3  # as scikit-learn counts
     assert np.isnan(p_values(np.nan, [0.1, 0.2]))
 
 

@@ -296,8 +296,10 @@ def _build_result(spec, scoring, data, scores):
     """The result, with warnings of scores that are not defined; scikit-learn's p-value of them where it is promised."""
     score, null = scores[0], scores[1:]
     single = getattr(data.X, "dtype", None) == np.float32
-    rounding = 0.0 if spec.as_theirs else ROUNDING_SINGLE if single else ROUNDING
-    pvalue = p_values(score, null, greater=scoring.greater, rounding=rounding)
+    rounding = ROUNDING_SINGLE if single else ROUNDING
+    if spec.as_theirs and is_classifier(spec.estimator):  # scores of labels have scikit-learn's last bit, of values not
+        rounding = 0.0
+    pvalue = p_values(score, null, greater=scoring.greater, rounding=rounding, count_undefined=not spec.as_theirs)
     why = "not defined (a test part with one class only, say)"
     missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
     if missing:

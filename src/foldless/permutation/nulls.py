@@ -167,13 +167,16 @@ def draw_null(scheme, n, n_permutations, random_state, *, first=(), draw=None, m
     return Null(np.concatenate([truth[None], orders]), first, draw, moves=moves, strata=strata)
 
 
-def p_values(score, null, *, greater=True, rounding=ROUNDING):
-    """(1 + number of null scores at least as good) / (1 + m), for scores (...) and null (m, ...)."""
+def p_values(score, null, *, greater=True, rounding=ROUNDING, count_undefined=True):
+    """(1 + number of null scores at least as good) / (1 + m), for scores (...) and null (m, ...).
+
+    ``count_undefined`` counts null scores of nan as at least as good; scikit-learn does not count them.
+    """
     score, null = np.asarray(score, float), np.asarray(null, float)
     sign = 1.0 if greater else -1.0
     with np.errstate(invalid="ignore"):
         as_good = sign * null >= sign * score - rounding * np.abs(score)
-    count = np.sum(as_good | (np.isnan(null) & (rounding > 0)), axis=0)
+    count = np.sum(as_good | (np.isnan(null) & count_undefined), axis=0)
     return np.where(np.isnan(score), np.nan, (count + 1.0) / (len(null) + 1.0))[()]
 
 
