@@ -17,6 +17,7 @@ from foldless.estimators.rows import all_or_nothing
 from foldless.linalg import memory, panels
 from foldless.linalg import numpy as verbs
 from foldless.precision import factored
+from foldless.precision.square import Square
 from support.interrupts import with_a_call_at_every_line
 from support.readers import N_THREADS, X, every_reader, fitted, labels, new, read, read_together, values
 from support.tolerances import assert_close
@@ -258,14 +259,34 @@ def test_what_an_interrupt_leaves_does_not_keep_other_threads_from_writing():
     model = fitted()
     keys = {id(model)}
     all_or_nothing(model).__enter__()  # and no more: the interrupt came before the block
-    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError, match="another thread"):
-        pool.submit(model.forget, [1]).result()
-    model.forget([2])
     with ThreadPoolExecutor(1) as pool:
         pool.submit(model.forget, [1]).result()
     all_or_nothing(model).__enter__()
     del model
     assert not keys & rows._writers.keys()
+
+
+@pytest.mark.parametrize("name", ["predict_interval", "forgetting_effects"])
+def test_a_reader_whose_arrays_are_replaced_meanwhile_starts_again(name, monkeypatch):
+    """New rows move P into a larger array between two looks of a reader at it."""
+    model = fitted().partial_fit(new, new[:, 0])
+    read_columns, read_product, others = Square.columns_of_H, Square.times_H, []
+    expected = read(model, name)
+
+    def after_growth(read):
+        def grow_and_read(square, *arguments):
+            if not others:
+                others.append(Thread(target=model.partial_fit, args=(np.repeat(new, 40, 0), np.zeros(40 * len(new)))))
+                others[0].start()
+                others[0].join()
+            return read(square, *arguments)
+
+        return grow_and_read
+
+    monkeypatch.setattr(Square, "columns_of_H", after_growth(read_columns))
+    monkeypatch.setattr(Square, "times_H", after_growth(read_product))
+    assert_close(read(model, name), expected)
+    assert others
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -104,6 +104,7 @@ SCHEMAS = {
     "a huge confound": (lambda text: text.replace(b'"typical": ', b'"typical": 1e200, "scale": '), "twice"),
     "no scale": (lambda text: text.replace(b'"scale": ', b'"scale": -'), "confounds of the schema"),
     "not a dictionary": (lambda text: b"5", "'5' is of another type"),
+    "texts without an end": (lambda text: b'{"a":' + b'"\\' * 10**6 + b"}", "does not fit together"),
 }
 
 
@@ -229,6 +230,27 @@ def test_forged_models_are_refused(tmp_path, honest, name):
     refused(tmp_path, forged(honest[kind], model_skops=sio.dumps(state | change(state))), why)
 
 
+@pytest.mark.parametrize(
+    ("width", "params"),
+    [
+        (2**25, {"kernel": "laplacian", "approximation": "rff", "n_landmarks": 50}),
+        (10**6, {"approximation": "nystroem", "n_landmarks": 30}),
+        (2**25, {"standardize": True}),
+    ],
+    ids=["frequencies", "landmarks", "deviations"],
+)
+def test_sparse_rows_that_ask_for_large_dense_arrays_are_refused(tmp_path, honest, width, params):
+    parts = honest["sparse"]
+    content, schema = parts["model.skops"], parts["schema.json"].replace(b'"n_sparse": 30', b'"n_sparse": %d' % width)
+    state = sio.loads(content, trusted=sio.get_untrusted_types(data=content))
+    X = sp.csr_matrix((state["X"].data, state["X"].indices, state["X"].indptr), (N, width))
+    state |= {"X": X, "params": state["params"] | params}
+    assert schema != parts["schema.json"]
+    refused(
+        tmp_path, forged(parts, model_skops=sio.dumps(state), schema_json=schema), "is larger than any of a file of"
+    )
+
+
 def test_steps_that_can_not_work_are_refused(tmp_path, honest):
     content = honest["table"]["model.skops"]
     for change, why in ((np.full(4, np.nan), "no numbers"), (np.ones(3), "broadcast")):
@@ -255,6 +277,7 @@ def test_forged_archives_are_refused(tmp_path, honest):
         (forged(parts | {"manifest.json": b'{"format": "foldless model 2"}'}), "its format is 'foldless model 2'"),
         (packed({**parts, "manifest.json": deep(900)}), "nested more than 60 deep"),
         (packed({**parts, "manifest.json": b"[]"}), "damaged"),
+        (packed({**parts, "manifest.json": b'{"a":' + b'"\\' * 10**6 + b"}"}), "damaged"),
     ):
         refused(tmp_path, content, why)
 

@@ -27,7 +27,7 @@ def given(**arguments):
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-_writers: dict[int, tuple[int, ref]] = {}  # thread that changes an estimator, by the id of the estimator while it lives
+_writers: dict[int, tuple[int, ref]] = {}  # thread that changes an estimator, and its block, by the id of the estimator
 
 
 class all_or_nothing:
@@ -51,15 +51,28 @@ class all_or_nothing:
         _writers.pop(id(self.estimator), None)
 
     def _check_no_other_writer(self):
-        """Become the writer of the estimator; an interrupt may have left this thread its writer before."""
-        estimator, key = self.estimator, id(self.estimator)
-        gone = ref(estimator, lambda _: _writers.pop(key, None))
-        thread, _ = _writers.setdefault(key, (get_ident(), gone))
+        """Become the writer of the estimator, until the block ends, or is gone after an interrupt."""
+        key = id(self.estimator)
+        block = ref(self, lambda block: _release(key, block))
+        thread, _ = _writers.setdefault(key, (get_ident(), block))
         if thread != get_ident():
             raise RuntimeError(
-                f"another thread is fitting or updating this {type(estimator).__name__}. One thread at a time can"
+                f"another thread is fitting or updating this {type(self.estimator).__name__}. One thread at a time can"
                 " change a model: use a threading.Lock, or a copy of the model in each thread."
             )
+        _writers[key] = thread, block
+
+
+def _release(key, block):
+    """Forget the writer of an estimator whose block was never left."""
+    if _writers.get(key, (0, None))[1] is block:
+        _writers.pop(key, None)
+
+
+def _has_other_writer(estimator):
+    """Whether another thread is changing an estimator."""
+    thread, _ = _writers.get(id(estimator), (get_ident(), None))
+    return thread != get_ident()
 
 
 if hasattr(os, "register_at_fork"):  # threads of the parent process do not go on in a child
@@ -86,6 +99,11 @@ def reads_one_state(method):
             return method(state, *args, **options)
         except StaleError:
             return method(state, *args, **options)
+        except Exception:
+            if not (_has_other_writer(self) or vars(self) is not vars(state)):
+                raise
+        # The arrays of P were replaced while they were read.
+        return method(with_fields(self, vars(state) | {"_parts": None}), *args, **options)
 
     return read
 

@@ -18,7 +18,9 @@ MOST_BYTES = 2**32
 FREE_VALUES, VALUES_A_BYTE = 10**5, 4  # of JSON, likewise
 FREE_MEMBERS, BYTES_A_MEMBER = 1000, 20
 DEEPEST = 60  # lists and objects inside each other: a model has some 35
-TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', flags=re.S)
+TEXT = re.compile(
+    rb'"(?:[^"\\]|\\.?)*(?:"|\Z)', flags=re.S
+)  # one that is never closed ends with the JSON: no second look
 NOT_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 END = struct.Struct("<4s4H2LH")  # the end of an archive: how many members there are
 BEGIN, MARK, MARK_64, LENGTH_64 = b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x07", 20

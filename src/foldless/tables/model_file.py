@@ -62,6 +62,7 @@ LOADERS = {  # kinds of nodes of skops that a model is made of; others would cal
 ORDER = " The model comes first: foldless predict MODEL DATA."
 FREE_ROWS, BYTES_A_ROW = 1000, 16  # rows of every model, and bytes of the file for each where there are more
 MOST_WIDE = 2**25  # numbers in a row, however small the file is
+MOST_DENSE = 2**22  # numbers of landmarks, random frequencies or scales, likewise
 N_CHECKED = 20  # rows whose decisions are kept to compare with
 
 
@@ -200,7 +201,10 @@ def _check_fit(machine, X, packed):
     """Refuse fits that no model in a file of this size needs: a small file must not ask for hours."""
     n, width = X.shape
     size = machine.n_landmarks if machine.approximation else min(n, width) if machine.kernel == "linear" else n
+    dense = size * width if machine.approximation else width  # landmarks or frequencies; means and deviations
     small = n <= _most_rows(packed) and width <= max(MOST_WIDE, packed)
+    if sp.issparse(X) and (machine.approximation or machine.standardize):
+        small = small and dense <= max(MOST_DENSE, N_LANDMARKS * packed)
     if not small or min(n, size) > EXACT_ROWS or n * size > max(EXACT_ROWS**2, N_LANDMARKS * packed):
         raise ValueError(
             f"a fit to {n:,} rows of {width:,} numbers by {size:,} functions is larger than any of a file of"
