@@ -268,25 +268,33 @@ def test_what_an_interrupt_leaves_does_not_keep_other_threads_from_writing():
 
 @pytest.mark.parametrize("name", ["predict_interval", "forgetting_effects"])
 def test_a_reader_whose_arrays_are_replaced_meanwhile_starts_again(name, monkeypatch):
-    """New rows move P into a larger array between two looks of a reader at it."""
+    """A writer has moved P into a larger array, and not changed it yet, between two looks of a reader at it."""
     model = fitted().partial_fit(new, new[:, 0])
-    read_columns, read_product, others = Square.columns_of_H, Square.times_H, []
-    expected = read(model, name)
+    expected, begun, done = read(model, name), [], Event()
 
-    def after_growth(read):
+    def begin_to_learn(square):
+        with all_or_nothing(model):
+            square.reserve(1000)
+            begun[0].set()
+            done.wait(10)
+
+    def after_growth(read_square):
         def grow_and_read(square, *arguments):
-            if not others:
-                others.append(Thread(target=model.partial_fit, args=(np.repeat(new, 40, 0), np.zeros(40 * len(new)))))
-                others[0].start()
-                others[0].join()
-            return read(square, *arguments)
+            if not begun:
+                begun.append(Event())
+                Thread(target=begin_to_learn, args=(square,)).start()
+                begun[0].wait(10)
+            return read_square(square, *arguments)
 
         return grow_and_read
 
-    monkeypatch.setattr(Square, "columns_of_H", after_growth(read_columns))
-    monkeypatch.setattr(Square, "times_H", after_growth(read_product))
-    assert_close(read(model, name), expected)
-    assert others
+    monkeypatch.setattr(Square, "entries_of_H", after_growth(Square.entries_of_H))
+    monkeypatch.setattr(Square, "times_H", after_growth(Square.times_H))
+    try:
+        assert_close(read(model, name), expected)
+    finally:
+        done.set()
+    assert begun
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
