@@ -167,7 +167,7 @@ def test_a_score_that_fails_is_told_by_scikit_learn():
         scores = fl.cross_val_score(LSSVC(), X, LABELS, cv=6, scoring="precision")  # of two classes only
     assert np.isnan(scores).all()
     assert "Use scoring='precision_macro'. The scores will be error_score=nan." in str(told[0].message)
-    with pytest.raises(ValueError, match=r"multiclass.*Use scoring='precision_macro'"):
+    with pytest.raises(ValueError, match=r"(multiclass|pos_label).*Use scoring='precision_macro'"):
         fl.cross_val_score(LSSVC(), X, LABELS, cv=6, scoring="precision", error_score="raise")
 
 

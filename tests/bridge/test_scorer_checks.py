@@ -62,7 +62,7 @@ def no_work(monkeypatch):
     ("scoring", "y", "message"),
     [
         ("f1", TEXT, r"scoring='f1' .*pos_label=1.*make_scorer\(f1_score, pos_label='yes'\) or 'f1_macro'\."),
-        ("precision", THREE, r"scoring='precision' .*multiclass.*Use scoring='precision_macro'\."),
+        ("precision", THREE, r"scoring='precision' .*(multiclass|pos_label).*Use scoring='precision_macro'\."),
         (make_scorer(metrics.f1_score), TEXT, r"scoring=make_scorer\(f1_score.*pos_label='yes'"),
         ("average_precision", TEXT, r"pos_label='yes', response_method='decision_function'\)"),
     ],

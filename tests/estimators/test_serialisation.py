@@ -8,7 +8,6 @@ import re
 import joblib
 import numpy as np
 import pytest
-import skops.io as sio
 from sklearn.metrics.pairwise import rbf_kernel
 
 import foldless
@@ -16,6 +15,8 @@ from foldless import LSSVC, LSSVR
 from foldless.estimators import versions
 from support.kinds_of_models import X, every_kernel, every_model, new, three, values
 from support.tolerances import assert_close
+
+sio = pytest.importorskip("skops.io", reason="skops is part of the extra cli")
 
 
 def joblib_bytes(model):

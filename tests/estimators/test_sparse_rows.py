@@ -93,10 +93,10 @@ def test_entries_that_add_up_are_one_entry(kind, call):
     if kind == "coo" and call in (CALLS["updates"], CALLS["adaptive"]):
         pytest.skip("COO has no slices")
     X, Z = in_two_parts(ROWS, kind), in_two_parts(ROWS[:5] + 1.0, kind)
-    before = [each.copy() for each in (X.data, *X.coords)] if kind == "coo" else [X.data.copy(), X.indices.copy()]
+    before = [each.copy() for each in (X.data, X.row, X.col)] if kind == "coo" else [X.data.copy(), X.indices.copy()]
     assert X.nnz > 2 * np.count_nonzero(ROWS)
     expected = call(sp.csr_array(ROWS), sp.csr_array(ROWS[:5] + 1.0))
     assert_close(call(X, Z), expected, scale=1.0)
-    after = [X.data, *X.coords] if kind == "coo" else [X.data, X.indices]
+    after = [X.data, X.row, X.col] if kind == "coo" else [X.data, X.indices]
     for one, other in zip(before, after, strict=True):
         np.testing.assert_array_equal(one, other)  # the caller's matrix is not changed

@@ -236,7 +236,7 @@ def test_losses_and_functions_of_users_have_intervals(model):
 def test_the_recall_of_one_class_is_a_share_of_its_rows():
     X, y = THREE
     model = LSSVC("linear")
-    scorer = make_scorer(recall_score, labels=["bee"], average="macro")
+    scorer = make_scorer(recall_score, labels=["bee"], average="macro", pos_label=None)
     found = cross_validate(model, X, y, cv=CV, scoring=scorer)
     confusion = plain.confusion_of(y, held_out(model, X, y, CV))
     by_counts = plain.of_share(confusion[1, 1] / 15, 15)
