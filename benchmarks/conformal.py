@@ -11,10 +11,12 @@ and for one that is chosen by leave-one-out from a grid of 24 settings on the sa
 import warnings
 
 import numpy as np
+from sklearn.model_selection import KFold, StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from common import at_most, best_times, markdown, parser, report
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.model_selection import nested_cross_validate
 
 LIMIT = 2.0  # seconds
 GRID = {"alpha": np.logspace(-3, 2, 6), "gamma": [0.03, 0.1, 0.3, 1.0]}
@@ -55,20 +57,33 @@ def coverage(n, repeats):
         X, values, labels = sample(rng, n + NEW)
         models = {"given": LSSVR(gamma=0.1, alpha=0.3), "chosen": FoldlessSearchCV(LSSVR(), GRID)}
         for name, model in models.items():
-            model.fit(X[:n], values[:n])
-            for method in ("jackknife+", "conformal", "studentised", "nested")[: 3 + (name == "chosen")]:
-                low, high = model.predict_interval(X[n:], method=method).T
+            best = model.fit(X[:n], values[:n])
+            intervals = {}
+            if name == "chosen":
+                best = model.best_estimator_
+                folds = KFold(10, shuffle=True, random_state=0)
+                nested = nested_cross_validate(model, X[:n], values[:n], cv=folds, return_estimator=True)
+                intervals["nested"] = nested.predict_interval(X[n:])
+            for method in ("jackknife+", "conformal", "studentised"):
+                intervals[method] = best.predict_interval(X[n:], method=method)
+            for method, interval in intervals.items():
+                low, high = interval.T
                 held.setdefault((name, method), []).append(np.mean((low <= values[n:]) & (values[n:] <= high)))
                 sizes.setdefault((name, method), []).append(np.median(high - low))
         models = {"given": LSSVC(gamma=0.1, alpha=0.3), "chosen": FoldlessSearchCV(LSSVC(), GRID)}
         for name, model in models.items():
-            model.fit(X[:n], labels[:n])
-            for method in ("conformal", "nested")[: 1 + (name == "chosen")]:
+            predictors = {"conformal": model.fit(X[:n], labels[:n])}
+            if name == "chosen":
+                n_splits = max(2, min(10, *np.bincount(labels[:n])))
+                folds = StratifiedKFold(n_splits, shuffle=True, random_state=0)
+                nested = nested_cross_validate(model, X[:n], labels[:n], cv=folds, return_estimator=True)
+                predictors = {"conformal": model.best_estimator_, "nested": nested}
+            for method, predictor in predictors.items():
                 for options in ({}, {"class_conditional": True}):
                     key = (name, f"{method} sets{', class-conditional' if options else ''}")
-                    found = model.predict_set(X[n:], **options, **({"method": method} if name == "chosen" else {}))
-                    held.setdefault(key, []).append(found[np.arange(NEW), labels[n:]].mean())
-                    sizes.setdefault(key, []).append(found.sum(1).mean())
+                    sets = predictor.predict_set(X[n:], **options)
+                    held.setdefault(key, []).append(sets[np.arange(NEW), labels[n:]].mean())
+                    sizes.setdefault(key, []).append(sets.sum(1).mean())
     return [
         {"n": n, "setting": name, "method": method, "coverage": np.mean(shares)}
         | {"standard error": np.std(shares) / np.sqrt(repeats), "size": np.mean(sizes[name, method])}

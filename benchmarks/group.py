@@ -10,14 +10,8 @@ from joblib import Parallel, delayed
 
 from common import at_most, best_time, markdown, parser, report
 from foldless import LSSVC
-from foldless.model_selection import (
-    cluster_test,
-    combine,
-    permutation_test_score,
-    prevalence_test,
-    sign_flip_test,
-    step_down,
-)
+from foldless.model_selection import permutation_test_score
+from foldless.stats import cluster_test, combine, prevalence_test, sign_flip_test, step_down
 
 LIMIT = 10  # seconds for everything
 

@@ -23,15 +23,14 @@ from common import markdown, parser, report, timed
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.kernels import Linear, On
 from foldless.model_selection import (
-    cluster_test,
     compare,
     cross_val_predict,
     cross_validate,
     nested_cross_validate,
     permutation_test_score,
     score_interval,
-    step_down,
 )
+from foldless.stats import cluster_test, step_down
 
 NEW = 5000
 FEATURES = 10

@@ -93,8 +93,8 @@ def estimator_calls():
         "widths": {"gamma": [0.1, 0.2, 0.3, 0.4]},
         "no intercept": {"fit_intercept": False},
         "standardize": {"standardize": True},
-        "coef": {"penalty": "coef", "basis": "all"},
-        "coef linear": {"penalty": "coef", "basis": "all", "kernel": "linear"},
+        "coef": {"penalty": "coef"},
+        "coef linear": {"penalty": "coef", "kernel": "linear"},
         "nystroem": {"approximation": "nystroem", "n_landmarks": 20},
         "rff": {"approximation": "rff", "n_landmarks": 30},
         "sum": {"kernel": RBF(0.2) + Linear()},
@@ -186,7 +186,7 @@ def update_calls():
         "updates LSSVR weights": lambda: stream(LSSVR(gamma=0.3), data.values, sample_weight=data.weights),
         "updates LSSVR confounds": lambda: stream(LSSVR(gamma=0.3), data.values, confounds=data.confounds),
         "updates LSSVR linear": lambda: stream(LSSVR("linear"), data.values),
-        "updates LSSVR coef": lambda: stream(LSSVR(gamma=0.3, penalty="coef", basis="all"), data.values),
+        "updates LSSVR coef": lambda: stream(LSSVR(gamma=0.3, penalty="coef"), data.values),
         "updates KFDA": lambda: stream(KernelFisherDiscriminant(gamma=0.3), data.three),
         "updates AdaptiveKDA": lambda: stream(AdaptiveKDA(gamma=0.3), data.three),
         "updates LSSVR nystroem": lambda: stream(
@@ -254,7 +254,7 @@ def cross_validation_calls():
         calls[f"cross_val_score LSSVC {name}"] = lambda cv=cv: ms.cross_val_score(
             machine, X, data.three, cv=cv, groups=data.groups
         )
-    coef = LSSVC(gamma=0.3, alpha=0.2, penalty="coef", basis="all")
+    coef = LSSVC(gamma=0.3, alpha=0.2, penalty="coef")
     whole = {"return_train_score": True, "scoring": ["accuracy", "balanced_accuracy"], "cv": 4}
     scaled = make_pipeline(StandardScaler(), machine)
     components = make_pipeline(StandardScaler(), PCA(2), fisher)
@@ -332,7 +332,7 @@ def permutation_calls():
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+    from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, stats
     from foldless import model_selection as ms
 
     data = Data()
@@ -380,7 +380,7 @@ def permutation_calls():
         "permutations confounds": lambda: test(machine, data.two, confounds=data.confounds),
         "permutations values confounds": lambda: test(regression, data.values, confounds=data.confounds),
         "permutations nystroem": lambda: test(LSSVC(gamma=0.3, approximation="nystroem", n_landmarks=20), data.three),
-        "permutations coef": lambda: test(LSSVC(gamma=0.3, penalty="coef", basis="all"), data.three),
+        "permutations coef": lambda: test(LSSVC(gamma=0.3, penalty="coef"), data.three),
         "permutations pipeline": lambda: test(make_pipeline(StandardScaler(), machine), data.three),
         "permutations RidgeClassifier": lambda: test(RidgeClassifier(), data.three),
         "permutations search": lambda: test(grid, data.two, n_permutations=10),
@@ -397,12 +397,12 @@ def permutation_calls():
         "permutations none": lambda: test(machine, data.three, n_permutations=0),
         "pattern": lambda: ms.permutation_test_pattern(linear, X, data.two, n_permutations=30),
         "pattern values": lambda: ms.permutation_test_pattern(LSSVR("linear"), X, data.values, n_permutations=30),
-        "clusters": lambda: run(lambda result: ms.cluster_test(result).pvalue, data.two),
-        "clusters TFCE": lambda: run(lambda result: ms.cluster_test(result, statistic="tfce").pvalue, data.two),
-        "step-down": lambda: run(ms.step_down, data.two),
-        "prevalence": lambda: group(lambda results: ms.prevalence_test(results, n_permutations=50)),
-        "sign flips": lambda: group(lambda results: _test(ms.sign_flip_test(results, n_permutations=50))),
-        "combination": lambda: group(lambda results: _test(ms.combine(results))),
+        "clusters": lambda: run(lambda result: stats.cluster_test(result).pvalue, data.two),
+        "clusters TFCE": lambda: run(lambda result: stats.cluster_test(result, statistic="tfce").pvalue, data.two),
+        "step-down": lambda: run(stats.step_down, data.two),
+        "prevalence": lambda: group(lambda results: stats.prevalence_test(results, n_permutations=50)),
+        "sign flips": lambda: group(lambda results: _test(stats.sign_flip_test(results, n_permutations=50))),
+        "combination": lambda: group(lambda results: _test(stats.combine(results))),
     }
 
 
@@ -413,15 +413,17 @@ def _test(result):
 
 def search_calls():
     """Searches of every method, and what is nested around them."""
-    from sklearn.linear_model import Ridge
+    from sklearn.linear_model import Ridge, RidgeClassifier
     from sklearn.model_selection import KFold, StratifiedKFold
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
     from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
     from foldless import model_selection as ms
+    from foldless.criteria import CRITERIA
+    from foldless.model_selection import Optimizer
 
-    data = Data()
+    data, large = Data(), Data(n=640, seed=3)
     X = data.X
     grid = {"alpha": [0.01, 0.1, 1.0], "gamma": [0.05, 0.2, 0.8]}
 
@@ -459,16 +461,16 @@ def search_calls():
         "search confounds": lambda: _without_predict(
             FoldlessSearchCV(LSSVC(), grid).fit(X, data.three, confounds=data.confounds)
         ),
-        "search coef": lambda: search(LSSVC(penalty="coef", basis="all"), data.two),
+        "search coef": lambda: search(LSSVC(penalty="coef"), data.two),
         "search kernels": lambda: search(
             LSSVC(), data.two, [{"kernel": ["linear"], "alpha": [0.1, 1.0]}, {"kernel": ["rbf"], **grid}]
         ),
         "search default": lambda: search(LSSVC(), data.three, None),
         "search default values": lambda: search(LSSVR(), data.values, None),
-        "search gradient": lambda: search(LSSVC(), data.two, None, method="gradient", max_iter=10),
-        "search simplex": lambda: search(LSSVR(), data.values, None, method="simplex", max_iter=15),
+        "search gradient": lambda: search(LSSVC(), data.two, None, method=Optimizer("gradient", max_iter=10)),
+        "search simplex": lambda: search(LSSVR(), data.values, None, method=Optimizer("simplex", max_iter=15)),
         "search feature scales": lambda: search(
-            LSSVC(), data.two, None, method="gradient", feature_scaling=True, max_iter=6
+            LSSVC(), data.two, None, method=Optimizer("gradient", max_iter=6), feature_scaling=True
         ),
         "search nystroem": lambda: search(LSSVC(approximation="nystroem", n_landmarks=20), data.three),
         "search standardize": lambda: search(LSSVC(standardize=True), data.three),
@@ -478,6 +480,58 @@ def search_calls():
             data.three,
             {f"lssvc__{name}": values for name, values in grid.items()},
         ),
+        "search slope": lambda: search(LSSVC(), data.two, criterion=CRITERIA["smooth_error"].with_slope(3.0)),
+        "search slope gradient": lambda: search(
+            LSSVC(),
+            data.two,
+            None,
+            method=Optimizer("gradient", max_iter=5),
+            criterion=CRITERIA["smooth_ber"].with_slope(2.0),
+        ),
+        "search feature groups": lambda: search(
+            LSSVC(),
+            data.two,
+            None,
+            method=Optimizer("gradient", prior="bayes", max_iter=5),
+            feature_scaling=[0, 0, 1, 1],
+        ),
+        "search starts and bounds": lambda: search(
+            LSSVR(),
+            data.values,
+            None,
+            method=Optimizer("gradient", n_starts=2, bounds={"gamma": (0.05, 2.0)}, max_iter=5),
+        ),
+        "search fixed gamma": lambda: search(LSSVR(), data.values, None, method=Optimizer(bounds={"gamma": "fixed"})),
+        "search by parts": lambda: _best_of(FoldlessSearchCV(LSSVC()).fit(large.X, large.three), large.new),
+        "search by parts, feature scales": lambda: _best_of(
+            FoldlessSearchCV(LSSVR(), feature_scaling=True, method=Optimizer(max_iter=3)).fit(large.X, large.values),
+            large.new,
+        ),
+        "search landmarks": lambda: _best_of(
+            FoldlessSearchCV(LSSVC(approximation="nystroem", n_landmarks="auto")).fit(large.X, large.two), large.new
+        ),
+        "search class by class": lambda: _best_of(
+            FoldlessSearchCV(LSSVC(), grid, share="none").fit(X, data.three), data.new
+        ),
+        "search alphas by class": lambda: _best_of(
+            FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=5), share="kernel").fit(X, data.three),
+            data.new,
+        ),
+        "search Ridge probabilities": lambda: (
+            FoldlessSearchCV(RidgeClassifier(), {"alpha": [0.1, 1.0, 10.0]}).fit(X, data.three).predict_proba(data.new)
+        ),
+        "search score interval": lambda: list(
+            FoldlessSearchCV(LSSVC(), grid).fit(X, data.two).score_interval(cv=KFold(4), n_repeats=1)
+        ),
+        "nested loop": lambda: nested(
+            LSSVC(), data.two, None, {"method": ms.Optimizer("gradient", max_iter=4)}, cv=folds
+        ),
+        "nested intervals": lambda: ms.nested_cross_validate(
+            FoldlessSearchCV(LSSVR(), grid), X, data.values, cv=folds, return_estimator=True
+        ).predict_interval(data.new, 0.8),
+        "nested sets": lambda: ms.nested_cross_validate(
+            FoldlessSearchCV(LSSVC(), grid), X, data.three, cv=folds, return_estimator=True
+        ).conformal_p_values(data.new),
         "nested LSSVC": lambda: nested(LSSVC(), data.three, cv=folds),
         "nested KFDA": lambda: nested(KernelFisherDiscriminant(), data.three, cv=StratifiedKFold(3)),
         "nested values": lambda: nested(LSSVR(), data.values, cv=folds),
@@ -485,10 +539,17 @@ def search_calls():
         "nested weights": lambda: nested(LSSVC(), data.three, cv=folds, params={"sample_weight": data.weights}),
         "nested confounds": lambda: nested(LSSVR(), data.values, cv=folds, confounds=data.confounds),
         "nested criterion": lambda: nested(LSSVC(), data.two, options={"criterion": "smooth_ber"}, cv=folds),
-        "nested coef": lambda: nested(LSSVC(penalty="coef", basis="all"), data.two, cv=folds),
+        "nested coef": lambda: nested(LSSVC(penalty="coef"), data.two, cv=folds),
         "nested standardize": lambda: nested(LSSVC(standardize=True), data.three, cv=folds),
         "nested default": lambda: nested(LSSVC(), data.three, None, cv=folds),
     }
+
+
+def _best_of(search, new):
+    """What a fitted search chose, and what it predicts."""
+    params = search.best_params_ if isinstance(search.best_params_, list) else [search.best_params_]
+    values = [[value for value in each.values() if not isinstance(value, str)] for each in params]
+    return values, search.best_criterion_, search.best_score_, search.predict(new)
 
 
 def _without_predict(search):

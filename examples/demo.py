@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from foldless import LSSVC, FoldlessSearchCV
 from foldless import model_selection as foldless
+from foldless.model_selection import Optimizer
 
 ALPHAS = np.logspace(-3, 2, 11)
 GAMMAS = np.logspace(-4, -0.5, 8)
@@ -54,12 +55,13 @@ def tune(X, y):
         )
     ]
     for name, options in (
-        ("gradient", {}),
-        ("gradient, a scale for each feature", {"feature_scaling": True, "max_iter": 10}),
+        ("gradient", {"method": "gradient"}),
+        (
+            "gradient, a scale for each feature",
+            {"feature_scaling": True, "method": Optimizer("gradient", max_iter=10)},
+        ),
     ):
-        other, seconds = clock(
-            lambda options=options: FoldlessSearchCV(LSSVC(), method="gradient", **options).fit(X, y)
-        )
+        other, seconds = clock(lambda options=options: FoldlessSearchCV(LSSVC(), **options).fit(X, y))
         accuracy = f"{other.best_estimator_.loo_score_:.4f}"
         rows.append((name, other.n_iter_, f"{other.best_criterion_:.4f}", accuracy, f"{seconds:.2f} s"))
     show(rows, ("search", "settings", "LOO squared error", "LOO accuracy", "time"))

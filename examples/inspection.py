@@ -13,6 +13,7 @@ from sklearn.preprocessing import scale
 
 from foldless import LSSVC, FoldlessSearchCV, SlidingWindow, inspection
 from foldless import model_selection as ms
+from foldless.model_selection import Optimizer
 
 SHAPE, SIZE = (5, 3), (3.0, 2.4)  # panels down and across, inches of each
 
@@ -51,7 +52,7 @@ def searches():
     X, y = load_wine(return_X_y=True)
     X = scale(X)
     search = FoldlessSearchCV(LSSVC()).fit(X, y)
-    scaled = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True, max_iter=20).fit(X, y)
+    scaled = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=20), feature_scaling=True).fit(X, y)
     nested = ms.nested_cross_validate(FoldlessSearchCV(LSSVC()), X, y, cv=10)
     pair = {"rbf": LSSVC(gamma=0.05), "linear": LSSVC("linear"), "poly": LSSVC("poly", degree=2)}
     compared = ms.compare(pair, X[:, :4], y, cv=5, n_repeats=5)

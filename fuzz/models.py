@@ -85,11 +85,9 @@ class Model:
             self.alpha if alpha is None else alpha,
             self.intercept,
             self.option("penalty", "rkhs"),
-            self.option("basis", "train"),
             C,
             data.dtype,
             kernel_rounding(kernel, dense, sp.issparse(data.X)),
-            np.arange(data.n),
         )
 
     def refit(self, problem, data, train):
@@ -133,8 +131,6 @@ def draw_own(rng, name, c=None, *, kernels=None, simple=False, loo_cut=True):
     kernel, alpha, options = draw_kernel(rng, kernels), draw_alpha(rng), {}
     if not simple and rng.random() < 0.25:
         options["penalty"] = "coef"
-        if rng.random() < 0.4:
-            options["basis"] = "all"
     if rng.random() < 0.2:
         options["fit_intercept"] = False
     if name == "KernelFisherDiscriminant":

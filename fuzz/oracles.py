@@ -91,11 +91,10 @@ class Problem:
     alpha: float
     intercept: bool = True
     penalty: str = "rkhs"
-    basis: str = "train"
     C: np.ndarray | None = None
     dtype: type = np.float64
     rounding: float = 1.0
-    rows: np.ndarray | None = None  # those whose basis functions exist with basis="all"
+    functions: np.ndarray | None = None  # rows whose functions penalty="coef" takes; None: all of positive weight
 
     def Q(self, rows):
         """Columns without penalty."""
@@ -111,9 +110,8 @@ class Refit:
         train = np.asarray(train)
         self.train = train[np.asarray(p.w, float)[train] > 0]
         self.functions = self.train
-        if p.penalty == "coef" and p.basis == "all":
-            rows = np.arange(len(p.K)) if p.rows is None else p.rows
-            self.functions = rows[np.asarray(p.w, float)[rows] > 0]
+        if p.penalty == "coef":
+            self.functions = np.flatnonzero(np.asarray(p.w, float) > 0) if p.functions is None else p.functions
         root = np.sqrt(np.asarray(p.w, LD)[self.train])[:, None]
         Q = root * p.Q(self.train)
         Y = np.asarray(p.Y, LD)[self.train]

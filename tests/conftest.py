@@ -27,6 +27,11 @@ def pytest_addoption(parser):
     parser.addoption("--interrupts", type=int, default=25, help="random moments in each slow case of interrupts")
 
 
+def option_names(item):
+    """The options of a case of a test, as pytest prints them: ["KFDA", "3", "KFold"]."""
+    return item.callspec.id.split("-") if hasattr(item, "callspec") else []
+
+
 def pytest_collection_modifyitems(config, items):
     few = config.getoption("--few-cases")
     every = EVERY if few or config.getoption("--some-cases") else config.getoption("--every")
@@ -35,9 +40,10 @@ def pytest_collection_modifyitems(config, items):
     tables = defaultdict(list)
     for item in items:
         if few or item.get_closest_marker("many_cases") is not None:
-            tables[item.path.name, item.originalname].append(item)
+            name = getattr(item, "originalname", item.name)  # examples of docstrings have no other name
+            tables[item.path, name].append(item)
     dropped = set()
-    for name, cases in tables.items():
-        dropped |= set(cases) - set(sampled_cases(cases, every, seed="/".join(name)))
+    for (path, name), cases in tables.items():
+        dropped |= set(cases) - set(sampled_cases(cases, every, seed=f"{path.name}/{name}", options=option_names))
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])
     items[:] = [item for item in items if item not in dropped]

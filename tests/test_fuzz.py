@@ -65,11 +65,13 @@ def test_ridge_and_the_coefficient_penalty(rng):
     p = problem(X, y, {"kernel": "linear"}, alpha=0.1, w=w.astype(LD))
     expected = Ridge(alpha=0.1).fit(X[:10], y[:10], sample_weight=w[:10]).predict(X[10:])
     assert np.abs(Refit(p, np.arange(10)).at(np.arange(10, 15)).values[:, 0] - expected).max() < 1e-12
-    # beta' beta in place of beta' K beta: ridge on the columns of K
+    # beta' beta in place of beta' K beta: ridge on the columns of K, of all rows or of those that are named
     p.penalty = "coef"
     K = np.asarray(p.K, float)
-    expected = Ridge(alpha=0.1).fit(K[:10, :10], y[:10], sample_weight=w[:10]).predict(K[10:, :10])
-    assert np.abs(Refit(p, np.arange(10)).at(np.arange(10, 15)).values[:, 0] - expected).max() < 1e-11
+    for p.functions, columns in ((None, np.arange(15)), (np.arange(4, 12), np.arange(4, 12))):
+        ridge = Ridge(alpha=0.1).fit(K[:10, columns], y[:10], sample_weight=w[:10])
+        expected = ridge.predict(K[10:, columns])
+        assert np.abs(Refit(p, np.arange(10)).at(np.arange(10, 15)).values[:, 0] - expected).max() < 1e-11
 
 
 def test_discriminants_without_penalty_are_linear_ones(rng):

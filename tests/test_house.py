@@ -1,6 +1,8 @@
 """The shape of the source: rooms and files point one way, chains of imports are short, functions and files as well."""
 
 import ast
+import importlib
+import inspect
 import re
 from collections import defaultdict
 from functools import cache
@@ -30,6 +32,33 @@ BODY_LINES = 40  # without the docstring
 # More lines than that, where the mathematics is one page.
 LONG_FILES: set[str] = set()
 LONG_FUNCTIONS: set[str] = set()
+
+# Names of more than one class, and public signatures of more parameters. A list that names too much fails as well.
+CLASSES_OF_ONE_NAME = {
+    "Border",
+    "Folds",
+    "HeldOut",
+    "Judged",
+    "LeftOut",
+    "Part",
+    "Partitions",
+    "Plan",
+    "Rows",
+    "Run",
+    "Score",
+    "Sums",
+}
+PARAMETERS = 14
+LONG_SIGNATURES = {
+    "chunked.ChunkedResult",  # a result: users read its fields
+    "estimators.KernelFisherDiscriminant",
+    "estimators.LSSVC",
+    "model_selection.FoldlessSearchCV",
+    "model_selection.cross_validate",
+    "model_selection.permutation_test_score",
+    "model_selection.score_interval",
+    "tables.Study",  # a result
+}
 
 
 def test_the_page_on_architecture_lists_every_room():
@@ -106,12 +135,78 @@ def test_files_inside_a_room_point_one_way(room):
         left = {name: below for name, below in left.items() if name not in free}
 
 
+def attributes(name):
+    """(file, attribute) of all ``module.attribute`` of imported modules of foldless in a file."""
+    tree, files = modules()[name], {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names:
+                files[alias.asname or alias.name] = f"{base}{alias.name}".removeprefix("foldless.")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            target = files.get(ast.unparse(node.value))
+            if target in modules():
+                yield target, node.attr
+
+
 @pytest.mark.parametrize("name", modules())
 def test_underscore_names_stay_in_their_room(name):
-    for target, alias in imported(name):
+    for target, inner in [*imported(name), *attributes(name)]:
         if room_of(target) != room_of(name):
-            private = [part for part in [*target.split("."), alias or ""] if part.startswith("_")]
-            assert not private, f"{name} imports {target}.{alias or ''}"
+            inside_the_room = [*target.split(".")[1:], inner or ""]
+            private = [part for part in inside_the_room if part.startswith("_") and not part.startswith("__")]
+            assert not private, f"{name} uses {target}.{inner or ''}"
+
+
+def test_no_two_classes_have_one_name():
+    places = defaultdict(list)
+    for name, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{name}, line {node.lineno}")
+    shared = {label: where for label, where in places.items() if len(where) > 1}
+    assert shared.keys() == CLASSES_OF_ONE_NAME, shared
+
+
+def lists_public_names(tree):
+    names = {ast.unparse(node.targets[0]) for node in tree.body if isinstance(node, ast.Assign)}
+    return "__all__" in names
+
+
+DOORS = [room for room in ROOMS if lists_public_names(modules()[room])]
+
+
+def public_callables(room):
+    """(name, function or class) of all public names of a room, and of public methods of its classes."""
+    module = importlib.import_module(f"foldless.{room}")
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if inspect.isclass(thing):
+            for key, method in inspect.getmembers(thing, inspect.isroutine):
+                if not key.startswith("_") and (getattr(method, "__module__", None) or "").startswith("foldless"):
+                    yield f"{name}.{key}", method
+        if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, Exception)):
+            yield name, thing
+
+
+def number_of_parameters(function):
+    return len([name for name in inspect.signature(function).parameters if name != "self"])
+
+
+@pytest.mark.parametrize("room", DOORS)
+def test_public_signatures_are_short(room):
+    try:
+        public = list(public_callables(room))
+    except ImportError as error:
+        pytest.skip(str(error))
+    counts = {f"{room}.{name}": number_of_parameters(thing) for name, thing in public}
+    long = {name: count for name, count in counts.items() if count > PARAMETERS}
+    assert long.keys() == {name for name in LONG_SIGNATURES if room_of(name) == room}, long
+
+
+def test_long_signatures_are_those_of_public_rooms():
+    assert {room_of(name) for name in LONG_SIGNATURES} <= set(DOORS)
 
 
 @pytest.mark.parametrize("name", [name for name in modules() if room_of(name) != "linalg"])
@@ -184,3 +279,50 @@ def test_functions_are_short():
                 if node.end_lineno - first + 1 > BODY_LINES:
                     long.add(f"{name}.{node.name}")
     assert long == LONG_FUNCTIONS
+
+
+TESTS = Path(__file__).parent
+GENERATORS = ("default_rng", "RandomState", "Generator", "Random")
+
+
+def module_name(path):
+    return ".".join(path.relative_to(TESTS).with_suffix("").parts)
+
+
+@cache
+def trees_of_tests():
+    """{dotted name: syntax tree} of all files of tests."""
+    return {module_name(path): ast.parse(path.read_text()) for path in sorted(TESTS.rglob("*.py"))}
+
+
+def shared_generators(name):
+    """The names of random generators at the top of a file of tests, its own and imported ones."""
+    names = set()
+    for node in trees_of_tests()[name].body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            if ast.unparse(node.value.func).split(".")[-1] in GENERATORS:
+                names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.ImportFrom) and node.module in trees_of_tests():
+            theirs = shared_generators(node.module)
+            names |= {alias.asname or alias.name for alias in node.names if alias.name in theirs}
+    return names
+
+
+def names_from_outside(function):
+    """The names that a function reads but neither takes nor sets."""
+    arguments = [argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)]
+    body = function.body if isinstance(function.body, list) else [function.body]
+    names = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    own = {node.id for node in names if isinstance(node.ctx, ast.Store)} | set(arguments)
+    return {node.id for node in names} - own
+
+
+def test_tests_of_a_file_share_no_random_generator():
+    """The data of a test would depend on which tests ran before it; data drawn at import do not."""
+    shared = []
+    for name, tree in trees_of_tests().items():
+        generators = shared_generators(name)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.Lambda) and generators & names_from_outside(node):
+                shared.append(f"{name}, line {node.lineno}")
+    assert not shared

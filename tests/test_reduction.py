@@ -1,7 +1,5 @@
 """Reduced instances against explicit averaging matrices, averages of explicit features and refits on them."""
 
-import doctest
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -298,9 +296,3 @@ def test_a_gram_matrix_that_cannot_be_held_is_refused_before_it_is_made(monkeypa
     monkeypatch.setattr(memory, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="the Gram matrix of the reduced instances"):
         reduce_instances(X, y, size=1)
-
-
-def test_examples_are_true():
-    result = doctest.testmod(reduction)
-    assert result.attempted > 0
-    assert result.failed == 0

@@ -7,19 +7,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_equal
 
-from foldless import LSSVC, FoldlessSearchCV, chunked, model_selection
+from foldless import LSSVC, FoldlessSearchCV, chunked, model_selection, stats
 from foldless.model_selection import (
     PermutationTestResult,
-    cluster_test,
     compare,
     cross_validate,
     nested_cross_validate,
     permutation_test_pattern,
     permutation_test_score,
-    prevalence_test,
     score_interval,
 )
 from foldless.results import Result, histogram, lanes, points
+from foldless.stats import cluster_test, prevalence_test
 
 SCRIPT = "<script>alert('&')</script>"
 
@@ -70,7 +69,7 @@ def texts(html):
 
 
 def test_every_public_result_is_a_table():
-    public = [getattr(module, name) for module in (model_selection, chunked) for name in module.__all__]
+    public = [getattr(module, name) for module in (model_selection, stats, chunked) for name in module.__all__]
     kinds = [kind for kind in public if getattr(kind, "__name__", "").endswith(("Result", "Interval"))]
     assert len(kinds) > 6
     assert all(issubclass(kind, Result) for kind in kinds)

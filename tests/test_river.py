@@ -1,6 +1,5 @@
 """The adapter for river against the same estimators fitted by hand on the rows seen so far."""
 
-import doctest
 import importlib
 import pickle
 import random
@@ -291,12 +290,6 @@ CHECKS = [
 def test_checks_of_river(model, check):
     random.seed(0)
     check(model.clone())
-
-
-def test_examples_in_docstrings_are_true():
-    result = doctest.testmod(importlib.import_module("foldless.river"))
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 def test_without_river_the_error_says_what_to_install(monkeypatch):

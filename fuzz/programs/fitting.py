@@ -89,11 +89,10 @@ def fit(rng, s, judge):
     )
     if model.name == "KernelFisherDiscriminant":
         transform(s, judge, model, d, problem, rows[d.n :])
-    elif model.kernel["kernel"] == "linear":
+    elif model.kernel["kernel"] == "linear" and model.option("penalty") != "coef":
         refit = Refit(problem, np.arange(d.n))
         coefficients = (np.asarray(d.dense, LD)[refit.functions].T @ refit.beta).T
         size = np.abs(problem.Y - refit.middle).max() / np.sqrt(problem.alpha) + np.abs(coefficients).max()
-        size = size if model.option("penalty", "rkhs") == "rkhs" else np.inf
         if model.name == "LSSVR" and d.y.ndim == 1:
             coefficients = coefficients[0]
         grow = max(1.0, float(np.sqrt(problem.w.max())))

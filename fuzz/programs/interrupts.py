@@ -52,12 +52,12 @@ class Interrupted(Stream):
             "rows of an interrupted model", held in ((len(before), len(rows)) if stopped else (len(rows),)), True
         )
         if held == len(rows):
-            self.rows = rows
+            self.hold(rows)
         else:
             if before and self.stays(before):
                 self.check(loo=self.rng.random() < 0.3)
             s.run(f"model.{call}")
-            self.rows = rows
+            self.hold(rows)
         if self.stays(rows) and self.rng.random() < 0.5:
             self.ask()
 

@@ -4,13 +4,12 @@ import numpy as np
 
 from fuzz import data as sets
 from fuzz import models
-from fuzz.data import replace
 from fuzz.judge import Skip
 from fuzz.oracles import LD, stack
 from fuzz.programs.confounds import draw_confounds, reader, without_part
 from fuzz.programs.fitting import check_size, compare, new_rows, started
 from fuzz.programs.searching import case, problem_of_model
-from fuzz.programs.validation import draw_splits
+from fuzz.programs.validation import draw_splits, functions_of
 
 
 def small_alpha(rng, model):
@@ -57,7 +56,7 @@ def returned(rng, s, judge):
     train, test = splits[place]
     problem = model.problem(d, new.astype(LD), C=C)
     if any(len(np.unique(each)) < len(each) for each, _ in splits):
-        problem = replace(problem, rows=train)  # training rows that repeat: models are fitted on these and nothing else
+        problem = functions_of(problem, d, train)  # training rows that repeat: models are fitted on these alone
     s.run(f"estimators[{place}]", "model")
     judge_model(s, judge, model, d, problem, train, test, with_confounds)
     if len(np.unique(train)) == len(train):
@@ -100,14 +99,12 @@ def judge_rest(rng, s, judge, model, d, problem, train, test, weighted, with_con
     least = 2 if d.codes is None else np.bincount(d.codes[active], minlength=len(d.classes)).min()
     fits_at = outputs_of(model, d, problem, with_confounds)
     flat = not model.classifies and d.y.ndim == 1
-    keeps = problem.penalty == "coef" and problem.basis == "all" and len(problem.rows) == d.n
     if least > 1 and len(active) > (6 if with_confounds else 3) and model.option("threshold") != "loo":
         method = "loo_decision_function" if model.classifies else "loo_predict"
         loo = stack([fits_at(train[train != row], [row]) for row in train])
         found = s.run(f"model.{method}()")
-        # Basis functions of all rows carry the model with basis="all": it holds them all.
-        compare(judge, method, found[train] if keeps else found, loo, flat)
-    if keeps or np.isin(test, train).any() or rng.random() < 0.5:
+        compare(judge, method, found, loo, flat)
+    if np.isin(test, train).any() or rng.random() < 0.5:
         return
     words = ["X[test]", "y[test]"] + ["sample_weight=w[test]"] * weighted + ["confounds=C[test]"] * with_confounds
     s.run(f"model.partial_fit({', '.join(words)})")
@@ -171,7 +168,7 @@ def returned_nested(rng, s, judge):
     flat = not model.classifies and d.y.ndim == 1
     for place, ((train, _), chosen) in enumerate(zip(splits, s.run("result.best_params"), strict=True)):
         problem = problem_of_model(model, d, chosen, new.astype(LD))
-        problem.rows = np.asarray(train)  # the search fits its models on the training part and nothing else
+        problem = functions_of(problem, d, train)  # the search fits its models on the training part and nothing else
         refits.append(model.refit(problem, d, train))
         fits = refits[-1](np.arange(d.n, len(problem.K)))
         compare(judge, f"{method}, new rows", s.run(f"result.estimator[{place}].{method}(X_new)"), fits, flat)

@@ -1,5 +1,7 @@
 """Rows come and go: after any sequence of updates the model is the one fitted on the rows it has."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from fuzz import data as sets
@@ -31,7 +33,7 @@ class Stream:
         self.rng, self.s, self.judge, self.model, self.d = rng, s, judge, model, d
         self.named = model.classifies and rng.random() < 0.5
         self.ids = rng.random() < 0.4
-        self.rows = []
+        self.rows, self.functions = [], None
         s.let("X", d.X)
         s.let("y", d.y)
         if d.weights is not None:
@@ -68,7 +70,20 @@ class Stream:
     def change(self, call, rows):
         """A call after which the model holds these rows."""
         self.s.run(f"{'model' if self.rows else self.model.text}.{call}", "model")
+        self.hold(rows)
+
+    def hold(self, rows):
+        """Note the rows of the model; those of the first fit keep their basis functions."""
         self.rows = rows
+        if self.functions is None:
+            self.functions = [row for row in rows if self.d.w[row] > 0]
+
+    def problem(self):
+        """The problem of the rows the model holds, the other ones behind them."""
+        others = np.setdiff1d(np.arange(self.d.n), self.rows)
+        problem = self.model.problem(self.d.take(self.rows), self.d.dense[others])
+        places = np.argsort(np.concatenate([np.asarray(self.rows, int), others]))
+        return replace(problem, functions=places[self.functions])
 
     def stays(self, rows):
         """Whether these rows show every class, with weight, so that a plain fit exists."""
@@ -82,7 +97,7 @@ class Stream:
         s, judge, model, d = self.s, self.judge, self.model, self.d
         held = d.take(self.rows)
         whole = np.setdiff1d(np.arange(d.n), self.rows)
-        problem = model.problem(held, d.dense[whole])
+        problem = self.problem()
         at = model.refit(problem, held, np.arange(held.n))
         order = np.concatenate([np.asarray(self.rows, int), whole])
         fits = at(np.arange(d.n))
@@ -126,7 +141,7 @@ class Stream:
         w = np.asarray(held.w, float)
         if held.codes is not None and np.bincount(held.codes[w > 0]).min() < 2:
             return
-        problem, rows = model.problem(held), np.arange(held.n)
+        problem, rows = self.problem(), np.arange(held.n)
         parts, whole = [], Refit(problem, rows)
         for i in rows:
             fits, more = model.refit(problem, held, np.delete(rows, i))([i]), 1.0

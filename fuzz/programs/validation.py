@@ -70,9 +70,15 @@ def listed(rng, d, odd, repeats):
 
 def held_out(model, problem, d, splits):
     """Fits of every test set by the refit without it."""
-    if any(len(np.unique(train)) < len(train) for train, _ in splits):
-        problem = replace(problem, basis="train")  # rows that repeat: plain refits, with their own basis functions
+    if any(len(np.unique(train)) < len(train) for train, _ in splits):  # plain refits, with their own functions
+        return [model.refit(functions_of(problem, d, train), d, train)(test) for train, test in splits]
     return [model.refit(problem, d, train)(test) for train, test in splits]
+
+
+def functions_of(problem, d, rows):
+    """The problem with the basis functions of these rows, as an estimator fitted on them has."""
+    rows = np.asarray(rows)
+    return replace(problem, functions=rows[np.asarray(d.w, float)[rows] > 0])
 
 
 def placed(parts, splits, n):

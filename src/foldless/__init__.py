@@ -24,7 +24,7 @@ __all__ = [
     "SlidingWindow",
     "__version__",
 ]
-SUBMODULES = ("chunked", "criteria", "inspection", "kernels", "model_selection", "reduction", "reference")
+SUBMODULES = ("chunked", "criteria", "inspection", "kernels", "model_selection", "reduction", "reference", "stats")
 
 
 def __getattr__(name):

@@ -53,10 +53,11 @@ def heldout_fits(
     w: Array | None = None,
     Q: Array | None = None,
     penalty: Penalty = "rkhs",
-    basis: Literal["train", "all"] = "train",
     n_confounds: int = 0,
 ) -> Array:
     """Fits at ``test`` of the model fitted on ``train``: delete, refit, evaluate.
+
+    With penalty="coef" the kernel functions of all rows of positive weight are features, which stay.
 
     The last ``n_confounds`` columns of Q are confounds: what they explain by themselves of ``train``, about their mean
     there, is left out of the fits.
@@ -67,13 +68,12 @@ def heldout_fits(
     train = np.asarray(train)[w[train] > 0]
     others, C = np.split(Q, [Q.shape[1] - n_confounds], axis=1)
     part = _regressed(others, C, Y, train, test, w)
-    if penalty == "coef" and basis == "all":
-        # the basis functions of all rows of positive weight stay; only the rows of the regression go
+    if penalty == "coef":
         functions = np.flatnonzero(w > 0)
         design = K[np.ix_(train, functions)]
         A, B = fit(design @ design.T, Y[train], alpha, w=w[train], Q=Q[train])
         return K[np.ix_(test, functions)] @ (design.T @ A) + Q[test] @ B - part
-    beta, B = fit(K[np.ix_(train, train)], Y[train], alpha, w=w[train], Q=Q[train], penalty=penalty)
+    beta, B = fit(K[np.ix_(train, train)], Y[train], alpha, w=w[train], Q=Q[train])
     return K[np.ix_(test, train)] @ beta + Q[test] @ B - part
 
 

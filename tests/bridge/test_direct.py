@@ -14,6 +14,7 @@ import foldless.bridge.direct as direct
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from support.cross_validation import BINARY, LABELS, VALUES, WEIGHT, N, X, everyone, weights_for
+from support.refits import with_fixed_functions
 
 SPLITTERS = {
     "folds of one size": skl.KFold(6),
@@ -63,7 +64,7 @@ def test_scores_equal_refits(loop, estimator, y, splitter, weighted):
         pytest.skip("needs more than decisions")
     options = {"cv": SPLITTERS[splitter], "scoring": scores_of(y), "params": weights_for(estimator, weighted)}
     ours = refits(fl.cross_validate, estimator, X, y, **options)
-    theirs = refits(THEIRS["cross_validate"], estimator, X, y, **options)
+    theirs = refits(THEIRS["cross_validate"], with_fixed_functions(estimator, X), X, y, **options)
     assert set(ours) == set(theirs)
     for name in scores_of(y):
         assert_allclose(ours[f"test_{name}"], theirs[f"test_{name}"], rtol=1e-8, atol=1e-10)
@@ -79,7 +80,7 @@ def test_ways_to_name_a_score(loop, estimator, y, score):
         pytest.skip("for labels")
     options = {"cv": skl.KFold(10, shuffle=True, random_state=0), "scoring": score}
     ours = refits(fl.cross_validate, estimator, X, y, **options)
-    theirs = refits(THEIRS["cross_validate"], estimator, X, y, **options)
+    theirs = refits(THEIRS["cross_validate"], with_fixed_functions(estimator, X), X, y, **options)
     assert set(ours) == set(theirs)
     for name in set(theirs) - {"fit_time", "score_time"}:
         assert_allclose(ours[name], theirs[name], rtol=1e-12)
@@ -99,7 +100,7 @@ def test_leave_two_out_equals_refits(loop, estimator, y):
     few = slice(0, 14)
     options = {"cv": skl.LeavePOut(2), "scoring": score, "params": {"sample_weight": WEIGHT[few]}}
     ours = refits(fl.cross_val_score, estimator, X[few], y[few], **options)
-    theirs = refits(THEIRS["cross_val_score"], estimator, X[few], y[few], **options)
+    theirs = refits(THEIRS["cross_val_score"], with_fixed_functions(estimator, X[few]), X[few], y[few], **options)
     assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
 
 
@@ -147,10 +148,12 @@ def test_predictions_equal_refits(loop, monkeypatch, estimator, y, splitter, lar
         pytest.skip("stratified by labels, and these are values")
     if getattr(estimator, "threshold", None) == "loo" and len(np.unique(y)) == 2:
         pytest.skip("needs more than decisions")
-    monkeypatch.setattr("foldless.bridge.standin.LARGE_SET", large)
+    monkeypatch.setattr("foldless.precision.cost.SMALL_SET", large)
     method = "decision_function" if hasattr(estimator, "decision_function") else "predict"
     ours = refits(fl.cross_val_predict, estimator, X, y, cv=SPLITTERS[splitter], method=method)
-    theirs = refits(THEIRS["cross_val_predict"], estimator, X, y, cv=SPLITTERS[splitter], method=method)
+    theirs = refits(
+        THEIRS["cross_val_predict"], with_fixed_functions(estimator, X), X, y, cv=SPLITTERS[splitter], method=method
+    )
     assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9)
 
 

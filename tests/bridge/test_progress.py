@@ -1,62 +1,109 @@
-"""Progress in notebooks: one output that changes, with a bar where the end is known; a line on terminals."""
+"""Progress is one line on standard error, which terminals and notebooks rewrite."""
 
 import io
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
 from foldless.bridge.progress import Progress
 
 
-class Stream(io.StringIO):
-    """Standard error of a notebook, by the name of its module."""
+class Terminal(io.StringIO):
+    """Standard error of a terminal."""
+
+    def isatty(self):
+        return True
 
 
-Stream.__module__ = "ipykernel.iostream"
+class Notebook(io.StringIO):
+    """Standard error of a notebook, which is recognised by the name of its module."""
+
+
+Notebook.__module__ = "ipykernel.iostream"
 
 
 @pytest.fixture
-def shown(monkeypatch):
-    """What a notebook shows, all of it in one place."""
-    outputs = []
+def make_stderr(monkeypatch):
+    """A function that replaces standard error by a stream; a second passes between two looks at the clock."""
 
-    def display(bundle, *, raw, display_id):
-        assert raw
-        assert display_id
-        assert not outputs  # there is one display, which is updated
-        outputs.append(bundle)
-        return SimpleNamespace(update=lambda bundle, *, raw: outputs.append(bundle))
+    def replace(kind):
+        stream = kind()
+        monkeypatch.setattr("foldless.bridge.progress.sys", SimpleNamespace(stderr=stream))
+        monkeypatch.setattr("time.monotonic", iter(range(1000)).__next__)
+        return stream
 
-    module = ModuleType("IPython.display")
-    module.display = display
-    monkeypatch.setitem(sys.modules, "IPython.display", module)
-    monkeypatch.setattr("foldless.bridge.progress.sys", SimpleNamespace(stderr=Stream()))
-    monkeypatch.setattr("time.monotonic", iter(range(0, 1000, 2)).__next__)  # every step takes a while
-    return outputs
+    return replace
 
 
-def test_a_bar_in_a_notebook_is_updated_in_place(shown):
-    progress = Progress(4, "folds <b>", verbose=1)
-    for _ in range(4):
-        progress.step()
-    assert [each["text/html"].split('"')[1] for each in shown] == ["0.2500", "0.5000", "0.7500", "1.0000"]
-    assert shown[-1]["text/plain"].startswith("folds <b>: 4/4")
-    assert "&lt;b&gt;" in shown[0]["text/html"]
+def screen(stream):
+    """The lines that are seen after all carriage returns."""
+    lines = []
+    for text in stream.getvalue().split("\n"):
+        line = ""
+        for part in text.split("\r"):
+            line = part + line[len(part) :]
+        lines.append(line.rstrip())
+    return lines
 
 
-def test_what_came_by_itself_in_a_notebook_goes_by_itself(shown):
+@pytest.mark.parametrize("kind", [Terminal, Notebook])
+def test_a_counted_line_is_rewritten_and_ends_with_the_last_step(kind, make_stderr):
+    stream = make_stderr(kind)
+    progress = Progress(2, "folds", verbose=1)
+    progress.step("a long note about the first step")
+    assert screen(stream)[0].endswith("a long note about the first step")
+    progress.step()
+    assert len(screen(stream)) == 2
+    assert screen(stream)[0].startswith("folds: 2/2, ")
+    assert screen(stream)[0].endswith(" s")
+    assert screen(stream)[1] == ""
+    assert "<" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", [Terminal, Notebook])
+def test_a_line_that_nobody_asked_for_is_erased_at_the_end(kind, make_stderr):
+    stream = make_stderr(kind)
     progress = Progress(None, "search", verbose=None)
     progress.tell("alpha=1")
     progress.tell("alpha=2", ahead=7)
-    assert shown[-1]["text/plain"].endswith("about 7 s to go; alpha=2")
-    assert "<progress" not in shown[-1]["text/html"]
+    assert screen(stream)[0].endswith("about 7 s to go; alpha=2")
     progress.close()
-    assert shown[-1] == {"text/html": "", "text/plain": ""}
+    assert screen(stream) == [""]
 
 
-def test_silence_is_kept_in_a_notebook(shown):
-    progress = Progress(2, "folds", verbose=0)
-    progress.step()
-    progress.step()
-    assert not shown
+@pytest.mark.parametrize("kind", [Terminal, Notebook])
+def test_a_line_that_was_asked_for_stays(kind, make_stderr):
+    stream = make_stderr(kind)
+    progress = Progress(None, "search", verbose=1)
+    progress.tell("alpha=1")
+    progress.close()
+    assert screen(stream)[0].endswith("alpha=1")
+    assert screen(stream)[1:] == [""]
+
+
+def test_a_file_gets_a_line_every_few_seconds_and_the_last_one(make_stderr):
+    stream = make_stderr(io.StringIO)
+    progress = Progress(9, "folds", verbose=1)
+    for _ in range(9):
+        progress.step()
+    lines = stream.getvalue().splitlines()
+    assert 1 < len(lines) < 9
+    assert lines[-1].startswith("folds: 9/9")
+    assert "\r" not in stream.getvalue()
+
+
+@pytest.mark.parametrize(("kind", "verbose"), [(Terminal, 0), (Notebook, 0), (io.StringIO, 0), (io.StringIO, None)])
+def test_no_output_where_none_is_wanted(kind, verbose, make_stderr):
+    stream = make_stderr(kind)
+    progress = Progress(3, "folds", verbose)
+    for _ in range(3):
+        progress.step()
+    progress.close()
+    assert stream.getvalue() == ""
+
+
+def test_lines_are_cut_to_the_width_of_the_terminal(make_stderr, monkeypatch):
+    stream = make_stderr(Terminal)
+    monkeypatch.setenv("COLUMNS", "30")
+    Progress(None, "search", verbose=1).tell("a note of more than thirty characters")
+    assert len(screen(stream)[0]) == 29

@@ -80,7 +80,7 @@ def test_tune_and_permute_and_version(tmp_path):
 
 
 def test_values_are_predicted_with_intervals():
-    FRAME.assign(y=A + 0.1 * RNG.normal(size=N)).to_csv("b.csv", index=False)
+    FRAME.assign(y=A + 0.1 * np.random.default_rng(5).normal(size=N)).to_csv("b.csv", index=False)
     run("tune", "b.csv", "--target", "y", "--quiet")
     table = pd.read_csv(pd.io.common.StringIO(run("predict", "b.foldless", "b.csv", "--coverage", 0.8).stdout))
     assert (table["low"] < table["high"]).all()
@@ -88,7 +88,9 @@ def test_values_are_predicted_with_intervals():
 
 def test_predict_says_which_column_decides():
     rare = np.arange(200) % 10 == 0
-    data = pd.DataFrame({"a": RNG.normal(size=200) + 1.5 * rare, "y": np.where(rare, "fraud", "fine")})
+    data = pd.DataFrame(
+        {"a": np.random.default_rng(5).normal(size=200) + 1.5 * rare, "y": np.where(rare, "fraud", "fine")}
+    )
     data.to_csv("c.csv", index=False)
     run("tune", "c.csv", "--target", "y", "--quiet")
     result = run("predict", "c.foldless", "c.csv")
@@ -134,7 +136,7 @@ def test_scores_of_groups_leave_out_groups():
 
 
 def test_predict_tells_in_json_too_that_confounds_are_missing():
-    FRAME.assign(age=RNG.normal(size=N)).to_csv("c.csv", index=False)
+    FRAME.assign(age=np.random.default_rng(5).normal(size=N)).to_csv("c.csv", index=False)
     run("tune", "c.csv", "--target", "y", "--confounds", "age", "--quiet")
     result = run("predict", "c.foldless", "a.csv", "--json")
     assert "lacks 'age'" in json.loads(result.stdout)[0]["warning"]

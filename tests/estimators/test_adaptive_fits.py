@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foldless import AdaptiveKDA
-from foldless.kernels import resolve
+from foldless.kernels import RBF, Nystroem, resolve
 from support.adaptive import LABELS, X_NEW, X, assert_same_model, tolerance
 from support.refits import adaptive_decision, adaptive_loo_decision
 from support.tolerances import assert_close
@@ -37,6 +37,19 @@ def test_fits_and_leave_one_out_equal_refits(kernel, alpha, targets, n_classes):
     scale = max(1.0, np.abs(expected).max())
     assert_close(model.loo_decision_function(), expected, rtol=rtol, scale=scale)
     assert_close(model.loo_decision_function("downdate"), expected, rtol=rtol, scale=scale)
+
+
+def test_a_kernel_object_of_landmarks_is_used_like_any_other_kernel():
+    kernel, y = Nystroem(RBF(0.2), landmarks=X[:6]), LABELS[3]
+    rows, labels = np.vstack([X, X_NEW]), np.append(y, y[:9])
+    model = AdaptiveKDA(kernel, alpha=1e-3).fit(X[:30], y[:30]).partial_fit(X[30:], y[30:]).forget([0, 7])
+    train, new = np.delete(np.arange(36), [0, 7]), np.arange(36, 45)
+    K = model.kernel_.gram(rows)
+    rtol = tolerance(K[:36, :36], 1e-3)
+    expected = adaptive_decision(K, labels, model.classes_, train, new, 1e-3, "pm1")
+    assert_close(model.decision_function(X_NEW), expected, rtol=rtol)
+    expected = adaptive_loo_decision(K[np.ix_(train, train)], y[train], model.classes_, 1e-3, "pm1")
+    assert_close(model.loo_decision_function(), expected, rtol=rtol)
 
 
 @pytest.mark.parametrize("targets", ["pm1", "fisher"])

@@ -178,8 +178,57 @@ def test_columns_of_texts_are_named():
     frame = pd.DataFrame({"size": np.arange(20.0), "region": ["north", "south"] * 10})
     with pytest.raises(ValueError, match=r"X: column 'region' holds texts or categories.*OneHotEncoder"):
         LSSVC().fit(frame, np.arange(20) % 2)
-    with pytest.raises(ValueError, match="could not convert string"):  # an array has no names
+    with pytest.raises(ValueError, match=r"X: column 1 \(the first is 0\) holds texts or categories"):
         LSSVC().fit(frame.to_numpy(), np.arange(20) % 2)
+
+
+DAYS = np.datetime64("2020-01-01") + np.arange(20)
+TIMES = {
+    "dates": DAYS,
+    "instants": DAYS.astype("datetime64[ms]"),
+    "durations": (DAYS - DAYS[0]).astype("timedelta64[ms]"),
+}
+
+
+@pytest.mark.parametrize("times", TIMES.values(), ids=TIMES)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_dates_are_named_in_fit_and_predict(library, times):
+    frames = pytest.importorskip(library)
+    y, size = np.arange(20) % 2, np.arange(20.0)
+    objects = frames.Series("day", times.tolist()) if library == "polars" else frames.Series(times.astype(object))
+    for day in (times, objects):
+        frame = frames.DataFrame({"size": size, "day": day})
+        for model in (LSSVC(), AdaptiveKDA(), FoldlessSearchCV(LSSVC())):
+            with pytest.raises(ValueError, match=r"X: column 'day' holds dates or times.*days since the first date"):
+                model.fit(frame, y)
+        numbers = frames.DataFrame({"size": size, "day": size})
+        with pytest.raises(ValueError, match=r"X: column 'day' holds dates or times"):
+            LSSVC().fit(numbers, y).predict(frame)
+        with pytest.raises(ValueError, match=r"X: column 'day' holds dates or times"):
+            cross_val_score(LSSVC(), frame, y)
+
+
+@pytest.mark.parametrize("times", TIMES.values(), ids=TIMES)
+def test_columns_of_dates_in_arrays_and_lists_are_numbered(times):
+    y, size = np.arange(20) % 2, np.arange(20.0).astype(object)
+    with pytest.raises(ValueError, match=r"X: column 0 \(the first is 0\) holds dates or times"):
+        LSSVC().fit(times[:, None], y)
+    mixed = np.column_stack([size, times.astype(object)])
+    for table in (mixed, mixed.tolist()):
+        with pytest.raises(ValueError, match=r"X: column 1 \(the first is 0\) holds dates or times"):
+            LSSVC().fit(table, y)
+    scalars = np.empty((20, 2), object)
+    scalars[:, 0], scalars[:, 1] = size, list(times)  # objects of NumPy, which NumPy would make numbers of
+    with pytest.raises(ValueError, match=r"X: column 1 \(the first is 0\) holds dates or times"):
+        LSSVC().fit(scalars, y)
+
+
+def test_numbers_of_any_type_are_taken_from_frames():
+    pd = pytest.importorskip("pandas")
+    X, y = np.arange(40).reshape(20, 2), np.arange(20) % 2
+    expected = LSSVC().fit(X, y).decision_function(X)
+    frame = pd.DataFrame({"a": pd.array(X[:, 0], dtype="Int64"), "b": X[:, 1].astype(str)}, dtype=None)
+    np.testing.assert_array_equal(LSSVC().fit(frame, y).decision_function(frame), expected)
 
 
 def test_names_that_are_nearly_right_are_suggested():

@@ -59,7 +59,7 @@ def test_discriminants_are_those_of_the_eigenproblem(n_classes, kernel, rows, al
 
 @every_kind
 @pytest.mark.parametrize("alpha", [1e-12, 1e-8])
-def test_basis_functions_left_out_at_the_end_of_precision_give_numbers_or_an_error_of_ours(kind, alpha):
+def test_penalised_coefficients_at_the_end_of_precision_give_numbers_or_an_error_of_ours(kind, alpha):
     """No digit is promised at such a condition, and no warning of a library below is understood there."""
     X, *ys = design("duplicated rows")
     X = 30 * np.hstack([X, np.random.default_rng(63).normal(size=(len(X) // 2, 36)).repeat(2, axis=0)])

@@ -289,6 +289,7 @@ def test_a_reader_whose_arrays_are_replaced_meanwhile_starts_again(name, monkeyp
         return grow_and_read
 
     monkeypatch.setattr(Square, "entries_of_H", after_growth(Square.entries_of_H))
+    monkeypatch.setattr(Square, "columns_of_H", after_growth(Square.columns_of_H))
     monkeypatch.setattr(Square, "times_H", after_growth(Square.times_H))
     try:
         assert_close(read(model, name), expected)

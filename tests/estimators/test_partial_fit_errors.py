@@ -200,7 +200,6 @@ CHANGES = {
     "gamma": 0.5,
     "kernel": "laplacian",
     "penalty": "coef",
-    "basis": "all",
     "fit_intercept": False,
     "calibration": "sigmoid",
     "class_weight": {"ash": 2.0},

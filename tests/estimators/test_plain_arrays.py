@@ -29,7 +29,7 @@ def test_plain_arrays_that_are_not_finite_are_refused(value):
     bad[4, 1] = value
     with pytest.raises(ValueError, match="Input X contains"):
         LSSVC().fit(bad, LABELS)
-    values = RNG.normal(size=30)
+    values = np.random.default_rng(5).normal(size=30)
     values[3] = value
     with pytest.raises(ValueError, match="Input y contains"):
         LSSVR().fit(X, values)
@@ -52,7 +52,7 @@ def test_plain_arrays_without_rows_or_features_are_refused(empty):
 
 def test_values_in_the_place_of_labels_are_told():
     with pytest.raises(ValueError, match="Unknown label type"):
-        LSSVC().fit(X, RNG.normal(size=30))
+        LSSVC().fit(X, np.random.default_rng(5).normal(size=30))
     with pytest.warns(UserWarning, match="greater than 50%"):
         LSSVC().fit(X, np.arange(30) % 20)
 

@@ -112,7 +112,7 @@ def test_a_model_that_is_read_again_learns_and_forgets_as_before(written):
 
 # -- other versions ----------------------------------------------------------------------------------------------------
 
-models_that_are_written = ("LSSVC", "AdaptiveKDA", "window", "average", "one against all", "grid")
+models_that_are_written = ("LSSVC", "AdaptiveKDA", "window", "one against all", "grid")
 
 
 @pytest.mark.parametrize("case", models_that_are_written)

@@ -16,6 +16,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.model_selection import Optimizer
 from support.online import (
     LABELS,
     NAMES,
@@ -158,7 +159,7 @@ def test_estimators_of_cross_validation_learn_and_forget(kind):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"method": "gradient", "feature_scaling": True, "max_iter": 3}], ids=["grid", "gradient"]
+    "options", [{}, {"method": Optimizer("gradient", max_iter=3), "feature_scaling": True}], ids=["grid", "gradient"]
 )
 @every_kind
 def test_the_best_estimator_of_a_search_learns_and_forgets(kind, options):

@@ -8,7 +8,7 @@ import pytest
 
 import foldless
 
-MODULES = ["estimators", "inspection", "kernels", "model_selection", "reduction", "reference"]
+MODULES = ["estimators", "inspection", "kernels", "model_selection", "reduction", "reference", "stats"]
 MODULES += ["river"] if importlib.util.find_spec("river") else []  # an optional dependency
 
 

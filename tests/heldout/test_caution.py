@@ -72,7 +72,7 @@ def test_weights_scale_the_kernel():
 
 
 def test_searches_may_try_and_choose_any_penalty():
-    labels = RNG.permutation(Y)
+    labels = np.random.default_rng(5).permutation(Y)
     search = FoldlessSearchCV(LSSVC("linear"), {"alpha": [1e-3, 1e12]})
     for call in (search.fit, lambda X, y: nested_cross_validate(search, X, y, cv=3)):
         assert not warnings_of(call, X, labels)

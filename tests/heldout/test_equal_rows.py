@@ -30,7 +30,6 @@ def lattice(seed, n=120, wide=3):
 CLASSIFIERS = {
     "rbf": LSSVC(gamma=0.5, alpha=0.01),
     "coefficients": LSSVC(gamma=0.5, alpha=0.01, penalty="coef"),
-    "all functions": LSSVC(gamma=0.5, alpha=0.01, penalty="coef", basis="all"),
     "linear": LSSVC("linear"),
     "fisher": KernelFisherDiscriminant(gamma=0.5, alpha=1e-4, threshold="fisher"),
     "centroid": KernelFisherDiscriminant(gamma=0.5, alpha=1e-4, threshold="centroid"),

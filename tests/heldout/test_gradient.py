@@ -12,6 +12,7 @@ from foldless.heldout.gradient import residuals, value_and_gradient
 from foldless.heldout.problem import Problem
 from foldless.heldout.solution import Solution
 from foldless.tuning.criteria import CRITERIA
+from support.cases import penalised
 from support.refits import fits
 from support.tolerances import assert_close
 
@@ -29,7 +30,7 @@ KERNELS = {
     "boolean": kernels.Boolean(0.6),
     "linear": kernels.Linear(),
 }
-PENALTIES = {"rkhs": ("rkhs", "train"), "coef": ("coef", "train"), "coef, all": ("coef", "all")}
+PENALTIES = ("rkhs", "coef")
 WEIGHTS = ("none", "zeros")  # all weights random and positive: further down
 SPLITS = ("leave-one-out", "folds", "overlapping", "partial")
 FORMS = {"dense": np.asarray, "sparse": sp.csr_array}
@@ -116,14 +117,13 @@ class Setup:
         return W / W.sum(0)
 
     def problem(self, form="dense", dtype=float):
+        X = FORMS[form](self.X.astype(dtype))
         return Problem(
-            KERNELS[self.kernel],
-            FORMS[form](self.X.astype(dtype)),
+            penalised(KERNELS[self.kernel], self.penalty, X, self.w),
+            X,
             alpha=self.alpha,
             Q=self.Q.astype(dtype),
             sample_weight=None if self.weights == "none" else self.w,
-            penalty=PENALTIES[self.penalty][0],
-            basis=PENALTIES[self.penalty][1],
         )
 
     # -- the plain loop
@@ -134,8 +134,7 @@ class Setup:
 
     def refits_of(self, K, alpha, rows, sets):
         """Held-out fits of a Gram matrix: delete, refit, evaluate."""
-        penalty, basis = PENALTIES[self.penalty]
-        options = {"w": self.w, "Q": self.Q, "penalty": penalty, "basis": basis}
+        options = {"w": self.w, "Q": self.Q, "penalty": self.penalty}
         return fits(K, self.T, [(np.delete(rows, te), rows[te]) for te in sets], alpha, **options)
 
     @cached_property
@@ -183,7 +182,8 @@ setup = cache(Setup)  # with everything it has refitted so far
 
 
 def in_logarithms(problem, value, gradient):
-    values = {"alpha": problem.alpha, **{name: getattr(problem.kernel, name) for name in problem.kernel.differentiable}}
+    parameters = problem.kernel.get_params()
+    values = {"alpha": problem.alpha, **{name: parameters[name] for name in problem.kernel.differentiable}}
     assert gradient.keys() == values.keys()
     for name, slope in gradient.items():
         assert np.shape(slope) == np.shape(values[name]), name
@@ -321,7 +321,7 @@ def test_gradients_with_more_features_than_rows_equal_differences_of_refits(pena
 @every_penalty
 @pytest.mark.parametrize("split", ["leave-one-out", "folds"])
 def test_gradient_on_some_rows_ignores_the_others(penalty, split):
-    """A selection on some of the rows: the others train nothing, but with basis="all" keep their basis functions."""
+    """A selection on some of the rows: the others train nothing, but keep their basis functions."""
     one, kernel = setup("rbf per feature", penalty, "zeros", split), KERNELS["rbf per feature"]
     rows = one.rows[2:]
     folds = None if split == "leave-one-out" else np.array_split(np.arange(len(rows)), 3)
@@ -347,11 +347,14 @@ def test_gradient_on_some_rows_ignores_the_others(penalty, split):
 def test_gradient_of_kernels_without_parameters_is_that_by_alpha(kernel, penalty, split, weights):
     one = setup("linear", penalty, weights, split)
     problem, K = one.problem(), one.X @ one.X.T
-    changed = {"kernel": kernels.Precomputed(), "X": K}
-    if kernel == "cosine":
+    if kernel == "precomputed":
+        changed = {"kernel": kernels.Precomputed(), "X": K if penalty == "rkhs" else problem.kernel.gram(one.X)}
+    elif kernel == "cosine":
         changed, K = {"kernel": kernels.Cosine()}, K / np.sqrt(np.outer(K.diagonal(), K.diagonal()))
-    elif kernel == "callable":
+    else:
         changed = {"kernel": kernels.Custom(lambda X, Z: X @ Z.T)}
+    if kernel != "precomputed":
+        changed["kernel"] = penalised(changed["kernel"], penalty, one.X, one.w)
     problem = problem.replace(shift=None, **changed)
 
     def at(alpha):

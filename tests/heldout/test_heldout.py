@@ -49,8 +49,6 @@ def test_any_split_at_any_rows_equals_refits(case, strategy):
 @every_case
 @pytest.mark.parametrize("strategy", ["part", "solve"])
 def test_the_model_without_a_set_has_the_coefficients_of_a_refit(case, strategy):
-    if case.basis == "all":
-        pytest.skip("the refit of the oracle keeps the training basis only; fits are compared elsewhere")
     train = odd_splits(len(case.K))[2][0]
     model = TrainingParts(case.problem(), target(case), strategy=strategy).part(train)
     basis, beta = model.expansion()
@@ -61,7 +59,6 @@ def test_the_model_without_a_set_has_the_coefficients_of_a_refit(case, strategy)
         case.alpha,
         w=case.w[train],
         Q=case.Q[train],
-        penalty=case.penalty,
     )
     np.testing.assert_array_equal(basis, train)
     if case.kernel != "linear":  # features centred for accuracy shift the constant between beta and B
@@ -113,7 +110,7 @@ def test_leave_one_out_inside_a_training_part_equals_a_double_refit(case, strate
 def test_pairs_left_out_together_equal_refits(case):
     whole = TrainingParts(case.problem(), target(case)).whole
     pairs = np.array([[0, 1], [5, 2], [7, 16]])
-    batch = whole.batch(pairs)
+    batch = whole.held_out(pairs)
     fits = batch.fits
     for k, pair in enumerate(whole.rows[pairs]):
         train = np.setdiff1d(np.arange(len(case.K)), pair)
@@ -130,11 +127,9 @@ def test_leave_one_out_models_at_new_points_equal_refits(case):
     old, new = np.arange(n), np.arange(n, n + 5)
     whole = TrainingParts(case.problem().subset(old), target(case)[old]).whole
     F = whole.loo_at(case.X[new], case.Q[new].astype(case.dtype))
-    w = case.w.copy()
-    w[new] = 0.0  # part of the kernel matrix, not of the data: no basis functions there either
     for i in (0, 3, len(whole.rows) - 1):
         rest = np.setdiff1d(old, whole.rows[i])
-        expected = reference.heldout_fits(case.K, case.Y, rest, new, case.alpha, **{**case.oracle, "w": w})
+        expected = reference.heldout_fits(case.K, case.Y, rest, new, case.alpha, **case.oracle)
         assert_close(F[:, i], expected)
 
 
@@ -167,21 +162,21 @@ def test_a_row_of_weight_two_is_fitted_like_a_doubled_row(kernel):
 
 
 def test_training_parts_take_the_cheaper_way(monkeypatch):
-    monkeypatch.setattr("foldless.heldout.solution.BY_ITSELF", 0.0)  # flops alone
+    monkeypatch.setattr("foldless.precision.cost.STEPS_OF_FIT", 0.0)  # flops alone
     case = Case(shape=(40, 3))
     parts = TrainingParts(case.problem(), case.Y)
-    assert not parts.plan([20, 20])  # two halves: two small fits
+    assert not parts.plan([20, 20]).from_P  # two halves: two small fits
     assert isinstance(parts.part(np.arange(20)), Solution)
-    assert parts.plan([36] * 10)  # ten folds: P of all rows
+    assert parts.plan([36] * 10).from_P  # ten folds: P of all rows
     assert isinstance(parts.part(np.arange(36)), Part)
     assert isinstance(parts.part(np.arange(4)), Solution)  # the training part is the small side
 
 
-@pytest.mark.parametrize(("penalty", "basis"), [("rkhs", "train"), ("coef", "train"), ("coef", "all")])
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @pytest.mark.parametrize("weights", ["none", "zeros"])
-def test_the_alpha_path_gives_leave_one_out_for_every_alpha(weights, kernel, penalty, basis):
-    case = Case(weights=weights, kernel=kernel, penalty=penalty, basis=basis)
+def test_the_alpha_path_gives_leave_one_out_for_every_alpha(weights, kernel, penalty):
+    case = Case(weights=weights, kernel=kernel, penalty=penalty)
     problem = case.problem()
     rows, alphas = problem.active, np.logspace(-3, 3, 7)
     E = loo_path(problem, rows, case.Y[rows], alphas)
@@ -207,17 +202,10 @@ def part_of(case, which):
 
 
 def whitened_precision(case, rows):
-    """P (or J) and G of these rows from the bordered system, whitened; None for G where its sites are centred."""
+    """P and G of these rows from the bordered system, whitened."""
     root = np.sqrt(case.w[rows])[:, None]
-    functions = rows if case.basis == "train" else np.flatnonzero(case.w)
-    K = case.K[np.ix_(rows, functions)]
-    S = case.K[np.ix_(rows, rows)] if case.penalty == "rkhs" else K @ K.T
-    P, G = reference.precision(S, case.alpha, w=case.w[rows], Q=case.Q[rows])
-    P, G = P / root / root.T, G / root.T
-    if case.penalty == "coef" and case.basis == "train":
-        K = root * K
-        P, G = np.block([[P, P @ K], [K.T @ P, K.T @ P @ K - np.eye(len(rows))]]), np.hstack([G, G @ K])
-    return P, G
+    P, G = reference.precision(case.K[np.ix_(rows, rows)], case.alpha, w=case.w[rows], Q=case.Q[rows])
+    return P / root / root.T, G / root.T
 
 
 @every_case
@@ -229,25 +217,24 @@ def test_the_precision_of_a_part_is_that_of_its_rows_alone(case, which):
     assert_close(part.precision.P, P.astype(case.dtype), rtol=rtol)
     if case.q and case.kernel != "linear":  # centred features shift the constant between weights and Q
         assert_close(part.precision.G, G.astype(case.dtype), rtol=rtol)
-    assert part.precision.definite == (case.penalty == "rkhs" or case.basis == "all")
     assert_close(part.precision.P, part.precision.P.T, rtol=rtol)
 
 
 @every_case
 @every_removal
 def test_factors_of_a_removal_multiply_to_the_removed_matrix(case, which):
-    """V' W = P_,te P_te,te^-1 P_te, ; for a definite P both are one factor's."""
+    """V' W = P_,te P_te,te^-1 P_te, of one factor."""
     part = part_of(case, which)
     V, W = part.halves
     P = part.whole.precision.explicit().P.astype(float)
-    te = part.sites
+    te = part.removed
     assert_close(
         V.T @ W,
         (P[:, te] @ np.linalg.solve(P[np.ix_(te, te)], P[te])).astype(case.dtype),
         scale=np.abs(P).max(),
         rtol=1e-7 if case.dtype == "float64" else 5e-3,
     )
-    assert (V is W) == part.whole.precision.definite
+    assert V is W
 
 
 @every_case
@@ -258,11 +245,8 @@ def test_leave_one_out_inside_any_part_equals_refits(case, which):
     expected = loo_fits(case.K, case.Y, case.alpha, rows=part.rows, **case.oracle)
     rtol = 1e-6 if case.alpha == 1e-6 else None
     assert_close(loo.fits[:, 0], expected.astype(case.dtype), rtol=rtol)
-    # the blocks are those of the precision of the part
-    P, sites = part.precision, np.arange(len(part.rows))[:, None]
-    if case.penalty == "coef" and case.basis == "train":
-        sites = np.hstack([sites, sites + len(part.rows)])
-    assert_close(loo.D, P.diagonal_blocks(sites), scale=np.abs(P.P).max())
+    P = part.precision
+    assert_close(loo.D[:, 0, 0], P.diagonal(), scale=np.abs(P.P).max())
 
 
 @pytest.mark.many_cases
@@ -297,7 +281,7 @@ def test_parts_of_parts_equal_refits(case, which):
     Yw = case.Y[kept] * case.w[kept, None]
     assert_close(N, (Yw.T @ case.Y[kept]).astype(case.dtype))
     assert_close(U, (Yw.T @ (case.Y[kept] - F)).astype(case.dtype), scale=np.abs(N).max())
-    batch = alone.batch(np.array([[0, 1], [3, 2]]))
+    batch = alone.held_out(np.array([[0, 1], [3, 2]]))
     train = np.delete(part.rows, [2, 3])
     assert_close(batch.fits[1], refit(train, part.rows[[3, 2]]), rtol=rtol)
 

@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless.heldout.scaled import ScaledParts
+from foldless.heldout.sets import Sets
 from support.tolerances import assert_close
 
 N = 40
@@ -43,10 +44,10 @@ def refit(X, w, train, rows, *, intercept, with_mean, with_std):
 @pytest.mark.parametrize("name", FEATURES)
 def test_sets_left_out_equal_refits(name, weighted, with_std, with_mean, intercept):
     choice = {"intercept": intercept, "with_mean": with_mean, "with_std": with_std}
-    X, w = FEATURES[name], RNG.uniform(0.2, 3.0, N) if weighted else np.ones(N)
+    X, w = FEATURES[name], np.random.default_rng(5).uniform(0.2, 3.0, N) if weighted else np.ones(N)
     parts = ScaledParts(X, Y, w, 0.7, **choice)
-    for some, models in parts.without(SETS):
-        for sets, fits in zip(SETS[some], models.fits(SETS[some]), strict=True):
+    for numbers, held_out in parts.leave_out(Sets.of(SETS)):
+        for sets, fits in zip(SETS[numbers], held_out.fits, strict=True):
             train = np.setdiff1d(np.arange(N), sets)
             assert_close(fits, refit(X, w, train, sets, **choice), rtol=1e-7)
 
@@ -55,21 +56,22 @@ def test_sets_left_out_equal_refits(name, weighted, with_std, with_mean, interce
 @weighted
 @pytest.mark.parametrize("name", FEATURES)
 def test_any_training_part_equals_a_refit(name, weighted, intercept):
-    X, w = FEATURES[name], RNG.uniform(0.2, 3.0, N) if weighted else np.ones(N)
+    rng = np.random.default_rng(5)
+    X, w = FEATURES[name], rng.uniform(0.2, 3.0, N) if weighted else np.ones(N)
     choice = {"intercept": intercept, "with_mean": True, "with_std": True}
     parts = ScaledParts(X, Y, w, 0.7, **choice)
-    for train in (np.arange(12), np.arange(5, N), RNG.permutation(N)[:25]):
+    for train in (np.arange(12), np.arange(5, N), rng.permutation(N)[:25]):
         assert_close(parts.part(train).fits(np.arange(N)), refit(X, w, train, np.arange(N), **choice), rtol=1e-7)
 
 
 @options
 @weighted
 def test_class_matrices_are_those_of_the_fits(weighted, intercept):
-    X, w = FEATURES["of one row alone"], RNG.uniform(0.2, 3.0, N) if weighted else np.ones(N)
+    X, w = FEATURES["of one row alone"], np.random.default_rng(5).uniform(0.2, 3.0, N) if weighted else np.ones(N)
     parts = ScaledParts(X, Y, w, 0.7, intercept=intercept)
-    for some, models in parts.without(SETS):
-        N_, U = models.moments()[:2]
-        for number, sets in enumerate(SETS[some]):
+    for numbers, held_out in parts.leave_out(Sets.of(SETS)):
+        N_, U = held_out.moments()[:2]
+        for number, sets in enumerate(SETS[numbers]):
             train = np.setdiff1d(np.arange(N), sets)
             W, F = w[train][:, None], refit(X, w, train, train, intercept=intercept, with_mean=True, with_std=True)
             assert_close(N_[number], Y[train].T @ (W * Y[train]))

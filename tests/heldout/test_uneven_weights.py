@@ -11,6 +11,7 @@ from foldless.heldout.gradient import residuals
 from foldless.heldout.problem import Problem
 from foldless.heldout.solution import Solution, loo_path
 from foldless.model_selection import (
+    Optimizer,
     cross_val_predict,
     cross_validate,
     leave_pair_out_auc,
@@ -19,6 +20,7 @@ from foldless.model_selection import (
 )
 from foldless.precision.choose import EachAlpha
 from foldless.tuning.criteria import CRITERIA
+from support.cases import penalised
 from support.refits import held_out_rows, labelings, leave_one_out, loo_fits, refit, share_of_pairs_in_order, signs
 from support.tolerances import assert_close
 
@@ -154,18 +156,18 @@ def test_rows_of_tiny_weight_with_confounds_equal_refits():
 # -- grids of alphas, smooth criteria ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("penalty", "basis"), [("rkhs", "train"), ("coef", "train"), ("coef", "all")])
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 @pytest.mark.parametrize("q", [0, 1, 2])
-def test_loo_of_light_rows_along_a_grid_of_alphas_equals_refits(penalty, basis, q):
+def test_loo_of_light_rows_along_a_grid_of_alphas_equals_refits(penalty, q):
     """Eigenvectors would lose the light rows: each alpha has a factor of its own."""
     rng, n, alphas = np.random.default_rng(0), 24, [1e-2, 1.0, 30.0]
     X, Y, w = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), 10.0 ** np.linspace(-14, 0, n)
     Q, kernel = np.column_stack([np.ones(n), rng.normal(size=n)])[:, :q], kernels.RBF(0.2)
-    problem = Problem(kernel, X, alpha=1.0, Q=Q, sample_weight=w, penalty=penalty, basis=basis)
+    problem = Problem(penalised(kernel, penalty, X, w), X, alpha=1.0, Q=Q, sample_weight=w)
     assert isinstance(problem.path(np.arange(n)), EachAlpha)
     found = Y - loo_path(problem, np.arange(n), Y, alphas)
     for alpha, fits in zip(alphas, found, strict=True):
-        expected = loo_fits(kernel.gram(X), Y, alpha, w=w, Q=Q, penalty=penalty, basis=basis)
+        expected = loo_fits(kernel.gram(X), Y, alpha, w=w, Q=Q, penalty=penalty)
         for row, other in zip(fits, expected, strict=True):
             assert_close(row, other, scale=1.0)
 
@@ -183,17 +185,17 @@ def test_search_with_light_rows_scores_as_refits(ratio):
 
 
 @pytest.mark.parametrize("n_confounds", [0, 2])
-@pytest.mark.parametrize(("penalty", "basis"), [("rkhs", "train"), ("coef", "train"), ("coef", "all")])
-def test_loo_residual_of_a_row_with_nearly_all_weight_equals_refit(penalty, basis, n_confounds):
+@pytest.mark.parametrize("penalty", ["rkhs", "coef"])
+def test_loo_residual_of_a_row_with_nearly_all_weight_equals_refit(penalty, n_confounds):
     """Those that smooth criteria and their gradients are made of: what the scores leave of the targets."""
     rng, n = np.random.default_rng(0), 20
     X, Y, w = rng.normal(size=(n, 3)), rng.normal(size=(n, 2)), np.full(n, 1e-6)
     w[4] = 1e6
     Q, kernel = np.column_stack([np.ones(n), rng.normal(size=(n, n_confounds))]), kernels.RBF(0.2)
-    options = {"Q": Q, "penalty": penalty, "basis": basis}
-    problem = Problem(kernel, X, alpha=1e6, sample_weight=w, n_confounds=n_confounds, **options)
+    functions = penalised(kernel, penalty, X, w)
+    problem = Problem(functions, X, alpha=1e6, Q=Q, sample_weight=w, n_confounds=n_confounds)
     found = residuals(Solution(problem, np.arange(n), Y), None)
-    options["n_confounds"] = n_confounds
+    options = {"Q": Q, "penalty": penalty, "n_confounds": n_confounds}
     assert_close(found[4], Y[4] - loo_fits(kernel.gram(X), Y, 1e6, at=[4], w=w, **options)[0])
 
 
@@ -203,8 +205,8 @@ def test_smooth_criterion_with_a_row_of_nearly_all_weight_equals_refits(criterio
     X, y, w = one_heavy_row(2, 1e-6, 1e6, n=24)
     w[1:] = 1e-6
     estimator = LSSVC(gamma=0.3, alpha=1e6)
-    options = {"criterion": criterion, "criterion_weight": None, "max_iter": 1, "refit": False}
-    search = FoldlessSearchCV(estimator, method="gradient", **options)
+    options = {"criterion": criterion, "criterion_weight": None, "refit": False}
+    search = FoldlessSearchCV(estimator, method=Optimizer("gradient", max_iter=1), **options)
     search.fit(X, y, sample_weight=w)
     estimator.set_params(**search.best_params_)
     fits = held_out_rows(estimator, X, y, leave_one_out(24), "decision_function", sample_weight=w)

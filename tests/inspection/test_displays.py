@@ -1,7 +1,5 @@
 """Displays: what is drawn are the numbers of the result."""
 
-import doctest
-import importlib
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -512,24 +510,3 @@ def test_without_matplotlib_the_error_names_the_display(monkeypatch, display, re
 def test_matplotlib_is_imported_only_to_draw():
     code = "import sys, foldless.inspection; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-MODULES = [
-    "_calibration",
-    "_choices",
-    "_families",
-    "_learning",
-    "_margins",
-    "_pattern",
-    "_permutation",
-    "_regions",
-    "_search",
-    "_stream",
-]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_are_true(plt, name):
-    result = doctest.testmod(importlib.import_module(f"foldless.inspection.{name}"))
-    assert result.attempted > 0
-    assert result.failed == 0

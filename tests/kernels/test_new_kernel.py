@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge.candidates import SearchData
 from foldless.kernels import Kernel, Number
-from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
+from foldless.model_selection import Optimizer, cross_val_predict, nested_cross_validate, permutation_test_score
 from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.descent import Objective
 from foldless.tuning.selection import Selection
@@ -184,7 +184,9 @@ def test_gradient_equals_central_differences():
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
 def test_continuous_searches_move_the_parameters_of_the_kernel(method):
     estimator = LSSVR(RationalQuadratic())
-    search = FoldlessSearchCV(estimator, method=method, bounds={"kernel__mixture": (0.5, 5.0)}).fit(X, VALUES)
+    search = FoldlessSearchCV(estimator, method=Optimizer(method, bounds={"kernel__mixture": (0.5, 5.0)})).fit(
+        X, VALUES
+    )
     assert set(search.best_params_) == {"alpha", "kernel__length", "kernel__mixture"}
     assert 0.5 <= search.best_params_["kernel__mixture"] <= 5.0
     assert search.best_criterion_ == pytest.approx(press(clone(search.best_estimator_), VALUES), rel=1e-6)
@@ -193,7 +195,7 @@ def test_continuous_searches_move_the_parameters_of_the_kernel(method):
 
 
 def test_bounds_name_the_parameters_there_are():
-    search = FoldlessSearchCV(LSSVR(RationalQuadratic()), method="gradient", bounds={"gamma": (0.1, 1.0)})
+    search = FoldlessSearchCV(LSSVR(RationalQuadratic()), method=Optimizer("gradient", bounds={"gamma": (0.1, 1.0)}))
     with pytest.raises(ValueError, match=r"'gamma'; .* are alpha, kernel__length and kernel__mixture"):
         search.fit(X, VALUES)
 

@@ -79,12 +79,13 @@ def test_squares_are_products_and_exactly_symmetric(n, dtype):
 
 
 @DTYPES
-def test_signed_squares_are_added_to_the_lower_triangle(dtype):
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("m", [1, 5])
+def test_signed_squares_are_added_to_the_lower_triangle(m, sign, dtype):
     T = np.asfortranarray(definite(20, dtype))
-    V = np.asfortranarray(np.random.default_rng(1).standard_normal((20, 5)), dtype)
-    signs = np.array([1.0, -1.0, 1.0, -1.0, -1.0], dtype)
-    expected = np.tril(T + V * signs @ V.T)
-    assert_as_close_as_rounding(np.tril(linalg.add_signed_(T, V, signs)), expected)
+    V = np.asfortranarray(np.random.default_rng(1).standard_normal((20, m)), dtype)
+    expected = np.tril(T + np.asarray(sign, dtype) * V @ V.T)
+    assert_as_close_as_rounding(np.tril(linalg.add_signed_(T, V, sign)), expected)
 
 
 def test_eigenvectors_of_large_matrices_are_computed_by_one_thread(monkeypatch):

@@ -58,9 +58,12 @@ def of_symmetric(v, a, lower):
     return v.symmetric_times(fortran(T), fortran(a.B), lower=lower)
 
 
-def signed(v, a):
-    signs = np.where(np.arange(a.m) % 2, -1.0, 1.0).astype(a.B.dtype)
-    return np.tril(v.add_signed_(fortran(a.S), fortran(a.B), signs)), np.tril(a.S + a.B * signs @ a.B.T)
+def added(v, a):
+    return np.tril(v.add_signed_(fortran(a.S), fortran(a.B), 1.0)), np.tril(a.S + a.B @ a.B.T)
+
+
+def subtracted(v, a):
+    return np.tril(v.add_signed_(fortran(a.S), fortran(a.B), -1.0)), np.tril(a.S - a.B @ a.B.T)
 
 
 def outer_added(v, a):
@@ -139,7 +142,7 @@ LAWS = {
         lambda v, a: (np.tril(v.add_square_(a.S.copy(), fortran(a.B))), np.tril(a.S + a.B @ a.B.T)),
     ],
     "mirror_": [lambda v, a: (v.mirror_(np.tril(a.S)), a.S)],
-    "add_signed_": [signed],
+    "add_signed_": [added, subtracted],
     "norm": [
         lambda v, a: (np.array(v.norm(a.B)), np.sqrt(np.square(a.B).sum())),
         lambda v, a: (v.norm(a.B, axis=0), np.sqrt(np.square(a.B).sum(0))),
@@ -223,7 +226,7 @@ def test_underscores_work_in_the_memory_of_their_argument(dtype, backend):
     assert np.shares_memory(verbs.lower_times_(Y, L), Y)
     assert np.shares_memory(verbs.cholesky_(S), S)
     assert np.shares_memory(verbs.invert_lower_(L), L)
-    assert np.shares_memory(verbs.add_signed_(T, fortran(a.B), np.ones(a.m, dtype)), T)
+    assert np.shares_memory(verbs.add_signed_(T, fortran(a.B), 1.0), T)
     assert np.shares_memory(verbs.add_outer_(O, a.B, a.B, 1.0), O)
     assert np.shares_memory(verbs.mirror_(verbs.add_square_(O, a.B)), O)
 

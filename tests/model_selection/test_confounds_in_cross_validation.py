@@ -73,16 +73,15 @@ def test_folds_with_confounds_equal_refits(estimator, y, weight, strategy):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
-def test_returned_estimators_that_keep_the_basis_repeat_held_out_scores(kernel):
-    """basis="all" has no refit on the training part alone; the estimators given back stand for themselves."""
-    estimator = KernelFisherDiscriminant(kernel, gamma=0.1, penalty="coef", basis="all")
+def test_returned_estimators_keep_all_basis_functions_and_repeat_held_out_scores(kernel):
+    estimator = KernelFisherDiscriminant(kernel, gamma=0.1, penalty="coef")
     cv = skl.StratifiedKFold(4)
     decision = fl.cross_val_predict(estimator, X, LABELS, cv=cv, method="decision_function", confounds=C)
     fitted = fl.cross_validate(estimator, X, LABELS, cv=cv, return_estimator=True, confounds=C)["estimator"]
     for model, (tr, te) in zip(fitted, cv.split(X, LABELS), strict=True):
         assert_close(model.decision_function(X[te], confounds=C[te]), decision[te])
         K = kernels.resolve(kernel, X, gamma=0.1).gram(X)
-        options = {"Q": np.hstack([np.ones((N, 1)), C]), "penalty": "coef", "basis": "all", "n_confounds": 2}
+        options = {"Q": np.hstack([np.ones((N, 1)), C]), "penalty": "coef", "n_confounds": 2}
         fits = reference.heldout_fits(K, indicator(CODES, 3, float), tr, te, 1.0, **options)
         assert_close(model.transform(X[te], confounds=C[te]), fits @ model._scalings)
 

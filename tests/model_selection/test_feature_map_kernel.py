@@ -13,6 +13,7 @@ from foldless.heldout.problem import Problem
 from foldless.kernels import FeatureMap, Width
 from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
 from foldless.tuning.space import default_grid
+from support.refits import with_fixed_functions
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ def outputs(model, rows):
 
 
 def resolved(estimator):
-    """With gamma as resolved from all rows, for refits on some of them."""
-    return clone(estimator).set_params(kernel=estimator.kernel.resolved(X))
+    """With gamma and basis functions as resolved from all rows, for refits on some of them."""
+    return with_fixed_functions(clone(estimator).set_params(kernel=estimator.kernel.resolved(X)), X)
 
 
 def test_near_the_kernel_it_stands_for():
@@ -71,7 +72,8 @@ def test_near_the_kernel_it_stands_for():
 @EVERY
 def test_fit_equals_the_kernel_as_a_function(estimator, y):
     model = clone(estimator).fit(X, y)
-    function = clone(estimator).set_params(kernel=lambda A, B: model.kernel_.gram(A, B)).fit(X, y)
+    kernel = estimator.kernel.resolved(X)
+    function = clone(estimator).set_params(kernel=lambda A, B: kernel.gram(A, B)).fit(X, y)
     np.testing.assert_allclose(outputs(model, X + 0.1), outputs(function, X + 0.1), atol=1e-9)
 
 
@@ -114,9 +116,9 @@ def test_search_equals_refits(estimator, y):
     for params, loss in zip(search.cv_results_["params"], search.cv_results_["mean_test_criterion"], strict=True):
         fits = np.empty_like(targets)
         for train, test in KFold(5).split(X):
-            fits[test] = outputs(clone(estimator).set_params(**params).fit(X[train], y[train]), X[test])
+            fits[test] = outputs(resolved(clone(estimator).set_params(**params)).fit(X[train], y[train]), X[test])
         assert loss == pytest.approx(np.square(targets - fits).mean(0).sum(), rel=1e-8)
-    assert search.best_estimator_.kernel_.gamma == search.best_params_["kernel__gamma"]
+    assert search.best_estimator_.kernel_.get_params()["gamma"] == search.best_params_["kernel__gamma"]
 
 
 def test_default_grid_has_gamma():

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.kernels import RBF, Boolean, Cosine, Custom, Laplacian, Linear, Poly, Precomputed
-from foldless.model_selection import cross_val_score, nested_cross_validate, permutation_test_score
+from foldless.model_selection import Optimizer, cross_val_score, nested_cross_validate, permutation_test_score
 
 RNG = np.random.default_rng(0)
 N = 40
@@ -126,17 +126,17 @@ def test_default_grids_of_other_kernels_are_the_same(pair):
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
 @pytest.mark.parametrize("bounds", [None, (0.2, 0.3)])
 def test_continuous_searches_are_the_same(method, bounds):
-    mine, named = by_object_and_name(method=method, n_starts=2, random_state=0, max_iter=15)
-    if bounds is not None:
-        mine.set_params(bounds={"kernel__gamma": bounds})
-        named.set_params(bounds={"gamma": bounds})
+    mine, named = by_object_and_name()
+    for search, name in ((mine, "kernel__gamma"), (named, "gamma")):
+        own = None if bounds is None else {name: bounds}
+        search.set_params(method=Optimizer(method, bounds=own, n_starts=2, max_iter=15))
     assert_same_search(mine.fit(X, LABELS), named.fit(X, LABELS))
     for each, other in zip(mine.history_, named.history_, strict=True):
         assert {**renamed(each), "time": 0} == {**other, "time": 0}
 
 
 def test_feature_scales_are_the_same():
-    mine, named = by_object_and_name(method="gradient", feature_groups=[0, 0, 1], max_iter=10)
+    mine, named = by_object_and_name(method=Optimizer("gradient", max_iter=10), feature_scaling=[0, 0, 1])
     mine.fit(X, BINARY)
     named.fit(X, BINARY)
     np.testing.assert_array_equal(mine.feature_scales_, named.feature_scales_)
@@ -146,7 +146,9 @@ def test_feature_scales_are_the_same():
 
 @pytest.mark.parametrize("share", ["kernel", "none"])
 def test_classes_may_have_their_own_parameters(share):
-    mine, named = (search.fit(X, LABELS) for search in by_object_and_name(method="gradient", share=share, max_iter=8))
+    mine, named = (
+        search.fit(X, LABELS) for search in by_object_and_name(method=Optimizer("gradient", max_iter=8), share=share)
+    )
     assert [renamed(each) for each in mine.best_params_] == named.best_params_
     np.testing.assert_array_equal(mine.predict(X), named.predict(X))
 
@@ -168,7 +170,9 @@ def test_objects_in_a_grid_are_left_as_they_are():
     other = FoldlessSearchCV(LSSVC(), named).fit(X, LABELS)
     losses = search.cv_results_["mean_test_criterion"], other.cv_results_["mean_test_criterion"]
     np.testing.assert_allclose(np.sort(losses[0]), np.sort(losses[1]), rtol=1e-12)
-    continuous = FoldlessSearchCV(LSSVC(), {"kernel": [first, "rbf"]}, method="gradient", max_iter=5).fit(X, LABELS)
+    continuous = FoldlessSearchCV(LSSVC(), {"kernel": [first, "rbf"]}, method=Optimizer("gradient", max_iter=5)).fit(
+        X, LABELS
+    )
     ends = continuous.cv_results_["params"]
     assert set(ends[0]) == {"kernel", "alpha", "kernel__gamma"}
     assert set(ends[1]) == {"kernel", "alpha", "gamma"}
@@ -177,7 +181,7 @@ def test_objects_in_a_grid_are_left_as_they_are():
 
 @pytest.mark.parametrize("method", ["grid", "gradient"])
 def test_nested_cross_validation_is_the_same(method):
-    options = {"method": method, "max_iter": 5}
+    options = {"method": Optimizer(method, max_iter=5)}
     mine, named = by_object_and_name(**options)
     if method == "grid":
         mine.set_params(param_grid={"kernel__gamma": GAMMAS, "alpha": ALPHAS})

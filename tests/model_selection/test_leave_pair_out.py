@@ -110,7 +110,7 @@ def test_batch_of_pairs_that_carry_a_feature_nearly_alone_equals_refits(q):
     whole = Solution(Problem(kernels.Linear(), rows, alpha=0.1, Q=Q), np.arange(16), Y)
     assert isinstance(whole.precision, LowRank)
     pairs = np.array([[0, 1], [1, 0]])
-    batch = whole.batch(pairs)
+    batch = whole.held_out(pairs)
     assert batch.lost.all()
     for pair, found, U in zip(pairs, batch.fits, batch.moments().U, strict=True):
         train = np.setdiff1d(np.arange(16), pair)

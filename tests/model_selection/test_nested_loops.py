@@ -12,6 +12,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.criteria import CRITERIA as CRITERIA_BY_NAME
+from foldless.criteria import Criterion
 from foldless.model_selection import nested_cross_validate
 from support.nested import (
     ALPHAS,
@@ -35,7 +37,7 @@ from support.nested import (
     force_route,
     predicted,
 )
-from support.refits import Candidate, fit_weights, signs
+from support.refits import Candidate, fit_weights, signs, with_fixed_functions
 from support.tolerances import assert_close
 
 KERNELS = [
@@ -47,19 +49,17 @@ CASES = {
     "LSSVC, 2 classes": (LSSVC(), BINARY, GRID),
     "LSSVC, 3 classes": (LSSVC(), LABELS, GRID),
     "LSSVC coef": (LSSVC(penalty="coef"), LABELS, GRID),
-    "LSSVC coef, all": (LSSVC(penalty="coef", basis="all"), LABELS, GRID),
     "LSSVC kernels": (LSSVC(), LABELS, KERNELS),
     "LSSVC penalties": (LSSVC(gamma=0.1), BINARY, {"penalty": ["rkhs", "coef"], "alpha": ALPHAS}),
     "LSSVC class weights": (LSSVC(class_weight={"no": 3.0}, fit_intercept=False), BINARY, GRID),
     "KFDA, 2 classes": (KFDA(), BINARY, GRID),
     "KFDA, 3 classes": (KFDA(), LABELS, GRID),
     "KFDA coef, 3 classes": (KFDA(penalty="coef", gamma=0.1), LABELS, {"alpha": ALPHAS}),
-    "KFDA coef, all, 2 classes": (KFDA(penalty="coef", basis="all"), BINARY, GRID),
+    "KFDA coef, 2 classes": (KFDA(penalty="coef"), BINARY, GRID),
     "KFDA fisher": (KFDA(threshold="fisher"), BINARY, GRID),
     "KFDA centroid": (KFDA(threshold="centroid", priors=[0.7, 0.3]), BINARY, GRID),
     "LSSVR": (LSSVR(), VALUES, GRID),
     "LSSVR coef": (LSSVR(penalty="coef"), VALUES, GRID),
-    "LSSVR coef, all": (LSSVR(penalty="coef", basis="all"), VALUES, GRID),
     "LSSVR outputs": (LSSVR(), OUTPUTS, GRID),
     "RidgeClassifier, 2 classes": (RidgeClassifier(), BINARY, {"alpha": ALPHAS, "fit_intercept": [True, False]}),
     "RidgeClassifier, 3 classes": (RidgeClassifier(), LABELS, {"alpha": ALPHAS}),
@@ -91,6 +91,11 @@ def named(criterion):
     return criterion if isinstance(criterion, str) else "function"
 
 
+def of_slope_3(criterion):
+    """Smooth criteria with the slope of those by hand."""
+    return CRITERIA_BY_NAME[criterion].with_slope(3.0) if str(criterion).startswith("smooth") else criterion
+
+
 def criterion_by_hand(search, y, w, rows, fits, decision):
     """Loss of held-out fits of these rows, summed over the columns."""
     T = signs(y)[rows]
@@ -107,7 +112,8 @@ def criterion_by_hand(search, y, w, rows, fits, decision):
         if search.criterion_weight == "balanced":  # the mean of the errors of the classes
             return np.mean([miss[y[rows] == label].mean() for label in np.unique(y[rows])])
         return W[:, 0] @ miss
-    return sum(BY_HAND[search.criterion](f, t, w) for f, t, w in zip(fits.T, T.T, W.T, strict=True))
+    name = search.criterion.function.func.__name__ if isinstance(search.criterion, Criterion) else search.criterion
+    return sum(BY_HAND[name](f, t, w) for f, t, w in zip(fits.T, T.T, W.T, strict=True))
 
 
 @dataclass
@@ -196,12 +202,11 @@ def assert_same(result, verdicts, y, outer):
         np.testing.assert_allclose(result.optimism[k], inner - expected, rtol=1e-8, atol=1e-10)
 
 
-def kinds(case, inner):
+def kinds(case):
     """The kinds of path of the two forced ways."""
     features = case in ("RidgeClassifier, 2 classes", "RidgeClassifier, 3 classes", "Ridge")
     features = features or case in ("LSSVC kernels", "KernelRidge")  # a linear kernel among them
-    drops = case in ("LSSVC coef", "LSSVC penalties", "KFDA coef, 3 classes", "LSSVR coef") and inner is not None
-    return "one P per fold" if features or drops else "one fit", "one P per fold"
+    return "one P per fold" if features else "one fit", "one P per fold"
 
 
 @pytest.mark.many_cases
@@ -225,10 +230,12 @@ def test_every_number_equals_a_double_loop(case, outer, monkeypatch):
     w = ZEROS if (turn + step) % 3 else None
     cv, groups = OUTER[outer], GROUPS if "Group" in outer + inner else None
     splits = cv if isinstance(cv, list) else list(cv.split(X, y if classifier else CODES, groups))
-    search = FoldlessSearchCV(estimator, grid, cv=INNER[inner], criterion=criterion, criterion_weight=weight, slope=3.0)
+    search = FoldlessSearchCV(
+        estimator, grid, cv=INNER[inner], criterion=of_slope_3(criterion), criterion_weight=weight
+    )
     verdicts = double_loop(search, y, splits, w, groups)
     results = []
-    for shared, kind in zip((True, False), kinds(case, INNER[inner]), strict=True):
+    for shared, kind in zip((True, False), kinds(case), strict=True):
         force_route(monkeypatch, shared)
         params = None if w is None else {"sample_weight": w}
         drawn = cv if classifier else iter(splits)  # values have no strata
@@ -250,7 +257,9 @@ def test_every_criterion_and_weighting_equals_refits(criterion, weight, inner, m
     cv = skl.StratifiedShuffleSplit(2, test_size=0.3, random_state=turn)
     splits = list(cv.split(X, y))
     grid = {"alpha": [0.05, 20.0], "gamma": [0.03, 0.3]}
-    search = FoldlessSearchCV(estimator, grid, cv=INNER[inner], criterion=criterion, criterion_weight=weight, slope=3.0)
+    search = FoldlessSearchCV(
+        estimator, grid, cv=INNER[inner], criterion=of_slope_3(criterion), criterion_weight=weight
+    )
     verdicts = double_loop(search, y, splits, ZEROS)
     for shared in (True, False):
         force_route(monkeypatch, shared)
@@ -340,7 +349,7 @@ def test_every_number_equals_scikit_learns_loop(case, inner, monkeypatch):
     for k, (train, test) in enumerate(cv.split(X)):
         losses, scores = [], []
         for params in listed:
-            single = clone(estimator).set_params(**params)
+            single = with_fixed_functions(clone(estimator).set_params(**params), X, w)
             held = skl.cross_val_predict(
                 single,
                 X[train],
@@ -359,7 +368,8 @@ def test_every_number_equals_scikit_learns_loop(case, inner, monkeypatch):
                 )
                 scores.append(metrics.r2_score(y[train], held))
         best = min(range(len(listed)), key=lambda k: (round(losses[k], 10), -listed[k]["alpha"], k))
-        single = clone(estimator).set_params(**listed[best]).fit(X[train], y[train], sample_weight=w[train])
+        single = with_fixed_functions(clone(estimator).set_params(**listed[best]), X, w)
+        single.fit(X[train], y[train], sample_weight=w[train])
         found = result[True]
         assert found.best_params[k] == listed[best]
         assert found.inner_criterion[k] == pytest.approx(losses[best], rel=1e-8)
@@ -438,7 +448,7 @@ def test_without_a_grid_candidates_and_scales_come_from_all_rows(monkeypatch):
 
 
 @pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("estimator", [LSSVR(), LSSVR(penalty="coef"), LSSVR(penalty="coef", basis="all")], ids=str)
+@pytest.mark.parametrize("estimator", [LSSVR(), LSSVR(penalty="coef")], ids=str)
 def test_choice_ignores_targets_of_test_rows(estimator, shared, monkeypatch):
     force_route(monkeypatch, shared)
     search = FoldlessSearchCV(estimator, GRID)

@@ -10,7 +10,8 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.model_selection import nested_cross_validate
+from foldless.model_selection import Optimizer, nested_cross_validate
+from foldless.tuning.criteria import CRITERIA
 from support.nested import ALPHAS, BY_HAND, CODES, GRID, GROUPS, KFDA, LABELS, VALUES, ZEROS, X, assert_equal_results
 from support.refits import signs
 from support.tolerances import assert_close
@@ -54,13 +55,15 @@ def test_each_kernel_setting_takes_its_cheaper_way():
     assert "each training part decomposed by itself for 1 kernel setting," in result.path.reason
 
 
-def test_inner_folds_that_drop_basis_functions_are_solved_one_by_one():
-    """J of a training part does not give its P."""
+@pytest.mark.parametrize("inner", [None, 3], ids=["rows", "folds"])
+def test_basis_functions_of_all_rows_serve_every_outer_part(inner):
     data, y = wide()
     cv = skl.StratifiedShuffleSplit(30, test_size=0.05, random_state=0)
-    for inner, kind in ((None, "one fit"), (3, "one P per fold")):
-        search = FoldlessSearchCV(LSSVC(penalty="coef", gamma=0.1), {"alpha": [0.1]}, cv=inner)
-        assert nested_cross_validate(search, data, y, cv=cv).path.kind == kind
+    search = FoldlessSearchCV(LSSVC(penalty="coef", gamma=0.1), {"alpha": [0.1]}, cv=inner)
+    assert nested_cross_validate(search, data, y, cv=cv).path.kind == "one fit"
+
+
+def test_searches_that_share_nothing_are_repeated():
     result = nested_cross_validate(FoldlessSearchCV(LSSVC(), GRID, share="none"), X, LABELS, cv=3)
     assert result.path.kind == "refit"
     assert "searched by itself" in result.path.reason
@@ -69,19 +72,21 @@ def test_inner_folds_that_drop_basis_functions_are_solved_one_by_one():
 # -- searches that are repeated ----------------------------------------------------------------------------------------
 
 LOOPED = {
-    "simplex": FoldlessSearchCV(LSSVC(), method="simplex", max_iter=8),
-    "gradient": FoldlessSearchCV(LSSVC(), method="gradient", criterion="smooth_error", slope=3.0, max_iter=4),
-    "gradient, folds": FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, method="gradient", cv=3, max_iter=3),
-    "feature scales": FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True, max_iter=4),
-    "decisions": FoldlessSearchCV(KFDA(), method="simplex", criterion="multiclass_error", max_iter=4),
+    "simplex": FoldlessSearchCV(LSSVC(), method=Optimizer("simplex", max_iter=8)),
+    "gradient": FoldlessSearchCV(
+        LSSVC(), method=Optimizer("gradient", max_iter=4), criterion=CRITERIA["smooth_error"].with_slope(3.0)
+    ),
+    "gradient, folds": FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, method=Optimizer("gradient", max_iter=3), cv=3),
+    "feature scales": FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=4), feature_scaling=True),
+    "decisions": FoldlessSearchCV(KFDA(), method=Optimizer("simplex", max_iter=4), criterion="multiclass_error"),
     "a kernel for all": FoldlessSearchCV(LSSVC(), GRID, share="kernel", criterion="auc"),
     "nothing shared": FoldlessSearchCV(LSSVC(), GRID, share="none", cv=skl.KFold(3, shuffle=True, random_state=0)),
     "nothing shared, KFDA": FoldlessSearchCV(KFDA(), GRID, share="none"),
     "nothing shared, ridge": FoldlessSearchCV(RidgeClassifier(), {"alpha": ALPHAS}, share="none", criterion="error"),
-    "an alpha each": FoldlessSearchCV(LSSVC(), method="gradient", share="kernel", max_iter=3),
-    "regression": FoldlessSearchCV(LSSVR(), method="gradient", max_iter=4),
-    "ridge": FoldlessSearchCV(Ridge(), method="simplex", cv=4, max_iter=4),
-    "kernel ridge": FoldlessSearchCV(KernelRidge(kernel="rbf"), method="gradient", max_iter=3),
+    "an alpha each": FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=3), share="kernel"),
+    "regression": FoldlessSearchCV(LSSVR(), method=Optimizer("gradient", max_iter=4)),
+    "ridge": FoldlessSearchCV(Ridge(), method=Optimizer("simplex", max_iter=4), cv=4),
+    "kernel ridge": FoldlessSearchCV(KernelRidge(kernel="rbf"), method=Optimizer("gradient", max_iter=3)),
 }
 
 

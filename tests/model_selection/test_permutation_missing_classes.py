@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from foldless import LSSVC
 from foldless.model_selection import permutation_test_score
 from support.permutation import KFDA, assert_scores, orders_of, plain_score
-from support.refits import scores_of_labelings
+from support.refits import scores_of_labelings, with_fixed_functions
 
 
 class OnClassesPresent(ClassifierMixin, BaseEstimator):
@@ -75,7 +75,15 @@ def check_missing_classes(estimator, y, *, weight=None, scoring=None, cv=HALVES,
     own = None if weight is None else lambda order: weight[order] if options.get("weights") == "permuted" else weight
     assert_scores(
         result,
-        scores_of_labelings(OnClassesPresent(estimator), FEW_X, y, orders, splits=cv, scoring="accuracy", weight=own),
+        scores_of_labelings(
+            OnClassesPresent(with_fixed_functions(estimator, FEW_X)),
+            FEW_X,
+            y,
+            orders,
+            splits=cv,
+            scoring="accuracy",
+            weight=own,
+        ),
     )
     return result
 

@@ -30,6 +30,7 @@ STACKED = {
     "LSSVC, equal rows": (LSSVC("linear"), EQUAL, THREE),
     "LSSVR": (LSSVR(gamma=0.1), X, VALUES),
     "LSSVR, outputs": (LSSVR("linear"), X, OUTPUTS),
+    "LSSVC, basis functions": (LSSVC(gamma=0.1, penalty="coef"), X, BINARY),
     "KFDA": (KFDA(gamma=0.1), X, THREE),
     "KFDA, low rank": (KFDA("linear"), X, THREE),
     "KFDA, centroid": (KFDA(gamma=0.1, threshold="centroid"), X, BINARY),
@@ -38,7 +39,6 @@ STACKED = {
 }
 ALONE = {
     "weights": (LSSVC(gamma=0.1), X, THREE, {"sample_weight": WEIGHT}),
-    "two sites": (LSSVC(gamma=0.1, penalty="coef"), X, BINARY, {}),
     "confounds": (LSSVC(gamma=0.1), X, BINARY, {"confounds": CONFOUNDS}),
     "huge penalty": (LSSVC(gamma=0.1, alpha=2e7), X, BINARY, {}),
     "huge penalty, discriminant": (KFDA(gamma=0.1, alpha=2e7), X, THREE, {}),

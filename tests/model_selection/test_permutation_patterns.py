@@ -40,7 +40,6 @@ PATTERNS = {
     "LSSVC, 2 classes": (LSSVC("linear"), BINARY, X, {}),
     "LSSVC, 3 classes": (LSSVC("linear"), THREE, X, {}),
     "LSSVC, 4 classes, wide": (LSSVC("linear"), FOUR, WIDE, {}),
-    "LSSVC coef": (LSSVC("linear", penalty="coef"), THREE, X, {}),
     "LSSVC no intercept": (LSSVC("linear", fit_intercept=False), THREE, X + 1, {}),
     "LSSVC no intercept, 2 classes": (LSSVC("linear", fit_intercept=False), BINARY, X + 1, {}),
     "KFDA, 2 classes": (KFDA("linear"), BINARY, X, {}),
@@ -228,7 +227,7 @@ def test_progress_of_patterns(capsys):
 @pytest.mark.parametrize(
     ("estimator", "options", "message"),
     [
-        (LSSVC(), {}, "patterns need kernel='linear'; this one is RBF"),
+        (LSSVC(), {}, "patterns need kernel='linear' and penalty='rkhs'; this one is RBF"),
         (SVC(kernel="linear"), {}, "patterns need a linear least-squares model: SVC is not"),
         (FoldlessSearchCV(LSSVC("linear")), {}, "patterns need a linear least-squares model: a search"),
         (make_pipeline(StandardScaler(), LSSVC("linear")), {}, "patterns are those of one fit to all rows"),

@@ -17,7 +17,7 @@ import foldless.permutation.strategies as strategies
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.bridge.progress import Progress
 from foldless.model_selection import RefitWarning, _permutation_runs, permutation_test_score
-from foldless.permutation.labelings import ARRAYS, Labelings
+from foldless.permutation.labelings import ARRAYS, truth_of
 from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
 from support.refits import p_value
 
@@ -48,12 +48,11 @@ def test_the_batch_size_makes_no_difference(strategy, resplit):
 def test_batches_fit_the_memory_they_are_given(monkeypatch):
     widths = []
 
-    class Watched(Labelings):
-        def __init__(self, solver, task, truth):
-            widths.append(len(truth))
-            super().__init__(solver, task, truth)
+    def watched(task, orders, residuals=None):
+        widths.append(len(orders))
+        return truth_of(task, orders, residuals)
 
-    monkeypatch.setattr(strategies, "Labelings", Watched)
+    monkeypatch.setattr(strategies, "truth_of", watched)
     column = N * 8 * ARRAYS
     for estimator, columns in ((LSSVC(), 2), (LSSVC(fit_intercept=False), 3)):
         for per_batch in (1, 2, 5):

@@ -24,7 +24,6 @@ from support.permutation import (
     FOLDS,
     KFDA,
     LABELS,
-    RNG,
     STRATA,
     VALUES,
     WEIGHT,
@@ -62,12 +61,12 @@ def test_permutation_scores_of_any_number_of_classes_equal_refits(n_classes, pen
 
 @pytest.mark.parametrize("y", [LABELS, BINARY], ids=["3", "2"])
 @pytest.mark.parametrize("estimator", [LSSVC, KFDA])
-def test_permutation_scores_with_basis_all_equal_refits(estimator, y):
-    """No refit keeps them: the oracle solves for the fits and applies the readout."""
-    estimator = estimator(gamma=0.1, penalty="coef", basis="all")
+def test_permutation_scores_with_basis_functions_of_all_rows_equal_the_oracle(estimator, y):
+    """The oracle solves for the fits and applies the readout."""
+    estimator = estimator(gamma=0.1, penalty="coef")
     orders = orders_of(N)
     K = kernels.resolve("rbf", X, gamma=0.1).gram(X)
-    settings = {"w": np.ones(N), "penalty": "coef", "basis": "all"}
+    settings = {"w": np.ones(N), "penalty": "coef"}
     task, classes, _ = PermutationData(X, y).task(estimator)
     scores = []
     for order in orders:
@@ -116,7 +115,7 @@ def test_permutation_scores_of_sparse_features_equal_refits(estimator, convert):
 def test_tables_and_lists_give_the_same_permutation_scores(estimator):
     options = {"cv": FOLDS, "n_permutations": M}
     expected = permutation_test_score(estimator, X, LABELS, strata=STRATA, **options)
-    names, index = list("abcd"), RNG.permutation(N) + 100
+    names, index = list("abcd"), np.random.default_rng(5).permutation(N) + 100
     tables = [
         (pd.DataFrame(X, index, names), pd.Series(LABELS, index), pd.Series(STRATA, index)),
         (pd.DataFrame(X, index, names), pd.Series(LABELS, index).astype("category"), STRATA),

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.model_selection import RefitWarning, nested_cross_validate, permutation_test_score
+from foldless.model_selection import Optimizer, RefitWarning, nested_cross_validate, permutation_test_score
 from support.families import ALPHAS, BINARY, GRID, KFDA, OUTER, THREE, VALUES, WEIGHT, ZEROS, N, X
 from support.refits import labelings, p_value
 from support.tolerances import assert_close
@@ -25,7 +25,7 @@ def of_estimators(estimator, rows, y):
 
 OTHER_WAYS = {
     "multiclass_error": (FoldlessSearchCV(KFDA(), GRID, criterion="multiclass_error"), THREE, {}),
-    "gradient": (FoldlessSearchCV(LSSVC(), method="gradient", max_iter=3), BINARY, {}),
+    "gradient": (FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=3)), BINARY, {}),
     "share": (FoldlessSearchCV(LSSVC(), GRID, share="none"), THREE, {}),
     "class weights": (FoldlessSearchCV(LSSVC(class_weight="balanced"), GRID), THREE, {}),
     "class weights in the grid": (

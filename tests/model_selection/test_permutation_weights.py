@@ -14,6 +14,7 @@ from foldless.model_selection import RefitWarning, permutation_test_score
 from foldless.permutation.nulls import Exchangeable, moved_splits
 from foldless.precision.reweighted import Reweighted
 from support.permutation import CODES, EVERYONE, FOLDS, KFDA, LABELS, OUTPUTS, WEIGHT, N, X, check_scores, plain_score
+from support.refits import refit
 
 BY_CLASS = {0: 3.0, 1: 0.5, 2: 1.5}
 OWN_WEIGHTED = {"LSSVC": LSSVC(gamma=0.1), "KFDA": KFDA(gamma=0.1), "KFDA coef": KFDA(gamma=0.1, penalty="coef")}
@@ -129,7 +130,7 @@ def test_class_weights_that_follow_the_labels_equal_refits_in_any_splits(name, c
     for order in orders:
         moves = isinstance(cv, RepeatedStratifiedKFold)
         own = moved_splits(splits, order) if moves else splits
-        parts = [clone(estimator).fit(X[train], CODES[order][train]) for train, _ in own]
+        parts = [refit(estimator, X, CODES[order], train) for train, _ in own]
         expected.append([part.score(X[test], CODES[order][test]) for part, (_, test) in zip(parts, own, strict=True)])
     np.testing.assert_allclose(result.permutation_scores, np.mean(expected, axis=1), rtol=1e-12)
     assert "every permutation has a P of its own" in result.path.reason

@@ -12,10 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge import candidates
-from foldless.model_selection import _search_end, nested_cross_validate
+from foldless.model_selection import Optimizer, _search_runs, nested_cross_validate
 from foldless.tuning import fidelity
-from foldless.tuning.descent import Objective, Way
+from foldless.tuning.criteria import CRITERIA
+from foldless.tuning.descent import DescentResult, Objective
 from foldless.tuning.selection import Selection
+from support.refits import with_fixed_functions
 
 N = 90
 X, Y = make_moons(N, noise=0.3, random_state=0)
@@ -38,7 +40,7 @@ def small_parts(monkeypatch):
 def fixed(search, step):
     """A search that looks at the parameters of one step of the history alone."""
     names = set(step) - {"n_rows", "time", "criterion"}
-    return clone(search).set_params(param_grid={name: [step[name]] for name in names}, bounds=None)
+    return clone(search).set_params(param_grid={name: [step[name]] for name in names}, method="grid")
 
 
 CASES = {
@@ -92,7 +94,13 @@ def test_the_criterion_on_a_part_is_that_of_these_rows_alone(case):
     own = None
     if splits is not None:
         own = [(inside[np.intersect1d(train, rows)], inside[np.intersect1d(test, rows)]) for train, test in splits]
-    alone = fixed(search, {**search.history_[0], "gamma": gamma}).set_params(cv=own).fit(X[rows], y[rows])
+    alone = fixed(search, {**search.history_[0], "gamma": gamma}).set_params(cv=own)
+    if case == "penalty of coefficients":  # the functions are those of all rows
+        alone.set_params(
+            estimator=with_fixed_functions(LSSVC(gamma=gamma, penalty="coef"), X),
+            param_grid={"alpha": [search.history_[0]["alpha"]]},
+        )
+    alone.fit(X[rows], y[rows])
     np.testing.assert_allclose(search.history_[0]["criterion"], alone.history_[0]["criterion"], rtol=1e-8)
 
 
@@ -151,7 +159,7 @@ def test_a_given_grid_and_few_rows_are_looked_at_as_a_whole():
 
 
 def test_bounds_hold_on_every_part():
-    search = FoldlessSearchCV(LSSVC(), bounds={"alpha": (0.5, 0.7), "gamma": (0.01, 0.02)}).fit(X, Y)
+    search = FoldlessSearchCV(LSSVC(), method=Optimizer(bounds={"alpha": (0.5, 0.7), "gamma": (0.01, 0.02)})).fit(X, Y)
     for step in search.history_:
         assert 0.5 <= step["alpha"] <= 0.7 + 1e-12
         assert 0.01 - 1e-12 <= step["gamma"] <= 0.02 + 1e-12
@@ -167,7 +175,9 @@ def test_scales_of_features_start_from_one_gamma_for_all(monkeypatch):
     monkeypatch.setattr(fidelity, "PER_CLASS", 20)  # too few rows do not tell noise from the rest
     rows, labels = make_moons(200, noise=0.2, random_state=0)
     rows = np.column_stack([rows, np.random.default_rng(0).normal(size=(200, 2))])
-    search = FoldlessSearchCV(LSSVC(), feature_scaling=True, criterion="smooth_error", slope=2.0).fit(rows, labels)
+    search = FoldlessSearchCV(LSSVC(), feature_scaling=True, criterion=CRITERIA["smooth_error"].with_slope(2.0)).fit(
+        rows, labels
+    )
     kinds = [np.ndim(step["gamma"]) for step in search.history_]
     assert kinds == sorted(kinds)
     assert set(kinds) == {0, 1}
@@ -264,7 +274,7 @@ def test_the_history_has_every_evaluation(monkeypatch):
     def still(start, selection):
         objective = Objective(selection, start.space, None)
         objective(start.vector)
-        return Way(objective.best, objective.history, "converged")
+        return DescentResult(objective.best, objective.history, "converged")
 
     search = FoldlessSearchCV(LSSVC()).fit(X, Y)
     sizes = [step["n_rows"] for step in search.history_]
@@ -332,7 +342,7 @@ def test_time_limits_are_positive_numbers(limit):
 
 
 def test_a_long_search_says_how_long_and_what_is_quicker(monkeypatch):
-    monkeypatch.setattr(_search_end, "LONG", 0.0)
+    monkeypatch.setattr(_search_runs, "LONG", 0.0)
     with pytest.warns(UserWarning, match=r"search of 90 rows .* about \d+ minutes.*time_limit="):
         FoldlessSearchCV(LSSVC()).fit(X, Y)
 

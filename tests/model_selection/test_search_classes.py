@@ -12,6 +12,7 @@ from sklearn.linear_model import RidgeClassifier
 
 from foldless import LSSVC, FoldlessSearchCV
 from foldless.estimators import OneAgainstAllClassifier
+from foldless.model_selection import Optimizer
 from foldless.readout.calibration import fit_calibration
 from support.refits import signs
 from support.searches import (
@@ -38,7 +39,7 @@ from support.tolerances import assert_close
 @pytest.mark.parametrize("estimator", [LSSVC(), KFDA(), LSSVC(penalty="coef"), RidgeClassifier()], ids=str)
 def test_share_none_equals_separate_binary_searches(method, estimator):
     grid = {"alpha": ALPHAS} if isinstance(estimator, RidgeClassifier) else RBF_GRID
-    options = {"method": method, "max_iter": 6, "param_grid": grid if method == "grid" else None}
+    options = {"method": Optimizer(method, max_iter=6), "param_grid": grid if method == "grid" else None}
     options["criterion_weight"] = "balanced"  # other weights in every column
     search = FoldlessSearchCV(estimator, share="none", **options).fit(X, LABELS, sample_weight=WEIGHT)
     alone = [
@@ -72,7 +73,7 @@ def test_a_shared_kernel_of_a_grid_is_the_one_with_the_least_sum():
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
 @pytest.mark.parametrize("scaling", [False, True])
 def test_a_shared_kernel_with_an_alpha_for_each_class(method, scaling):
-    options = {"method": method, "feature_scaling": scaling, "prior": None, "max_iter": 15}
+    options = {"method": Optimizer(method, max_iter=15, prior=None), "feature_scaling": scaling}
     search = FoldlessSearchCV(LSSVC(), share="kernel", **options).fit(X, LABELS)
     gammas = [each["gamma"] for each in search.best_params_]
     assert len(gammas) == 3
@@ -88,7 +89,7 @@ def test_a_shared_kernel_with_an_alpha_for_each_class(method, scaling):
 def test_an_alpha_for_each_class_given_one_kernel_is_that_of_binary_searches():
     """With nothing to tune in the kernel, sharing it changes nothing."""
     shared, none = (
-        FoldlessSearchCV(LSSVC("linear"), method="gradient", share=share, max_iter=200).fit(X, LABELS)
+        FoldlessSearchCV(LSSVC("linear"), method=Optimizer("gradient", max_iter=200), share=share).fit(X, LABELS)
         for share in ("kernel", "none")
     )
     assert shared.best_criterion_ == pytest.approx(none.best_criterion_, rel=1e-6)
@@ -99,7 +100,7 @@ def test_an_alpha_for_each_class_given_one_kernel_is_that_of_binary_searches():
 @pytest.mark.parametrize("share", ["kernel", "none"])
 @pytest.mark.parametrize("method", ["grid", "gradient"])
 def test_share_changes_nothing_for_two_classes(share, method):
-    options = {"method": method, "max_iter": 5}
+    options = {"method": Optimizer(method, max_iter=5)}
     one, two = (FoldlessSearchCV(LSSVC(), share=each, **options).fit(X, BINARY) for each in ("all", share))
     assert one.best_params_ == two.best_params_
     assert one.best_criterion_ == two.best_criterion_

@@ -8,6 +8,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.model_selection import Optimizer
 from foldless.tuning.criteria import CRITERIA
 from support.refits import fits_of_candidate, signs
 from support.searches import (
@@ -39,12 +40,15 @@ STARTS = {"alpha": [0.01, 1.0], "gamma": [0.1, 1.0]}
 @pytest.mark.many_cases
 @pytest.mark.parametrize("criterion", [name for name, each in CRITERIA.items() if each.smooth])
 def test_the_gradient_search_is_at_least_as_good_as_a_fine_grid(criterion):
-    options = {"criterion": criterion, "slope": 3.0}
+    options = {"criterion": CRITERIA[criterion].with_slope(3.0)}
     fine = {"alpha": np.logspace(-4, 2, 25), "gamma": np.logspace(-2, 1.5, 25)}
     grid = FoldlessSearchCV(LSSVC(), fine, **options).fit(MOONS, RING)
     start = {name: [value] for name, value in grid.best_params_.items()}
     found = FoldlessSearchCV(
-        LSSVC(), [STARTS, start], method="gradient", bounds={"alpha": (1e-4, 1e2), "gamma": (1e-2, 10**1.5)}, **options
+        LSSVC(),
+        [STARTS, start],
+        method=Optimizer("gradient", bounds={"alpha": (1e-4, 1e2), "gamma": (1e-2, 10**1.5)}),
+        **options,
     ).fit(MOONS, RING)
     assert found.best_criterion_ <= grid.best_criterion_
     assert found.best_criterion_ == pytest.approx(criterion_by_refits(found, MOONS, RING, criterion, 3.0), rel=1e-6)
@@ -53,9 +57,11 @@ def test_the_gradient_search_is_at_least_as_good_as_a_fine_grid(criterion):
 @pytest.mark.parametrize("criterion", ["press", "smooth_error", "hinge2"])
 def test_gradient_and_simplex_find_the_same_parameters(criterion):
     ends = [
-        FoldlessSearchCV(LSSVC(alpha=0.3, gamma=0.5), method=method, criterion=criterion, slope=2.0, max_iter=200).fit(
-            MOONS, RING
-        )
+        FoldlessSearchCV(
+            LSSVC(alpha=0.3, gamma=0.5),
+            method=Optimizer(method, max_iter=200),
+            criterion=CRITERIA[criterion].with_slope(2.0),
+        ).fit(MOONS, RING)
         for method in ("gradient", "simplex")
     ]
     assert ends[0].best_criterion_ == pytest.approx(ends[1].best_criterion_, rel=1e-4)
@@ -83,7 +89,7 @@ def test_gradient_and_simplex_find_the_same_parameters(criterion):
     ids=lambda value: str(value) if hasattr(value, "fit") else "",
 )
 def test_scores_are_those_of_the_parameters_found(method, estimator, y, names):
-    search = FoldlessSearchCV(estimator, method=method, max_iter=15).fit(MOONS, y)
+    search = FoldlessSearchCV(estimator, method=Optimizer(method, max_iter=15)).fit(MOONS, y)
     assert set(search.best_params_) == names
     assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, MOONS, y), rel=1e-6)
     assert all(set(step) == names | {"start", "n_rows", "time", "criterion", "objective"} for step in search.history_)
@@ -99,9 +105,13 @@ def test_scores_are_those_of_the_parameters_found(method, estimator, y, names):
 @pytest.mark.parametrize("splitter", ["leave-one-out", "GroupKFold", "ShuffleSplit with a gap", "RepeatedKFold"])
 def test_continuous_searches_judge_as_grids_do(method, weight, splitter):
     """The same splits and weights: the end of a search, put into a grid, has the same score."""
-    options = {"cv": SPLITTERS[splitter], "criterion": "smooth_error", "criterion_weight": weight, "slope": 2.0}
+    options = {
+        "cv": SPLITTERS[splitter],
+        "criterion": CRITERIA["smooth_error"].with_slope(2.0),
+        "criterion_weight": weight,
+    }
     w, groups = WEIGHT * (np.arange(N) > 1), GROUPS if splitter == "GroupKFold" else None
-    search = FoldlessSearchCV(KFDA(), method=method, max_iter=4, **options).fit(X, LABELS, w, groups)
+    search = FoldlessSearchCV(KFDA(), method=Optimizer(method, max_iter=4), **options).fit(X, LABELS, w, groups)
     fixed = {name: [value] for name, value in search.best_params_.items()}
     alone = FoldlessSearchCV(KFDA(), fixed, **options).fit(X, LABELS, w, groups)
     assert alone.best_criterion_ == pytest.approx(search.best_criterion_, rel=1e-9)
@@ -119,10 +129,12 @@ def test_continuous_searches_judge_as_grids_do(method, weight, splitter):
 def test_a_search_starts_at_the_parameters_it_is_given():
     estimator = LSSVC(alpha=0.123, gamma=0.456)
     for method in ("gradient", "simplex"):
-        search = FoldlessSearchCV(estimator, method=method, max_iter=3).fit(MOONS, RING)
+        search = FoldlessSearchCV(estimator, method=Optimizer(method, max_iter=3)).fit(MOONS, RING)
         first = search.history_[0]
         assert (first["alpha"], first["gamma"]) == pytest.approx((0.123, 0.456))
-        listed = FoldlessSearchCV(estimator, {"alpha": [7.0, 0.1]}, method=method, max_iter=3).fit(MOONS, RING)
+        listed = FoldlessSearchCV(estimator, {"alpha": [7.0, 0.1]}, method=Optimizer(method, max_iter=3)).fit(
+            MOONS, RING
+        )
         starts = {step["start"]: step for step in reversed(listed.history_)}
         assert [starts[k]["alpha"] for k in (0, 1)] == pytest.approx([7.0, 0.1])
         assert [starts[k]["gamma"] for k in (0, 1)] == pytest.approx([0.456] * 2)
@@ -131,7 +143,7 @@ def test_a_search_starts_at_the_parameters_it_is_given():
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
 @pytest.mark.parametrize("scaling", [False, True])
 def test_continuous_search_is_the_same_in_other_units(method, scaling):
-    options = {"method": method, "feature_scaling": scaling, "max_iter": 10}
+    options = {"method": Optimizer(method, max_iter=10), "feature_scaling": scaling}
     one = FoldlessSearchCV(LSSVR(), **options).fit(MOONS, CURVE)
     two = FoldlessSearchCV(LSSVR(), **options).fit(1e3 * MOONS, 1e-4 * CURVE)
     assert len(one.history_) == len(two.history_)
@@ -142,7 +154,7 @@ def test_continuous_search_is_the_same_in_other_units(method, scaling):
 
 @pytest.mark.parametrize("scaling", [False, True])
 def test_the_best_estimator_is_a_warm_start(scaling):
-    options = {"method": "gradient", "feature_scaling": scaling, "max_iter": 200}
+    options = {"method": Optimizer("gradient", max_iter=200), "feature_scaling": scaling}
     first = FoldlessSearchCV(LSSVC(), **options).fit(MOONS, RING)
     again = FoldlessSearchCV(first.best_estimator_, **options).fit(MOONS, RING)
     assert again.history_[0]["criterion"] == pytest.approx(first.best_criterion_, rel=1e-9)
@@ -157,21 +169,23 @@ def test_the_best_estimator_is_a_warm_start(scaling):
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
 def test_search_stays_within_bounds(method):
     bounds = {"alpha": (0.5, 0.6), "gamma": (0.02, 0.025)}
-    search = FoldlessSearchCV(LSSVC(), method=method, bounds=bounds, n_starts=3, random_state=0).fit(MOONS, RING)
+    search = FoldlessSearchCV(LSSVC(), method=Optimizer(method, bounds=bounds, n_starts=3), random_state=0).fit(
+        MOONS, RING
+    )
     free = FoldlessSearchCV(LSSVC(), method=method).fit(MOONS, RING)
     for name, (low, high) in bounds.items():
         assert not low <= free.best_params_[name] <= high
         for step in search.history_:
             assert low * (1 - 1e-12) <= step[name] <= high * (1 + 1e-12)
     scaled = FoldlessSearchCV(
-        LSSVC(), method=method, bounds={"gamma": (0.02, 0.025)}, feature_scaling=True, max_iter=5
+        LSSVC(), method=Optimizer(method, bounds={"gamma": (0.02, 0.025)}, max_iter=5), feature_scaling=True
     ).fit(MOONS, RING)
     assert scaled.feature_scales_.min() >= 0.02 * (1 - 1e-12)
     assert scaled.feature_scales_.max() <= 0.025 * (1 + 1e-12)
 
 
 def test_further_starts_are_drawn_from_the_random_state():
-    options = {"method": "gradient", "n_starts": 3, "max_iter": 3}
+    options = {"method": Optimizer("gradient", n_starts=3, max_iter=3)}
     one, two, other = (FoldlessSearchCV(LSSVC(), random_state=seed, **options).fit(MOONS, RING) for seed in (0, 0, 1))
     assert len(one.cv_results_["params"]) == 3
     np.testing.assert_array_equal(losses_of(one), losses_of(two))
@@ -179,7 +193,7 @@ def test_further_starts_are_drawn_from_the_random_state():
     starts = [{step["start"]: step["alpha"] for step in reversed(search.history_)} for search in (one, other)]
     assert starts[0][0] == starts[1][0] == pytest.approx(1.0)  # the first is the estimator's own
     assert starts[0][1] != starts[1][1]
-    alone = FoldlessSearchCV(LSSVC(), **{**options, "n_starts": 1}).fit(MOONS, RING)
+    alone = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=3)).fit(MOONS, RING)
     assert losses_of(one)[0] == losses_of(alone)[0]
     assert one.best_criterion_ == losses_of(one).min()
     listed = FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, **options).fit(MOONS, RING)
@@ -190,41 +204,16 @@ def test_further_starts_are_drawn_from_the_random_state():
 @pytest.mark.parametrize("share", ["all", "none"])
 def test_threads_give_the_same_losses(method, share):
     grid = RBF_GRID if method == "grid" else {"alpha": [0.1, 1.0]}
-    options = {"method": method, "n_starts": 2, "random_state": 0, "max_iter": 5, "share": share}
+    options = {"method": Optimizer(method, n_starts=2, max_iter=5), "random_state": 0, "share": share}
     one, two = (FoldlessSearchCV(LSSVC(), grid, n_jobs=jobs, **options).fit(X, LABELS) for jobs in (None, 2))
     assert_close(losses_of(one), losses_of(two), rtol=1e-12)
     assert one.best_index_ == two.best_index_
 
 
 def test_more_iterations_score_better_and_are_counted():
-    few, many = (FoldlessSearchCV(LSSVC(), method="gradient", max_iter=k).fit(MOONS, RING) for k in (1, 50))
+    few, many = (FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=k)).fit(MOONS, RING) for k in (1, 50))
     assert len(few.history_) < len(many.history_)
     assert few.best_criterion_ > many.best_criterion_
-
-
-@pytest.mark.parametrize("method", ["grid", "gradient"])
-def test_the_slope_in_force_is_told(method):
-    search = FoldlessSearchCV(LSSVC(), method=method, criterion="smooth_error", slope=5.0, max_iter=2).fit(MOONS, RING)
-    assert search.slope_ == 5.0
-
-
-def test_slope_with_the_least_error_is_kept():
-    slopes = [0.3, 3.0, 30.0]
-    for smooth, hard in (("smooth_error", "error"), ("smooth_ber", "ber"), ("smooth_auc", "auc")):
-        search = FoldlessSearchCV(LSSVC(), method="gradient", criterion=smooth, slope=slopes, max_iter=10).fit(
-            MOONS, RING
-        )
-        assert len(search.cv_results_["params"]) == 3
-        fixed = [{name: [value] for name, value in each.items()} for each in search.cv_results_["params"]]
-        errors = losses_of(FoldlessSearchCV(LSSVC(), fixed, criterion=hard).fit(MOONS, RING))
-        assert errors[search.best_index_] == errors.min()
-        own = slopes[search.best_index_]
-        assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, MOONS, RING, smooth, own), rel=1e-6)
-        for slope, params in zip(slopes, search.cv_results_["params"], strict=True):
-            alone = FoldlessSearchCV(LSSVC(), method="gradient", criterion=smooth, slope=slope, max_iter=10).fit(
-                MOONS, RING
-            )
-            assert alone.best_params_ == pytest.approx(params)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
@@ -243,21 +232,21 @@ def test_feature_scales_find_the_features_that_matter(kernel):
 
 @pytest.mark.parametrize("groups", [[0, 0, 1, 1], ["b", "a", "a", "b"], np.array([7, 3, 7, 3])], ids=str)
 def test_features_of_a_group_share_a_scale(groups):
-    search = FoldlessSearchCV(LSSVC(), method="gradient", feature_groups=groups, max_iter=8).fit(X, LABELS)
+    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=8), feature_scaling=groups).fit(X, LABELS)
     scales = search.feature_scales_
     for group in np.unique(groups):
         assert np.unique(scales[np.asarray(groups) == group]).size == 1
     assert np.unique(scales).size == 2
     tied = np.unique(groups, return_inverse=True)[1]
     assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, X, LABELS), rel=1e-6)
-    free = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True, max_iter=8).fit(X, LABELS)
+    free = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=8), feature_scaling=True).fit(X, LABELS)
     assert np.unique(free.feature_scales_).size == 4
     assert len(tied) == 4
 
 
 def test_one_group_for_all_is_one_gamma():
     one = FoldlessSearchCV(LSSVC(), method="gradient").fit(X, LABELS)
-    two = FoldlessSearchCV(LSSVC(), method="gradient", feature_groups=[5] * D).fit(X, LABELS)
+    two = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=[5] * D).fit(X, LABELS)
     assert two.best_criterion_ == pytest.approx(one.best_criterion_, rel=1e-8)
     assert_close(two.feature_scales_, np.full(D, one.best_params_["gamma"]), rtol=1e-4)
 
@@ -266,7 +255,9 @@ def test_one_group_for_all_is_one_gamma():
 @pytest.mark.parametrize("scaling", [False, True])
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_targets_without_variance_leave_nothing_to_search(method, scaling, value):
-    search = FoldlessSearchCV(LSSVR(), method=method, feature_scaling=scaling, max_iter=3).fit(X, np.full(N, value))
+    search = FoldlessSearchCV(LSSVR(), method=Optimizer(method, max_iter=3), feature_scaling=scaling).fit(
+        X, np.full(N, value)
+    )
     assert search.best_criterion_ == pytest.approx(0.0, abs=1e-20)
     assert_close(search.predict(X), np.full(N, value), scale=1.0)
     assert np.isfinite(np.hstack(list(search.best_params_.values()))).all()
@@ -276,7 +267,7 @@ def test_targets_without_variance_leave_nothing_to_search(method, scaling, value
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
 def test_features_without_variance_leave_nothing_to_search(method, kernel):
     data = np.full((N, 2), 3.0)
-    search = FoldlessSearchCV(LSSVC(kernel), method=method, feature_scaling=kernel != "linear", max_iter=3)
+    search = FoldlessSearchCV(LSSVC(kernel), method=Optimizer(method, max_iter=3), feature_scaling=kernel != "linear")
     losses = {
         search.fit(data, BINARY).best_criterion_,
         FoldlessSearchCV(LSSVC(kernel)).fit(data, BINARY).best_criterion_,
@@ -285,7 +276,9 @@ def test_features_without_variance_leave_nothing_to_search(method, kernel):
 
 
 def test_scales_of_a_single_feature_are_still_a_vector():
-    search = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True, max_iter=3).fit(X[:, :1], BINARY)
+    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=3), feature_scaling=True).fit(
+        X[:, :1], BINARY
+    )
     assert search.feature_scales_.shape == (1,)
     assert search.predict(X[:, :1]).shape == (N,)
 
@@ -294,7 +287,9 @@ def test_scales_of_a_single_feature_are_still_a_vector():
 @pytest.mark.parametrize("estimator", [LSSVR("poly", degree=2), LSSVR("laplacian"), KFDA()], ids=str)
 def test_scores_with_feature_scaling_are_those_of_the_scales(estimator, method):
     y = LABELS if is_classifier(estimator) else VALUES
-    search = FoldlessSearchCV(estimator, method=method, feature_scaling=True, prior=None, max_iter=5).fit(X, y)
+    search = FoldlessSearchCV(estimator, method=Optimizer(method, max_iter=5, prior=None), feature_scaling=True).fit(
+        X, y
+    )
     alone = FoldlessSearchCV(estimator, {k: [v] for k, v in search.best_params_.items()}).fit(X, y)
     assert alone.best_criterion_ == pytest.approx(search.best_criterion_, rel=1e-8)
     assert search.best_criterion_ < FoldlessSearchCV(estimator, {"alpha": [1.0]}).fit(X, y).best_criterion_
@@ -312,8 +307,10 @@ def test_feature_scaling_finds_two_features_among_noise():
 
 def test_the_automatic_prior_is_for_squared_errors_only():
     def scores(criterion, prior):
-        options = {"method": "gradient", "criterion": criterion, "feature_scaling": True, "max_iter": 3}
-        return FoldlessSearchCV(LSSVC(), prior=prior, **options).fit(MOONS[:20], RING[:20]).decision_function(MOONS)
+        search = FoldlessSearchCV(
+            LSSVC(), method=Optimizer("gradient", max_iter=3, prior=prior), criterion=criterion, feature_scaling=True
+        )
+        return search.fit(MOONS[:20], RING[:20]).decision_function(MOONS)
 
     np.testing.assert_array_equal(scores("press", "auto"), scores("press", "cauchy"))
     assert not np.allclose(scores("press", "auto"), scores("press", None))

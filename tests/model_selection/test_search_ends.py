@@ -7,8 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.bridge.candidates import SearchData
 from foldless.heldout import solution
-from foldless.model_selection import _search_end, _search_grid
-from foldless.tuning import descent, foresight
+from foldless.model_selection import Optimizer, _search_runs
+from foldless.tuning import descent
 from foldless.tuning.space import beyond, on_edge
 from support.searches import BINARY, LABELS, RBF_GRID, X
 
@@ -72,7 +72,7 @@ def test_a_given_grid_stays_as_it_is():
 )
 def test_the_last_iteration_is_told(method, most, far):
     with pytest.warns(ConvergenceWarning, match=rf"still falling after all max_iter={most} iterations. Raise max_iter"):
-        FoldlessSearchCV(far, method=method, max_iter=most).fit(X, LABELS)
+        FoldlessSearchCV(far, method=Optimizer(method, max_iter=most)).fit(X, LABELS)
 
 
 def test_a_grid_stops_at_the_time_limit_after_one_kernel_at_least():
@@ -89,7 +89,7 @@ def test_a_grid_stops_at_the_time_limit_after_one_kernel_at_least():
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
 def test_a_continuous_search_stops_at_the_time_limit_after_an_iteration(method, n_starts):
     with pytest.warns(ConvergenceWarning, match="stopped by time_limit"):
-        search = FoldlessSearchCV(LSSVC(), method=method, n_starts=n_starts, time_limit=1e-9).fit(X, BINARY)
+        search = FoldlessSearchCV(LSSVC(), method=Optimizer(method, n_starts=n_starts), time_limit=1e-9).fit(X, BINARY)
     assert {step["start"] for step in search.history_} == {0}
     assert search.best_criterion_ == min(step["criterion"] for step in search.history_)
 
@@ -108,7 +108,7 @@ def interrupt_after(monkeypatch, module, name, calls):
 
 
 def test_an_interrupted_grid_keeps_the_kernels_it_has(monkeypatch):
-    interrupt_after(monkeypatch, _search_grid, "try_alphas", 1)
+    interrupt_after(monkeypatch, _search_runs, "judge_alphas", 1)
     with pytest.warns(ConvergenceWarning, match="stopped by the user after 3 evaluations"):
         search = FoldlessSearchCV(LSSVC(), RBF_GRID).fit(X, LABELS)
     assert search.stopped_ == "interrupted"
@@ -124,7 +124,7 @@ def test_an_interrupted_descent_keeps_its_best(monkeypatch):
 
 def test_an_interrupt_before_the_first_result_is_the_users(monkeypatch):
     interrupt_after(monkeypatch, solution, "loo_path", 0)
-    interrupt_after(monkeypatch, _search_grid, "try_alphas", 0)
+    interrupt_after(monkeypatch, _search_runs, "judge_alphas", 0)
     with pytest.raises(KeyboardInterrupt):
         FoldlessSearchCV(LSSVC(), RBF_GRID).fit(X, LABELS)
 
@@ -136,26 +136,26 @@ def test_an_interrupt_before_the_first_result_is_the_users(monkeypatch):
     ("options", "quicker"),
     [
         ({"param_grid": RBF_GRID}, r"method=.auto. without a param_grid, time_limit="),
-        ({"method": "gradient", "max_iter": 2}, r"method=.auto., fewer iterations \(max_iter=\)"),
+        ({"method": Optimizer("gradient", max_iter=2)}, r"method=.auto., fewer iterations \(max_iter= of Optimizer\)"),
     ],
     ids=["grid", "gradient"],
 )
 def test_a_long_search_is_foreseen_from_a_few_rows(monkeypatch, options, quicker):
-    monkeypatch.setattr(foresight, "SHORT", 20)
-    monkeypatch.setattr(foresight, "PART", 15)
+    monkeypatch.setattr(_search_runs, "SHORT", 20)
+    monkeypatch.setattr(_search_runs, "MEASURED", 15)
     FoldlessSearchCV(LSSVC(), **options).fit(X, LABELS)  # not long enough to speak of
-    monkeypatch.setattr(_search_end, "LONG", 0.0)
+    monkeypatch.setattr(_search_runs, "LONG", 0.0)
     with pytest.warns(UserWarning, match=rf"search of 30 rows .* about \d+ minutes. Quicker are {quicker}"):
         FoldlessSearchCV(LSSVC(), **options).fit(X, LABELS)
 
 
 def test_time_grows_faster_than_the_rows_unless_features_are_fewer(monkeypatch):
-    monkeypatch.setattr(foresight, "SHORT", 20)
-    monkeypatch.setattr(foresight, "PART", 15)
+    monkeypatch.setattr(_search_runs, "SHORT", 20)
+    monkeypatch.setattr(_search_runs, "MEASURED", 15)
     clock = iter([0.0, 1.0, 0.0, 1.0])
-    monkeypatch.setattr(foresight.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(_search_runs.time, "perf_counter", lambda: next(clock))
     seen = []
     for kernel, factor in (("rbf", 2.0**2.6), ("linear", 2.0)):
         task = SearchData(X, BINARY).task(LSSVC(kernel)).task
-        assert foresight.foreseen_seconds(task, None, seen.append) == pytest.approx(factor)
+        assert _search_runs.foreseen_seconds(task, None, seen.append) == pytest.approx(factor)
     assert [len(rows) for rows in seen] == [15, 15]

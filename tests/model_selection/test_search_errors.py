@@ -12,10 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.model_selection import nested_cross_validate
-from foldless.tuning.average import best_place
+from foldless.model_selection import Optimizer, nested_cross_validate
 from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.selection import Judged, Selection
+from foldless.tuning.selection import Judged, Selection, best_place
 from support.searches import ALPHAS, BINARY, CODES, KFDA, LABELS, RBF_GRID, VALUES, WEIGHT, D, N, X, losses_of
 from support.tolerances import assert_close
 
@@ -31,7 +30,7 @@ def no_slope(f, t, w):
         ({"criterion": None}, "criterion=None is unknown"),
         ({"method": "bayes"}, r"method='bayes' is unknown; use one of 'auto', 'grid', 'simplex', 'gradient'"),
         ({"share": "some"}, r"share='some' is unknown; use one of 'all', 'kernel', 'none'"),
-        ({"prior": "flat"}, r"prior='flat' is unknown; use one of .*None, 'bayes'"),
+        ({"method": Optimizer(prior="flat")}, r"prior='flat' is unknown; use one of .*None, 'bayes'"),
         ({"criterion_weight": "equal"}, r"criterion_weight='equal' is unknown; use one of 'auto', None, 'balanced', "),
         ({"method": "gradient", "criterion": "error"}, r"criterion='error' has no derivative.*'smooth_error'.*simplex"),
         ({"method": "gradient", "criterion": "auc"}, r"criterion='auc' has no derivative"),
@@ -39,35 +38,36 @@ def no_slope(f, t, w):
         ({"method": "gradient", "criterion": no_slope}, r"criterion.*no derivative.*return \(loss.*method='simplex'"),
         ({"share": "none", "criterion": "multiclass_error"}, r"criterion='multiclass_error' .*share='all'"),
         ({"feature_scaling": True}, r"feature_scaling needs method='gradient'"),
-        ({"feature_groups": [0, 0, 1, 1]}, r"feature_scaling needs method='gradient'"),
-        ({"prior": "bayes", "criterion": "hinge"}, r"prior='bayes' .*criterion='hinge'"),
-        ({"n_starts": 0}, r"n_starts=0 must be an integer >= 1"),
-        ({"n_starts": 1.5}, r"n_starts=1.5 must be an integer >= 1"),
-        ({"max_iter": 0}, r"max_iter=0 must be an integer >= 1"),
-        ({"slope": -1}, r"slope=-1 must be a finite number > 0"),
-        ({"slope": [1.0, 0.0]}, r"slope=\[1.0, 0.0\] must be a finite number > 0, or several"),
-        ({"slope": np.nan}, r"slope=nan must be a finite number > 0"),
-        ({"slope": []}, r"slope=\[\] must be a finite number > 0"),
-        ({"slope": None}, r"slope=None must be a finite number > 0"),
-        ({"slope": "steep"}, r"slope='steep' must be a finite number > 0"),
+        ({"feature_scaling": [0, 0, 1, 1]}, r"feature_scaling needs method='gradient'"),
+        ({"method": Optimizer(prior="bayes"), "criterion": "hinge"}, r"prior='bayes' .*criterion='hinge'"),
+        ({"method": Optimizer(n_starts=0)}, r"n_starts=0 must be an integer >= 1"),
+        ({"method": Optimizer(n_starts=1.5)}, r"n_starts=1.5 must be an integer >= 1"),
+        ({"method": Optimizer(max_iter=0)}, r"max_iter=0 must be an integer >= 1"),
+        ({"feature_scaling": "yes"}, r"feature_scaling='yes' must be True, False or a group for each feature"),
         ({"param_grid": {"alpha": [1.0, -1.0]}}, r"alpha=-1.0 must be a finite number > 0"),
         ({"param_grid": {"alpha": [np.nan]}}, r"alpha=nan must be a finite number > 0"),
         ({"param_grid": {"alpha": ["1"]}}, r"alpha='1' must be a finite number > 0"),
         ({"param_grid": {"alpha": [-1.0]}, "method": "gradient"}, r"alpha=-1.0 must be a finite number > 0"),
-        ({"param_grid": {"C": [1.0]}}, r"Invalid parameter 'C' for estimator LSSVC.*did you mean alpha = 1 / C\?"),
-        ({"param_grid": {"lssvc__alpha": [1.0]}}, r"'lssvc__alpha': did you mean alpha\?"),
+        ({"param_grid": {"C": [1.0]}}, r"Invalid parameter 'C' for estimator LSSVC.*Did you mean alpha = 1 / C\?"),
+        ({"param_grid": {"lssvc__alpha": [1.0]}}, r"'lssvc__alpha': Did you mean alpha\?"),
         ({"param_grid": {"kernel__gamma": [1.0]}}, r"param_grid: \['kernel__gamma'\] cannot be set.* mean gamma\?"),
         ({"param_grid": {"gamma": [-1.0]}}, "gamma=-1.0 must be positive"),
         ({"param_grid": []}, "param_grid"),
         ({"param_grid": {"alpha": []}}, "alpha"),
-        ({"method": "gradient", "bounds": {"gama": (1, 2)}}, "bounds names 'gama'; .*gamma"),
-        ({"method": "gradient", "bounds": {"alpha": (2, 1)}}, r"bounds\['alpha'\]=\(2, 1\) must be .*low <= high"),
-        ({"method": "gradient", "bounds": {"alpha": (0, 1)}}, r"bounds\['alpha'\]=\(0, 1\) must be .*0 < low"),
-        ({"method": "gradient", "bounds": {"alpha": 3}}, r"bounds\['alpha'\]=3 must be two finite numbers"),
-        ({"method": "gradient", "bounds": {"alpha": ("a", "b")}}, r"bounds\['alpha'\]=\('a', 'b'\) must be two finite"),
-        ({"method": "gradient", "bounds": [(1, 2)]}, r"bounds=\[\(1, 2\)\] must be a dict"),
-        ({"method": "gradient", "feature_groups": [0, 1]}, r"feature_groups has shape \(2,\); X has 4 features"),
-        ({"method": "gradient", "feature_groups": np.eye(4)}, r"feature_groups has shape \(4, 4\); X has 4 features"),
+        ({"method": Optimizer("gradient", bounds={"gama": (1, 2)})}, "bounds names 'gama'; .*gamma"),
+        (
+            {"method": Optimizer("gradient", bounds={"alpha": (2, 1)})},
+            r"bounds\['alpha'\]=\(2, 1\) must be .*low <= high",
+        ),
+        ({"method": Optimizer("gradient", bounds={"alpha": (0, 1)})}, r"bounds\['alpha'\]=\(0, 1\) must be .*0 < low"),
+        ({"method": Optimizer("gradient", bounds={"alpha": 3})}, r"bounds\['alpha'\]=3 must be two finite numbers"),
+        (
+            {"method": Optimizer("gradient", bounds={"alpha": ("a", "b")})},
+            r"bounds\['alpha'\]=\('a', 'b'\) must be two finite",
+        ),
+        ({"method": Optimizer("gradient", bounds=[(1, 2)])}, r"bounds=\[\(1, 2\)\] must be a dict"),
+        ({"method": "gradient", "feature_scaling": [0, 1]}, r"feature_scaling has shape \(2,\); X has 4 features"),
+        ({"method": "gradient", "feature_scaling": np.eye(4)}, r"feature_scaling has shape \(4, 4\); X has 4 features"),
         ({"cv": [(np.arange(20), np.arange(15, 25))]}, r"cv: split 0 tests rows that it trains on"),
         (
             {"cv": [(np.arange(20), np.arange(20, 30)), (np.arange(9), [8])]},
@@ -178,7 +178,7 @@ def broken(f, t, w):
         {"param_grid": {"alpha": [1.0, -1.0]}},
         {"param_grid": {"gamma": [0.1, -0.1]}},
         {"method": "gradient", "criterion": no_slope},
-        {"method": "gradient", "bounds": {"alpha": (2, 1)}},
+        {"method": Optimizer("gradient", bounds={"alpha": (2, 1)})},
         {"cv": [(np.arange(20), np.arange(15, 25))]},
         {"estimator": SVC()},
     ],
@@ -244,7 +244,7 @@ def test_groups_without_a_splitter_that_reads_them_are_warned_about():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bounds": {"alpha": (0.1, 1.0)}}, "bounds is for method='gradient'"),
+        ({"method": Optimizer(bounds={"alpha": (0.1, 1.0)})}, "bounds is for method='gradient'"),
         ({"refit": "accuracy"}, "refit='accuracy' names a score; scoring=None holds no such name"),
         ({"criterion": "roc_auc"}, "criterion='roc_auc' is unknown.*is 'auc' here"),
         ({"criterion": lambda f, t: 0.0}, r"criterion=.*must be a function f\(f, t, w\)"),
@@ -316,5 +316,5 @@ def test_parameters_of_a_pipeline_without_the_name_of_the_step_are_hinted_at():
         ("lssvc__C", "lssvc__alpha = 1 / C"),
         ("svc__gamma", "lssvc__gamma"),
     ):
-        with pytest.raises(ValueError, match=rf"'{name}': did you mean {meant}\?"):
+        with pytest.raises(ValueError, match=rf"'{name}': Did you mean {meant}\?"):
             FoldlessSearchCV(model, {name: [1.0]}).fit(X, LABELS)

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.estimators import OneAgainstAllClassifier
+from foldless.model_selection import Optimizer
 from foldless.readout.calibration import fit_calibration
 from support.searches import ALPHAS, BINARY, KFDA, LABELS, RBF_GRID, SPLITTERS, VALUES, WEIGHT, D, N, X, losses_of
 from support.tolerances import assert_close
@@ -51,7 +52,7 @@ def test_scikit_learns_checks(estimator, check):
 
 SEARCHES = {
     "grid": (FoldlessSearchCV(LSSVC(), RBF_GRID), LABELS),
-    "gradient": (FoldlessSearchCV(KFDA(), method="gradient", feature_scaling=True, max_iter=5), LABELS),
+    "gradient": (FoldlessSearchCV(KFDA(), method=Optimizer("gradient", max_iter=5), feature_scaling=True), LABELS),
     "classes apart": (FoldlessSearchCV(LSSVC(calibration="sigmoid"), {"alpha": ALPHAS}, share="none"), LABELS),
     "ridge": (FoldlessSearchCV(RidgeClassifier(), {"alpha": ALPHAS}, cv=skl.KFold(5)), BINARY),
     "regression": (FoldlessSearchCV(LSSVR(), RBF_GRID), VALUES),
@@ -194,7 +195,7 @@ def test_without_a_refit_there_are_results_and_no_predictions():
 
 
 def test_a_second_fit_leaves_nothing_of_the_first():
-    search = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True, max_iter=3).fit(X, LABELS)
+    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=3), feature_scaling=True).fit(X, LABELS)
     assert hasattr(search, "feature_scales_")
     search.set_params(method="grid", feature_scaling=False, param_grid=RBF_GRID, refit=False).fit(X, BINARY)
     assert not hasattr(search, "feature_scales_")
@@ -231,14 +232,16 @@ def test_the_estimator_given_is_never_fitted():
 @pytest.mark.parametrize("method", ["grid", "gradient"])
 def test_progress_goes_to_standard_error_where_it_is_asked_for(method, capsys):
     for verbose in (0, 1):
-        FoldlessSearchCV(LSSVC(), {"alpha": [1.0]}, method=method, max_iter=2, verbose=verbose).fit(X, LABELS)
+        FoldlessSearchCV(LSSVC(), {"alpha": [1.0]}, method=Optimizer(method, max_iter=2), verbose=verbose).fit(
+            X, LABELS
+        )
         out, err = capsys.readouterr()
         assert not out
         assert bool(err) == bool(verbose)
 
 
 def test_float32_is_searched_in_single_precision():
-    search = FoldlessSearchCV(LSSVC(), method="gradient", max_iter=10).fit(X.astype(np.float32), LABELS)
-    double = FoldlessSearchCV(LSSVC(), method="gradient", max_iter=10).fit(X, LABELS)
+    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=10)).fit(X.astype(np.float32), LABELS)
+    double = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=10)).fit(X, LABELS)
     assert search.decision_function(X.astype(np.float32)).dtype == np.float32
     assert search.best_criterion_ == pytest.approx(double.best_criterion_, rel=1e-2)

@@ -13,8 +13,9 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.estimators import checks
 from foldless.tuning.criteria import CRITERIA
-from support.refits import fit_weights, fits_of_candidate, signs
+from support.refits import fit_weights, fits_of_candidate, signs, with_fixed_functions
 from support.searches import (
     ALPHAS,
     BINARY,
@@ -43,8 +44,7 @@ CASES = {
     "LSSVC, 2 classes": (LSSVC(), BINARY, RBF_GRID),
     "LSSVC, 3 classes": (LSSVC(), LABELS, RBF_GRID),
     "LSSVC coef": (LSSVC(penalty="coef"), LABELS, RBF_GRID),
-    "LSSVC coef, all": (LSSVC(penalty="coef", basis="all"), LABELS, RBF_GRID),
-    "LSSVC penalties": (LSSVC(gamma=0.1), BINARY, {"penalty": ["rkhs", "coef"], "basis": ["train", "all"]}),
+    "LSSVC penalties": (LSSVC(gamma=0.1), BINARY, {"penalty": ["rkhs", "coef"], "alpha": ALPHAS}),
     "LSSVC class weights": (LSSVC(gamma=0.1, class_weight={"ant": 3.0, "cat": 0.5}), LABELS, {"alpha": ALPHAS}),
     "LSSVC kernels": (LSSVC(), LABELS, KERNEL_GRIDS),
     "LSSVC linear, no intercept": (LSSVC("linear", fit_intercept=False), BINARY, {"alpha": ALPHAS}),
@@ -56,7 +56,6 @@ CASES = {
     "RidgeClassifier, 3 classes": (RidgeClassifier(), LABELS, {"alpha": ALPHAS}),
     "LSSVR": (LSSVR(), VALUES, RBF_GRID),
     "LSSVR coef": (LSSVR(penalty="coef"), VALUES, RBF_GRID),
-    "LSSVR coef, all": (LSSVR(penalty="coef", basis="all"), VALUES, RBF_GRID),
     "LSSVR kernels": (LSSVR(), VALUES, KERNEL_GRIDS),
     "LSSVR outputs": (LSSVR(), np.column_stack([VALUES, X[:, 2]]), RBF_GRID),
     "Ridge": (Ridge(), VALUES, {"alpha": ALPHAS}),
@@ -128,7 +127,7 @@ def test_losses_of_a_grid_equal_refits(case, splitter):
 
 def scikit_loop(estimator, params, y, cv, w=None):
     """Held-out fits by cross_val_predict, one class against the others at a time."""
-    single = clone(estimator).set_params(**params)
+    single = with_fixed_functions(clone(estimator).set_params(**params), X, w)
     options = {"cv": cv, "params": None if w is None else {"sample_weight": w}}
     if not is_classifier(estimator):
         return skl.cross_val_predict(single, X, y, **options).reshape(len(y), -1)
@@ -139,14 +138,12 @@ def scikit_loop(estimator, params, y, cv, w=None):
 
 
 @pytest.mark.many_cases
-@pytest.mark.parametrize("case", [name for name in CASES if "all" not in name and "class weights" not in name])
+@pytest.mark.parametrize("case", [name for name in CASES if "class weights" not in name])
 @pytest.mark.parametrize("splitter", ["leave-one-out", "KFold"])
 def test_losses_of_a_grid_equal_those_of_scikit_learns_loop(case, splitter):
     """One estimator for each class: a Fisher discriminant of two classes cut at zero is a fit to +-1."""
     estimator, y, grid = CASES[case]
     cv = SPLITTERS[splitter]
-    if "basis" in grid:
-        grid = {**grid, "basis": ["train"]}
     listed = list(skl.ParameterGrid(grid))[-1 if splitter == "leave-one-out" else 0 :: 2]
     grid = [{name: [value] for name, value in params.items()} for params in listed]
     search = FoldlessSearchCV(estimator, grid, cv=cv, refit=False).fit(X, y, sample_weight=WEIGHT)
@@ -161,7 +158,9 @@ def test_every_criterion_and_weighting_equals_refits(criterion, weight):
     """Whatever is listed, from held-out fits of the loop."""
     w = WEIGHT.copy()
     w[3] = 0.0
-    search = FoldlessSearchCV(LSSVC(), RBF_GRID, criterion=criterion, criterion_weight=weight, slope=3.0, refit=False)
+    search = FoldlessSearchCV(
+        LSSVC(), RBF_GRID, criterion=CRITERIA[criterion].with_slope(3.0), criterion_weight=weight, refit=False
+    )
     search.fit(X, LABELS, sample_weight=w)
     rows = np.flatnonzero(w)
     T = signs(LABELS)[rows]
@@ -317,3 +316,18 @@ def test_without_a_grid_one_is_made_from_the_data(estimator, y, names):
         again = FoldlessSearchCV(estimator).fit(1e3 * data, y)
         assert again.best_index_ == search.best_index_
         assert again.best_criterion_ == pytest.approx(search.best_criterion_, rel=1e-6)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "gradient"}, {"steps": "each", "cv": 3}], ids=str)
+def test_rows_are_checked_once_by_the_search_and_once_by_the_last_fit(options, monkeypatch):
+    checked = []
+
+    def counted(*args, **kwargs):
+        checked.append(1)
+        return checks.validated_rows(*args, **kwargs)
+
+    monkeypatch.setattr("foldless.estimators.base.validated_rows", counted)
+    for labels in (LABELS, LABELS.astype(object)):
+        checked.clear()
+        FoldlessSearchCV(LSSVC(), None if "method" in options else RBF_GRID, **options).fit(X.tolist(), labels)
+        assert len(checked) == 2

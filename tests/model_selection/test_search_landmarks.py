@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 import foldless.estimators.approximate as approximate
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.bridge import landmarks
 from foldless.model_selection import (
+    Optimizer,
     RefitWarning,
     _search_landmarks,
     nested_cross_validate,
@@ -62,16 +62,17 @@ def test_searches_with_more_landmarks_look_around_the_best_so_far():
     assert len(search.cv_results_["params"]) == 3 * 21
 
 
-@pytest.mark.parametrize("given", [{"bounds": {"gamma": (0.1, 1.0)}}, {"method": "gradient"}])
-def test_searches_that_are_told_where_to_look_look_there_with_more_landmarks(given):
-    search = FoldlessSearchCV(auto(), max_iter=3, **given).fit(X, WAVES)
+@pytest.mark.parametrize("options", [{"bounds": {"gamma": (0.1, 1.0)}}, {"method": "gradient"}])
+def test_searches_that_are_told_where_to_look_look_there_with_more_landmarks(options):
+    optimizer = Optimizer(max_iter=3, **options)
+    search = FoldlessSearchCV(auto(), method=optimizer).fit(X, WAVES)
     for each in search.landmark_path_:
-        plain = FoldlessSearchCV(auto().set_params(n_landmarks=each["n_landmarks"]), max_iter=3, **given)
+        plain = FoldlessSearchCV(auto().set_params(n_landmarks=each["n_landmarks"]), method=optimizer)
         assert_allclose(plain.fit(X, WAVES).best_criterion_, each["criterion"])
 
 
 def test_a_smooth_function_needs_few_landmarks():
-    smooth = search_of(auto()).fit(X, X[:, 0] + RNG.normal(0, 0.5, 240))
+    smooth = search_of(auto()).fit(X, X[:, 0] + np.random.default_rng(5).normal(0, 0.5, 240))
     rough = search_of(auto()).fit(X, WAVES)
     assert smooth.best_params_["n_landmarks"] < rough.best_params_["n_landmarks"]
 
@@ -105,7 +106,7 @@ def test_the_second_search_looks_at_less_and_is_expected_to_grow_less(monkeypatc
 
 
 def test_a_kernel_that_does_not_fit_is_approximated_with_a_warning(monkeypatch):
-    for module in (approximate, landmarks, _search_landmarks):
+    for module in (approximate, _search_landmarks):
         monkeypatch.setattr(module, "available_memory", lambda: 900_000)
     with pytest.warns(UserWarning, match="240 rows: an exact kernel matrix takes 0 GiB.*approximation='nystroem'"):
         search = search_of(LSSVR()).fit(X, WAVES)
@@ -114,21 +115,42 @@ def test_a_kernel_that_does_not_fit_is_approximated_with_a_warning(monkeypatch):
 
 
 def test_a_search_of_very_many_rows_is_approximated_with_a_warning(monkeypatch):
-    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 239)
-    with pytest.warns(UserWarning, match="240 rows: an exact search of more than 239 takes long.*Give time_limit="):
+    monkeypatch.setattr(approximate, "MOST_SEARCHED", 239)
+    with pytest.warns(UserWarning, match="an exact search of more than 239 takes long, which time_limit= allows"):
         search = FoldlessSearchCV(LSSVR()).fit(X, WAVES)
     assert search.best_estimator_.kernel_.approximates
 
 
 @pytest.mark.parametrize("told", [{"time_limit": 1000.0}, {"param_grid": {"alpha": [0.1]}}, {"method": "grid"}])
 def test_a_search_that_is_told_what_to_do_stays_exact(monkeypatch, told):
-    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 239)
+    monkeypatch.setattr(approximate, "MOST_SEARCHED", 239)
     values = WAVES + np.random.default_rng(1).normal(0, 0.3, len(X))
     assert not FoldlessSearchCV(LSSVR(), **told).fit(X, values).best_estimator_.kernel_.approximates
 
 
+def test_one_function_says_what_takes_the_place_of_a_kernel_and_why(monkeypatch):
+    choose = approximate.choose_approximation
+    monkeypatch.setattr(approximate, "available_memory", lambda: 2 * 30_000**2 * 8)
+    auto_model, exact = LSSVR(approximation="auto"), LSSVR()
+    assert choose(exact, 10**9).kind is None  # a fit is what was asked for
+    assert choose(auto_model, 12_000).kind is None
+    assert choose(auto_model, 12_001) == approximate.Approximation(
+        "nystroem", False, "an exact kernel of more than 12000 rows takes long"
+    )
+    assert choose(exact, 25_001, searched=True).kind is None
+    assert choose(exact, 25_001, searched=True, unlimited=True).finds_number
+    assert choose(exact, 30_000, searched=True).kind is None
+    too_large = choose(exact, 30_001, searched=True)
+    assert too_large.finds_number
+    assert too_large.reason == "an exact kernel matrix takes 7 GiB and 13 GiB are free"
+    assert choose(exact, 30_001, itemsize=4, searched=True).kind is None
+    assert choose(auto(), 20) == approximate.Approximation("nystroem", True, "approximation='nystroem'")
+    for linear in ("linear", "precomputed"):
+        assert choose(LSSVR(linear, approximation="auto"), 10**6, searched=True).kind is None
+
+
 def test_a_linear_kernel_of_very_many_rows_stays_exact(monkeypatch):
-    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 239)
+    monkeypatch.setattr(approximate, "MOST_SEARCHED", 239)
     assert not FoldlessSearchCV(LSSVR("linear")).fit(X, WAVES).best_estimator_.kernel_.approximates
 
 

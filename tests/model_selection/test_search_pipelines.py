@@ -1,5 +1,7 @@
 """Searches of pipelines: steps fitted once on all rows or on each training part, compared with plain refits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +22,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.class_weight import compute_sample_weight
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
+from foldless.model_selection import Optimizer, cross_val_predict, nested_cross_validate, permutation_test_score
 from support.refits import held_out, signs
 from support.searches import ALPHAS, BINARY, KFDA, LABELS, VALUES, WEIGHT, N, X
 
@@ -62,17 +64,18 @@ def press_of_refits(search, y, splits, data=X, weight=None, **given):
         (None, {}),
         (PLAIN, {"cv": FOLDS, "criterion": "multiclass_error"}),
         (PLAIN, {"share": "kernel"}),
-        (None, {"method": "gradient", "max_iter": 4}),
-        (None, {"method": "simplex", "max_iter": 4}),
-        (None, {"method": "gradient", "max_iter": 3, "share": "kernel"}),
-        (None, {"method": "gradient", "max_iter": 2, "feature_scaling": True, "bounds": {"alpha": (0.1, 10.0)}}),
+        (None, {"method": Optimizer("gradient", max_iter=4)}),
+        (None, {"method": Optimizer("simplex", max_iter=4)}),
+        (None, {"method": Optimizer("gradient", max_iter=3), "share": "kernel"}),
+        (None, {"method": Optimizer("gradient", max_iter=2, bounds={"alpha": (0.1, 10.0)}), "feature_scaling": True}),
     ],
     ids=str,
 )
 def test_once_is_a_search_of_the_last_step_behind_steps_fitted_on_all_rows(grid, options):
     plain = FoldlessSearchCV(LSSVC(), grid, **options).fit(SCALED, LABELS)
-    bounds = {"bounds": {"lssvc__alpha": (0.1, 10.0)}} if "bounds" in options else {}
-    search = FoldlessSearchCV(pipeline(), grid and GRID, **options | bounds).fit(X, LABELS)
+    if "feature_scaling" in options:
+        options = options | {"method": replace(options["method"], bounds={"lssvc__alpha": (0.1, 10.0)})}
+    search = FoldlessSearchCV(pipeline(), grid and GRID, **options).fit(X, LABELS)
 
     def prefixed(params):
         return {f"lssvc__{name}": value for name, value in params.items()}
@@ -97,8 +100,10 @@ def test_once_is_a_search_of_the_last_step_behind_steps_fitted_on_all_rows(grid,
 def test_a_search_by_fidelity_takes_pipelines(monkeypatch):
     monkeypatch.setattr("foldless.bridge.candidates.FEW", 10)
     bounds = {"alpha": (0.1, 10.0), "gamma": (0.05, 0.5)}
-    plain = FoldlessSearchCV(LSSVC(), bounds=bounds).fit(SCALED, LABELS)
-    search = FoldlessSearchCV(pipeline(), bounds={f"lssvc__{name}": pair for name, pair in bounds.items()})
+    plain = FoldlessSearchCV(LSSVC(), method=Optimizer(bounds=bounds)).fit(SCALED, LABELS)
+    search = FoldlessSearchCV(
+        pipeline(), method=Optimizer(bounds={f"lssvc__{name}": pair for name, pair in bounds.items()})
+    )
     search.fit(X, LABELS)
     assert search.best_params_ == {f"lssvc__{name}": value for name, value in plain.best_params_.items()}
     assert [each["n_rows"] for each in search.history_] == [each["n_rows"] for each in plain.history_]
@@ -158,7 +163,7 @@ EACH = {
     "weights": (pipeline(), LABELS, GRID, {"sample_weight": WEIGHT}),
     "confounds": (pipeline(), BINARY, GRID, {"confounds": CONFOUNDS}),
     "balanced classes": (pipeline(last=LSSVC(class_weight="balanced")), LABELS, GRID, {}),
-    "all basis functions": (pipeline(last=LSSVC(penalty="coef", basis="all")), LABELS, GRID, {}),
+    "all basis functions": (pipeline(last=LSSVC(penalty="coef")), LABELS, GRID, {}),
     "standardize": (pipeline(PCA(3), last=LSSVC(standardize=True)), LABELS, GRID, {}),
     "values": (pipeline(last=LSSVR()), VALUES, {"lssvr__alpha": ALPHAS}, {}),
     "ridge": (pipeline(last=Ridge()), VALUES, {"ridge__alpha": ALPHAS}, {}),
@@ -357,7 +362,7 @@ def test_weights_are_routed_to_the_steps_that_ask_for_them():
         (make_pipeline(StandardScaler(), pipeline()), {}, "the last step 'pipeline', Pipeline, is not"),
         (
             pipeline(),
-            {"method": "gradient", "bounds": {"alpha": (1, 2)}},
+            {"method": Optimizer("gradient", bounds={"alpha": (1, 2)})},
             "bounds names 'alpha'; the continuous parameters are lssvc__alpha, .*lssvc__gamma",
         ),
         (
@@ -373,9 +378,9 @@ def test_what_makes_no_sense_is_refused_with_a_way_out(model, options, message):
 
 
 def test_long_searches_of_training_parts_are_foreseen(monkeypatch):
-    for name, value in (("SHORT", 10), ("PART", 8)):
-        monkeypatch.setattr(f"foldless.tuning.foresight.{name}", value)
-    monkeypatch.setattr("foldless.model_selection._search_end.LONG", 0.0)
+    for name, value in (("SHORT", 10), ("MEASURED", 8)):
+        monkeypatch.setattr(f"foldless.model_selection._search_runs.{name}", value)
+    monkeypatch.setattr("foldless.model_selection._search_runs.LONG", 0.0)
     search = FoldlessSearchCV(pipeline(), {"lssvc__alpha": [1.0]}, steps="each", cv=[(np.arange(20), np.arange(20, N))])
     with pytest.warns(UserWarning, match="this search of 20 rows is expected to take"):
         search.fit(X, LABELS)

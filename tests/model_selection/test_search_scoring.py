@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, get_scorer, make_scorer
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.bridge.route import RefitWarning
-from foldless.model_selection import nested_cross_validate, permutation_test_score
+from foldless.model_selection import Optimizer, nested_cross_validate, permutation_test_score
 from foldless.model_selection._search_runs import ranks
 from foldless.tuning import fidelity
 from support.refits import held_out_rows, leave_one_out, refit
@@ -214,7 +214,9 @@ def mean_of_refits(estimator, params, y, scoring, cv):
 
 
 def test_a_simplex_goes_where_the_score_is_best():
-    search = FoldlessSearchCV(LSSVR(), method="simplex", cv=4, scoring="neg_mean_absolute_error", max_iter=20)
+    search = FoldlessSearchCV(
+        LSSVR(), method=Optimizer("simplex", max_iter=20), cv=4, scoring="neg_mean_absolute_error"
+    )
     search.fit(X, VALUES)
     visited = [step["score"] for step in search.history_]
     assert search.best_score_ == pytest.approx(max(visited))
@@ -228,7 +230,7 @@ def test_a_simplex_goes_where_the_score_is_best():
 @pytest.mark.parametrize("method", ["grid", "gradient"])
 def test_recorded_scores_are_those_of_refits_of_the_best_setting(method, share):
     grid = RBF_GRID if method == "grid" else None
-    search = FoldlessSearchCV(LSSVC(), grid, method=method, share=share, cv=FOLDS, max_iter=5)
+    search = FoldlessSearchCV(LSSVC(), grid, method=Optimizer(method, max_iter=5), share=share, cv=FOLDS)
     search.fit(X, LABELS)
     expected = skl.cross_val_score(clone(search.best_estimator_), X, LABELS, cv=FOLDS).mean()
     assert search.best_score_ == pytest.approx(expected)
@@ -242,7 +244,7 @@ def test_a_search_by_fidelity_has_the_score_of_its_last_rows(estimator, scoring,
         monkeypatch.setattr(fidelity, name, size)
     monkeypatch.setattr("foldless.bridge.candidates.FEW", 12)
     bounds = {"alpha": (0.05, 5.0), "gamma": (0.05, 0.5)}
-    search = FoldlessSearchCV(estimator, cv=FOLDS, scoring=scoring, bounds=bounds).fit(X, LABELS)
+    search = FoldlessSearchCV(estimator, cv=FOLDS, scoring=scoring, method=Optimizer(bounds=bounds)).fit(X, LABELS)
     assert {step["n_rows"] for step in search.history_} >= {12, N}
     expected = mean_of_refits(estimator, search.best_params_, LABELS, scoring, FOLDS)
     assert search.best_score_ == pytest.approx(expected)

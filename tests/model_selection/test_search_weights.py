@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight, compute_sample_weig
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge import candidates
-from foldless.model_selection import nested_cross_validate, permutation_test_score
+from foldless.model_selection import Optimizer, nested_cross_validate, permutation_test_score
 from foldless.tuning import fidelity
 from support.refits import held_out, refit, signs
 from support.searches import BINARY, LABELS, VALUES, WEIGHT, N, X, losses_of
@@ -88,14 +88,14 @@ def grid_of(search):
     return search.cv_results_["params"]
 
 
-@pytest.mark.parametrize("options", [{"method": "gradient"}, {"method": "simplex"}, {}], ids=str)
-def test_every_method_takes_the_weights_of_the_fit(options, monkeypatch):
+@pytest.mark.parametrize("method", ["gradient", "simplex", "auto"])
+def test_every_method_takes_the_weights_of_the_fit(method, monkeypatch):
     for name, size in {"FEW": 10, "PER_CLASS": 4, "MOST_AT_FIRST": 12, "AT_ONCE": 14}.items():
         monkeypatch.setattr(fidelity, name, size)
     monkeypatch.setattr(candidates, "FEW", 10)
     model = LSSVC(class_weight="balanced")
-    search = FoldlessSearchCV(model, max_iter=4, **options).fit(X, BINARY)
-    assert len({step["n_rows"] for step in search.history_}) == (1 if options else 3)
+    search = FoldlessSearchCV(model, method=Optimizer(method, max_iter=4)).fit(X, BINARY)
+    assert len({step["n_rows"] for step in search.history_}) == (3 if method == "auto" else 1)
     splits, own = list(skl.LeaveOneOut().split(X)), frozen(model, BINARY)
     expected = press_of_refits(own, search.best_params_, BINARY, splits, weights_of(own, BINARY))
     assert search.best_criterion_ == pytest.approx(expected, rel=1e-6)

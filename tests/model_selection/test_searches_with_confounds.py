@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.model_selection import cross_val_predict, cross_val_score, nested_cross_validate
+from foldless.model_selection import Optimizer, cross_val_predict, cross_val_score, nested_cross_validate
 from foldless.tuning.criteria import CRITERIA
 from support.confounds import BINARY, C_NEW, LABELS, NEW, VALUES, WEIGHT, C, N, X
 from support.refits import leave_one_out, refit, signs
@@ -61,7 +61,7 @@ def test_criteria_of_a_grid_are_those_of_features_without_the_confounds(y, crite
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 def test_gradients_with_confounds_lead_to_the_least_criterion(penalty, cv):
     """The criterion at the end is that of a grid of one, and neighbours are no better."""
-    search = FoldlessSearchCV(LSSVC(gamma=0.1, penalty=penalty), method="gradient", cv=cv, max_iter=100)
+    search = FoldlessSearchCV(LSSVC(gamma=0.1, penalty=penalty), method=Optimizer("gradient", max_iter=100), cv=cv)
     search.fit(X, BINARY, confounds=C)
     best = search.best_params_
     around = [{name: [value * step]} for step in (1.0, 0.98, 1.02) for name, value in best.items()]
@@ -80,7 +80,7 @@ def test_gradients_with_confounds_lead_to_the_least_criterion(penalty, cv):
         (FoldlessSearchCV(LSSVC("linear"), GRID, cv=skl.KFold(3)), "grid"),
         (FoldlessSearchCV(KernelFisherDiscriminant("linear"), GRID, criterion="multiclass_error"), "grid"),
         (FoldlessSearchCV(LSSVC("linear"), GRID, share="none"), "refit"),
-        (FoldlessSearchCV(LSSVC("linear"), method="gradient", max_iter=3), "refit"),
+        (FoldlessSearchCV(LSSVC("linear"), method=Optimizer("gradient", max_iter=3)), "refit"),
     ],
     ids=["grid", "inner folds", "discriminant", "one setting a class", "gradient"],
 )

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from foldless import LSSVC, FoldlessSearchCV
 from foldless import model_selection as ours
 from foldless.bridge.route import RefitWarning
+from foldless.model_selection import Optimizer
 
 ALPHAS = {"alpha": [0.1, 3.0, 100.0]}
 SCORES = ["accuracy", "f1_micro", "f1_samples", "roc_auc", "r2"]
@@ -158,19 +159,11 @@ def test_searches_without_a_grid_find_a_good_alpha(method):
     assert not hasattr(search, "predict_proba")
 
 
-def test_an_average_of_settings_decides_about_each_label():
-    search = FoldlessSearchCV(RidgeClassifier(), ALPHAS, average=True).fit(X, y)
-    alphas = [each["alpha"] for each in search.average_params_]
-    fits = np.mean([_loo_fits(alpha) for alpha in alphas], 0)
-    assert len(alphas) > 1
-    assert search.average_score_ == pytest.approx(((fits > 0) == y).all(1).mean())
-    mean = np.mean([RidgeClassifier(alpha).fit(X, y).decision_function(X) for alpha in alphas], 0)
-    np.testing.assert_array_equal(search.predict(X), mean > 0)
-
-
 @pytest.mark.parametrize("method", ["grid", "simplex"])
 def test_nested_predictions_are_those_of_searches_on_training_parts(method):
-    search = FoldlessSearchCV(RidgeClassifier(), ALPHAS if method == "grid" else None, method=method, max_iter=5)
+    search = FoldlessSearchCV(
+        RidgeClassifier(), ALPHAS if method == "grid" else None, method=Optimizer(method, max_iter=5)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # five iterations are few
         result = ours.nested_cross_validate(search, X, y, cv=KFold(3), scoring="f1_micro")

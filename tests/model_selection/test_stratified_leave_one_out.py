@@ -1,5 +1,7 @@
 """Leave-one-out that keeps the shares of the classes, as score, splitter, criterion and calibration set."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -20,7 +22,7 @@ from foldless.readout.calibration import fit_calibration
 from foldless.readout.codings import chosen_codes
 from foldless.readout.strata import by_margin, chance_if_below, stratified_sets
 from foldless.readout.task import Task
-from support.refits import held_out_rows, leave_one_out
+from support.refits import held_out_rows, leave_one_out, with_fixed_functions
 from support.tolerances import assert_close
 
 
@@ -67,7 +69,9 @@ def test_stratified_scores_equal_refits(model, sizes):
         train = np.delete(np.arange(len(y)), test)
         options = {"class_weight": None} if model.class_weight else {}
         weight = None if not options else (len(y) / (2 * np.bincount(y)))[y][train]  # computed once, of all rows
-        again = clone(model).set_params(**options).fit(X[train], y[train], sample_weight=weight)
+        again = with_fixed_functions(clone(model).set_params(**options), X).fit(
+            X[train], y[train], sample_weight=weight
+        )
         right.append(again.predict(X[test]) == y[test])
     assert fitted.stratified_loo_score_ == pytest.approx(np.concatenate(right).mean())
 
@@ -109,7 +113,7 @@ def test_the_splitter_in_cross_validation_equals_refits(model, sizes):
         pytest.skip("balanced weights are those of all rows here, of each training part there")
     X, y = classes_of(sizes)
     cv = StratifiedLeaveOneOut(random_state=1)
-    expected = their_predict(model, X, y, cv=cv, method="decision_function")
+    expected = their_predict(with_fixed_functions(model, X), X, y, cv=cv, method="decision_function")
     assert_close(cross_val_predict(model, X, y, cv=cv, method="decision_function"), expected)
     right = chosen_codes(expected) == y
     found = cross_val_score(model, X, y, cv=cv)
@@ -150,7 +154,8 @@ def test_the_criterion_of_many_small_sets_equals_refits(penalty):
     cv, model = StratifiedLeaveOneOut(), LSSVC("linear", penalty=penalty)
     search = FoldlessSearchCV(model, {"alpha": [0.1, 100.0]}, cv=cv).fit(X, y)
     for alpha, found in zip([0.1, 100.0], search.cv_results_["mean_test_criterion"], strict=True):
-        fits = their_predict(clone(model).set_params(alpha=alpha), X, y, cv=cv, method="decision_function")
+        again = with_fixed_functions(clone(model).set_params(alpha=alpha), X)
+        fits = their_predict(again, X, y, cv=cv, method="decision_function")
         assert found == pytest.approx(np.mean((2 * y - 1 - fits) ** 2), rel=1e-8)
 
 
@@ -177,9 +182,18 @@ def test_leave_one_out_that_misleads_warns_and_other_does_not():
 
 def test_leave_one_out_scores_run_no_stratified_leave_one_out(monkeypatch):
     X, y = classes_of((20, 20))
+    held_out_decisions, calls = Task.held_out_decisions, []
     monkeypatch.setattr(Task, "held_out_scores", None)
-    assert LSSVC("linear").fit(X, y).loo_score_ > 0.5
+    monkeypatch.setattr(Task, "stratified_decisions", None)
+    monkeypatch.setattr(Task, "held_out_decisions", lambda *args: calls.append(1) or held_out_decisions(*args))
+    for alpha, warning in ((1.0, nullcontext()), (1e4, pytest.warns(UserWarning, match="stratified_loo_score_"))):
+        model = LSSVC("linear", alpha=alpha).fit(X, y)
+        with warning:
+            assert (model.loo_score_ > 0.5) == (alpha == 1.0)
+        assert len(calls) == 1  # one leave-one-out decides about the score and the warning
+        calls.clear()
     assert cross_val_score(LSSVC("linear"), X, y, cv=LeaveOneOut()).mean() > 0.5
+    assert len(calls) == 1
 
 
 def test_chance_is_the_mean_accuracy_on_labels_in_random_order():

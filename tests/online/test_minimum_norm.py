@@ -3,24 +3,24 @@
 import numpy as np
 import pytest
 
-from foldless.kernels import RBF, Nystroem, resolve
+from foldless.kernels import resolve
 from foldless.online.minimum_norm import MinimumNorm, RankError, pseudo_solve
-from foldless.online.minimum_norm_features import system_times
-from support.adaptive import RNG, X, tolerance
+from support.adaptive import X, tolerance
 from support.tolerances import assert_close
 
 
 @pytest.mark.parametrize("alpha", [1e-7, 1e-2, 1e2])
 @pytest.mark.parametrize("p", [1, 2, 5, 20])
 def test_solutions_after_inserting_and_removing_rows_equal_new_ones(p, alpha):
+    rng = np.random.default_rng(5)
     K = resolve("rbf", X, gamma=0.2).gram(X)
-    Y = np.eye(3)[RNG.integers(3, size=36)]
+    Y = np.eye(3)[rng.integers(3, size=36)]
     rtol = tolerance(K, alpha)
     n = 36 - p
     start, whole = MinimumNorm(K[:n, :n], alpha), MinimumNorm(K, alpha)
     before = start.solve(Y[:n]), whole.solve(Y)
     assert_close(start.insert(K[:n, n:], K[n:, n:]).solve(Y), whole.solve(Y), rtol=rtol)
-    for rows in (np.arange(p), np.arange(n, 36), np.sort(RNG.permutation(36)[:p])):
+    for rows in (np.arange(p), np.arange(n, 36), np.sort(rng.permutation(36)[:p])):
         stay = np.delete(np.arange(36), rows)
         shrunk = whole.remove(rows)
         expected = MinimumNorm(K[np.ix_(stay, stay)], alpha)
@@ -34,7 +34,7 @@ def test_solutions_after_inserting_and_removing_rows_equal_new_ones(p, alpha):
 def test_solutions_solve_the_equations_and_have_least_norm():
     K = resolve("rbf", X, gamma=0.2).gram(X)
     G = np.column_stack([np.ones(36), K + 0.01 * np.eye(36)])
-    Y = RNG.normal(size=(36, 2))
+    Y = np.random.default_rng(5).normal(size=(36, 2))
     solution = MinimumNorm(K, 0.01).solve(Y)
     assert_close(G @ solution, Y)
     null = np.linalg.svd(G)[2][-1]
@@ -62,14 +62,3 @@ def test_pseudo_solve_is_the_least_squares_solution_of_least_norm():
     K = np.ones((4, 4))
     Y = np.array([[1.0], [2.0], [3.0], [6.0]])
     assert_close(pseudo_solve(K, Y), np.full((5, 1), 3.0 / 5))
-
-
-@pytest.mark.parametrize("landmarks", [None, 5])
-def test_the_system_times_coefficients_and_its_norm(landmarks):
-    rng = np.random.default_rng(0)
-    X, z = rng.normal(size=(20, 3)), rng.normal(size=(20, 2))
-    kernel = RBF(0.3) if landmarks is None else Nystroem(RBF(0.3), landmarks=X[:landmarks]).resolved(X)
-    M = kernel.gram(X) + 0.7 * np.eye(20)
-    Mz, size = system_times(kernel, X, 0.7, z)
-    assert_close(Mz, M @ z)
-    assert size == pytest.approx(np.linalg.norm(M))

@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import foldless.online.sums as sums
-import foldless.precision.choose as choose
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.online import updates
+from foldless.precision import cost
 from support.tolerances import assert_close
 
 RNG = np.random.default_rng(0)
@@ -34,7 +34,7 @@ MODELS = {
 
 @pytest.fixture(autouse=True)
 def few_rows_are_many(monkeypatch):
-    monkeypatch.setattr(choose, "MOST_EXPLICIT", 36)
+    monkeypatch.setattr(cost, "MANY_EXPLICIT", 36)
 
 
 def given(rows, weights, confounds):

@@ -46,7 +46,7 @@ def test_loo_and_coefficients_equal_refit_after_learning_and_forgetting(case):
         if step is learn:
             argument = np.setdiff1d(argument, rows)
         whole, rows = step(case, whole, rows, argument)
-        known.add(type(whole.joint))
+        known.add(type(whole.own_precision))
         assert_equals_refit(case, whole, rows)
     assert Growing in known
 
@@ -99,9 +99,9 @@ def test_effects_where_two_rows_alone_show_a_confound_are_an_error(seed):
 
 @every_penalty
 @pytest.mark.parametrize("weights", ["none", "zeros"])
-def test_updates_with_other_targets_equal_refit(penalty, basis, weights):
+def test_updates_with_other_targets_equal_refit(penalty, weights):
     """A new class brings a column and changes those of the old rows; one that goes takes its column."""
-    case = Case(penalty=penalty, basis=basis, weights=weights)
+    case = Case(penalty=penalty, weights=weights)
     rows = np.arange(20)
     whole = begin(case, rows)
     problem = whole.problem.extended(*data(case, np.arange(20, 23)))
@@ -110,7 +110,7 @@ def test_updates_with_other_targets_equal_refit(penalty, basis, weights):
     for m in (2, 3):
         Y = rng.normal(size=(23, m))
         now = updates.learn(updates.solve_anew(whole.problem, case.Y[:20]), problem, Y)
-        assert isinstance(now.joint, Growing)
+        assert isinstance(now.own_precision, Growing)
         expected = updates.solve_anew(problem, Y)
         for found in (now, now.select_targets(slice(None))):
             assert_close(found.expansion()[1], expected.expansion()[1])
@@ -120,7 +120,7 @@ def test_updates_with_other_targets_equal_refit(penalty, basis, weights):
         fewer = problem.subset(kept)
         Y = rng.normal(size=(21, 5 - m))
         now = updates.forget(now, fewer, Y, np.flatnonzero(np.isin(now.rows, [2, 21])))
-        assert isinstance(now.joint, Growing)
+        assert isinstance(now.own_precision, Growing)
         expected = updates.solve_anew(fewer, Y)
         assert_close(now.expansion()[1], expected.expansion()[1])
         assert_close(now.B, expected.B)
@@ -128,8 +128,8 @@ def test_updates_with_other_targets_equal_refit(penalty, basis, weights):
 
 
 @every_penalty
-def test_scores_without_confounds_after_updates_equal_refits(penalty, basis):
-    case = Case(q=3, penalty=penalty, basis=basis)
+def test_scores_without_confounds_after_updates_equal_refits(penalty):
+    case = Case(q=3, penalty=penalty)
     rows = np.arange(16)
     whole = begin(case, rows)
     vars(whole)["problem"] = whole.problem.replace(n_confounds=2)
@@ -141,16 +141,16 @@ def test_scores_without_confounds_after_updates_equal_refits(penalty, basis):
 
 @every_penalty
 @pytest.mark.parametrize("weights", ["none", "random"])
-def test_held_out_fits_after_updates_equal_refits(penalty, basis, weights):
+def test_held_out_fits_after_updates_equal_refits(penalty, weights):
     """Folds, parts, leave-one-out models at new rows and class matrices are those of a new factorisation."""
-    case = Case(penalty=penalty, basis=basis, weights=weights)
+    case = Case(penalty=penalty, weights=weights)
     whole, rows = learn(case, begin(case, np.arange(16)), np.arange(16), np.arange(16, 22))
     whole, rows = forget(case, whole, rows, np.array([3, 18]))
     new = begin(case, rows)
     sets = np.random.default_rng(0).permutation(20).reshape(5, 4)
     X, Q = data(case, np.arange(22, 26))
-    assert_close(whole.batch(sets).fits, new.batch(sets).fits)
-    for found, expected in zip(whole.batch(sets).moments()[:2], new.batch(sets).moments()[:2], strict=True):
+    assert_close(whole.held_out(sets).fits, new.held_out(sets).fits)
+    for found, expected in zip(whole.held_out(sets).moments()[:2], new.held_out(sets).moments()[:2], strict=True):
         assert_close(found, expected)
     assert_close(whole.loo_at(X, Q), new.loo_at(X, Q))
     one, other = Part(whole, sets[0]), Part(new, sets[0])
@@ -161,8 +161,8 @@ def test_held_out_fits_after_updates_equal_refits(penalty, basis, weights):
 
 
 @every_penalty
-def test_solution_is_stale_after_its_update(penalty, basis):
-    case = Case(penalty=penalty, basis=basis)
+def test_solution_is_stale_after_its_update(penalty):
+    case = Case(penalty=penalty)
     rows = np.arange(16)
     first = begin(case, rows)
     second, rows = learn(case, first, rows, np.array([20]))
@@ -172,7 +172,7 @@ def test_solution_is_stale_after_its_update(penalty, basis):
     assert not second.current
     assert third.current
     with pytest.raises(StaleError):
-        second.batch(np.arange(16).reshape(8, 2))
+        second.held_out(np.arange(16).reshape(8, 2))
     with pytest.raises(StaleError):
         learn(case, second, np.arange(17), np.array([22]))
     assert_equals_refit(case, third, rows)
@@ -204,17 +204,17 @@ def test_updates_are_used_only_where_they_are_cheaper():
 
 
 @every_penalty
-def test_rows_of_weight_zero_leave_P_as_it_is(penalty, basis):
-    case = Case(penalty=penalty, basis=basis, weights="zeros")
+def test_rows_of_weight_zero_leave_P_as_it_is(penalty):
+    case = Case(penalty=penalty, weights="zeros")
     rows = np.array([0, 2, 3, 4, 5, 6, 7, 8, 9, 10])
     whole, rows = learn(case, begin(case, rows), rows, np.array([12, 13]))
     more, rows = learn(case, whole, rows, np.array([11]))
-    assert more.joint is whole.joint
+    assert more.own_precision is whole.own_precision
     assert_equals_refit(case, more, rows)
     more, rows = learn(case, more, rows, np.array([1, 14]))
     assert_equals_refit(case, more, rows)
     less, rows = forget(case, more, rows, np.flatnonzero(rows == 11))
-    assert less.joint is more.joint
+    assert less.own_precision is more.own_precision
     assert_equals_refit(case, less, rows)
     less, rows = forget(case, less, rows, np.array([3]))
     assert_equals_refit(case, less, rows)
@@ -240,19 +240,19 @@ def test_extended_linear_problem_has_no_shift():
 
 @pytest.mark.parametrize("sparse", [False, True])
 @every_penalty
-def test_updates_of_a_precomputed_kernel_equal_refit(sparse, penalty, basis):
-    case = Case(penalty=penalty, basis=basis)
+def test_updates_of_a_precomputed_kernel_equal_refit(sparse, penalty):
+    case = Case(penalty=penalty)
     rows = np.array([3, 1, 7, 0, 9, 12, 5, 20])
     as_given = sp.csr_array if sparse else np.asarray
     start = as_given(case.K[np.ix_(rows, rows)])
     Q = np.ones((len(rows), 1))
-    problem = Problem(kernels.Precomputed(), start, alpha=case.alpha, Q=Q, penalty=penalty, basis=basis)
+    problem = Problem(kernels.Precomputed(), start, alpha=case.alpha, Q=Q)
     whole = updates.solve_anew(problem, case.Y[rows])
     for new in ([2], [24, 4], [6]):
         rows = np.concatenate([rows, new])
         K_new = as_given(case.K[np.ix_(new, rows)])
         whole = updates.learn(whole, whole.problem.extended(K_new, np.ones((len(new), 1))), case.Y[rows])
-        assert isinstance(whole.joint, Growing)
+        assert isinstance(whole.own_precision, Growing)
         assert_equals_refit(case, whole, rows)
         whole, rows = forget(case, whole, rows, np.array([1]))
         assert_equals_refit(case, whole, rows)
@@ -264,7 +264,7 @@ def test_updates_of_sparse_rows_equal_refit():
     problem = Problem(kernels.RBF(0.2), sp.csr_array(case.X[:16]), alpha=case.alpha, Q=np.ones((16, 1)))
     whole = updates.solve_anew(problem, case.Y[:16])
     whole = updates.learn(whole, problem.extended(sp.csr_array(case.X[16:20]), np.ones((4, 1))), case.Y[:20])
-    assert isinstance(whole.joint, Growing)
+    assert isinstance(whole.own_precision, Growing)
     whole, rows = forget(case, whole, np.arange(20), np.array([0, 18]))
     assert sp.issparse(whole.problem.X)
     assert_equals_refit(case, whole, rows)

@@ -33,7 +33,7 @@ from support.permutation import (
     odd_data,
     orders_of,
 )
-from support.refits import class_matrices
+from support.refits import class_matrices, with_fixed_functions
 from support.tolerances import assert_close
 
 WITH_COLUMNS = [each for each in EVERYONE if "loo" not in each.id]
@@ -67,11 +67,11 @@ def shared_constant(fitted):
 @pytest.mark.parametrize(("estimator", "y"), WITH_COLUMNS)
 def test_decisions_of_all_labelings_are_those_of_refits(estimator, y, weight):
     orders = orders_of(N, m=2)
-    fitted = fitted_columns(estimator, X, y, orders, weight)
+    fitted, fixed = fitted_columns(estimator, X, y, orders, weight), clone(with_fixed_functions(estimator, X, weight))
     for train, test in PARTS:
         for order, own in zip(orders, decisions(fitted, train, test), strict=True):
             extra = {} if weight is None else {"sample_weight": weight[train]}
-            expected = as_columns(clone(estimator).fit(X[train], y[order][train], **extra), X[test])
+            expected = as_columns(fixed.fit(X[train], y[order][train], **extra), X[test])
             if shared_constant(fitted):
                 own, expected = own - own.mean(0), expected - expected.mean(0)
             assert_close(own, expected)
@@ -96,14 +96,14 @@ def test_decisions_in_single_precision_are_near(name, lacking):
 @pytest.mark.parametrize("estimator", [LSSVC, KFDA])
 @pytest.mark.parametrize("y", [LABELS, BINARY], ids=["3", "2"])
 @pytest.mark.parametrize("intercept", [True, False], ids=["", "no intercept"])
-def test_decisions_with_basis_all_equal_refits(estimator, y, intercept, weight):
+def test_decisions_with_the_coefficient_penalty_equal_refits_of_the_matrix(estimator, y, intercept, weight):
     options = {"threshold": "centroid"} if estimator is KFDA else {}
-    estimator = estimator(gamma=0.1, penalty="coef", basis="all", fit_intercept=intercept, **options)
+    estimator = estimator(gamma=0.1, penalty="coef", fit_intercept=intercept, **options)
     orders = orders_of(N, m=2)
     fitted = fitted_columns(estimator, X, y, orders, weight)
     K = kernels.resolve("rbf", X, gamma=0.1).gram(X)
     w = np.ones(N) if weight is None else weight
-    settings = {"w": w, "Q": np.ones((N, int(intercept))), "penalty": "coef", "basis": "all"}
+    settings = {"w": w, "Q": np.ones((N, int(intercept))), "penalty": "coef"}
     readout = fitted.task.readout
     codes = np.unique(y, return_inverse=True)[1]
     for train, test in PARTS[:3]:
@@ -146,15 +146,13 @@ def test_solver_equals_refits_for_any_columns_and_rows(kind, monkeypatch):
     """Also of some of the rows, with a P that is known already."""
     task, *_ = PermutationData(X, LABELS, WEIGHT).task(THREE_CLASS_ESTIMATORS[kind])
     rows, everything = np.flatnonzero(WEIGHT)[3:], np.arange(N)
-    problem = task.problem.restricted(rows).replace(functions=None)
+    problem = task.problem.restricted(rows)
     Y, orders = np.random.default_rng(0).normal(size=(N, 5)), orders_of(N, m=1)
     known = problem.precision(rows)
 
     def oracle(Y, rows):
-        options = {"w": WEIGHT, "Q": problem.Q, "penalty": "coef" if problem.penalty.squares_kernel else "rkhs"}
-        return reference.heldout_fits(
-            problem.gram(everything, everything), Y, rows, everything, problem.alpha, **options
-        )
+        K = problem.gram(everything, everything)
+        return reference.heldout_fits(K, Y, rows, everything, problem.alpha, w=WEIGHT, Q=problem.Q)
 
     solvers = [Solver(problem)]
     with monkeypatch.context() as blind:
@@ -182,7 +180,7 @@ def test_decisions_at_other_features_equal_refits(kind, confounds):
     D = fitted.reader(model)(elsewhere(model, test)(others[test]))
     for order, own in zip(orders, D, strict=True):
         extra = {} if confounds is None else {"confounds": confounds[train]}
-        refit = clone(THREE_CLASS_ESTIMATORS[kind]).fit(
+        refit = clone(with_fixed_functions(THREE_CLASS_ESTIMATORS[kind], X, WEIGHT)).fit(
             X[train], LABELS[order][train], sample_weight=WEIGHT[train], **extra
         )
         shown = {} if confounds is None else {"confounds": confounds[test]}
@@ -206,7 +204,7 @@ def test_decisions_of_odd_data_equal_refits(data, kernel, penalty, intercept):
             assert np.isin(metrics.chosen_among_close(own[None])[0], here).all()
             if len(here) == 1 or len(train) < 2:
                 continue
-            expected = as_columns(clone(estimator).fit(X[train], codes[order][train]), X[test])
+            expected = as_columns(with_fixed_functions(estimator, X).fit(X[train], codes[order][train]), X[test])
             if len(here) == 2 and len(own) > 1:
                 own, expected = own[here[1:]] - own[here[:1]], expected * (1 if kind is KFDA else 2)
             elif kind is KFDA and len(own) > 1:

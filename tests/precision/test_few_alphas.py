@@ -8,9 +8,9 @@ from sklearn.model_selection import StratifiedKFold
 from foldless import LSSVC, FoldlessSearchCV
 from foldless.heldout.problem import Problem
 from foldless.heldout.solution import loo_path
-from foldless.kernels import RBF, Linear
+from foldless.kernels import RBF, BasisFunctions, Linear
 from foldless.model_selection import nested_cross_validate
-from foldless.precision import choose
+from foldless.precision import cost
 from foldless.precision.choose import EachAlpha
 from foldless.precision.spectral import Spectrum
 from support.refits import fits_of_candidate
@@ -20,8 +20,8 @@ ALPHAS = [1e-2, 1.0, 30.0]
 
 
 def problem_of(n, kernel=None, **options):
-    rng = np.random.default_rng(0)
-    return Problem(kernel or RBF(0.2), rng.normal(size=(n, 3)), alpha=1.0, Q=np.ones((n, 1)), **options)
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    return Problem((kernel or RBF(0.2)).resolved(X), X, alpha=1.0, Q=np.ones((n, 1)), **options)
 
 
 def labelled(n):
@@ -33,7 +33,7 @@ def labelled(n):
 @pytest.fixture
 def _no_small_steps(monkeypatch):
     """Few rows choose as many do: Python's own time for each alpha is not counted."""
-    monkeypatch.setattr(choose, "SMALL_STEPS_OF_FACTOR", 0.0)
+    monkeypatch.setattr(cost, "STEPS_OF_FACTOR", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,9 @@ def test_operations_decide_between_factors_and_eigenvectors(n, n_alphas, explici
 
 
 @pytest.mark.usefixtures("_no_small_steps")
-def test_features_and_the_coefficient_penalty_keep_their_decomposition():
-    for problem in (problem_of(40, Linear()), problem_of(40, penalty="coef")):
+def test_features_keep_their_decomposition():
+    for kernel in (Linear(), BasisFunctions(RBF(0.2), np.eye(3))):
+        problem = problem_of(40, kernel)
         assert problem.path(problem.active, 2).serves_every_alpha
 
 

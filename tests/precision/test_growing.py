@@ -11,33 +11,25 @@ from support.tolerances import assert_close
 from support.updates import every_dtype
 
 every_q = pytest.mark.parametrize("q", [0, 1, 3])
-every_kind = pytest.mark.parametrize("kind", ["P", "J"])
 
 
 # -- the holder ----------------------------------------------------------------------------------------------------
 
 
-class Sites:
-    """A pool of sites with their M and Q, of which a holder shows some: ``now``, in its order."""
+class Pool:
+    """Rows with their M and Q, of which a holder shows some: ``now``, in its order."""
 
-    def __init__(self, kind, q, dtype="float64", n=160, alpha=0.1, start=14, refines=True):
+    def __init__(self, q, dtype="float64", n=160, alpha=0.1, start=14, refines=True):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n, 4))
         K = np.exp(-0.2 * np.square(X[:, None] - X).sum(-1))
         Q = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])[:, :q]
-        if kind == "J":  # every other site is a basis function: M = [alpha I, K; K', -I] is quasi-definite
-            function = np.arange(n) % 2 == 1
-            self.M = np.where(function[:, None] == function, 0.0, K) + np.diag(np.where(function, -1.0, alpha))
-            Q[function] = 0.0
-        else:
-            self.M = K + alpha * np.eye(n)
-        self.M, self.Q = self.M.astype(dtype), Q.astype(dtype)
+        self.M, self.Q = (K + alpha * np.eye(n)).astype(dtype), Q.astype(dtype)
         self.Y = rng.normal(size=(n, 2)).astype(dtype)
-        self.rng, self.kind, self.dtype, self.now = rng, kind, dtype, np.arange(start)
+        self.rng, self.dtype, self.now = rng, dtype, np.arange(start)
         P, G, Omega = (part.astype(dtype) for part in self.inverse())
-        explicit = Explicit(P, G, alpha, definite=kind == "P")
         M, Q = self.M[:start, :start], self.Q[:start]
-        self.holder = Growing.of(explicit, Omega, M, Q, entry=1.0, refines=refines)
+        self.holder = Growing.of(Explicit(P, G, alpha), Omega, M, Q, entry=1.0, refines=refines)
         self.A, self.B = P @ self.Y[:start], G @ self.Y[:start]
 
     def inverse(self):
@@ -65,7 +57,7 @@ class Sites:
         return np.setdiff1d(np.arange(len(self.M)), self.now)
 
     def walk_to(self, target, most=6):
-        """Blocks of every size come and go at random until ``target`` sites are held; the first twelve stay."""
+        """Blocks of every size come and go at random until ``target`` rows are held; the first twelve stay."""
         while len(self.now) != target:
             away = target - len(self.now)
             t = int(self.rng.integers(1, most + 1))
@@ -123,86 +115,58 @@ class Sites:
 
 
 @pytest.mark.many_cases
-@every_kind
 @every_q
 @pytest.mark.parametrize(("dtype", "refines"), [("float64", True), ("float64", False), ("float32", True)])
-def test_every_method_after_updates_equals_a_plain_inverse(kind, q, dtype, refines):
-    sites, sizes = Sites(kind, q, dtype, n=200, refines=refines), []
+def test_every_method_after_updates_equals_a_plain_inverse(q, dtype, refines):
+    pool, sizes = Pool(q, dtype, n=200, refines=refines), []
     for target in (190, 14, 60):
-        for step, _ in enumerate(sites.walk_to(target)):
-            sizes.append(len(sites.holder._held))
+        for step, _ in enumerate(pool.walk_to(target)):
+            sizes.append(len(pool.holder._held))
             if step % 7 == 0:
-                sites.check()
-        sites.check()
+                pool.check()
+        pool.check()
     assert (np.diff(sizes) > 0).sum() >= 2  # the square grew
     assert (np.diff(sizes) < 0).sum() >= 1  # and shrank
-    assert sites.holder.drift < (1e-9 if dtype == "float64" else 1e-2)
+    assert pool.holder.drift < (1e-9 if dtype == "float64" else 1e-2)
 
 
-@every_kind
-def test_slots_of_forgotten_rows_are_used_again(kind):
-    sites = Sites(kind, 1)
-    size = len(sites.holder._held)
+def test_slots_of_forgotten_rows_are_used_again():
+    pool = Pool(1)
+    size = len(pool.holder._held)
     for _ in range(100):
-        sites.learn(sites.others()[:2])
-        sites.forget(np.array([12, 15]))
-    sites.check()
-    assert len(sites.holder._held) == size
+        pool.learn(pool.others()[:2])
+        pool.forget(np.array([12, 15]))
+    pool.check()
+    assert len(pool.holder._held) == size
 
 
 def test_array_grows_by_a_share_of_its_size():
     """Full squares grow by more than is asked for, and by no more than a quarter."""
-    sites = Sites("P", 0, n=900, start=500)
+    pool = Pool(0, n=900, start=500)
     for _ in range(2):
-        size, free = len(sites.holder._held), len(sites.holder._held.free)
-        sites.learn(np.arange(len(sites.now), len(sites.now) + free))
-        assert len(sites.holder._held) == size  # filled
-        sites.learn(np.array([len(sites.now)]))
-        assert size + 10 < len(sites.holder._held) < 1.25 * size
-    assert_close(sites.holder.diagonal(), sites.inverse()[0].diagonal())
+        size, free = len(pool.holder._held), len(pool.holder._held.free)
+        pool.learn(np.arange(len(pool.now), len(pool.now) + free))
+        assert len(pool.holder._held) == size  # filled
+        pool.learn(np.array([len(pool.now)]))
+        assert size + 10 < len(pool.holder._held) < 1.25 * size
+    assert_close(pool.holder.diagonal(), pool.inverse()[0].diagonal())
 
 
 def test_block_larger_than_the_free_slots_is_learnt():
-    sites = Sites("P", 1, n=200)
-    sites.learn(np.arange(14, 190))
-    sites.check()
+    pool = Pool(1, n=200)
+    pool.learn(np.arange(14, 190))
+    pool.check()
 
 
-@every_kind
-def test_P_equals_inverse_after_forgetting_everything_and_learning_again(kind):
-    sites = Sites(kind, 0)
-    sites.forget(np.arange(14))
-    assert sites.holder.n == 0
-    assert not sites.holder._held.array.any()
-    sites.learn(np.arange(20, 23))
-    sites.check()
-    sites.learn(np.array([40]))
-    sites.check()
-
-
-@every_kind
-def test_rows_of_P_may_be_put_in_any_order(kind):
-    sites = Sites(kind, 1)
-    new = np.array([30, 25, 40])
-    order = np.random.default_rng(1).permutation(17)
-    sites.holder, sites.now = sites.border(new).learn(order), np.concatenate([sites.now, new])[order]
-    P, G, _ = sites.inverse()
-    sites.A, sites.B = P @ sites.Y[sites.now], G @ sites.Y[sites.now]
-    sites.check()
-    sites.forget(np.array([4, 11]))  # positions in the new order
-    sites.check()
-
-
-def test_P_at_some_of_its_rows_equals_the_submatrix():
-    sites = Sites("J", 1)
-    sites.learn(np.array([50, 33]))
-    P, G, _ = sites.inverse()
-    rows = np.array([15, 2, 6])
-    for part in (sites.holder.at_sites(rows), sites.holder.at_sites(slice(5))):
-        chosen = rows if part.n == 3 else np.arange(5)
-        assert_close(part.explicit().P, P[np.ix_(chosen, chosen)])
-        assert_close(part.G, G[:, chosen])
-        assert not part.explicit().definite
+def test_P_equals_inverse_after_forgetting_everything_and_learning_again():
+    pool = Pool(0)
+    pool.forget(np.arange(14))
+    assert pool.holder.n == 0
+    assert not pool.holder._held.array.any()
+    pool.learn(np.arange(20, 23))
+    pool.check()
+    pool.learn(np.array([40]))
+    pool.check()
 
 
 VERBS = {
@@ -221,41 +185,39 @@ VERBS = {
 @pytest.mark.parametrize("verb", list(VERBS))
 @pytest.mark.parametrize("step", ["learn", "forget"])
 def test_holder_is_stale_after_its_update(verb, step):
-    sites = Sites("P", 1)
-    old, Y = sites.holder, sites.Y[:14]
-    VERBS[verb](old.at_sites(slice(None)), Y)  # works before
-    sites.learn(np.array([40])) if step == "learn" else sites.forget(np.array([3]))
+    pool = Pool(1)
+    old, Y = pool.holder, pool.Y[:14]
+    VERBS[verb](old.now(old.slots), Y)  # works before
+    pool.learn(np.array([40])) if step == "learn" else pool.forget(np.array([3]))
     assert not old.current
     with pytest.raises(StaleError, match="has learnt or forgotten samples since"):
         VERBS[verb](old, Y)
-    sites.check()
+    pool.check()
 
 
 def test_stale_update_is_refused_and_changes_nothing():
-    sites = Sites("P", 1)
-    border, removal = sites.border(np.array([20])), sites.holder.removal(np.array([2]))
-    sites.check()  # what is only prepared has no effect
-    sites.learn(np.array([30, 31]))
+    pool = Pool(1)
+    border, removal = pool.border(np.array([20])), pool.holder.removal(np.array([2]))
+    pool.check()  # what is only prepared has no effect
+    pool.learn(np.array([30, 31]))
     for late in (border.learn, removal.forget):
         with pytest.raises(StaleError):
             late()
-    sites.check()
+    pool.check()
 
 
 @every_dtype
-@every_kind
-def test_rows_that_alone_determine_a_column_cannot_be_forgotten(kind, dtype):
+def test_rows_that_alone_determine_a_column_cannot_be_forgotten(dtype):
     """Without its last rows the unpenalised columns are not determined: 0 up to rounding, of either sign."""
-    sites = Sites(kind, 1, dtype, start=3 if kind == "P" else 6)
-    rows = np.flatnonzero(sites.Q[sites.now, 0])
+    pool = Pool(1, dtype, start=3)
     for seed in range(12):
-        gone = np.random.default_rng(seed).permutation(rows)[:3]
-        with pytest.raises(SingularBlockError, match=rf"leaving out 3 of {len(sites.now)} rows"):
-            sites.holder.removal(gone)
-    assert sites.holder.current
-    P = sites.inverse()[0]
-    assert_close(sites.holder.explicit().P, P.astype(dtype))
-    assert sites.holder.removal(rows[:1]).forget().n == len(sites.now) - 1
+        gone = np.random.default_rng(seed).permutation(3)
+        with pytest.raises(SingularBlockError, match=rf"leaving out 3 of {len(pool.now)} rows"):
+            pool.holder.removal(gone)
+    assert pool.holder.current
+    P = pool.inverse()[0]
+    assert_close(pool.holder.explicit().P, P.astype(dtype))
+    assert pool.holder.removal(np.array([0])).forget().n == len(pool.now) - 1
 
 
 def test_a_single_row_that_alone_determines_a_column_cannot_be_forgotten():
@@ -271,53 +233,47 @@ def test_a_single_row_that_alone_determines_a_column_cannot_be_forgotten():
         assert holder.removal(np.array([5])).forget().n == 11
 
 
-@every_kind
 @pytest.mark.parametrize("t", [1, 3])
-def test_learning_rows_lost_in_rounding_is_an_error_and_changes_nothing(kind, t):
-    """Sites that repeat others, without a penalty of their own."""
-    sites = Sites(kind, 1, start=40)
+def test_learning_rows_lost_in_rounding_is_an_error_and_changes_nothing(t):
+    """Rows that repeat others, without a penalty of their own."""
+    pool = Pool(1, start=40)
     for seed in range(20):  # of either sign
         same = np.random.default_rng(seed).permutation(40)[:t]
         with pytest.raises(NotPositiveDefiniteError, match=r"Schur complement|not positive"):
-            sites.holder.border(sites.M[np.ix_(sites.now, same)], sites.Q[same], sites.M[np.ix_(same, same)])
-    sites.check()
-    sites.learn(np.array([50]))
-    sites.check()
+            pool.holder.border(pool.M[np.ix_(pool.now, same)], pool.Q[same], pool.M[np.ix_(same, same)])
+    pool.check()
+    pool.learn(np.array([50]))
+    pool.check()
 
 
-def test_indefinite_new_rows_are_refused_by_P_and_learnt_by_J():
-    for kind in "PJ":
-        sites = Sites(kind, 1)
-        m, q, corner = np.zeros((14, 2)), np.zeros((2, 1)), np.diag([1.0, -1.0])
-        if kind == "P":
-            for t in (1, 2):
-                with pytest.raises(NotPositiveDefiniteError):
-                    sites.holder.border(m[:, -t:], q[-t:], corner[-t:, -t:])
-        else:
-            assert_close(sites.holder.border(m, q, corner).learn().block(np.array([14, 15])), corner)
+@pytest.mark.parametrize("t", [1, 2])
+def test_indefinite_new_rows_are_refused(t):
+    pool, corner = Pool(1), np.diag([1.0, -1.0])[-t:, -t:]
+    with pytest.raises(NotPositiveDefiniteError):
+        pool.holder.border(np.zeros((14, t)), np.zeros((t, 1)), corner)
 
 
 def test_growth_without_memory_changes_nothing(monkeypatch):
-    sites = Sites("P", 1, n=200)
-    sites.learn(np.arange(14, 14 + len(sites.holder._held.free)))  # the room is used up
+    pool = Pool(1, n=200)
+    pool.learn(np.arange(14, 14 + len(pool.holder._held.free)))  # the room is used up
     with monkeypatch.context() as patched:
         patched.setattr(memory, "available_memory", lambda: 1000)
         with pytest.raises(MemoryError, match="P, the matrix of the fit, with room to grow"):
-            sites.border(np.array([100]))
+            pool.border(np.array([100]))
         with pytest.raises(MemoryError, match="P, the matrix of the fit,"):
-            sites.holder.explicit()
-    sites.check()
-    sites.learn(np.array([100]))
-    sites.check()
+            pool.holder.explicit()
+    pool.check()
+    pool.learn(np.array([100]))
+    pool.check()
 
 
 # -- rounding: residuals, refinement, drift --------------------------------------------------------------------------
 
 
-def falsified(sites, size, seed=3):
+def falsified(pool, size, seed=3):
     """Noise of this relative size in H, symmetric, at the slots in use."""
-    square = sites.holder._held
-    used = np.concatenate([np.arange(square.q), sites.holder.slots])
+    square = pool.holder._held
+    used = np.concatenate([np.arange(square.q), pool.holder.slots])
     noise = np.random.default_rng(seed).normal(size=(len(used), len(used)))
     H = square.H
     for j, slot in enumerate(used):
@@ -327,75 +283,74 @@ def falsified(sites, size, seed=3):
 def test_updates_refine_a_wrong_P():
     """Noise of 1e-8 in H enters the solution squared."""
     for step, argument in (("learn", [60, 61]), ("learn", [60]), ("forget", [2, 5]), ("forget", [7])):
-        sites = Sites("P", 1, start=30)
-        falsified(sites, 1e-8)
-        getattr(sites, step)(np.array(argument))
-        P, G, _ = sites.inverse()
-        Y = sites.Y[sites.now]
-        assert 1e-9 < sites.holder.drift < 1e-6
-        assert_close(sites.A, P @ Y, rtol=1e-11)
-        assert_close(sites.B, G @ Y, rtol=1e-11, scale=np.abs(Y).max())
-        assert np.abs(sites.holder.explicit().P - P).max() > 1e-10 * np.abs(P).max()  # the noise is there
+        pool = Pool(1, start=30)
+        falsified(pool, 1e-8)
+        getattr(pool, step)(np.array(argument))
+        P, G, _ = pool.inverse()
+        Y = pool.Y[pool.now]
+        assert 1e-9 < pool.holder.drift < 1e-6
+        assert_close(pool.A, P @ Y, rtol=1e-11)
+        assert_close(pool.B, G @ Y, rtol=1e-11, scale=np.abs(Y).max())
+        assert np.abs(pool.holder.explicit().P - P).max() > 1e-10 * np.abs(P).max()  # the noise is there
 
 
-@every_kind
 @every_dtype
 @pytest.mark.parametrize("step", ["learn", "forget"])
 @pytest.mark.parametrize("t", [1, 4])
-def test_drift_is_the_largest_relative_residual_met(kind, dtype, step, t):
-    sites = Sites(kind, 1, dtype, start=30)
-    assert sites.holder.drift == 0.0
-    falsified(sites, 1e-3)
-    square = sites.holder._held
-    slots, used = sites.holder.slots, np.concatenate([[0], sites.holder.slots])
-    Z = np.block([[np.zeros((1, 1)), sites.Q[:30].T], [sites.Q[:30], sites.M[:30, :30]]]).astype(float)
+def test_drift_is_the_largest_relative_residual_met(dtype, step, t):
+    pool = Pool(1, dtype, start=30)
+    assert pool.holder.drift == 0.0
+    falsified(pool, 1e-3)
+    square = pool.holder._held
+    slots, used = pool.holder.slots, np.concatenate([[0], pool.holder.slots])
+    Z = np.block([[np.zeros((1, 1)), pool.Q[:30].T], [pool.Q[:30], pool.M[:30, :30]]]).astype(float)
     H = (np.tril(square.H) + np.tril(square.H, -1).T)[np.ix_(used, used)].astype(float)
     new, places = np.arange(60, 60 + t), np.arange(7, 7 + t)
     if step == "learn":
-        b = np.vstack([sites.Q[new].T, sites.M[np.ix_(sites.now, new)]]).astype(float)
-        sites.learn(new)
+        b = np.vstack([pool.Q[new].T, pool.M[np.ix_(pool.now, new)]]).astype(float)
+        pool.learn(new)
     else:
         b = np.eye(31)[:, 1 + places]
-        sites.forget(places)
+        pool.forget(places)
     expected = np.abs(b - Z @ H @ b).max() / np.abs(b).max()
-    assert sites.holder.drift == pytest.approx(expected, rel=1e-6 if dtype == "float64" else 1e-2)
-    before = sites.holder.drift
-    assert sites.holder.at_sites(slice(3)).drift == before  # of the matrix, whoever shows it
+    assert pool.holder.drift == pytest.approx(expected, rel=1e-6 if dtype == "float64" else 1e-2)
+    before = pool.holder.drift
+    assert pool.holder.now(pool.holder.slots[:3]).drift == before  # of the matrix, whoever shows it
     assert len(slots) == 30
 
 
 def test_drift_never_falls():
-    sites = Sites("P", 1, start=30)
-    falsified(sites, 1e-4)
-    sites.learn(np.array([70]))
-    most = sites.holder.drift
-    sites.learn(np.array([71]))
-    assert sites.holder.drift >= most > 1e-6
+    pool = Pool(1, start=30)
+    falsified(pool, 1e-4)
+    pool.learn(np.array([70]))
+    most = pool.holder.drift
+    pool.learn(np.array([71]))
+    assert pool.holder.drift >= most > 1e-6
 
 
 def test_largest_past_entry_of_P_is_forgotten_with_its_row():
-    sites = Sites("P", 1, n=30)
-    sites.holder.shrinkage()
-    slot = sites.holder.slots[3]
-    assert sites.holder._held.peak[slot] > 0
-    sites.forget(np.array([3]))
-    assert sites.holder._held.peak[slot] == 0
+    pool = Pool(1, n=30)
+    pool.holder.shrinkage()
+    slot = pool.holder.slots[3]
+    assert pool.holder._held.peak[slot] > 0
+    pool.forget(np.array([3]))
+    assert pool.holder._held.peak[slot] == 0
 
 
 def test_largest_past_entry_of_P_survives_growth_and_compaction():
     """Through growth and compaction, until the row goes; its slot starts anew."""
-    sites = Sites("P", 0, n=300, start=20, alpha=1e-4)
+    pool = Pool(0, n=300, start=20, alpha=1e-4)
     past, sizes = np.zeros(300), []
     for step, argument in (
-        *((sites.learn, np.arange(20, 200)), (sites.forget, np.arange(30, 200)), (sites.forget, np.array([0, 3]))),
-        *((sites.learn, np.arange(200, 210)), (sites.learn, None), (sites.forget, np.arange(6))),
+        *((pool.learn, np.arange(20, 200)), (pool.forget, np.arange(30, 200)), (pool.forget, np.array([0, 3]))),
+        *((pool.learn, np.arange(200, 210)), (pool.learn, None), (pool.forget, np.arange(6))),
     ):
-        free = len(sites.holder._held.free)
+        free = len(pool.holder._held.free)
         step(np.arange(210, 210 + free) if argument is None else argument)  # None: every slot is taken
-        diagonal = sites.holder.diagonal()
-        past[np.setdiff1d(np.arange(300), sites.now)] = 0.0
-        past[sites.now] = np.maximum(past[sites.now], diagonal)
-        assert sites.holder.shrinkage() == pytest.approx((past[sites.now] / diagonal).max(), rel=1e-6)
-        sizes.append(len(sites.holder._held))
+        diagonal = pool.holder.diagonal()
+        past[np.setdiff1d(np.arange(300), pool.now)] = 0.0
+        past[pool.now] = np.maximum(past[pool.now], diagonal)
+        assert pool.holder.shrinkage() == pytest.approx((past[pool.now] / diagonal).max(), rel=1e-6)
+        sizes.append(len(pool.holder._held))
     assert sizes[0] > sizes[1]
     assert sizes[0] >= 200

@@ -6,14 +6,15 @@ from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 
 from foldless import LSSVC, FoldlessSearchCV, reference
 from foldless.heldout.solution import Solution
-from foldless.heldout.solution import TrainingParts as CheaperParts
+from foldless.heldout.training_parts import TrainingParts as CheaperParts
 from foldless.linalg import NotPositiveDefiniteError
 from foldless.model_selection import cross_val_predict, explain
-from foldless.precision import choose
+from foldless.precision import choose, cost
 from foldless.precision.base import Path, Precision
 from foldless.precision.growing import Growing
 from support.cases import Case, odd_splits
 from support.parts import TrainingParts
+from support.refits import with_fixed_functions
 from support.tolerances import assert_close
 
 
@@ -118,7 +119,7 @@ def test_training_parts_equal_refits(case, nested):
 def test_pairs_and_class_matrices_equal_refits(case):
     whole = solution(case)
     pairs = np.array([[0, 1], [5, 2], [7, 16]])
-    batch = whole.batch(pairs)
+    batch = whole.held_out(pairs)
     for k, pair in enumerate(whole.rows[pairs]):
         train = np.setdiff1d(whole.rows, pair)
         assert_close(batch.fits[k], refit(case, train, pair))
@@ -217,7 +218,8 @@ def test_new_holder_is_updated(setting, bordered):
         model.partial_fit(X[row : row + 1], y[row : row + 1])
     model.forget(np.arange(4))
     assert bordered.made == made  # the first P was updated, not made anew
-    anew = LSSVC(alpha=0.3, gamma=0.2, **setting).fit(X[4:], y[4:])
+    fixed = with_fixed_functions(LSSVC(alpha=0.3, gamma=0.2, **setting), X[:29])  # those of the first fit
+    anew = fixed.fit(X[4:], y[4:])
     assert_close(model.decision_function(X), anew.decision_function(X))
     assert_close(model.loo_decision_function(), anew.loo_decision_function())
 
@@ -235,12 +237,12 @@ def test_holder_that_finds_no_factor_leaves_it_to_the_next(monkeypatch):
     np.testing.assert_array_equal(model.decision_function(X), expected)
 
 
-@pytest.mark.parametrize(("solve", "leave_out", "cheaper"), [(2700.0, 1e9, False), (1e9, 1e8, True)])
-def test_costs_of_a_holder_decide(solve, leave_out, cheaper, bordered, monkeypatch):
-    monkeypatch.setattr(bordered, "solve_cost", classmethod(lambda cls, problem, k, *, nested: solve))
-    monkeypatch.setattr(bordered, "leave_out_cost", classmethod(lambda cls, problem, n, t, *, nested: leave_out))
+@pytest.mark.parametrize(("fit", "removal", "from_P"), [(2700.0, 1e9, False), (1e9, 1e8, True)])
+def test_costs_decide(fit, removal, from_P, bordered, monkeypatch):
+    monkeypatch.setattr(cost, "fit", lambda *args, **options: fit)
+    monkeypatch.setattr(cost, "removal", lambda *args, **options: removal)
     case = Case()
-    assert CheaperParts(case.problem(), case.Y).plan([20] * 10) is cheaper
+    assert CheaperParts(case.problem(), case.Y).plan([20] * 10).from_P is from_P
 
 
 def test_path_of_a_new_holder_is_declared(bordered):

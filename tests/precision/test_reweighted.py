@@ -36,7 +36,7 @@ def test_every_verb_equals_that_of_a_factor_of_its_own(case, alpha, intercept):
     found, own = SharedWeights(gram(problem)).precision(problem), problem.precision(np.arange(N))
     assert isinstance(found, Reweighted)
     assert isinstance(own, Factored)
-    Y = RNG.normal(size=(N, 2))
+    Y = np.random.default_rng(5).normal(size=(N, 2))
     size = np.abs(own.explicit().P).max()
     for one, other in (
         (found.apply(Y), own.apply(Y)),

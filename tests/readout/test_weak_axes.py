@@ -45,10 +45,9 @@ def test_tiny_decisions_keep_their_digits(name):
     )
 
 
-def test_tiny_decisions_of_all_functions_keep_their_signs():
+def test_tiny_decisions_of_functions_keep_their_signs():
     X, y = apart()
-    estimator = LSSVC(gamma=1000, fit_intercept=False, penalty="coef", basis="all")
-    assert clone(estimator).fit(X, y).loo_score_ == clone(NARROW["coefficients"]).fit(X, y).loo_score_ == 1.0
+    assert clone(NARROW["coefficients"]).fit(X, y).loo_score_ == 1.0
 
 
 def test_tiny_decisions_are_right_in_searches_pairs_and_permutations():

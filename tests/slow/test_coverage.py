@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.model_selection import nested_cross_validate
 
 NEW, COVERAGE = 40, 0.9
 GRID = {"alpha": [0.01, 0.1, 1.0, 10.0], "gamma": [0.03, 0.3]}
@@ -22,9 +25,19 @@ def check(shares, most=1.0):
     assert COVERAGE - 3 * error <= mean <= most + 3 * error, (mean, error)
 
 
+def fitted(model, X, y):
+    """The fitted model; of a search its nested cross-validation, which counts the tuning."""
+    if not isinstance(model, FoldlessSearchCV):
+        return model.fit(X, y)
+    kind = StratifiedKFold if is_classifier(model) else KFold
+    n_splits = min(10, np.unique(y, return_counts=True)[1].min()) if is_classifier(model) else 10
+    folds = kind(max(2, n_splits), shuffle=True, random_state=0)
+    return nested_cross_validate(model, X, y, cv=folds, return_estimator=True)
+
+
 def share_of_intervals(model, n, rng, **options):
     X, y, _ = sample(rng, n + NEW)
-    low, high = model.fit(X[:n], y[:n]).predict_interval(X[n:], COVERAGE, **options).T
+    low, high = fitted(model, X[:n], y[:n]).predict_interval(X[n:], COVERAGE, **options).T
     return np.mean((low <= y[n:]) & (y[n:] <= high))
 
 
@@ -33,7 +46,7 @@ def shares_of_sets(model, n, rng, **options):
     y = np.zeros(n)
     while np.bincount(y[:n].astype(int), minlength=2).min() < 2:
         X, _, y = sample(rng, n + NEW)
-    held = model.fit(X[:n], y[:n]).predict_set(X[n:], COVERAGE, **options)[np.arange(NEW), y[n:]]
+    held = fitted(model, X[:n], y[:n]).predict_set(X[n:], COVERAGE, **options)[np.arange(NEW), y[n:]]
     return [held.mean(), *(held[y[n:] == label].mean() for label in (0, 1) if (y[n:] == label).any())]
 
 

@@ -6,15 +6,8 @@ from scipy import stats
 from sklearn.model_selection import KFold
 
 from foldless import LSSVC
-from foldless.model_selection import (
-    PermutationTestResult,
-    cluster_test,
-    combine,
-    permutation_test_score,
-    prevalence_test,
-    sign_flip_test,
-    step_down,
-)
+from foldless.model_selection import PermutationTestResult, permutation_test_score
+from foldless.stats import cluster_test, combine, prevalence_test, sign_flip_test, step_down
 
 M, ALARM = 99, 1e-4  # permutations, and the share of false alarms of these tests
 LEVELS = np.array([0.01, 0.05, 0.1])

@@ -24,13 +24,17 @@ from foldless.precision.lowrank import LowRank
 from foldless.precision.spectral import Spectrum
 
 
+def penalised(kernel, penalty, X, w=None):
+    """A resolved kernel, or with penalty="coef" the features it gives these rows by their functions."""
+    return kernel if penalty == "rkhs" else kernels.BasisFunctions(kernel).resolved(X, w)
+
+
 @dataclass(frozen=True)
 class Case:
     """One regularised least-squares problem."""
 
     kernel: str = "rbf"
     penalty: str = "rkhs"
-    basis: str = "train"
     weights: str = "none"  # "none", "random", "zeros": random with two rows of weight 0
     q: int = 1  # 0: none, 1: an intercept, 3: an intercept and two confounds
     alpha: float = 0.1
@@ -72,35 +76,38 @@ class Case:
 
     @property
     def K(self):
-        """The Gram matrix in double precision."""
+        """The Gram matrix in double precision: with penalty="coef" of the kernel functions of all rows as features."""
         X = self.X.astype(float)
-        return kernels.resolve(self.kernel, X, gamma=0.2, eta=0.5).gram(X)
+        K = kernels.resolve(self.kernel, X, gamma=0.2, eta=0.5).gram(X)
+        if self.penalty == "rkhs":
+            return K
+        functions = K[:, np.flatnonzero(self.w)]
+        return functions @ functions.T
 
     def problem(self):
         X = self.X
+        kernel = kernels.resolve(self.kernel, X, gamma=0.2, eta=0.5)
         return Problem(
-            kernels.resolve(self.kernel, X, gamma=0.2, eta=0.5),
+            penalised(kernel, self.penalty, X, self.w),
             X,
             alpha=self.alpha,
             Q=self.Q.astype(self.dtype),
             sample_weight=None if self.weights == "none" else self.w,
-            penalty=self.penalty,
-            basis=self.basis,
         )
 
     @property
     def oracle(self):
         """Keyword arguments for ``foldless.reference``."""
-        return {"w": self.w, "Q": self.Q, "penalty": self.penalty, "basis": self.basis}
+        return {"w": self.w, "Q": self.Q}
 
 
 _base = Case()
 CASES = [
     *[replace(_base, kernel=k) for k in ("rbf", "linear", "poly", "laplacian", "boolean", "cosine")],
     *[
-        replace(_base, kernel=k, penalty=p, basis=b, weights=w, q=q)
+        replace(_base, kernel=k, penalty=p, weights=w, q=q)
         for k in ("rbf", "linear")
-        for p, b in (("rkhs", "train"), ("coef", "train"), ("coef", "all"))
+        for p in ("rkhs", "coef")
         for w in ("none", "zeros")
         for q in (0, 1, 3)
     ],
@@ -124,7 +131,7 @@ def grown(S, Q, alpha):
     to_rest = np.vstack([M[np.ix_(first, rest)], S[:1, rest] / 2])
     P = P.border(to_rest, Q[rest], M[np.ix_(rest, rest)]).learn()
     P = P.removal(np.array([len(first)])).forget()
-    return P.at_sites(np.argsort(order))
+    return P.now(P.slots[np.argsort(order)])
 
 
 def holders(S, Q, alpha):

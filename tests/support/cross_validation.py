@@ -15,6 +15,7 @@ import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from support.cases import SPLITTERS, splitters
 from support.parts import TrainingParts
+from support.refits import with_fixed_functions
 from support.tolerances import assert_close
 
 N = 30
@@ -43,12 +44,18 @@ def weights_for(estimator, weighted):
     return {f"{prefix}sample_weight": WEIGHT}
 
 
+def weights_among(options):
+    """The weights of the rows that a call of cross_validate or cross_val_predict has, if any."""
+    return (options.get("params") or {}).get("sample_weight")
+
+
 def compare_validate(estimator, X, y, expected_kind, ours_y=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # R2 of a single row is undefined for both
         warnings.filterwarnings("ignore", "The groups parameter is ignored")
         warnings.simplefilter("ignore", sklearn.exceptions.UndefinedMetricWarning)
-        theirs = skl.cross_validate(estimator, X, y, return_train_score=True, return_indices=True, **options)
+        refitted = with_fixed_functions(estimator, X, weights_among(options))
+        theirs = skl.cross_validate(refitted, X, y, return_train_score=True, return_indices=True, **options)
         ours = fl.cross_validate(estimator, X, y, return_train_score=True, return_indices=True, **options)
     path = ours.path
     if expected_kind == "one fit" and "few large folds" in path.reason:
@@ -126,8 +133,9 @@ def methods(estimator):
 def compare_predict(estimator, X, y, **options):
     if not isinstance(options.get("cv"), skl.GroupKFold | skl.LeaveOneGroupOut):
         options.pop("groups", None)
+    refitted = with_fixed_functions(estimator, X, weights_among(options))
     for method in methods(estimator):
-        theirs = skl.cross_val_predict(estimator, X, y, method=method, **options)
+        theirs = skl.cross_val_predict(refitted, X, y, method=method, **options)
         ours = fl.cross_val_predict(estimator, X, y, method=method, **options)
         assert ours.dtype == theirs.dtype
         if ours.dtype.kind == "f":

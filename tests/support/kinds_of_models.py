@@ -7,8 +7,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant, SlidingWindow
-from foldless.estimators import AverageEstimator, OneAgainstAllClassifier
+from foldless.estimators import OneAgainstAllClassifier
 from foldless.kernels import KERNELS, RBF, Laplacian, Linear, Nystroem, On, Poly, RandomFeatures
+from foldless.model_selection import Optimizer
 
 N = 48
 rng = np.random.default_rng(8)
@@ -40,7 +41,6 @@ every_model = {
     "sparse": lambda: LSSVC("linear").fit(sp.csr_array(X), two),
     "precomputed": lambda: LSSVR("precomputed").fit(rbf_kernel(X), values),
     "boolean": lambda: LSSVC("boolean").fit(X > 0, three),
-    "all basis functions": lambda: LSSVR(penalty="coef", basis="all").fit(X, values),
     "coefficients": lambda: LSSVC(penalty="coef").fit(X, three),
     "landmarks": lambda: LSSVC(approximation="nystroem", n_landmarks=10).fit(X, three),
     "sigmoid": lambda: LSSVC(gamma=0.2, calibration="sigmoid").fit(X, two),
@@ -56,9 +56,7 @@ every_model = {
     "KFDA updated": lambda: KernelFisherDiscriminant(gamma=0.2, penalty="coef").fit(X, three).forget([3]),
     "AdaptiveKDA": lambda: AdaptiveKDA().fit(X, three),
     "AdaptiveKDA updated": lambda: AdaptiveKDA(gamma=0.2).fit(X, three).forget([3]).partial_fit(X[3:4], three[3:4]),
-    "AdaptiveKDA by landmarks": lambda: AdaptiveKDA(approximation="rff", n_landmarks=10).fit(X, three),
     "window": lambda: SlidingWindow(LSSVC(gamma=0.2), 40).fit(X[:40], three[:40]).partial_fit(X[40:], three[40:]),
-    "average": lambda: AverageEstimator([LSSVC(alpha=0.1), LSSVC(gamma=0.1)]).fit(X, three),
     "one against all": lambda: OneAgainstAllClassifier([(each, LSSVC(alpha=0.1)) for each in np.unique(three)]).fit(
         X, three
     ),
@@ -66,11 +64,12 @@ every_model = {
     "grid with folds": lambda: FoldlessSearchCV(
         LSSVC(calibration="sigmoid"), {"alpha": [0.1, 1.0]}, cv=3, scoring="roc_auc"
     ).fit(X, two),
-    "gradient": lambda: FoldlessSearchCV(LSSVR(), method="gradient", feature_scaling=True, max_iter=3).fit(X, values),
+    "gradient": lambda: FoldlessSearchCV(LSSVR(), method=Optimizer("gradient", max_iter=3), feature_scaling=True).fit(
+        X, values
+    ),
     "search of a pipeline": lambda: FoldlessSearchCV(
         make_pipeline(StandardScaler(), LSSVC()), {"lssvc__alpha": [0.1, 1.0]}
     ).fit(X, three),
-    "average of a search": lambda: FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 0.2]}, average=True).fit(X, three),
     "search of each class": lambda: FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, share="none").fit(X, three),
     "not fitted": lambda: LSSVC(RBF(0.2), alpha=0.1),
 }

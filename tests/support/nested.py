@@ -80,6 +80,6 @@ def force_route(monkeypatch, shared):
 
     def decide(problem, n_alphas, outer, inner):
         features = problem.n_features(len(problem.active)) is not None
-        return shared and not features and not (problem.penalty.sites_per_row > 1 and inner[0] is not None)
+        return shared and not features
 
     monkeypatch.setattr(_nested_runs, "sharing_pays", decide)

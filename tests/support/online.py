@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, linalg
+from support.refits import with_fixed_functions
 from support.tolerances import assert_close
 
 RNG = np.random.default_rng(11)
@@ -98,8 +99,14 @@ class Case:
         weights = {"none": {}, "random": {"sample_weight": W[rows]}, "zeros": {"sample_weight": W_ZEROS[rows]}}
         return weights[self.weights] | ({"confounds": C[rows]} if self.confounds else {})
 
-    def refit(self, rows):
-        return self.estimator().fit(self.inputs(rows), self.targets(rows), **self.metadata(rows))
+    def refit(self, rows, first=None):
+        """A new fit; with penalty="coef" of the functions of the rows ``first``, unless told of all these rows."""
+        estimator = self.estimator()
+        if self.kernel != "precomputed":
+            first = rows if first is None else first
+            weights = self.metadata(first).get("sample_weight")
+            estimator = with_fixed_functions(estimator, self.inputs(first), weights)
+        return estimator.fit(self.inputs(rows), self.targets(rows), **self.metadata(rows))
 
 
 ATTRIBUTES = ("classes_", "dual_coef_", "intercept_", "coef_", "confound_coef_", "centroids_", "n_features_in_")
@@ -177,7 +184,7 @@ def options(**given):
     return tuple(given.items())
 
 
-PENALTIES = (options(), options(penalty="coef"), options(penalty="coef", basis="all"))
+PENALTIES = (options(), options(penalty="coef"))
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
@@ -195,8 +202,11 @@ def updated_model(kind=LSSVC, n=20, n_classes=3, **options):
     return model.forget([n - 5])
 
 
-def fitted_on(kind, rows, n_classes=3, **options):
-    return kind(**{"gamma": 0.2, "alpha": 0.3} | options).fit(X[rows], targets(kind, rows, n_classes))
+def fitted_on(kind, rows, n_classes=3, first=None, **options):
+    """A fit of these rows; with penalty="coef" of the functions of the rows ``first``, unless told of its own."""
+    model = kind(**{"gamma": 0.2, "alpha": 0.3} | options)
+    model = model if first is None else with_fixed_functions(model, X[first])
+    return model.fit(X[rows], targets(kind, rows, n_classes))
 
 
 IDS = {
@@ -214,9 +224,9 @@ def rows_of(label, n_classes=3, limit=26):
     return np.flatnonzero(LABELS[n_classes][:limit] == label)
 
 
-def interrupted_add(T, V, signs):
+def interrupted_add(T, V, sign):
     """An update of P that is interrupted when half of it is done."""
-    linalg.add_signed_(T[: len(T) // 2, : len(T) // 2], V[: len(T) // 2], signs)
+    linalg.add_signed_(T[: len(T) // 2, : len(T) // 2], V[: len(T) // 2], sign)
     T[: len(T) // 2] += 1.0
     raise KeyboardInterrupt
 
@@ -279,8 +289,13 @@ def loo_squares(data, Y, w, **options):
     return np.sum(w[:, None] * np.square(Y - model.loo_predict()), axis=1)
 
 
-def effects_of_refits(data, Y, w, **options):
-    """Change of the criterion over the other rows, row by row, by fitting without it."""
+def effects_of_refits(data, Y, w, first=None, **options):
+    """Change of the criterion over the other rows, row by row, by fitting without it.
+
+    With penalty="coef" of the functions of the rows ``first``, unless told of those of positive weight.
+    """
+    parameters = with_fixed_functions(LSSVR(**options), data[w > 0] if first is None else first).get_params(deep=False)
+    options = {name: parameters[name] for name in {*options, "kernel"}}
     whole, effects = loo_squares(data, Y, w, **options), np.zeros(len(w))
     for i in np.flatnonzero(w):
         rest = np.delete(np.arange(len(w)), i)

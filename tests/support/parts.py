@@ -1,9 +1,9 @@
 """Models of training parts by a given way, whichever would be cheaper."""
 
-from foldless.heldout import solution
+from foldless.heldout import training_parts
 
 
-class TrainingParts(solution.TrainingParts):
+class TrainingParts(training_parts.TrainingParts):
     """``strategy`` "part" or "solve" takes one way for all parts, None the cheaper one."""
 
     def __init__(self, problem, Y, *, strategy=None, **options):

@@ -11,9 +11,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import balanced_accuracy_score, check_scoring, make_scorer, r2_score
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils import _safe_indexing, check_array, check_random_state, get_tags
 
 from foldless import KernelFisherDiscriminant, reference
+from foldless.kernels import BasisFunctions
+from foldless.kernels.registry import given_kernel
 
 # -- estimators --------------------------------------------------------------------------------------------------------
 
@@ -31,8 +33,25 @@ def rows_for(estimator, X, rows, train):
     return _safe_indexing(X, rows)
 
 
+def with_fixed_functions(estimator, X, weights=None):
+    """The estimator with the functions of all rows of X of positive weight as features, where it has penalty="coef".
+
+    Its fits are those of ``estimator``, and refits on a part of the rows keep the functions of the others.
+    """
+    parameters = estimator.get_params(deep=False)
+    if parameters.get("penalty") != "coef" or parameters.get("approximation") is not None:
+        return estimator
+    rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    functions = BasisFunctions(given_kernel(estimator)).resolved(rows, weights)
+    return clone(estimator).set_params(kernel=functions, penalty="rkhs")
+
+
 def refit(estimator, X, y, train, **given):
-    """The estimator fitted on the rows ``train``; ``given``: arguments of fit with a value for every row, or None."""
+    """The estimator fitted on the rows ``train``; ``given``: arguments of fit with a value for every row, or None.
+
+    With penalty="coef" the functions of the other rows stay.
+    """
+    estimator = with_fixed_functions(estimator, X, given.get("sample_weight"))
     own = {name: values[train] for name, values in given.items() if values is not None}
     return clone(estimator).fit(rows_for(estimator, X, train, train), _safe_indexing(y, train), **own)
 
@@ -328,7 +347,7 @@ class Candidate:
 
     def _fits(self, Y, train, at):
         Q = np.ones((len(Y), int(self.own.get("fit_intercept", False))))
-        options = {name: self.own[name] for name in ("penalty", "basis") if name in self.own}
+        options = {name: self.own[name] for name in ("penalty",) if name in self.own}
         return reference.heldout_fits(self.K, Y, train, at, self.own["alpha"], w=self.w, Q=Q, **options)
 
     def fits(self, train, at):
@@ -343,7 +362,7 @@ class Candidate:
         if self.kind is KernelFisherDiscriminant and (len(classes) > 2 or threshold == "centroid"):
             K = self.K
             if self.own["penalty"] == "coef":
-                functions = train if self.own["basis"] == "train" else np.flatnonzero(self.w > 0)
+                functions = np.flatnonzero(self.w > 0)
                 K = K[:, functions] @ K[:, functions].T
             options = {"w": self.w, "priors": self.own["priors"], "centred": self.own["fit_intercept"]}
             decision = reference.discriminant(K, codes, train, at, self.own["alpha"], **options)[2]
@@ -398,12 +417,14 @@ def adaptive_loo_decision(K, y, classes, alpha, targets):
 def weak_discriminant(K, y, w, alpha, train, test, *, intercept, coef=False):
     """Decisions of a discriminant at a penalty far above the kernel, in extended precision.
 
+    With ``coef`` the kernel functions of all rows are features.
+
     A = (Y - g - mean) / alpha, g = S A, repeated, is the solution; a2 are eigenvalues of the class sums of g.
     """
     K, w = np.asarray(K, np.longdouble), np.asarray(w, np.longdouble)[train, None]
     Y = np.eye(y.max() + 1, dtype=K.dtype)[y[train]]
+    K = K @ K.T if coef else K
     S, s = K[np.ix_(train, train)], K[np.ix_(test, train)]
-    S, s = (S @ S.T, s @ S.T) if coef else (S, s)
 
     def centred(values, own):
         return values - (w * own).sum(0) / w.sum() if intercept else values

@@ -36,7 +36,7 @@ def test_other_words_for_yes_and_no_mean_the_same_in_new_rows(words):
 
 
 def test_agreement_counts_other_words_for_yes_and_no(tmp_path):
-    x = RNG.normal(size=N)
+    x = np.random.default_rng(5).normal(size=N)
     run = Run(table(x=x, y=x > 0), Wishes("y"))
     _, model = run.tuned()
     save_model(tmp_path / "m", run.rows, model, {})
@@ -47,7 +47,9 @@ def test_agreement_counts_other_words_for_yes_and_no(tmp_path):
 
 def test_columns_beside_a_sparse_matrix_are_shown_as_left_out():
     X = sp.random(N, 20, density=0.3, random_state=0, format="csr")
-    data = Table(pd.DataFrame({"age": RNG.normal(size=N), "y": np.arange(N) % 2}), "a.npz", "npz", X)
+    data = Table(
+        pd.DataFrame({"age": np.random.default_rng(5).normal(size=N), "y": np.arange(N) % 2}), "a.npz", "npz", X
+    )
     roles = {each.name: each for each in guess(data, Wishes("y")).columns}
     assert roles["age"].role == "dropped"
     assert "sparse matrix" in roles["age"].why
@@ -72,7 +74,7 @@ def test_a_doubtful_task_is_told(values, task, doubt):
 
 
 def test_huge_numbers_are_dealt_with_or_their_column_is_named():
-    large = RNG.normal(size=N) * 1e60
+    large = np.random.default_rng(5).normal(size=N) * 1e60
     study, _ = Run(table(c=large), Wishes("y")).study()
     assert np.isfinite(study.nested[0].value)
     large[6] = 1e300

@@ -26,20 +26,21 @@ def found(wishes=None, rows=slice(None), **columns):
 
 def test_clean_tables_have_no_findings():
     assert not found()
-    assert not found(y=X @ [1.0, 2.0] + RNG.normal(size=N))
+    assert not found(y=X @ [1.0, 2.0] + np.random.default_rng(5).normal(size=N))
 
 
 def test_a_recoded_target_is_found():
     assert found(code=np.where(LABELS == "sick", "A", "B"))["copy of the target", "code"].severity == "high"
     assert ("copy of the target", "code") in found(code=np.where(LABELS == "sick", 3.5, -1.0))
-    values = X[:, 0] + RNG.normal(size=N)
+    values = X[:, 0] + np.random.default_rng(5).normal(size=N)
     assert ("copy of the target", "double") in found(y=values, double=-2 * values + 7)
 
 
 def test_a_column_that_nearly_says_the_target_is_found():
-    after = np.where(LABELS == "sick", RNG.uniform(0, 1, N), RNG.uniform(1, 2, N))
+    rng = np.random.default_rng(5)
+    after = np.where(LABELS == "sick", rng.uniform(0, 1, N), rng.uniform(1.1, 2, N))
     assert ("nearly the target", "after") in found(after=after)
-    only = np.where(LABELS == "sick", RNG.uniform(0, 1, N), np.nan)  # known of the sick alone
+    only = np.where(LABELS == "sick", rng.uniform(0, 1, N), np.nan)  # known of the sick alone
     assert ("nearly the target", "only") in found(only=only)
 
 
@@ -55,14 +56,15 @@ def test_the_target_in_other_units_is_found_in_few_rows():
 
 
 def test_a_column_that_says_the_group_does_not_say_the_target():
+    rng = np.random.default_rng(5)
     group = np.arange(N) % 12
-    number = RNG.permutation(12)[group] + 0.1 * RNG.random(N)  # tells groups apart, whose rows have one class
-    y = np.where(np.isin(group, RNG.permutation(12)[:6]), "sick", "well")
+    number = rng.permutation(12)[group] + 0.1 * rng.random(N)  # tells groups apart, whose rows have one class
+    y = np.where(np.isin(group, rng.permutation(12)[:6]), "sick", "well")
     columns = {"ward": number, "y": y, "g": [f"g{v}" for v in group]}
     assert ("nearly the target", "ward") in found(Wishes("y", drop=["g"]), **columns)
     assert not found(Wishes("y", groups="g"), **columns)
-    assert not found(Wishes("y", groups="g"), **columns | {"y": RNG.normal(size=12)[group]})
-    after = np.where(y == "sick", RNG.uniform(0, 1, N), RNG.uniform(2, 3, N))
+    assert not found(Wishes("y", groups="g"), **columns | {"y": rng.normal(size=12)[group]})
+    after = np.where(y == "sick", rng.uniform(0, 1, N), rng.uniform(2, 3, N))
     assert ("nearly the target", "after") in found(Wishes("y", groups="g"), after=after, **columns)
 
 

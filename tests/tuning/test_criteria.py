@@ -13,7 +13,7 @@ from support.tolerances import assert_close
 
 COLUMNS = {name: each for name, each in CRITERIA.items() if not each.whole}
 SMOOTH = [name for name, each in COLUMNS.items() if each.smooth]
-HARD = {name: each.hard for name, each in COLUMNS.items() if each.hard}
+HARD = {"smooth_error": "error", "smooth_ber": "ber", "smooth_auc": "auc"}
 SLOPES = [10.0, 1.5]
 every_criterion = pytest.mark.parametrize("name", COLUMNS)
 smooth_ones = pytest.mark.parametrize("name", SMOOTH)
@@ -160,9 +160,13 @@ def test_derivatives_equal_central_differences(name, weighted, slope, seed):
 @every_criterion
 def test_what_is_listed_as_smooth_has_a_derivative_and_the_rest_has_none(name):
     assert (loss(name, *problem())[1] is not None) == COLUMNS[name].smooth
-    if COLUMNS[name].hard:
-        assert COLUMNS[name].smooth
-        assert not COLUMNS[COLUMNS[name].hard].smooth
+    assert COLUMNS[name].has_slope == (name in HARD)
+
+
+@pytest.mark.parametrize("slope", [-1.0, 0.0, np.nan, np.inf, None, "steep", [1.0, 2.0]])
+def test_a_slope_is_a_finite_positive_number(slope):
+    with pytest.raises(ValueError, match="must be a finite number > 0"):
+        COLUMNS["smooth_error"].with_slope(slope)
 
 
 def test_smooth_auc_in_blocks_equals_smooth_auc_at_once(monkeypatch):

@@ -1,6 +1,5 @@
 """Objectives of continuous searches, their spaces and priors, against their formulas and central differences."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +8,7 @@ from sklearn import model_selection as skl
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, kernels
 from foldless.bridge.adapters import TASKS
+from foldless.model_selection import Optimizer
 from foldless.tuning import descent
 from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.descent import PRIORS, Objective, Point
@@ -27,7 +27,7 @@ def objective_of(estimator, groups=None, n_alphas=1, prior=None, criterion="pres
     kernel = task.problem.kernel
     if groups is not None:
         groups = np.asarray(groups)
-        kernel = replace(kernel, gamma=np.broadcast_to(kernel.gamma, D).copy())
+        kernel = kernel.changed(gamma=np.broadcast_to(kernel.get_params()["gamma"], D).copy())
     space = Space(kernel, n_alphas, groups)
     selection = Selection.of(task, CRITERIA[criterion], splits=splits)
     return Objective(selection, space, prior), space.pack(task.problem.alpha, kernel)
@@ -104,7 +104,9 @@ def test_slopes_of_a_prior_equal_central_differences(prior):
 @every_prior
 def test_a_search_with_a_prior_reports_the_criterion_and_follows_the_objective(prior):
     data, y = xor(60, noise=6)
-    search = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True, prior=prior, max_iter=30).fit(data, y)
+    search = FoldlessSearchCV(
+        LSSVC(), method=Optimizer("gradient", max_iter=30, prior=prior), feature_scaling=True
+    ).fit(data, y)
     assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, data, y), rel=1e-6)
     best = [step for step in search.history_ if np.array_equal(step["gamma"], search.feature_scales_)][-1]
     assert best["criterion"] == search.best_criterion_
@@ -132,7 +134,7 @@ def test_pack_inverts_unpack(name):
     assert_close(space.pack(alphas, kernel), x)
     assert max(each.max() for each in space.places.values()) + 1 == len(x)
     if space.groups is not None:
-        assert_close(np.exp(x[space.scales])[space.groups], kernel.gamma)
+        assert_close(np.exp(x[space.scales])[space.groups], kernel.get_params()["gamma"])
     limits = {"alpha": (1.0, 2.0), "gamma": (3.0, 4.0), "coef0": (5.0, 6.0)}
     bounds = np.exp(space.bounds(limits))
     assert bounds.shape == (len(x), 2)
@@ -153,10 +155,10 @@ def test_repeated_splits_weigh_no_more_against_the_prior():
 @pytest.mark.parametrize(("gain", "taken"), [(0.5, False), (2.0, True)], ids=["by less", "by more"])
 def test_scales_that_parted_freely_count_if_better_by_one_unit_a_scale(monkeypatch, gain, taken):
     space = Space(kernels.RBF(np.ones(D)), 1, np.arange(D))
-    start = SimpleNamespace(task=None, slope=None, column=None, vector=None, prior="cauchy", space=space)
+    start = SimpleNamespace(task=None, column=None, vector=None, prior="cauchy", space=space)
     objectives = [10.0, 0.0, 10.0 - gain * space.n_scales]
     ends = [Point(0.0, each, [1.0], space.kernel, 1, 0.0) for each in objectives]
-    ways = iter([descent.Way(end, [], "converged") for end in ends])
+    ways = iter([descent.DescentResult(end, [], "converged") for end in ends])
     monkeypatch.setattr(descent, "descend", lambda *args: next(ways))
-    spec = SimpleNamespace(selection=lambda *args, **options: None, slopes=(10.0,))
+    spec = SimpleNamespace(selection=lambda *args, **options: None)
     assert (descent.follow(start, spec, None, None).minimum is ends[2]) == taken

@@ -24,7 +24,6 @@ from foldless.bridge.scorers import named_scorers, wants_probabilities
 from foldless.estimators.access import EstimatorTask, task_of
 from foldless.estimators.adaptive import AdaptiveKDA
 from foldless.estimators.approximate import chooses_landmarks
-from foldless.estimators.average import AverageEstimator
 from foldless.estimators.checks import check_confounds, check_square, check_weights, dense
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
@@ -167,7 +166,6 @@ NO_CLOSED_FORM = {
     AdaptiveKDA: "has a closed form for its own leave-one-out (loo_score_), not for other splits",
     SlidingWindow: "forgets old rows as new ones come, so that their order counts",
     OneAgainstAllClassifier: "has parameters of its own for each class",
-    AverageEstimator: "averages several models, each with a P of its own",
 }
 
 
@@ -235,9 +233,9 @@ def freeze_class_weights(estimator, y):
     return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
 
 
-def build_task(estimator, X, y, sample_weight=None, confounds=None, *, in_score=False):
-    """The :class:`EstimatorTask` of a known estimator on these data."""
-    built = TASKS[type(estimator)](estimator, X, y, sample_weight)
+def build_task(estimator, X, y, sample_weight=None, confounds=None, *, in_score=False, **options):
+    """The :class:`EstimatorTask` of a known estimator on these data; ``options`` are those of its function."""
+    built = TASKS[type(estimator)](estimator, X, y, sample_weight, **options)
     if confounds is None:
         return built
     problem = built.task.problem

@@ -12,12 +12,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, freeze_class_weights
-from foldless.bridge.pipelines import meant_by, split_steps, with_last
+from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, freeze_class_weights, grid_names
+from foldless.bridge.pipelines import split_steps, with_last
 from foldless.bridge.route import NoClosedForm
 from foldless.bridge.steps import RowsBehindSteps, content_of_params
-from foldless.estimators import AverageEstimator, OneAgainstAllClassifier
+from foldless.estimators import OneAgainstAllClassifier
+from foldless.estimators.access import checked_rows_of
+from foldless.estimators.approximate import EXACT, choose_approximation
+from foldless.estimators.missing import parameter_hint
 from foldless.heldout.solution import Solution
 from foldless.kernels.registry import KERNELS, is_object, is_precomputed
 from foldless.readout.task import Task
@@ -26,7 +30,7 @@ from foldless.tuning.descent import Start
 from foldless.tuning.fidelity import FEW
 from foldless.tuning.parts import selection_of_parts
 from foldless.tuning.space import Space, beyond, default_grid, default_limits
-from foldless.tuning.spec import SearchSpec
+from foldless.tuning.spec import SearchSpec, optimizer_of, scales_features
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,9 @@ def with_params(estimator, params):
     try:
         return clone(estimator).set_params(**clone(params, safe=False))
     except (AttributeError, ValueError) as error:  # the former where a kernel is a name, and has no parameters
-        hints = [f"{name!r}: did you mean {meant}?" for name in params if (meant := meant_by(estimator, name))]
+        prefix, known = split_steps(estimator).prefix, estimator.get_params()
+        unknown = [name for name in params if name not in known]
+        hints = [f"{name!r}: {hint}" for name in unknown if (hint := parameter_hint(name, known, prefix))]
         what = str(error) if isinstance(error, ValueError) else f"param_grid: {sorted(params)} cannot be set."
         raise ValueError(" ".join([what, *hints])) from None
 
@@ -91,11 +97,11 @@ def chosen_setting(estimator, params, classes):
     return with_last(whole[0], OneAgainstAllClassifier(list(zip(classes.tolist(), parts, strict=True))))
 
 
-def _task_of(estimator, X, y, sample_weight, confounds):
+def _task_of(estimator, X, y, sample_weight, confounds, **options):
     """(task, classes, flat) of an estimator without steps in front, or a ValueError that says why it has none."""
     estimator = freeze_class_weights(estimator, y)
     try:
-        built = build_task(estimator, X, y, sample_weight, confounds)
+        built = build_task(estimator, X, y, sample_weight, confounds, **options)
     except NoClosedForm as obstacle:
         message = f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting."
         raise ValueError(message) from None
@@ -134,6 +140,7 @@ class SearchData:
         self.confounds = confounds
         self.parts = parts
         self.rows = RowsBehindSteps(X, y, sample_weight, parts)
+        self._checked: dict = {}  # {id of an X: (it, X and y as an estimator checks them)}
 
     @property
     def active(self):
@@ -148,7 +155,7 @@ class SearchData:
         """A list with the task of all rows, or one for each of the parts; ``labels`` in the place of y."""
         last, y = check_known(estimator), self.y if labels is None else labels
         if self.parts is None:
-            return [_task_of(last, self.rows.of(estimator)[0], y, self.sample_weight, self.confounds)]
+            return [self._task(last, self.rows.of(estimator)[0], y, self.sample_weight)]
         if is_precomputed(getattr(last, "kernel", None)):
             raise ValueError("steps='each' needs features; with kernel='precomputed' use steps='once'.")
         weight = np.ones(len(y)) if self.sample_weight is None else self.sample_weight
@@ -157,8 +164,18 @@ class SearchData:
             # Rows of weight 0 are as good as never seen: "scale" and balanced weights are those of the training part.
             inside = np.where(np.isin(np.arange(len(y)), train), weight, 0.0)
             own = freeze_class_weights(last, _safe_indexing(y, train))
-            found.append(_task_of(own, X, y, inside, self.confounds))
+            found.append(self._task(own, X, y, inside))
         return found
+
+    def _task(self, last, X, y, weight):
+        """The task of a last step; X and y are checked once for all settings of an estimator of foldless."""
+        if not isinstance(last, FOLDLESS_ESTIMATORS):
+            return _task_of(last, X, y, weight, self.confounds)
+        if id(X) not in self._checked:
+            self._checked[id(X)] = X, checked_rows_of(last, X, self.y)
+        _, (checked_X, checked_y) = self._checked[id(X)]
+        y = checked_y if y is self.y else y  # else indicators of one class
+        return _task_of(last, checked_X, y, weight, self.confounds, checked=True)
 
 
 # -- grids -------------------------------------------------------------------------------------------------------------
@@ -211,9 +228,8 @@ def widened(estimator, data, listed, losses):
 
 
 def starting_points(spec, estimator, param_grid, data):
-    """The starting points of a continuous search: every candidate, and further ones around it, for every slope."""
+    """The starting points of a continuous search: every candidate, and further ones around it."""
     rng = check_random_state(spec.random_state)
-    slopes = spec.slopes if spec.criterion.hard else [None]
     starts = []
     own = split_steps(estimator).prefix
     for params in candidates(estimator, param_grid or {}, data):
@@ -229,10 +245,7 @@ def starting_points(spec, estimator, param_grid, data):
         for column in range(task.n_classes) if several and spec.share == "none" else [None]:
             for number in range(spec.n_starts):
                 vector = first + (rng.normal(0.0, 1.5, len(first)) if number else 0.0)
-                starts += [
-                    Start(task, classes, space, vector, limits, column, slope, prior, params, prefix, own + "alpha")
-                    for slope in slopes
-                ]
+                starts.append(Start(task, classes, space, vector, limits, column, prior, params, prefix, own + "alpha"))
     _check_bounded_names(spec.bounds, starts, own)
     return starts
 
@@ -275,25 +288,35 @@ def _check_bounded_names(bounds, starts, own):
 
 def has_grid(search):
     """Whether a search is one of a grid, or may be: nothing asks for values between those of a grid."""
-    between = search.bounds is not None or search.feature_scaling or search.feature_groups is not None
-    return search.method == "grid" or (search.method == "auto" and not between)
-
-
-def chooses_one(search):
-    """Whether a search chooses the best setting: the same for all classes, no average, and no simpler one."""
-    return search.share == "all" and not search.average and search.refit != "one_se"
+    optimizer = optimizer_of(search)
+    between = optimizer.bounds is not None or scales_features(search)
+    return optimizer.method == "grid" or (optimizer.method == "auto" and not between)
 
 
 def by_grid(search, data):
     """Whether a search looks at the whole grid: as it was asked to, or since that is quick for such data."""
     given = search.param_grid is not None or data.parts is not None
-    if search.method != "auto" or given or search.share != "all" or not has_grid(search):
+    if optimizer_of(search).method != "auto" or given or search.share != "all" or not has_grid(search):
         return has_grid(search)
     problem = data.task(search.estimator).task.problem
     n = len(problem.active)
     if Space(problem.kernel).names and len(default_grid(problem)) == 1:
         return False  # the grid is one of alpha alone, and there is more to tune, as for sums of kernels
     return n <= FEW or (problem.n_features(n) is not None and not problem.kernel.approximates)
+
+
+def search_approximation(search, X):
+    """The :class:`Approximation` of the estimator of a search; a grid that names it is looked at as it is."""
+    last: Any = split_steps(search.estimator).last
+    if not hasattr(last, "approximation") or grid_names(search, "n_landmarks"):
+        return EXACT
+    if grid_names(search, "approximation"):
+        if last.n_landmarks == "auto":
+            raise ValueError("n_landmarks='auto' is for one approximation, and param_grid names some; give a number.")
+        return EXACT
+    unlimited = optimizer_of(search).method == "auto" and search.param_grid is None and search.time_limit is None
+    itemsize = 4 if getattr(X, "dtype", None) == np.float32 else 8
+    return choose_approximation(last, _num_samples(X), itemsize, searched=True, unlimited=unlimited)
 
 
 def beginning(spec, estimator, data):
@@ -305,7 +328,7 @@ def beginning(spec, estimator, data):
     space = Space(task.problem.kernel, fixed=_fixed(spec, estimator))
     bounds = {name: pair for name, pair in spec.bounds.items() if not isinstance(pair, str)}
     limits = {name.removeprefix(prefix).removeprefix(own): pair for name, pair in bounds.items()}
-    start = Start(task, classes, space, np.empty(0), limits, None, None, None, {}, prefix, own + "alpha")
+    start = Start(task, classes, space, np.empty(0), limits, None, None, {}, prefix, own + "alpha")
     _check_bounded_names(spec.bounds, [start], own)
     grid = {name: each for name, each in default_grid(task.problem).items() if name not in space.fixed}
     values = space.kernel.get_params()
@@ -321,10 +344,7 @@ def beginning(spec, estimator, data):
 
 
 def heldout_scores(estimator, data, splits):
-    """(row numbers, held-out decisions) of a known estimator, of an average, or of one classifier for each class."""
-    if isinstance(estimator, AverageEstimator):
-        members = [heldout_scores(each, data, splits) for each in estimator.estimators]
-        return members[0][0], np.mean([scores for _, scores in members], 0)
+    """(row numbers, held-out decisions) of a known estimator, or of one classifier for each class."""
     last = split_steps(estimator).last
     if not isinstance(last, OneAgainstAllClassifier):
         return _heldout_scores(data.tasks(estimator), data, splits)

@@ -17,8 +17,7 @@ from sklearn.model_selection import check_cv
 
 from foldless.bridge import adapters, route
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
-from foldless.bridge.candidates import SearchData, chooses_one, has_grid, settings
-from foldless.bridge.landmarks import landmarks_to_find
+from foldless.bridge.candidates import SearchData, has_grid, search_approximation, settings
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.permutation_spec import has_class_weights, weights_move
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
@@ -162,7 +161,7 @@ def _solver_behind_steps(first, last, data, train, test):
         weight = None if data.sample_weight is None else data.sample_weight[train]
         kernel = kernel_for(last, len(train), problem.dtype.itemsize)
         problem = problem.replace(kernel=kernel.resolved(problem.X[train], weight))
-    return Solver(problem.restricted(train).replace(functions=None), steps=fitted)  # as if other rows were never seen
+    return Solver(problem.restricted(train), steps=fitted)
 
 
 def _shared_precision(spec, data, last, built, solver):
@@ -232,13 +231,13 @@ def _check_one_P_serves(spec, data, steps, search):
     """Refuse searches that choose by more than one P of each candidate, and are repeated for every permutation."""
     if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
         raise NoClosedForm(f"{REPEATED}, as its inner splits are drawn from the labels", FIXED_SPLITS)
-    if landmarks_to_find(search, data.X) is not None:
+    if search_approximation(search, data.X).finds_number:
         raise NoClosedForm(f"{REPEATED}, as it finds its number of landmarks")
     moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
     if has_class_weights(search) and spec.weights != "fixed":
         raise NoClosedForm(f"{REPEATED}, as its class weights follow the labels", FIXED_SEARCH)
     fitted_on_parts = steps.first is not None or fits_steps(search, spec.steps)
-    if not has_grid(search) or not chooses_one(search) or moving or fitted_on_parts or spec.metadata.score:
+    if not has_grid(search) or search.share != "all" or moving or fitted_on_parts or spec.metadata.score:
         raise NoClosedForm(REPEATED)
 
 

@@ -90,16 +90,6 @@ def split_steps(estimator):
     return Steps(FirstSteps(first, memory=estimator.memory) if first else None, name, last)
 
 
-def meant_by(estimator, name):
-    """The parameter that somebody means who calls it so, from SVC or without the name of the step; else None."""
-    steps, known = split_steps(estimator), estimator.get_params()
-    bare = name.rpartition("__")[2]
-    meant = steps.prefix + ("alpha" if bare == "C" else bare)
-    if name in known or meant not in known:
-        return None
-    return f"{meant} = 1 / C" if bare == "C" else meant
-
-
 def with_last(estimator, last):
     """A copy of a pipeline, not fitted, with another last step; of another estimator, that step alone."""
     if not isinstance(estimator, Pipeline):

@@ -34,7 +34,7 @@ from foldless.heldout.scaled import ScaledParts
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
-FIXED_FEATURES = "landmarks or random features are fixed once from all rows, labels unseen"
+FIXED_FEATURES = "landmarks, random features or basis functions are fixed once from all rows, labels unseen"
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def _scaled_run(asked, fit_params):
     built = build_task(last, asked.X, asked.y, weight)
     task, problem = built.task, built.task.problem
     dense_and_linear = problem.kernel.is_linear and not sp.issparse(problem.X) and problem.dtype == np.float64
-    if not dense_and_linear or problem.penalty.squares_kernel or task.readout.cuts or problem.X.shape[1] >= problem.n:
+    if not dense_and_linear or task.readout.cuts or problem.X.shape[1] >= problem.n:
         return None
     options = {"with_mean": scaler.with_mean, "with_std": scaler.with_std, "intercept": bool(problem.intercept)}
     parts = ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
@@ -186,24 +186,26 @@ def _solve(asked, run, score_params):
     if isinstance(run, ScaledRun):
         reason = f"StandardScaler and {name} on each training part, from sums of its {task.problem.X.shape[1]} features"
         route = Route(ONE_P_PER_FOLD, reason)
-    elif _one_P_serves(run, splits):
-        holder = task.problem.describe_holder()
-        what = f"{name} is regularised least squares; all held-out predictions follow from one P"
-        route = Route(ONE_FIT, f"{what} ({holder})", holder)
     else:
-        reason = "few large folds: solving each training part alone is less work than P of all rows"
-        route = Route(ONE_P_PER_FOLD, reason)
+        route = _route_of(name, _plan_of_parts(run.parts, splits), task.problem)
     if task.problem.kernel.approximates:
         route = replace(route, reason=f"{route.reason}; {FIXED_FEATURES}")
     return Plan(route, run, splits, score_params)
 
 
-def _one_P_serves(run, splits):
-    """Whether held-out predictions are to follow from P of all rows; an error where that is too large."""
+def _plan_of_parts(parts, splits):
+    """How the training parts are made; an error where P of all rows would be too large."""
     if isinstance(splits, LeaveOneOut | LeavePOut):
-        run.parts.require_memory(run.task.problem.n - getattr(splits, "p", 1))
-        return True
-    return run.parts.plan([len(train) for train, _ in splits])
+        n = parts.problem.n
+        return parts.plan(np.full(n, n - getattr(splits, "p", 1)))
+    return parts.plan([len(train) for train, _ in splits])
+
+
+def _route_of(name, plan, problem):
+    if plan.from_P:
+        holder = problem.describe_holder()
+        return Route(ONE_FIT, f"{name} is regularised least squares; {plan.reason}", holder)
+    return Route(ONE_P_PER_FOLD, plan.reason)
 
 
 def _refit(asked, obstacle, metadata):

@@ -1,117 +1,98 @@
-"""Progress: what is done or tried, and how long it may still take; a line on standard error, a bar in notebooks."""
+"""Progress of calls that take long: one line on standard error, in terminals and in notebooks."""
 
-import importlib
 import shutil
 import sys
 import time
-from html import escape
 
 from joblib import Parallel
 
 from foldless.linalg.threads import jobs_as_here
 
-BY_ITSELF = 3.0  # seconds after which a line appears without being asked for
+SECONDS_UNTIL_SHOWN = 3.0  # with verbose=None
+SECONDS_BETWEEN_REWRITES, SECONDS_BETWEEN_LINES = 0.1, 5.0
 
 
-def _in_notebook():
-    return type(sys.stderr).__module__.startswith("ipykernel")
-
-
-class NotebookLine:
-    """One place of a notebook's output that changes: a bar, where the share that is done is known, and a text.
-
-    Notebooks rewrite a printed line as well, but keep what a shorter one does not cover, on the red of errors.
-    """
-
-    def __init__(self):
-        self._place = None
-
-    def show(self, line, share):
-        """Put this in the place of what was there; ``share`` may be None."""
-        bar = "" if share is None else f'<progress value="{share:.4f}" max="1"></progress> '
-        shown = {"text/html": f"{bar}{escape(line)}", "text/plain": line}
-        if self._place is None:
-            self._place = importlib.import_module("IPython.display").display(shown, raw=True, display_id=True)
-        else:
-            self._place.update(shown, raw=True)
+def can_rewrite_line(stream):
+    """Whether a carriage return overwrites the last line of a stream, as in terminals and in notebooks."""
+    return stream.isatty() or type(stream).__module__.startswith("ipykernel")
 
 
 class Progress:
-    """Counts steps, or tells what is being tried.
+    """A line that counts steps up to ``total``, or reports what is being tried if ``total`` is None.
 
-    On a terminal and in a notebook the line is rewritten, elsewhere one is added every few seconds. ``verbose``: 0 is
-    silent, 1 talks, None talks on a terminal and in a notebook where it takes more than a few seconds.
+    In a terminal or a notebook the line is rewritten. Elsewhere (a file) a new line is added every few seconds.
+    ``verbose`` is 0 for no output, 1 for output, and None for output in terminals and notebooks only, after a few
+    seconds.
     """
 
     def __init__(self, total, what, verbose):
         self.total, self.what, self.verbose = total, what, verbose
         self.done, self._start = 0, time.monotonic()
-        self._last, self._shown = self._start, False
-        self._notebook = NotebookLine() if _in_notebook() else None
+        self._last_shown = self._start
+        self._line_length = 0  # of the line that the next one overwrites
 
     def step(self, note="", steps=1):
-        """One more is done, or several, but no more than there are."""
+        """Count one or more steps, up to ``total``."""
         self.done = min(self.done + steps, self.total)
-        self._count(note)
+        self._show_count(note)
 
     def skip(self, steps):
-        """So many are not needed."""
+        """Subtract steps that are not needed from ``total``."""
         self.total -= steps
         if steps > 0:
-            self._count("")
+            self._show_count("")
 
     def tell(self, note, ahead=None):
-        """What is being tried now; ``ahead`` are the seconds that are expected to go."""
+        """Report what is being tried now; ``ahead`` is the expected number of seconds to go."""
         left = "" if ahead is None else f", about {ahead:.0f} s to go"
-        self._show(f"{self.what}: {self._spent:.0f} s{left}; {note}", False)
+        self._show(f"{self.what}: {self._elapsed:.0f} s{left}; {note}", complete=False)
 
     def close(self):
-        """Nothing more will come: a line that came by itself goes by itself."""
-        if not self._shown or self.total is not None:
-            return
-        if self._notebook is None:
-            print("\r\x1b[K" if self.verbose is None else "", end="" if self.verbose is None else "\n", file=sys.stderr)
-        elif self.verbose is None:
-            self._notebook.show("", None)
+        """End the line of a call without ``total``; with ``verbose=None`` it is erased."""
+        if self.total is None and self._line_length:
+            end = f"\r{' ' * self._line_length}\r" if self.verbose is None else "\n"
+            print(end, end="", file=sys.stderr, flush=True)
+            self._line_length = 0
 
     @property
     def ahead(self):
-        """Seconds to go, at most: those of what is done, for as many as there are left."""
-        return self._spent / max(self.done, 1) * (self.total - self.done)
+        """Expected seconds to go, at most: the remaining steps take as long as those that are done."""
+        return self._elapsed / max(self.done, 1) * (self.total - self.done)
 
     @property
-    def _spent(self):
+    def _elapsed(self):
         return time.monotonic() - self._start
 
-    def _count(self, note):
+    def _show_count(self, note):
         complete = self.done >= self.total
         left = "" if complete else f", at most {self.ahead:.0f} s to go"
-        self._show(f"{self.what}: {self.done}/{self.total}, {self._spent:.0f} s{left} {note}".rstrip(), complete)
+        self._show(f"{self.what}: {self.done}/{self.total}, {self._elapsed:.0f} s{left} {note}".rstrip(), complete)
 
     def _show(self, line, complete):
-        now, rewritten = time.monotonic(), sys.stderr.isatty() or self._notebook is not None
-        asked = self.verbose or (self.verbose is None and rewritten and self._spent > BY_ITSELF)
-        if not asked or (now - self._last < (0.1 if rewritten else 5.0) and not complete):
+        now, rewrites = time.monotonic(), can_rewrite_line(sys.stderr)
+        wanted = self.verbose or (self.verbose is None and rewrites and self._elapsed > SECONDS_UNTIL_SHOWN)
+        pause = SECONDS_BETWEEN_REWRITES if rewrites else SECONDS_BETWEEN_LINES
+        if not wanted or (now - self._last_shown < pause and not complete):
             return
-        self._last, self._shown = now, rewritten
-        if self._notebook is not None:
-            self._notebook.show(line, None if self.total is None else self.done / max(self.total, 1))
+        self._last_shown = now
+        if not rewrites:
+            print(line, file=sys.stderr, flush=True)
             return
-        line = line[: shutil.get_terminal_size().columns - 1] if rewritten else line  # a second line would stay
-        end = "\n" if complete or not rewritten else ""
-        print(f"\r\x1b[K{line}" if rewritten else line, end=end, file=sys.stderr, flush=True)
+        line = line[: shutil.get_terminal_size().columns - 1]  # a longer line would wrap, and could not be overwritten
+        print(f"\r{line.ljust(self._line_length)}", end="\n" if complete else "", file=sys.stderr, flush=True)
+        self._line_length = 0 if complete else len(line)
 
 
 def run_with_progress(jobs, n_jobs, progress, stop=None):
-    """Results of joblib's ``jobs`` in order, each a step of ``progress``.
+    """Results of joblib's ``jobs`` in order; every result is a step of ``progress``.
 
-    With ``stop`` only those that are there when it turns true, or when the user interrupts: at least one.
-    Processes, not threads: SciPy's linear algebra does not let go of the interpreter.
+    With ``stop``, the results that are there when it returns True or when the user interrupts: at least one.
+    Jobs run in processes, because SciPy's linear algebra holds the interpreter lock.
     """
     results = []
-    found = Parallel(n_jobs=n_jobs, return_as="generator")(jobs_as_here(jobs))
+    finished = Parallel(n_jobs=n_jobs, return_as="generator")(jobs_as_here(jobs))
     try:
-        for result in found:
+        for result in finished:
             results.append(result)
             progress.step()
             if stop is not None and stop():

@@ -20,10 +20,8 @@ from sklearn.utils.metaestimators import available_if
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
 from foldless.bridge.pipelines import with_last
 from foldless.estimators.access import EstimatorTask, fitted_on_part, rows_of
+from foldless.heldout.sets import Sets
 from foldless.readout.codings import chosen_labels
-
-SMALL = 1000  # rows up to which P as an array costs next to nothing
-LARGE_SET = 64  # rows from which a held-out set is as quick by itself
 
 
 @dataclass(frozen=True)
@@ -74,22 +72,8 @@ class Run:
 
     def decide(self, sets):
         """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
-        task, n, t = self.task, self.task.problem.n, sets.shape[1]
-        few = len(sets) < n and sets.size < 4 * n  # many overlapping sets are worth P as an array
-        if few and (t > LARGE_SET or not self.parts.leaves_out(n - t)):
-            return self._decide_one_by_one(sets)
-        if few and n > SMALL and t > 1 and not self.parts.whole.precision.through_features:
-            return self._decide_one_by_one(sets)
-        return task.held_out_decisions(self.parts.whole, sets)
-
-    def _decide_one_by_one(self, sets):
-        """The same with one training part at a time."""
-        return np.stack([self._decide_set(rows) for rows in sets])
-
-    def _decide_set(self, rows):
-        """Decisions of one set; its training part is gone before the next is made."""
-        part = self.parts.part(np.setdiff1d(np.arange(self.task.problem.n), rows))
-        return self.task.rule(part, probabilities=False).decision(part.fits(rows))
+        decisions = self.task.held_out_decisions(self.parts, Sets.of(sets))
+        return decisions.reshape(*sets.shape, *decisions.shape[1:])
 
     def check_materialises(self, in_score):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
@@ -113,15 +97,6 @@ class Run:
 
 class ScaledRun(Run):
     """A linear model behind StandardScaler, both fitted on each training part from sums (``heldout.scaled``)."""
-
-    def decide(self, sets):
-        """Decisions of the rows of each set (k, t) by the pipeline fitted without it."""
-        readout = self.task.readout
-        found = []
-        for some, models in self.parts.without(sets):
-            moments = models.moments() if readout.needs_moments else None
-            found.append(readout.scores(models.fits(sets[some]), moments))
-        return np.concatenate(found)
 
     def loo(self, method):
         """``method`` of all rows, each by the pipeline without it."""

@@ -82,6 +82,8 @@ def check_candidates(estimator, candidates, labels, *, loo):
         kernel = kernel_for(model, 0)
         if model.approximation == "auto" and _surely_without_features(kernel):
             kernel = kernel_for(clone(model).set_params(approximation="nystroem"), 0)
+        if kernel.squares_condition:
+            raise basis_of_rows(model)
         if kernel.approximates:
             if isinstance(kernel.n_landmarks, str):
                 raise ValueError(
@@ -93,8 +95,6 @@ def check_candidates(estimator, candidates, labels, *, loo):
                 check_option("landmarks", kernel.landmarks, CHOICES)
         elif _surely_without_features(kernel):
             raise without_features(model)
-        elif model.penalty == "coef":
-            raise basis_of_rows(model)
         if getattr(model, "threshold", None) == "loo" and loo and _are_two(labels):
             raise cut_without_a_row()
 

@@ -133,6 +133,6 @@ def _prepared(estimator, sample, classes, names):
         model, task = prepared(estimator, X, sample.y, sample.sample_weight, classes, names)
     if task.problem.kernel.n_features(X) is None:
         raise without_features(estimator)
-    if task.problem.penalty.squares_kernel:
+    if task.problem.kernel.squares_condition:
         raise basis_of_rows(estimator)
     return model, task

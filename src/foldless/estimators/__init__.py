@@ -1,7 +1,6 @@
 """The scikit-learn estimators."""
 
 from foldless.estimators.adaptive import AdaptiveKDA
-from foldless.estimators.average import AverageEstimator
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
@@ -10,7 +9,6 @@ __all__ = [
     "LSSVC",
     "LSSVR",
     "AdaptiveKDA",
-    "AverageEstimator",
     "KernelFisherDiscriminant",
     "OneAgainstAllClassifier",
     "SlidingWindow",

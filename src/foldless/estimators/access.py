@@ -23,10 +23,18 @@ class EstimatorTask(NamedTuple):
     flat: bool
 
 
-def task_of(estimator, X, y, sample_weight=None):
-    """The task an estimator would solve in ``fit``; the estimator itself stays as it is."""
+def checked_rows_of(estimator, X, y):
+    """X and y as ``fit`` of an estimator checks them; the estimator itself stays as it is."""
+    return copy(estimator)._checked_rows(X, y)
+
+
+def task_of(estimator, X, y, sample_weight=None, *, checked=False):
+    """The task an estimator would solve in ``fit``; the estimator itself stays as it is.
+
+    ``checked``: X and y come from :func:`checked_rows_of`, and are not checked again.
+    """
     probe = clone(estimator)
-    task = probe._make_task(*probe._validated(X, y, sample_weight))
+    task = probe._make_task(*probe._validated(X, y, sample_weight, checked=checked))
     return EstimatorTask(task, getattr(probe, "classes_", None), getattr(probe, "_flat", True))
 
 
@@ -56,21 +64,14 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
     rule = task.rule(model)
     weights = np.zeros(task.problem.n, task.problem.dtype)
     weights[train] = 1 if sample_weight is None else np.asarray(sample_weight)[train]
-    rows = train
-    if task.problem.penalty.keeps_basis:  # the other rows still carry the model, with weight 0
-        rows = np.arange(task.problem.n)
-        task = task.restricted(train)
-    else:
-        task = task.subset(train)
-        active = task.problem.active  # rows are counted within the part from now on, in the order of the split
-        order = np.searchsorted(model.rows, train[active])
-        sites = model.own_sites(order)
-        known = {"Y": model.Y[order], "A": model.A[order], "site_A": model.site_A[sites], "B": model.B}
-        known["weights"] = model.weights
-        model = Model.of(problem=task.problem, rows=active, **known, choice=model.choice)
+    task = task.subset(train)
+    active = task.problem.active  # rows are counted within the part from now on, in the order of the split
+    order = np.searchsorted(model.rows, train[active])
+    known = {"Y": model.Y[order], "A": model.A[order], "B": model.B, "weights": model.weights}
+    model = Model.of(problem=task.problem, rows=active, **known, choice=model.choice)
     if is_precomputed(fitted.kernel):
-        fitted._set_columns(len(rows), rows)
-    fitted._keep_for_updates(None if sample_weight is None and rows is train else weights[rows], None)
+        fitted._set_columns(len(train), train)
+    fitted._keep_for_updates(None if sample_weight is None else weights[train], None)
     return fitted._accept(task, model, rule)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.estimators.approximate import kernel_for
 from foldless.estimators.base import KernelExpansion
 from foldless.estimators.checks import (
     as_stored,
@@ -20,22 +19,24 @@ from foldless.estimators.checks import (
     is_number,
     validated_rows,
     validated_X,
+    warn_of_size_by_cost,
 )
 from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
+from foldless.estimators.missing import explain_unknown_arguments
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions, reads_one_state
 from foldless.heldout.rows import tied
-from foldless.kernels.registry import is_precomputed
+from foldless.kernels.registry import given_kernel, is_precomputed
 from foldless.linalg import norm
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
-from foldless.online.minimum_norm import pseudo_solve
-from foldless.online.minimum_norm_features import minimum_norm, system_times
+from foldless.online.minimum_norm import MinimumNorm, cost_of_factors, pseudo_solve
 from foldless.readout.codings import against_all, indicator
 
 REFRESH = 1000  # updates after which the factors are made anew: their backward error is then some 50 eps
 MANY = 24  # rows that leave one by one as slowly as new factors are made, at n from 500 to 2000
 
 
+@explain_unknown_arguments
 @dataclass(kw_only=True, eq=False, repr=False)
 class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     """Kernel discriminant analysis by regularised minimum squared errors, exact as rows are learned and forgotten.
@@ -55,7 +56,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     targets : {"pm1", "fisher"}, default="pm1"
         Values given to a class of m_1 among m rows: 1, and -1 for the others; or m / m_1, and -m / (m - m_1), which
         makes the limit of no penalty Fisher's discriminant. A model without a row has the targets of its own rows.
-    approximation, n_landmarks, landmarks, random_state : as in LSSVC; updates keep the landmarks of the first rows
 
     Attributes
     ----------
@@ -79,10 +79,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     """
 
     targets: Literal["pm1", "fisher"] = "pm1"
-    approximation: Literal[None, "nystroem", "rff", "auto"] = None
-    n_landmarks: int = 500
-    landmarks: Any = "kmeans"
-    random_state: Any = 0
 
     @threads_by_size
     def fit(self, X: MatrixLike, y: ArrayLike, *, ids: Ids = None) -> Self:
@@ -114,7 +110,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         X = as_stored(X, self.X_fit_)
         factors = None
         if 2 * X.shape[0] <= self.X_fit_.shape[0]:  # for larger blocks a factorisation is quicker
-            factors = self._factors.learn(self.kernel_, self.X_fit_, X)
+            factors = self._factors.insert(self.kernel_.gram(self.X_fit_, X), self.kernel_.gram(X))
         self._solve(self.kernel_.joined(self.X_fit_, X), join_labels(self._y, y), ids, named, factors)
 
     @threads_by_size
@@ -146,7 +142,8 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         X, y = self._validated(X, y, reset=True)
         if is_precomputed(self.kernel):
             check_gram(X)
-        self.kernel_ = kernel_for(self, X.shape[0]).resolved(X)
+        self.kernel_ = given_kernel(self).resolved(X)
+        warn_of_size_by_cost(X.shape[0], cost_of_factors(X.shape[0]), self.kernel_)
         self._settings = self.get_params()
         self._alpha = float(self.alpha)
         self._coding = self.targets
@@ -165,8 +162,8 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         if self._alpha == 0:
             solution = pseudo_solve(self.kernel_.gram(X), indicators)
         else:
-            known = None if factors is None or factors.updates > REFRESH else factors
-            factors = minimum_norm(self.kernel_, X, self._alpha, known)
+            if factors is None or factors.updates > REFRESH:
+                factors = MinimumNorm(self.kernel_.gram(X), self._alpha)
             solution = factors.solve(indicators)
         solution = _coded(solution, indicators.sum(0), self._coding)
         self.X_fit_ = X
@@ -174,7 +171,6 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         self.classes_ = classes
         self.intercept_ = solution[0]
         self.dual_coef_ = solution[1:]
-        self._weights = None if factors is None else factors.feature_weights(solution[1:])
         self._y = y
         self._named_classes = named
         self._indicators = indicators
@@ -195,7 +191,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         """The factors that solutions come from, which pickles leave out."""
         factors = self._qr
         if factors is None:
-            self._qr = factors = minimum_norm(self.kernel_, self.X_fit_, self._alpha)
+            self._qr = factors = MinimumNorm(self.kernel_.gram(self.X_fit_), self._alpha)
         return factors
 
     @threads_by_size
@@ -204,9 +200,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         """Decision values: positive for ``classes_[1]`` with two classes, else one column for each class."""
         check_is_fitted(self)
         rows = validated_X(self, X, dtype=np.float64)
-        by_features = self._weights is not None
-        values = self._by_features(rows, self._weights) if by_features else self._expand(rows, self.dual_coef_)
-        return _flat(tied(values + self.intercept_, rows))
+        return _flat(tied(self._expand(rows, self.dual_coef_) + self.intercept_, rows))
 
     @threads_by_size
     @reads_one_state
@@ -248,10 +242,12 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         any number of updates. It costs one kernel matrix.
         """
         check_is_fitted(self)
-        Mz, size = system_times(self.kernel_, self.X_fit_, self._alpha, self.dual_coef_)
+        M = self.kernel_.gram(self.X_fit_)
+        M.flat[:: len(M) + 1] += self._alpha
         Y = _coded(self._indicators, self._indicators.sum(0), self._coding)
-        scale = np.hypot(size, np.sqrt(len(Y))) * norm(np.vstack([self.intercept_, self.dual_coef_])) + norm(Y)
-        return float(norm(Mz + self.intercept_ - Y) / scale)
+        size = np.hypot(norm(M), np.sqrt(len(Y)))  # |G|
+        scale = size * norm(np.vstack([self.intercept_, self.dual_coef_])) + norm(Y)
+        return float(norm(M @ self.dual_coef_ + self.intercept_ - Y) / scale)
 
     @property
     @reads_one_state

@@ -31,18 +31,23 @@ from foldless.estimators.checks import (
     validated_rows,
     validated_X,
     warn_of_scale,
+    warn_of_size,
 )
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids, reads_one_state
 from foldless.estimators.versions import Versioned
 from foldless.heldout.problem import Problem
 from foldless.heldout.rows import tied
-from foldless.kernels.registry import GammaLike, KernelLike, is_precomputed
+from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 
 FEW_ROWS = 20  # rows from which a width for the kernel can hardly be told
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
-REMEDIES = {"standardize": "Scale X before", "landmarks": "Give an array of rows"}
+REMEDIES = {
+    "standardize": "Scale X before",
+    "landmarks": "Give an array of rows",
+    "penalty": "Use penalty='rkhs'",
+}
 NOT_PICKLED = ("_parts", "_qr")  # attributes with a factorisation, which is made again on demand
 
 
@@ -79,7 +84,7 @@ class KernelExpansion(Versioned):
 
     def _taken_from_rows(self):
         """{name: value} of the parameters that become numbers by the rows of the first fit, for good."""
-        return kernel_for(self, self.X_fit_.shape[0], self.X_fit_.dtype.itemsize).unresolved
+        return given_kernel(self).unresolved
 
     def _expand(self, X, beta):
         """k(x)' beta of validated new rows, some rows at a time."""
@@ -88,17 +93,11 @@ class KernelExpansion(Versioned):
             return np.concatenate([self._expand(X[rows], beta) for rows in gen_batches(X.shape[0], step)])
         return self.kernel_.against(X, self.X_fit_, slice(None)) @ beta
 
-    def _by_features(self, X, weights):
-        """phi(x)' weights of validated new rows, by explicit features phi of some rows at a time."""
-        step = max(1, CHUNK // len(weights))
-        if X.shape[0] > step and not self.kernel_.is_linear:
-            return np.concatenate([self._by_features(X[rows], weights) for rows in gen_batches(X.shape[0], step)])
-        return self.kernel_.features(X) @ weights
-
     def _check_linear(self, attribute):
         check_is_fitted(self)
         if not self.kernel_.is_linear:
             found = "an approximation" if self.kernel_.approximates else f"kernel={self.kernel!r}"
+            found = "penalty='coef'" if self.kernel_.squares_condition else found
             raise AttributeError(f"{attribute} exists for kernel='linear' only, not for {found}.")
 
     def __getstate__(self):
@@ -119,7 +118,6 @@ class KernelMachine(KernelExpansion):
     """Base of the estimators that solve a Task: everything but the meaning of y."""
 
     penalty: Literal["rkhs", "coef"] = "rkhs"
-    basis: Literal["train", "all"] = "train"
     fit_intercept: bool = True
     standardize: bool = False
     approximation: Literal[None, "nystroem", "rff", "auto"] = None
@@ -168,6 +166,7 @@ class KernelMachine(KernelExpansion):
         if confounds is not None:
             task = task.with_confounds(check_confounds(confounds, task.problem.n))
         self._keep_for_updates(weights, joined_ids((), ids, task.problem.n))
+        warn_of_size(task.problem)
         parts = task.training_parts()
         self._accept(task, parts.whole, task.rule(parts.whole), parts)
         warn_of_scale(task.problem)
@@ -180,11 +179,13 @@ class KernelMachine(KernelExpansion):
         self._n_forgotten = 0
         self._settings = self.get_params()
 
-    def _validated(self, X, y, sample_weight, least=2):
+    def _validated(self, X, y, sample_weight, least=2, *, checked=False):
+        """X as the kernel sees it, y and weights; ``checked``: X and y have been through ``_checked_rows``."""
         if not (is_number(self.alpha) and self.alpha > 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
         check_options(self)
-        X, y = validated_rows(self, X, y, dtypes=FLOATS, multi_output=True, y_numeric=False)
+        if not checked:
+            X, y = self._checked_rows(X, y)
         if X.shape[0] < least:
             raise ValueError(f"n_samples={X.shape[0]}: at least two samples are needed, to fit one and leave one out.")
         weights = None
@@ -198,6 +199,10 @@ class KernelMachine(KernelExpansion):
         self._scaler = self._fitted_scaler(X, weights)
         return self._seen(X), y, weights
 
+    def _checked_rows(self, X, y):
+        """X and y as scikit-learn's ``validate_data`` returns them."""
+        return validated_rows(self, X, y, dtypes=FLOATS, multi_output=True, y_numeric=False)
+
     def _fitted_scaler(self, X, weights):
         """What scales the features, and centres dense ones, from all rows given (weights are repetitions); or None."""
         if not self.standardize:
@@ -207,7 +212,8 @@ class KernelMachine(KernelExpansion):
         return StandardScaler(with_mean=not sp.issparse(X)).fit(X, sample_weight=weights)
 
     def _taken_from_rows(self):
-        return super()._taken_from_rows() | ({"standardize": True} if self.standardize else {})
+        kernel = kernel_for(self, self.X_fit_.shape[0], self.X_fit_.dtype.itemsize)
+        return kernel.unresolved | ({"standardize": True} if self.standardize else {})
 
     def _seen(self, X):
         """Validated rows as the kernel sees them."""
@@ -231,10 +237,7 @@ class KernelMachine(KernelExpansion):
     def _problem(self, X, weights, base_weights):
         kernel = kernel_for(self, X.shape[0], X.dtype.itemsize, self._seen_landmarks).resolved(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
-        norm: dict[str, Any] = {"alpha": float(self.alpha), "penalty": self.penalty, "basis": self.basis}
-        if kernel.approximates:  # its features are what is penalised
-            norm["penalty"] = "rkhs"
-        return Problem(kernel, X, Q=Q, sample_weight=weights, **norm)
+        return Problem(kernel, X, float(self.alpha), Q, sample_weight=weights)
 
     def _accept(self, task, model, rule, parts=None):
         """Store a solved model of ``task`` and its trained rule as the fitted state."""
@@ -250,6 +253,8 @@ class KernelMachine(KernelExpansion):
         self._dual = np.zeros((problem.n, beta.shape[1]), beta.dtype)
         self._dual[basis] = beta
         self._weights, B = model.in_features()
+        if problem.kernel.squares_condition:  # coefficients of the basis functions
+            self._dual = self._weights
         mean = problem.mean_columns()
         self._offset = mean @ B  # confounds at their mean
         self._confound_B = B[problem.n_shown :]
@@ -274,6 +279,13 @@ class KernelMachine(KernelExpansion):
         by_features = self._weights is not None
         values = self._by_features(X, self._weights) if by_features else self._expand(X, self._dual)
         return tied(values + offset, *tables)
+
+    def _by_features(self, X, weights):
+        """phi(x)' weights of validated new rows, by explicit features phi of some rows at a time."""
+        step = max(1, CHUNK // len(weights))
+        if X.shape[0] > step and not self.kernel_.is_linear:
+            return np.concatenate([self._by_features(X[rows], weights) for rows in gen_batches(X.shape[0], step)])
+        return self.kernel_.features(X) @ weights
 
     def _is_plain(self, X):
         """Whether scikit-learn's validation, slower than an update of one row, would find nothing to do."""

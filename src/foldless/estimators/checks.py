@@ -2,8 +2,9 @@
 
 import sys
 import warnings
+from contextlib import contextmanager
 from dataclasses import fields
-from difflib import get_close_matches
+from datetime import date, time, timedelta
 from functools import cache
 from numbers import Integral, Real
 from types import FrameType
@@ -14,21 +15,25 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_array, indexable
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from foldless.heldout.caution import caution
+from foldless.heldout.caution import caution, caution_of_size, long_fit
 from foldless.kernels.base import canonical
+from foldless.kernels.parameters import did_you_mean
 from foldless.kernels.registry import check_symmetric
 from foldless.readout.codings import chosen_codes
 from foldless.readout.strata import chance_if_below
 
 FLOATS = [np.float64, np.float32]  # precisions of X that are kept
+NUMERIC = "fiubc"  # kinds of types of NumPy and pandas
+announced: set[str] = set()  # messages about long fits in this process; Python forgets which it has shown
+DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def check_option(name, value, allowed):
     """Refuse a value that is not among those allowed."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
-        near = get_close_matches(value, [each for each in allowed if each], 1) if isinstance(value, str) else []
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}.{meant}")
+        hint = did_you_mean(value, [option for option in allowed if option]) if isinstance(value, str) else ""
+        message = f"{name}={value!r} is unknown; use one of {', '.join(map(repr, allowed))}. {hint}"
+        raise ValueError(message.rstrip())
 
 
 def check_whole(name, value, least):
@@ -149,6 +154,25 @@ def warn_of_scale(problem):
         warn_caller(found)
 
 
+def warn_of_size(problem):
+    """Warn of a fit that takes long, before it begins; once for each size, whatever the number of refits."""
+    _announce(caution_of_size(problem))
+
+
+def warn_of_size_by_cost(n, cost, kernel):
+    """The same of a fit in double precision of n rows with this (flops, number of n x n arrays)."""
+    flops, arrays = cost
+    if not kernel.approximates:
+        _announce(long_fit(n, flops, arrays, np.float64, takes_rows=kernel.takes_rows))
+
+
+def _announce(found):
+    """Warn unless the same was said before in this process."""
+    if found is not None and str(found) not in announced:
+        warn_caller(found)
+        announced.add(str(found))  # after the warning, which may have become an error
+
+
 def warn_of_strata(decisions, codes):
     """Warn where leave-one-out decisions are right less often than chance."""
     chance = chance_if_below(decisions, codes)
@@ -180,27 +204,20 @@ def rows_and_labels(X, y, *others):
 
 def validated_X(estimator, X, **options):
     """X of new rows as ``validate_data`` of scikit-learn returns it; of sparse entries at one place the sum."""
-    return canonical(validate_data(estimator, X, accept_sparse="csr", reset=False, **options))
+    with _columns_are_numbers(X):
+        return canonical(validate_data(estimator, X, accept_sparse="csr", reset=False, **options))
 
 
 def validated_rows(estimator, X, y, *, dtypes, reset=True, **options):
-    """The same of X and y; columns of texts are named, and missing labels by their row."""
+    """The same of X and y; missing labels are named by their row."""
     if reset and _are_plain(X, y, dtypes):
         vars(estimator).pop("feature_names_in_", None)
         estimator.n_features_in_ = X.shape[1]
         return X, y
     check_labels_there(y)
-    try:
+    with _columns_are_numbers(X):
         X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=dtypes, reset=reset, **options)
-        return canonical(X), y
-    except ValueError as error:
-        texts = _columns_of_texts(X) if "could not convert" in str(error) else []
-        if not texts:
-            raise
-        raise ValueError(
-            f"X: column {texts[0]!r} holds texts or categories, and numbers are needed. Encode it, by OneHotEncoder in"
-            " a ColumnTransformer (say), or leave it out; the command foldless report takes tables as they are."
-        ) from None
+    return canonical(X), y
 
 
 def _are_plain(X, y, dtypes):
@@ -211,10 +228,64 @@ def _are_plain(X, y, dtypes):
         return bool(np.isfinite(X.sum()))  # a sum that overflows is looked at entry by entry
 
 
-def _columns_of_texts(X):
-    """Names of the columns of a frame that are no numbers."""
-    names = list(getattr(X, "columns", ()))
-    return [name for name in names if np.asarray(X[name]).dtype.kind not in "fiub"]
+@contextmanager
+def _columns_are_numbers(X):
+    """Name the first column of X that holds dates or texts; NumPy and polars would turn dates into numbers silently."""
+    if not isinstance(X, list | tuple):
+        _refuse_dates(X)
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if "could not convert" in str(error) or "must be a string or a real number" in str(error):
+            _refuse_dates(X)
+            _refuse_texts(X)
+        raise
+
+
+def _refuse_dates(X):
+    """Refuse columns of dates, times and durations."""
+    for column, values in _columns_of_objects(X):
+        if values.dtype.kind in "mM" or any(isinstance(value, DATES) for value in values):
+            raise ValueError(
+                f"X: column {column} holds dates or times, and numbers are needed. Replace it by numbers, for instance"
+                " days since the first date, month or hour, or leave it out; the command foldless report takes tables"
+                " as they are."
+            ) from None
+
+
+def _refuse_texts(X):
+    """Refuse columns of texts that are not numbers."""
+    for column, values in _columns_of_objects(X):
+        if any(map(_is_text, values)):
+            raise ValueError(
+                f"X: column {column} holds texts or categories, and numbers are needed. Encode it, by OneHotEncoder in"
+                " a ColumnTransformer (say), or leave it out; the command foldless report takes tables as they are."
+            ) from None
+
+
+def _is_text(value):
+    """Whether a value is a text that float does not read; "1.5" is a number to scikit-learn."""
+    if not isinstance(value, str | bytes):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def _columns_of_objects(X):
+    """(name or number, values) of the columns of X whose type is not a numeric one."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        types = [getattr(dtype, "kind", "O") for dtype in X.dtypes]  # polars' types have no kind
+        names = [name for name, kind in zip(X.columns, types, strict=True) if kind not in NUMERIC]
+        columns = [(repr(name), np.ravel(np.asarray(X[name]))) for name in names]
+    else:
+        table = np.empty((0, 0)) if sp.issparse(X) else np.asarray(X)
+        if table.ndim != 2 or table.dtype.kind in NUMERIC:
+            return []
+        columns = [(f"{number} (the first is 0)", values) for number, values in enumerate(table.T)]
+    return [(name, values) for name, values in columns if values.dtype.kind not in NUMERIC]
 
 
 def dense(y):

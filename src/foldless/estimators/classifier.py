@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MethodType
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from sklearn.utils.validation import column_or_1d
 from foldless.estimators.checks import numbers, warn_caller, warn_of_strata
 from foldless.estimators.conformal import ConformalSets
 from foldless.estimators.intervals import ScoreIntervals
+from foldless.estimators.missing import available_where
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow, reads_one_state
 from foldless.linalg.threads import threads_by_size
@@ -106,22 +106,17 @@ def warn_of_few_rows(codes, classes):
         )
 
 
-class needs_calibration:
-    """A method that exists with ``calibration`` only; without, its AttributeError says what to do."""
+def needs_calibration(method):
+    """Decorate a method that exists with ``calibration`` only."""
 
-    def __init__(self, method):
-        self.method = method
-        self.__doc__ = method.__doc__
-
-    def __get__(self, estimator, owner=None):
-        if estimator is None:
-            return self.method
+    def check(estimator):
         if estimator.calibration is None:
             raise AttributeError(
-                f"{type(estimator).__name__} has no {self.method.__name__} with calibration=None. Set"
-                " calibration='sigmoid' or 'isotonic', or take decision_function for uncalibrated scores."
+                f"{type(estimator).__name__} has no {method.__name__} with calibration=None. Probabilities need"
+                " calibration='sigmoid' or 'isotonic' of the estimator; decision_function gives uncalibrated scores."
             )
-        return MethodType(self.method, estimator)
+
+    return available_where(check)(method)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -279,7 +274,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         """
         decisions, codes, rows = self.loo_decision_function(), self._fitted_task.codes, self._fitted_task.problem.active
         warn_of_strata(decisions[rows], codes[rows])
-        return super().loo_score_
+        return float(np.mean(chosen_labels(decisions, self.classes_) == self._y))
 
     @property
     @reads_one_state

@@ -46,9 +46,9 @@ def _check_exchangeable(problem, what, instead):
         )
     if problem.Q.shape[1] > problem.intercept:
         raise ValueError(f"confounds: {what} has none. Fit without confounds{instead}.")
-    if problem.penalty.squares_kernel:
+    if problem.kernel.squares_condition:
         raise ValueError(
-            f"penalty='coef': {what} has no closed form here, as a new row brings a basis function along. Use"
+            f"penalty='coef': {what} has no closed form, as a new row has no basis function of its own. Use"
             f" penalty='rkhs'{instead}."
         )
     if not problem.kernel.takes_rows:

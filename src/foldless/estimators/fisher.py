@@ -12,11 +12,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from foldless.estimators.checks import numbers
 from foldless.estimators.classifier import KernelClassifier
+from foldless.estimators.missing import explain_unknown_arguments
 from foldless.estimators.rows import PerRow, reads_one_state
 from foldless.linalg.types import MatrixLike
 from foldless.readout.discriminant import Discriminant
 
 
+@explain_unknown_arguments
 @dataclass(kw_only=True, eq=False, repr=False)
 class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
     """Kernel Fisher discriminant for two or more classes, with exact leave-one-out.
@@ -32,7 +34,6 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         comparable scale.
     penalty : {"rkhs", "coef"}, default="rkhs"
         Norm that is penalised: of the function or of its expansion coefficients (the 2003 paper).
-    basis : {"train", "all"}, default="train"; as in LSSVC
     fit_intercept : bool, default=True; without it scatter is taken about the origin and ``transform`` has one more axis
     standardize : bool, default=False; as in LSSVC
     approximation, n_landmarks, landmarks, landmarks_per_fold, random_state : as in LSSVC

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from foldless.estimators.checks import check_option, check_whole
 from foldless.estimators.rows import reads_one_state
+from foldless.heldout.sets import Sets
 from foldless.inference.counts import ScoreKind
 from foldless.inference.intervals import ScoreInterval, check_confidence, nested_interval
 from foldless.inference.partitions import (
@@ -21,7 +22,7 @@ from foldless.inference.partitions import (
     ROW_SCORES,
     Judge,
     check_rows,
-    fold_scores,
+    scores_of_partitions,
 )
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import RandomStateLike
@@ -64,21 +65,22 @@ class ScoreIntervals:
         of_classes = task.codes is not None
         truth = task.codes[whole.rows] if of_classes else task.Y[whole.rows].T
         splitter = _splitter(cv, truth, judge, of_classes)
-        random_state, found = check_random_state(random_state), None
+        random_state = check_random_state(random_state)
 
         def decide(sets):
-            D = task.held_out_decisions(whole, sets)
+            D = task.held_out_decisions(whole, Sets.of(sets)).reshape(*sets.shape, -1)
             return D[:, None] if D.ndim == 2 else np.swapaxes(D, 1, 2)
 
-        most = n_repeats or MOST
-        while found is None or len(found.S) < most:
-            left = most if found is None else most - len(found.S)
-            drawn = [_folds(splitter, truth, random_state) for _ in range(min(AT_A_TIME, left))]
-            new = fold_scores(drawn, decide, truth, judge)
-            found = new if found is None else found.extended(new)
-            if n_repeats is None and found.known_within(PRECISION):
-                break
-        return nested_interval(found, confidence, judge.kind)
+        def draw(number):
+            return [_folds(splitter, truth, random_state) for _ in range(number)]
+
+        def known(scores):
+            return scores[0].known_within(PRECISION)
+
+        most, until = (MOST, known) if n_repeats is None else (n_repeats, None)
+        first = draw(min(AT_A_TIME, most))
+        (scores,) = scores_of_partitions(first, draw, [decide], truth, judge, most=most, until=until)
+        return nested_interval(scores, confidence, judge.kind)
 
 
 def _judge(task, scoring):

@@ -15,6 +15,7 @@ from foldless.estimators.checks import check_option
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.conformal import borders, check_coverage, new_rows
 from foldless.estimators.intervals import ScoreIntervals
+from foldless.estimators.missing import explain_unknown_arguments
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow, reads_one_state
 from foldless.linalg.threads import threads_by_size
@@ -24,6 +25,7 @@ from foldless.readout.conformal import POWERS, residual_intervals, value_interva
 from foldless.readout.task import Task
 
 
+@explain_unknown_arguments
 @dataclass(kw_only=True, eq=False, repr=False)
 class LSSVC(KernelClassifier):
     """Least-squares support vector classifier, one against all, with exact leave-one-out.
@@ -46,9 +48,10 @@ class LSSVC(KernelClassifier):
     alpha : float, default=1.0
         Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale. It
         is what 1 / C is to an SVC.
-    penalty : {"rkhs", "coef"}, default="rkhs"; norm that is penalised: of the function or of its expansion coefficients
-    basis : {"train", "all"}, default="train"
-        With penalty="coef": whether a row that is left out takes its basis function along, as a refit does, or not.
+    penalty : {"rkhs", "coef"}, default="rkhs"
+        The norm that is penalised: of the function, or of its expansion coefficients. With "coef" the kernel functions
+        of the rows given to ``fit`` are features. They are fixed then: rows that are left out, learnt or forgotten
+        later neither take their functions along nor bring new ones.
     fit_intercept : bool, default=True; whether b is fitted; it is not penalised
     standardize : bool, default=False
         Whether features are divided by their standard deviation and, where X is dense, centred. Both are resolved once
@@ -78,7 +81,7 @@ class LSSVC(KernelClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     X_fit_ : training data
-    dual_coef_ : ndarray of shape (n_samples, n_problems), beta
+    dual_coef_ : ndarray of shape (n_samples, n_problems), beta; with penalty="coef" of rows of positive weight
     intercept_ : ndarray of shape (n_problems,)
     coef_ : ndarray of shape (n_problems, n_features), linear kernel only
     kernel_ : the kernel with its resolved parameters
@@ -110,6 +113,7 @@ class LSSVC(KernelClassifier):
         return weights.T, offset
 
 
+@explain_unknown_arguments
 @dataclass(kw_only=True, eq=False, repr=False)
 class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
     """Least-squares support vector regression (kernel ridge with an intercept), with exact leave-one-out.
@@ -119,7 +123,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, eta, alpha, penalty, basis, fit_intercept, standardize : as in LSSVC
+    kernel, gamma, degree, coef0, eta, alpha, penalty, fit_intercept, standardize : as in LSSVC
     approximation, n_landmarks, landmarks, landmarks_per_fold, random_state : as in LSSVC
 
     Attributes

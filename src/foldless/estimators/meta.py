@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _estimator_has, check_is_fitted
 
 from foldless.estimators.checks import check_options
 from foldless.estimators.classifier import LabelledDecisions, join_labels
+from foldless.estimators.missing import available_where, explain_unknown_arguments
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, check_unchanged, given
 from foldless.estimators.versions import Versioned
 from foldless.linalg.types import MatrixLike
@@ -37,6 +37,7 @@ def _with_classes(options, y, known):
     return options if np.isin(labels, known).all() else {**options, "classes": np.unique(join_labels(known, labels))}
 
 
+@explain_unknown_arguments
 @dataclass(eq=False, repr=False)
 class SlidingWindow(MetaEstimatorMixin, Versioned):
     """An estimator that holds a limited number of rows: it learns new ones and forgets others in their place.
@@ -131,7 +132,7 @@ class SlidingWindow(MetaEstimatorMixin, Versioned):
         check_is_fitted(self)
         return self.estimator_
 
-    @available_if(_estimator_has("unlearning_certificate"))
+    @available_where(_estimator_has("unlearning_certificate"))
     def unlearning_certificate(self) -> Certificate:
         """Evidence that the model equals one fitted from scratch on the rows it has now."""
         return self._fitted.unlearning_certificate()
@@ -164,12 +165,12 @@ class SlidingWindow(MetaEstimatorMixin, Versioned):
         """Score of the estimator: accuracy or R2."""
         return self._fitted.score(X, y, sample_weight)
 
-    @available_if(_estimator_has("decision_function"))
+    @available_where(_estimator_has("decision_function"))
     def decision_function(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Decision values of the estimator; ``options`` as in ``predict``."""
         return self._fitted.decision_function(X, **options)
 
-    @available_if(_estimator_has("predict_proba"))
+    @available_where(_estimator_has("predict_proba"))
     def predict_proba(self, X: MatrixLike, **options: Any) -> np.ndarray:
         """Class probabilities of the estimator; ``options`` as in ``predict``."""
         return self._fitted.predict_proba(X, **options)
@@ -192,6 +193,7 @@ def _all_have(method):
     return check
 
 
+@explain_unknown_arguments
 class OneAgainstAllClassifier(LabelledDecisions, Versioned):
     """One binary classifier for each class, each with hyper-parameters of its own; the largest decision wins.
 
@@ -252,7 +254,7 @@ class OneAgainstAllClassifier(LabelledDecisions, Versioned):
         """Accuracy of ``predict``."""
         return accuracy_score(y, self.predict(X, confounds), sample_weight=sample_weight)
 
-    @available_if(_all_have("predict_proba"))
+    @available_where(_all_have("predict_proba"))
     def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Probabilities of the binary problems, divided by their sum."""
         check_is_fitted(self)
@@ -261,13 +263,13 @@ class OneAgainstAllClassifier(LabelledDecisions, Versioned):
         total = raw.sum(1, keepdims=True)
         return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / len(self.classes_))
 
-    @available_if(_all_have("loo_decision_function"))
+    @available_where(_all_have("loo_decision_function"))
     def loo_decision_function(self) -> np.ndarray:
         """Decisions of every training row by the classifiers fitted without it, (n_samples, n_classes)."""
         check_is_fitted(self)
         return np.column_stack([each.loo_decision_function() for each in self.estimators_])
 
-    @available_if(_all_have("loo_decision_function"))
+    @available_where(_all_have("loo_decision_function"))
     def loo_predict(self) -> np.ndarray:
         """Label of every training row by the classifiers fitted without it."""
         return super().loo_predict()

@@ -12,8 +12,8 @@ R_te = P_,te E_te, which are n x m,
 
     P V P = 1/2 sum_te (L_te R_te' + R_te L_te')
 
-What Z is depends on the penalty, and so does the way on to K and alpha (``heldout.penalty``). Weights whiten. Each
-kernel then turns dL/dK into derivatives by its own parameters (``pullback``).
+Here Z is W^1/2 K W^1/2 + alpha I, so that dL/dK is W^1/2 dL/dZ W^1/2 and dL/dalpha the trace of dL/dZ. Each kernel then
+turns dL/dK into derivatives by its own parameters (``pullback``).
 
 All derivatives together cost, beyond the factor, its inverse, the blocks of the sets (n^2 t for sets of t rows) and one
 product of size n^2 d, whatever their number; for leave-one-out, or more sets than rows, also an explicit P and one
@@ -22,17 +22,15 @@ The forward formulas (Bo, Wang & Jiao 2006, eq. 3.7-3.11; in 3.11 the outer fact
 products of size n^3 for each parameter. Exact for any list of held-out sets, overlapping ones included.
 """
 
-from dataclasses import dataclass
-from functools import partial
-
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.batch import stacked
+from foldless.heldout.leave_out import leave_out
 from foldless.heldout.moments import takes_nearly_all
 from foldless.heldout.part import Part
+from foldless.heldout.sets import Sets
 from foldless.heldout.solution import Solution
-from foldless.linalg import add_outer_, product, solve
+from foldless.linalg import add_outer_, product
 from foldless.linalg.memory import require_memory
 
 COLUMNS = 256  # columns that P is applied to at a time
@@ -44,19 +42,16 @@ def residuals(model, folds):
 
     ``folds`` is a list of positions in ``model.rows``, each left out together, or None: every row alone.
     """
-    if folds is None:
-        return model.loo().residuals[:, 0]
-    return stacked(model, folds, lambda batch: batch.residuals, partial(_fold_residuals, model))
+    sets = Sets.leave_one_out(len(model.rows)) if folds is None else Sets.of(folds)
+    return sets.stacked((numbers, held_out.residuals) for numbers, held_out in leave_out(model, sets))
 
 
-def _fold_residuals(model, te, part=None):
+def _fold_residuals(model, part):
     """Residuals of one set, by its part or by a solution of its own where nearly nothing of a target is left."""
-    rows = model.rows[te]
-    if takes_nearly_all(model, te):
-        return model.Y[te] / model.root[te] - model.solve_without(te).fits(rows)
-    part = part or Part(model, te)
-    E = part.E[: len(te)] / model.root[te]
-    return E + model.problem.Q[rows] @ part.confound_fit.D if model.problem.n_confounds else E
+    if not takes_nearly_all(model, part.removed):
+        return part.residuals
+    members = part.removed
+    return model.Y[members] / model.root[members] - model.solve_without(members).fits(model.rows[members])
 
 
 def value_and_gradient(problem, rows, Y, folds, loss):
@@ -67,24 +62,23 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     the value, and the gradient as a dict {"alpha": float, parameter of the kernel: float or array}.
     """
     tuned = bool(problem.kernel.differentiable)
-    if not tuned and problem.penalty.sites_per_row == 1:
+    if not tuned:
         held = _held_out(Solution(problem, rows, Y), folds)
         value, slopes = loss(held.residuals)
         return value, {"alpha": held.by_alpha(slopes)}
-    problem = problem.replace(shift=None) if tuned else problem  # pullback takes K as the kernel gives it
+    problem = problem.replace(shift=None)  # pullback takes K as the kernel gives it
     if problem.kernel.approximates and problem.n_features(len(rows)) is not None:
         return _through_features(problem, rows, Y, folds, loss)
-    functions = problem.basis_rows(rows)  # these rows, unless basis functions of other rows stay
-    n = len(functions)
-    require_memory((n, n), problem.dtype, "the derivatives by the kernel", ARRAYS * problem.penalty.sites_per_row**2)
-    K = problem.gram(functions, functions)
-    P = problem.precision(rows, K if len(functions) == len(rows) else None)
-    held = _held_out(Solution(problem, rows, Y, P), folds)
+    require_memory((len(rows), len(rows)), problem.dtype, "the derivatives by the kernel", ARRAYS)
+    K = problem.gram(rows, rows)
+    held = _held_out(Solution(problem, rows, Y, problem.precision(rows, K)), folds)
     value, slopes = loss(held.residuals)
-    places = np.searchsorted(functions, rows)
-    dK, dalpha = problem.penalty.gradient(held.adjoint(slopes), problem, rows, K, places)
-    by_kernel = problem.kernel.pullback(dK, problem.data(functions), K) if tuned else {}
-    return value, {"alpha": dalpha, **by_kernel}
+    dK, root = held.adjoint(slopes), problem.root(rows)
+    by_alpha = dK.trace()
+    if not (root == 1).all():
+        dK *= root
+        dK *= root.T
+    return value, {"alpha": by_alpha, **problem.kernel.pullback(dK, problem.data(rows), K)}
 
 
 def _through_features(problem, rows, Y, folds, loss):
@@ -100,24 +94,12 @@ def _held_out(solution, folds):
     return EachRow(solution) if folds is None else Folds(solution, folds)
 
 
-@dataclass(frozen=True)
-class Adjoint:
-    """dL/dZ = PV P + (L R' + R L') / 2, block by block; PV and P are None where L and R hold all of it."""
-
-    L: np.ndarray
-    R: np.ndarray
-    PV: np.ndarray | None = None
-    P: np.ndarray | None = None
-
-    def block(self, rows=slice(None), columns=slice(None)):
-        left, right = np.hstack([self.L[columns], self.R[columns]]), np.hstack([self.R[rows], self.L[rows]])
-        if self.PV is None or self.P is None:
-            return product(left, right.T / 2).T
-        return add_outer_(product(self.PV[columns], self.P[:, rows]).T, left, right, 0.5)  # dL/dZ is symmetric
-
-    def trace(self, rows=slice(None)):
-        own = np.vdot(self.L[rows], self.R[rows])
-        return own if self.PV is None or self.P is None else own + np.vdot(self.PV[rows], self.P[rows])
+def _symmetric(L, R, PV=None, P=None):
+    """P V P + (L R' + R L') / 2, (n, n); without P the latter alone."""
+    left, right = np.hstack([L, R]), np.hstack([R, L])
+    if P is None:
+        return product(left, right.T / 2).T
+    return add_outer_(product(PV, P).T, left, right, 0.5)
 
 
 class EachRow:
@@ -133,36 +115,27 @@ class EachRow:
         self.residuals = self.loo.residuals[:, 0]
 
     def _z(self, slopes):
-        """z of every row at its sites, (n, s, m)."""
-        g = np.zeros_like(self.loo.E)
-        g[:, 0] = slopes / self.solution.root
-        return g / self.loo.D if g.shape[1] == 1 else solve(self.loo.D, g)
+        """z of every row, (n, m)."""
+        return slopes / self.solution.root / self.loo.D[:, :, 0]
+
+    def _V(self, z):
+        """The diagonal of V, (n,)."""
+        return (z * self.loo.E[:, 0]).sum(1)
 
     def by_alpha(self, slopes):
-        P, z = self.solution.precision, self._z(slopes)[:, 0]
-        return np.vdot((z * self.loo.E[:, 0]).sum(1), P.squared_diagonal()) - np.vdot(P.apply(z), self.solution.A)
+        P, z = self.solution.precision, self._z(slopes)
+        return np.vdot(self._V(z), P.squared_diagonal()) - np.vdot(P.apply(z), self.solution.A)
 
     def doubled(self, slopes, Phi):
         P = self.solution.precision
         A = self.solution.A
-        z = self._z(slopes)[:, 0]
-        V, u = (z * self.loo.E[:, 0]).sum(1)[:, None], P.apply(z)
+        z = self._z(slopes)
+        V, u = self._V(z)[:, None], P.apply(z)
         return 2 * P.apply(V * P.feature_weights(slice(None)).T) - u @ (A.T @ Phi) - A @ (u.T @ Phi)
 
     def adjoint(self, slopes):
-        P = self.solution.precision.explicit().P
-        A = self.solution.site_A
-        n = len(self.solution.rows)
-        each = self._z(slopes)
-        z = np.zeros_like(A)
-        z[self.solution.own_sites(np.arange(n)[:, None])] = each
-        V = each @ self.loo.E.transpose(0, 2, 1)
-        V = (V + V.transpose(0, 2, 1)) / 2
-        if V.shape[1] == 1:
-            PV = P * V[:, 0, 0]
-        else:
-            PV = np.hstack([P[:, :n] * V[:, 0, k] + P[:, n:] * V[:, 1, k] for k in (0, 1)])
-        return Adjoint(-product(P, z), A, PV, P)
+        P, z = self.solution.precision.explicit().P, self._z(slopes)
+        return _symmetric(-product(P, z), self.solution.A, P * self._V(z), P)
 
 
 class Folds:
@@ -171,25 +144,23 @@ class Folds:
     def __init__(self, solution, folds):
         self.solution = solution
         self.parts = [Part(solution, te) for te in folds]
-        self.residuals = np.concatenate([_fold_residuals(solution, part.removed, part) for part in self.parts])
+        self.residuals = np.concatenate([_fold_residuals(solution, part) for part in self.parts])
 
     def _z(self, slopes):
-        """Each set as a part, with z at its sites."""
+        """Each set as a part, with z of its rows."""
         stops = np.cumsum([len(part.removed) for part in self.parts])[:-1]
         for part, slope in zip(self.parts, np.split(slopes, stops), strict=True):
-            g = np.zeros_like(part.E)
-            g[: len(slope)] = slope / self.solution.root[part.removed]
-            yield part, part.block.solve(g)
+            yield part, part.block.solve(slope / self.solution.root[part.removed])
 
     def _spread(self, slopes):
         """P_,te z_te and P_,te E_te of some sets at a time, (n, sets, m) each."""
-        A = self.solution.site_A
+        A = self.solution.A
         sets = list(self._z(slopes))
         for batch in gen_batches(len(sets), max(1, COLUMNS // A.shape[1])):
             both = np.zeros((2, len(A), len(sets[batch]), A.shape[1]), A.dtype)
             for number, (part, z) in enumerate(sets[batch]):
-                both[0, part.sites, number] = z
-                both[1, part.sites, number] = part.E
+                both[0, part.removed, number] = z
+                both[1, part.removed, number] = part.E
             yield [self.solution.precision.apply(each.reshape(len(A), -1)).reshape(each.shape) for each in both]
 
     def by_alpha(self, slopes):
@@ -207,14 +178,14 @@ class Folds:
 
     def adjoint(self, slopes):
         """By n x m products of each set, or by P V P where sets and targets are more than rows."""
-        A = self.solution.site_A
+        A = self.solution.A
         n, m = A.shape
         if len(self.parts) * m <= n // 2:
             L, R = (np.concatenate(each, 1) for each in zip(*self._spread(slopes), strict=True))
-            return Adjoint(np.hstack([L.reshape(n, -1), -L.sum(1)]), np.hstack([R.reshape(n, -1), A]))
+            return _symmetric(np.hstack([L.reshape(n, -1), -L.sum(1)]), np.hstack([R.reshape(n, -1), A]))
         P = self.solution.precision.explicit().P
         z, V = np.zeros_like(A), np.zeros_like(P)
-        for part, each in self._z(slopes):
-            z[part.sites] += each
-            V[np.ix_(part.sites, part.sites)] += (each @ part.E.T + part.E @ each.T) / 2
-        return Adjoint(-product(P, z), A, product(P, V), P)
+        for part, of_set in self._z(slopes):
+            z[part.removed] += of_set
+            V[np.ix_(part.removed, part.removed)] += (of_set @ part.E.T + part.E @ of_set.T) / 2
+        return _symmetric(-product(P, z), A, product(P, V), P)

@@ -15,15 +15,15 @@ from foldless.heldout.rows import Frozen
 from foldless.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
-OF_TARGETS = {"Y", "A", "B", "E", "joint_A", "site_A", "taken", "weights", "target_scale"}
+OF_TARGETS = {"Y", "A", "B", "E", "taken", "weights", "target_scale"}
 OF_ALL = {"own_moments", "confound_sums", "confound_fit"}  # made again where targets are selected
 
 
 class Model(Frozen):
     """A fitted training part: ``rows`` of a ``problem`` with whitened targets Y, coefficients A and B. Frozen.
 
-    ``site_A`` holds A at every site, ``joint_A`` at those of basis functions as well where known, ``weights`` those of
-    explicit features where P is held through them (else None), ``choice`` says how P is held, and why.
+    ``weights`` are those of explicit features where P is held through them (else None), ``choice`` says how P is held,
+    and why.
     """
 
     @property
@@ -78,14 +78,14 @@ class Model(Frozen):
         if lost.any():
             columns, places = np.flatnonzero(lost.any(0)), np.flatnonzero(lost.any(1))
             here, model = np.ix_(places, columns), self.select_targets(columns)
-            terms = np.abs(model.functionals(rows[places])) @ model._site_sizes
+            terms = np.abs(model.functionals(rows[places])) @ model._sizes_of_A
             taken = lost[here] & adds_up(terms, self.target_scale[columns])
             F[here] = np.where(taken, model.evaluated(rows[places]), F[here])
 
     @property
-    def _site_sizes(self):
-        """Sizes of what adds up to A at every site."""
-        return np.abs(self.site_A)
+    def _sizes_of_A(self):
+        """Sizes of what adds up to A."""
+        return np.abs(self.A)
 
     def evaluated(self, rows, *, from_A=False):
         """Fits at these rows of X from the coefficients of the model, without the confounds' part.
@@ -93,40 +93,31 @@ class Model(Frozen):
         ``from_A``: weights of features are made anew, Phi' W^1/2 A.
         """
         shown = self.problem.unpenalised_part(rows, self.shown_B)
-        if self.weights is not None:
-            weights = self.feature_weights() if from_A else self.weights
+        if self.weights is not None or self.problem.kernel.approximates:
+            weights = self.feature_weights() if from_A or self.weights is None else self.weights
             return self.problem.features(rows) @ weights + shown
         basis, beta = self.expansion()
         return self.problem.gram(rows, basis) @ beta + shown
 
     def functionals(self, rows):
-        """T (len(rows), sites) with f(x) = T(x) A + q(x)' B for the coefficients A of all sites."""
-        K = self.problem.gram(rows, self.problem.basis_rows(self.rows))
-        return self.problem.penalty.functionals(self.problem, self.rows, K)
+        """T (len(rows), n) with f(x) = T(x) A + q(x)' B."""
+        return self.problem.gram(rows, self.rows) * self.root.T
 
     def functional_sums(self, Z):
-        """Z' W^1/2 T of the training rows (m, sites) for whitened Z (n, m)."""
-        H = np.zeros((Z.shape[1], len(self.site_A)), Z.dtype)
-        for batch in gen_batches(len(Z), max(1, MAX_ENTRIES // len(self.site_A))):
+        """Z' W^1/2 T of the training rows (m, n) for whitened Z (n, m)."""
+        H = np.zeros((Z.shape[1], len(self.rows)), Z.dtype)
+        for batch in gen_batches(len(Z), max(1, MAX_ENTRIES // len(self.rows))):
             H += (self.root[batch] * Z[batch]).T @ self.functionals(self.rows[batch])
         return H
 
-    @property
-    def joint_A(self):
-        """A at all sites where it is known."""
-        return self.site_A
-
     def expansion(self):
-        """(basis rows, beta): f(x) = k(x, basis)' beta + q(x)' B."""
-        beta = self.joint_A[len(self.rows) :]
-        if not len(beta):
-            beta = self.problem.penalty.expansion(self.problem, self.rows, self.A)
-        return self.problem.basis_rows(self.rows), beta
+        """(rows, beta): f(x) = k(x, rows)' beta + q(x)' B."""
+        return self.rows, self.root * self.A
 
     def feature_weights(self):
         """Weights (r, m) of the features from A."""
-        basis, beta = self.expansion()
-        return np.asarray(self.problem.features(basis, dense=False).T @ beta)
+        rows, beta = self.expansion()
+        return np.asarray(self.problem.features(rows, dense=False).T @ beta)
 
     def in_features(self):
         """(weights, B) of the score phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
@@ -139,12 +130,6 @@ class Model(Frozen):
             B = B.copy()
             B[0] -= problem.shift @ weights
         return weights, B
-
-    def own_sites(self, members):
-        """Sites of these positions among those of this training part; the last axis doubles where rows own two."""
-        if self.problem.penalty.sites_per_row == 1:
-            return members
-        return np.concatenate([members, members + len(self.rows)], -1)
 
     def _check_rest(self, t):
         """Without t rows, the unpenalised columns must still be determined."""

@@ -106,7 +106,7 @@ class Targets:
     """All columns of a model form the classes of one problem."""
 
     def products(self, X, Z):
-        """X' Z over all rows or sites, (..., m, m)."""
+        """X' Z over all rows, (..., m, m)."""
         return np.swapaxes(X, -1, -2) @ Z
 
     def sizes(self, X, Z):
@@ -125,8 +125,8 @@ class Targets:
         """U of a training part as a difference."""
         whole = part.whole
         Y = part.whole.Y[part.removed]
-        A = part.whole.site_A[part.sites]
-        inner = self.products(whole.Y, whole.A) - self.products(Y, A[: len(Y)])
+        A = whole.A[part.removed]
+        inner = self.products(whole.Y, whole.A) - self.products(Y, A)
         return part.problem.alpha * (inner - self.products(A - part.block.times(Y), part.E))
 
     def whole(self, solution):
@@ -158,7 +158,7 @@ def finished(model, targets, found):
     if problem.more_columns or not weak.any():
         return found
     H = model.functional_sums(problem.beyond_unpenalised(model.rows, model.Y)[0]).T
-    return found.with_sums(weak, targets.products(H, model.site_A), targets.sizes(H, model.site_A))
+    return found.with_sums(weak, targets.products(H, model.A), targets.sizes(H, model.A))
 
 
 def nearly_gone(part, whole, present):

@@ -2,8 +2,8 @@
 
     minimise  sum_i w_i (y_i - f(x_i))^2 + alpha |f|^2,     f(x) = k(x)' beta + q(x)' B
 
-What |f| is, and the Gram matrix S that P is made of, are the penalty's business (``heldout.penalty``). How P is held is
-decided by ``precision.choose``.
+The norm |f| is that of the kernel, and S its Gram matrix K; another norm is another kernel
+(``kernels.BasisFunctions``). ``precision.choose`` decides how P is held.
 
 Weights enter by whitening: W^1/2 S W^1/2, W^1/2 Q, W^1/2 Y. Rows of weight 0 stay outside.
 
@@ -18,13 +18,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
-from foldless.heldout.penalty import CoefficientNorm, FunctionNorm
 from foldless.heldout.rows import KernelRows, Lazy, equal_rows
 from foldless.linalg import eigenvalues, norm, orthonormal, thin_qr, upper_solve
-from foldless.precision import choose
+from foldless.precision import choose, cost
 from foldless.precision.base import SingularBlockError
 
-OWN = {"kernel", "X", "alpha", "Q", "penalty", "n_confounds", "origin", "root_w", "functions", "shift"}  # others follow
+OWN = {"kernel", "X", "alpha", "Q", "n_confounds", "origin", "root_w", "shift"}  # others follow
 SHARED = ("table", "equal")  # what problems on the same rows compute once, when it is first needed
 
 
@@ -38,28 +37,24 @@ class Problem(KernelRows):
     alpha : penalty > 0
     Q : array of shape (n, q), the unpenalised columns (ones: an intercept)
     sample_weight : array of shape (n,) or None
-    penalty : "rkhs" or "coef", or an object of ``heldout.penalty``
-    basis : "train" (a row left out takes its basis function along) or "all" (it stays); for penalty="coef"
     n_confounds : number of trailing columns of Q whose part the scores leave out
     origin : what was subtracted from each of the confounds that are in Q, near their mean, for the rounding's sake
 
     The other fields follow from these, unless they are kept from another problem: the number of intercepts (0 or 1),
     whether Q holds ``more_columns``, the number ``n_shown`` of those before the confounds, square roots ``root_w`` of
-    the weights, the ``active`` rows of positive weight, rows whose basis ``functions`` there are, the mean of the
-    features that is taken out of them (``shift``), features (``table``) and ``equal`` rows of X and Q.
+    the weights, the ``active`` rows of positive weight, the mean of the features that is taken out of them
+    (``shift``), features (``table``) and ``equal`` rows of X and Q.
     """
 
-    def __init__(self, kernel, X, alpha, Q, sample_weight=None, penalty="rkhs", basis="train", n_confounds=0):
+    def __init__(self, kernel, X, alpha, Q, sample_weight=None, n_confounds=0):
         fields = {"kernel": kernel, "X": X, "alpha": alpha, "Q": Q, "n_confounds": n_confounds}
         fields["origin"] = np.zeros(n_confounds)
-        named = {"rkhs": FunctionNorm(), "coef": CoefficientNorm(basis)}
-        fields["penalty"] = named[penalty] if isinstance(penalty, str) else penalty
         fields["intercept"] = int(Q.shape[1] > n_confounds and (Q[:, 0] == 1).all())
         # With an intercept P sees no constants: taking the mean out of features only improves the rounding. Those that
         # approximate a kernel are of size 1, and not wanted for all rows before they are asked for.
-        centred = fields["intercept"] and not fields["penalty"].squares_kernel and not kernel.approximates
+        centred = fields["intercept"] and not kernel.approximates
         fields["shift"] = "mean" if centred else None
-        self._set(fields | {"root_w": _roots(sample_weight, X), "functions": None}, OWN)
+        self._set(fields | {"root_w": _roots(sample_weight, X)}, OWN)
 
     def _set(self, fields, changed):
         """Put these fields in, and what follows from those that have changed."""
@@ -67,8 +62,6 @@ class Problem(KernelRows):
         known.update(fields)
         if "root_w" in changed:
             known["active"] = np.flatnonzero(self.root_w)
-        if self.functions is None:
-            known["functions"] = self.active
         if not changed.isdisjoint(("kernel", "X")):
             known["table"] = Lazy(self.kernel.features, self.X)
         if "X" in changed:
@@ -84,9 +77,10 @@ class Problem(KernelRows):
             known["shift"] = self.table.value[self.active].mean(0) if dense else None
 
     def __getstate__(self):
-        """What the other fields follow from, and what took time: pickles hold no functions."""
+        """What the other fields follow from, and what took time: pickles hold no functions, and nothing n x n."""
         state = {name: getattr(self, name) for name in (*sorted(OWN), "intercept")}
-        lazy = {name: vars(getattr(self, name)) for name in SHARED}
+        kept = [name for name in SHARED if name != "table" or not self.kernel.squares_condition]
+        lazy = {name: vars(getattr(self, name)) for name in kept}
         return state | {"computed": {name: known["value"] for name, known in lazy.items() if "value" in known}}
 
     def __setstate__(self, state):
@@ -106,8 +100,7 @@ class Problem(KernelRows):
         other = object.__new__(type(self))
         fields = {**vars(self), **changes}
         if changes.keys() - {"alpha"}:
-            for name in ("mean_diagonal", "mean_diagonal_of_S"):
-                fields.pop(name, None)
+            fields.pop("mean_diagonal", None)
         if "kernel" in changes and self.shift is not None and "shift" not in changes:
             fields["shift"] = "mean"
         other._set(fields, changes.keys())
@@ -115,7 +108,7 @@ class Problem(KernelRows):
 
     def _on_rows(self, features, **changes):
         """The problem on other rows, whose features are ``features()`` of these where they are known."""
-        other = self.replace(functions=None, **changes)
+        other = self.replace(**changes)
         if "value" in vars(self.table) and not self.kernel.is_linear:  # features of a linear kernel are X itself
             other.table.value = features(self.table.value)
         return other
@@ -135,10 +128,10 @@ class Problem(KernelRows):
     def weighted_by(self, sample_weight):
         if sample_weight is None and (self.root_w == 1).all():
             return self
-        return self.replace(root_w=_roots(sample_weight, self.X), functions=None)
+        return self.replace(root_w=_roots(sample_weight, self.X))
 
     def restricted(self, rows):
-        """The same rows, all but ``rows`` with weight 0; ``basis="all"`` keeps the basis functions there are."""
+        """The same rows, all but ``rows`` with weight 0."""
         root_w = np.zeros_like(self.root_w)
         root_w[rows] = self.root_w[rows]
         return self.replace(root_w=root_w)
@@ -251,27 +244,22 @@ class Problem(KernelRows):
         if self.shift is not None:
             return float(np.mean(row_norms(self.features(self.active), squared=True)))
         rows = self.active
-        if self.kernel.approximates:  # features of about 1,000 rows tell
-            rows = rows[:: max(1, len(rows) // 1000)]
+        if self.kernel.approximates:  # features of about 100 rows tell
+            rows = rows[:: max(1, len(rows) // 100)]
         return float(np.mean(self.kernel.diag(self.data(rows))))
-
-    @cached_property
-    def mean_diagonal_of_S(self):
-        """The same of S, without weights."""
-        return self.penalty.mean_diagonal(self)
 
     def n_features(self, n_rows):
         """Number of explicit features where P of so many rows is held through them, else None."""
         return self.kernel.n_features(self.X) if choose.holder(self, n_rows).through_features else None
 
+    def fit_flops(self, n_rows):
+        """Flops of a fit on so many rows."""
+        return cost.fit(self.kernel, self.X, n_rows, through_features=choose.holder(self, n_rows).through_features)
+
     def describe_holder(self):
         """How P of all rows will be held, in words."""
         n = len(self.active)
         return choose.holder(self, n).planned.format(n=n, r=self.n_features(n))
-
-    def basis_rows(self, rows):
-        """Rows whose kernel functions carry the model fitted on ``rows``."""
-        return self.functions if self.penalty.keeps_basis else rows
 
     def precision(self, rows, K=None):
         """P of the whitened problem on ``rows``, in the holder that suits it; K = gram(rows, rows) where known."""
@@ -292,18 +280,11 @@ class Problem(KernelRows):
         self._check_size(row_norms(Phi, squared=True))
         return Phi
 
-    def whitened_functions(self, rows):
-        """W^1/2 K of ``rows`` and all basis functions, for a penalty that squares the kernel."""
-        with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out
-            functions = self.penalty.functions(self, rows)
-            self._check_size(row_norms(functions, squared=True))
-        return functions
-
     def whitened_gram(self, rows, K=None):
-        """A new W^1/2 S W^1/2 of ``rows``; K = gram(rows, rows) where known."""
+        """A new W^1/2 K W^1/2 of ``rows``; K = gram(rows, rows) where known."""
         root = self.root(rows)
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out
-            S = self.penalty.gram(self, rows, K)
+            S = self.gram(rows, rows) if K is None else K.copy()
             if not (root == 1).all():
                 S *= root
                 S *= root.T

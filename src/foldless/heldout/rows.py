@@ -91,7 +91,8 @@ class KernelRows(Frozen):
         if not self.kernel.takes_rows:
             return self.kernel.block(self.X, rows, columns)
         if check:
-            require_memory((len(rows), len(columns)), self.dtype, "the kernel matrix")
+            features_too = self.kernel.squares_condition and "value" not in vars(self.table)
+            require_memory((len(rows), len(columns)), self.dtype, "the kernel matrix", 1 + features_too)
         if self.has_features:
             values = self.features(rows, dense=False)
             return dot(values, values if rows is columns else self.features(columns, dense=False))

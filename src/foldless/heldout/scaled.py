@@ -84,6 +84,23 @@ class ScaledModel:
         return self.matrices
 
 
+@dataclass(frozen=True)
+class HeldOutScaled:
+    """k sets of t rows, every one left out alone, from the models without them."""
+
+    models: ScaledModel
+    members: np.ndarray
+
+    @property
+    def fits(self):
+        """(k, t, m)"""
+        return self.models.fits(self.members)
+
+    def moments(self):
+        """Class matrices of the training parts."""
+        return self.models.moments()
+
+
 class ScaledParts:
     """Models of any training part, the features centred and scaled there.
 
@@ -114,12 +131,22 @@ class ScaledParts:
         matrices = Moments(model.matrices.N[0], model.matrices.U[0])
         return ScaledModel(self.X, model.B[0], model.b[0], matrices)
 
-    def without(self, sets):
-        """Models without each of the sets (k, t) of rows, some at a time: (slice of the sets, models)."""
-        n, r = self.X.shape
-        for some in gen_batches(len(sets), max(1, ENTRIES // (r * (r + self.Y.shape[1])))):
-            left = self.sums.minus(self._sums(sets[some]))
-            yield some, self._solve(left, lambda number, some=some: np.setdiff1d(np.arange(n), sets[some][number]))
+    @property
+    def rows(self):
+        """All rows: weights of 0 have a part in the scaling."""
+        return np.arange(len(self.X))
+
+    def leave_out(self, sets, *, nested=False):
+        """Yield (numbers, held-out results) of sets of rows, as ``TrainingParts.leave_out``."""
+        r = self.X.shape[1]
+        for numbers, members in sets.groups:
+            for some in gen_batches(len(members), max(1, ENTRIES // (r * (r + self.Y.shape[1])))):
+                yield numbers[some], HeldOutScaled(self._without(members[some]), members[some])
+
+    def _without(self, members):
+        """Models without each of the sets (k, t)."""
+        sums = self.sums.minus(self._sums(members))
+        return self._solve(sums, lambda number: np.delete(self.rows, members[number]))
 
     def _sums(self, rows):
         return Sums.of(self.X[rows], self.Y[rows], self.w[rows])

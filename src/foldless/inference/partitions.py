@@ -162,3 +162,22 @@ def fold_scores(folds, decide, truth, judge, groups=None, pairs=True):
             parts[place][: len(values)] = values
     rows = np.array([[len(rows) for rows in tests] for tests in folds], float)
     return FoldScores(S, parts, np.ones_like(rows) if judge.of_rows is None else rows, counts=counts)
+
+
+def scores_of_partitions(first, draw, deciders, truth, judge, *, most, until=None, groups=None, pairs=True, step=None):
+    """:class:`FoldScores` of every function of ``deciders``, from ``most`` partitions or until they are known.
+
+    ``first`` are some partitions, ``draw(number)`` gives more of them. ``until(scores)`` says whether the scores so far
+    suffice; None: never. ``step(number)`` is called after so many partitions.
+    """
+    folds = first
+    scores: list = []
+    while True:
+        new = [fold_scores(folds, decide, truth, judge, groups, pairs) for decide in deciders]
+        scores = new if not scores else [old.extended(more) for old, more in zip(scores, new, strict=True)]
+        if step is not None:
+            step(len(folds))
+        remaining = most - len(scores[0].S)
+        if remaining <= 0 or (until is not None and until(scores)):
+            return scores
+        folds = draw(min(AT_A_TIME, remaining))

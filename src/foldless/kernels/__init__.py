@@ -1,6 +1,6 @@
 """Kernels: the Gram matrix, its diagonal, and the way back from dL/dK to the parameters (``base`` is the contract)."""
 
-from foldless.kernels.approximations import Nystroem, RandomFeatures
+from foldless.kernels.approximations import BasisFunctions, Nystroem, RandomFeatures
 from foldless.kernels.base import FeatureMap, Kernel, Product, Sum
 from foldless.kernels.columns import On
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
@@ -10,6 +10,7 @@ from foldless.kernels.registry import KERNELS, Custom, Precomputed, check_symmet
 __all__ = [
     "KERNELS",
     "RBF",
+    "BasisFunctions",
     "Boolean",
     "Cosine",
     "Custom",

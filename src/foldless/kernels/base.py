@@ -34,6 +34,7 @@ class Kernel(Parametrised):
     takes_rows: ClassVar[bool] = True  # False: X is the Gram matrix itself
     is_linear: ClassVar[bool] = False  # True: features(X) is X itself
     approximates: ClassVar[bool] = False  # True: explicit features in the place of another kernel
+    squares_condition: ClassVar[bool] = False  # True: the Gram matrix has the squared condition of the features' kernel
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
         """Gram matrix of shape (len(X), len(Z)), a new array that callers overwrite; Z=None: that of X with itself."""

@@ -7,6 +7,7 @@ parameters are named by the way to them, such as ``terms__0__gamma``.
 """
 
 from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from functools import cache
 from numbers import Real
 from typing import Any, Self, get_type_hints
@@ -16,6 +17,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from foldless.linalg.types import Matrix
+
+
+def did_you_mean(name, known):
+    """The most similar of the known names, as a question; empty if none is similar."""
+    near = get_close_matches(name, known, 1) or get_close_matches(name.lower(), known, 1)
+    return f"Did you mean {near[0]!r}?" if near else ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 from foldless.kernels.approximations import Nystroem, RandomFeatures
 from foldless.kernels.base import Kernel, dense
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
+from foldless.kernels.parameters import did_you_mean
 from foldless.linalg.types import Matrix
 
 KernelLike: TypeAlias = str | Callable | Kernel
@@ -111,9 +111,9 @@ def build(kernel, **shorthands):
     if callable(kernel):
         return Custom(kernel)
     if not isinstance(kernel, str) or kernel not in KERNELS:
-        near = get_close_matches(kernel.lower(), KERNELS, 1) if isinstance(kernel, str) else []
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"kernel={kernel!r} is unknown; use one of {sorted(KERNELS)} or a callable k(X, Z).{meant}")
+        hint = did_you_mean(kernel, KERNELS) if isinstance(kernel, str) else ""
+        message = f"kernel={kernel!r} is unknown; use one of {sorted(KERNELS)} or a callable k(X, Z). {hint}"
+        raise ValueError(message.rstrip())
     kind = KERNELS[kernel]
     return kind(**{name: shorthands[name] for name in kind.parameters()})
 

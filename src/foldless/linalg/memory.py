@@ -55,6 +55,12 @@ def _free_in_groups(root="/sys/fs/cgroup", own="/proc/self/cgroup"):
                 yield max(0, int(text) - needed)
 
 
+def is_free(n_bytes):
+    """Whether so many bytes can be allocated, as far as the system tells."""
+    free = available_memory()
+    return free is None or n_bytes <= free
+
+
 def require_memory(shape, dtype, what, arrays=1.0):
     """Raise MemoryError before allocations that cannot succeed, with the amount and what would fit.
 

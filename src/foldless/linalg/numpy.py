@@ -242,18 +242,14 @@ def symmetric_times(T, Y, *, lower):
 
 
 @unless_empty(0)
-def add_signed_(T, V, signs):
-    """T + V diag(signs) V' in the lower triangle of the Fortran-ordered T; signs are +-1."""
+def add_signed_(T, V, sign):
+    """T + sign V V' in the lower triangle of the Fortran-ordered T."""
+    if len(T) > LARGE and V.shape[1] > 1:
+        return panels.add_square_(T, V, sign)
     syr, syrk = get_blas_funcs(("syr", "syrk"), (T, V))
-    for sign in (1.0, -1.0):
-        mine = V if (signs == sign).all() else V[:, signs == sign]
-        if mine.shape[1] == 1:
-            T = syr(sign, mine[:, 0], a=T, lower=1, overwrite_a=1)
-        elif len(T) > LARGE:
-            T = panels.add_square_(T, mine, sign)
-        elif mine.shape[1]:
-            T = syrk(sign, np.asfortranarray(mine), beta=1.0, c=T, lower=1, overwrite_c=1)
-    return T
+    if V.shape[1] == 1:
+        return syr(sign, V[:, 0], a=T, lower=1, overwrite_a=1)
+    return syrk(sign, np.asfortranarray(V), beta=1.0, c=T, lower=1, overwrite_c=1)
 
 
 def product(A, B, *, transpose_a=False):

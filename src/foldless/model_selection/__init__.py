@@ -1,12 +1,13 @@
 """scikit-learn's cross-validation functions, from one fit where that is exact.
 
 The signatures and results are those of ``sklearn.model_selection``; change the import and keep the estimator.
-``explain`` tells which way a call would go and why.
+``explain`` tells which way a call would go and why. Tests that take results of permutation tests are in
+``foldless.stats``.
 """
 
 from foldless.bridge.route import RefitWarning
 from foldless.bridge.route import Route as Path
-from foldless.heldout.caution import HugePenaltyWarning, NothingLearntWarning
+from foldless.heldout.caution import HugePenaltyWarning, LongFitWarning, NothingLearntWarning
 from foldless.inference.comparison import ComparisonResult
 from foldless.inference.intervals import ScoreInterval
 from foldless.model_selection._compare import compare
@@ -18,29 +19,24 @@ from foldless.model_selection._permutation import permutation_test_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._strata import StratifiedLeaveOneOut
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
-from foldless.permutation.clusters import ClusterTestResult, cluster_test
-from foldless.permutation.group import combine, sign_flip_test
 from foldless.permutation.nulls import PermutationTestResult
 from foldless.permutation.patterns import PatternTestResult
-from foldless.permutation.prevalence import PrevalenceResult, prevalence_test
-from foldless.permutation.stepdown import step_down
+from foldless.tuning.spec import Optimizer
 
 __all__ = [
-    "ClusterTestResult",
     "ComparisonResult",
     "FoldlessSearchCV",
     "HugePenaltyWarning",
+    "LongFitWarning",
     "NestedResult",
     "NothingLearntWarning",
+    "Optimizer",
     "Path",
     "PatternTestResult",
     "PermutationTestResult",
-    "PrevalenceResult",
     "RefitWarning",
     "ScoreInterval",
     "StratifiedLeaveOneOut",
-    "cluster_test",
-    "combine",
     "compare",
     "cross_val_predict",
     "cross_val_score",
@@ -50,8 +46,5 @@ __all__ = [
     "nested_cross_validate",
     "permutation_test_pattern",
     "permutation_test_score",
-    "prevalence_test",
     "score_interval",
-    "sign_flip_test",
-    "step_down",
 ]

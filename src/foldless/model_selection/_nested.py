@@ -16,10 +16,9 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import check_cv
 
 from foldless.bridge.adapters import check_probabilities
-from foldless.bridge.candidates import SearchData, by_grid, chooses_one
+from foldless.bridge.candidates import SearchData, by_grid, search_approximation
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.counting import Counting
-from foldless.bridge.landmarks import landmarks_to_find
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.route import Route
@@ -308,9 +307,9 @@ def _check(search, y, params):
 def _in_closed_form(data, steps):
     """Whether a whole grid is looked at for one setting, behind no steps that are fitted on each part."""
     search = data.search
-    if data.steps is not None or not chooses_one(search) or fits_steps(search, steps):
+    if data.steps is not None or search.share != "all" or fits_steps(search, steps):
         return False
-    if landmarks_to_find(search, data.X) is not None:
+    if search_approximation(search, data.X).finds_number:
         return False
     return by_grid(search, SearchData(data.X, data.y, data.sample_weight, data.confounds))
 

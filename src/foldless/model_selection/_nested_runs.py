@@ -20,7 +20,6 @@ from foldless.bridge.splits import draw_splits
 from foldless.bridge.steps import parts_of
 from foldless.estimators.access import cut_of, fits_of, loo_scores_of
 from foldless.estimators.approximate import chooses_landmarks
-from foldless.estimators.average import AverageEstimator
 from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.readout.calibration import fit_calibration
 from foldless.tuning.grid import (
@@ -149,11 +148,10 @@ def _one_split(data, spec, train, test):
     task, classes, flat = targets_of(search.estimator, data.y, data.sample_weight)
     new = (X_test,) if confounds is None else (X_test, _safe_indexing(data.confounds, test))
     decision = search.predict(*new).reshape(len(test), -1) if classes is None else search.decision_function(*new)
-    spec = replace(spec, criterion=spec.criterion.with_slope(search.slope_))
     fits = _criterion_fits(whole, *new)
     return OuterSplitResult(
         params=search.best_params_,
-        inner_loss=search.average_criterion_ if search.average else search.best_criterion_,
+        inner_loss=search.best_criterion_,
         outer_loss=outer_loss(spec, task, test, fits, decision),
         inner_rows=train[rows],
         inside=known_outputs(classes, flat, scores - _cut(whole)),
@@ -178,8 +176,6 @@ def _cut(estimator):
     estimator = split_steps(estimator).last
     if isinstance(estimator, OneAgainstAllClassifier):
         return np.array([_cut(each) for each in estimator.estimators_])
-    if isinstance(estimator, AverageEstimator):
-        return np.mean([_cut(each) for each in estimator.estimators_])
     return cut_of(estimator) if isinstance(estimator, FOLDLESS_ESTIMATORS) else 0.0
 
 
@@ -189,8 +185,6 @@ def _criterion_fits(estimator, X, *confounds):
     estimator, new = steps.last, (steps.transform(X), *confounds)
     if isinstance(estimator, OneAgainstAllClassifier):
         return np.column_stack([_criterion_fits(each, *new) for each in estimator.estimators_])
-    if isinstance(estimator, AverageEstimator):
-        return np.mean([_criterion_fits(each, *new) for each in estimator.estimators_], 0)
     if isinstance(estimator, FOLDLESS_ESTIMATORS):
         return fits_of(estimator, *new)
     output = estimator.decision_function(*new) if is_classifier(estimator) else estimator.predict(*new)

@@ -10,19 +10,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import gen_batches
 
 from foldless.bridge.adapters import build_task, closed_form_estimator
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import NoClosedForm
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.estimators.checks import rows_and_labels
+from foldless.heldout.leave_out import leave_out
+from foldless.heldout.sets import Sets
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import Params
 from foldless.readout.ranking import scored_pairs_won
-
-PAIRS_AT_ONCE = 2**16
 
 
 @threads_by_size
@@ -86,7 +85,7 @@ def leave_pair_out_auc(
         raise ValueError(
             "leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class."
         )
-    whole = task.training_parts().whole.explicit()
+    whole = task.training_parts().whole.explicit()  # its n x n entries are no more than there are pairs
     if classes is None:
         values = task.Y[whole.rows, 0]
         return _share(task, whole, np.nonzero(values[:, None] > values[None, :]), None)
@@ -108,10 +107,8 @@ def _share(task, whole, pairs, column):
     if not len(high):
         raise ValueError("y holds no pair of different values: there is nothing to rank.")
     wins = 0.0
-    for chunk in gen_batches(len(high), PAIRS_AT_ONCE):
-        batch = whole.batch(np.stack([high[chunk], low[chunk]], 1))
-        moments = batch.moments() if task.readout.needs_moments else None
-        scores = task.readout.scores(batch.fits, moments)
+    for _, held_out in leave_out(whole, Sets.of(np.stack([high, low], 1))):
+        scores = task.scores(held_out)
         scores = scores if scores.ndim == 2 else scores[..., 0 if column is None else column]
         wins += scored_pairs_won(scores, squares=column is not None)
     return float(wins / len(high))

@@ -31,8 +31,8 @@ from foldless.inference.partitions import (
     ROW_SCORES,
     Judge,
     check_folds,
-    fold_scores,
     left_out,
+    scores_of_partitions,
 )
 
 MOST_REFITTED = 10  # partitions, where their number is not given and models are refitted
@@ -172,15 +172,23 @@ def scores_of_models(models, partitions, truth, judge, n_repeats, verbose, watch
     most = n_repeats or (MOST if quick else MOST_REFITTED)
     most = most if partitions.shuffled else 1
     progress = Progress(most, "partitions", verbose)
-    found = None
-    while found is None or len(found[0].S) < most:
-        drawn = first if found is None else draw(min(AT_A_TIME, most - len(found[0].S)))
-        new = [fold_scores(drawn, each, truth, judge, partitions.groups, pairs) for each in ready]
-        found = new if found is None else [old.extended(more) for old, more in zip(found, new, strict=True)]
-        progress.step(steps=len(drawn))
-        if n_repeats is None and all(each.known_within(PRECISION) for each in watch(found)):
-            break
-    return found, ready
+
+    def known(scores):
+        return all(estimate.known_within(PRECISION) for estimate in watch(scores))
+
+    scores = scores_of_partitions(
+        first,
+        draw,
+        ready,
+        truth,
+        judge,
+        most=most,
+        until=known if n_repeats is None else None,
+        groups=partitions.groups,
+        pairs=pairs,
+        step=lambda number: progress.step(steps=number),
+    )
+    return scores, ready
 
 
 def interval_of_model(

@@ -107,7 +107,7 @@ def permutation_test_pattern(
     warn_of_scale(built.task.problem)
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
-        raise ValueError(f"patterns need kernel='linear'; this one is {kernel!r}.")
+        raise ValueError(f"patterns need kernel='linear' and penalty='rkhs'; this one is {kernel!r}.")
     scheme, data = keep_association(estimator, data, Exchangeable(strata))
     orders = draw_null(scheme, n, n_permutations, random_state).orders
     warn_of_weak_null(estimator, data, orders, weights)

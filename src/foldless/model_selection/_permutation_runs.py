@@ -5,7 +5,7 @@ from sklearn.utils import gen_batches
 
 from foldless.bridge.route import warn_caller
 from foldless.linalg.threads import jobs_as_here
-from foldless.model_selection._search_end import LONG
+from foldless.model_selection._search_runs import LONG
 
 LONG_WITHOUT_NEED = 60.0  # seconds from which on a warning says how long, where something is known to be quicker
 

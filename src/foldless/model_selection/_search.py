@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -12,34 +13,42 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.candidates import (
     SearchData,
     beginning,
     by_grid,
+    search_approximation,
     settings,
     starting_points,
     widened,
 )
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.pipelines import Search, input_tags, split_steps
+from foldless.bridge.scorers import deciding_scoring
 from foldless.bridge.splits import check_confounds_determined, draw_splits
 from foldless.bridge.steps import StepsLike, parts_of
 from foldless.bridge.weights import with_row_weights
 from foldless.estimators.checks import rows_and_labels
-from foldless.estimators.rows import PerRow, all_or_nothing
+from foldless.estimators.missing import explain_unknown_arguments
+from foldless.estimators.rows import PerRow, all_or_nothing, given
 from foldless.estimators.versions import Versioned
-from foldless.heldout.caution import HugePenaltyWarning
+from foldless.heldout.caution import HugePenaltyWarning, LongFitWarning
+from foldless.inference.intervals import ScoreInterval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._search_average import average_of, score_of
-from foldless.model_selection._search_end import warn_of_end
-from foldless.model_selection._search_fidelity import fidelity_search
-from foldless.model_selection._search_grid import grid_search
-from foldless.model_selection._search_landmarks import fit_with_landmarks, landmarks_to_find
-from foldless.model_selection._search_runs import continuous_search, score_together
-from foldless.model_selection._search_sets import SearchSets
+from foldless.model_selection._partitions import interval_of_model
+from foldless.model_selection._search_best import BestEstimator
+from foldless.model_selection._search_landmarks import fit_with_landmarks
+from foldless.model_selection._search_runs import (
+    continuous_search,
+    fidelity_search,
+    grid_search,
+    score_together,
+    warn_of_end,
+)
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
     checked_rows,
@@ -47,12 +56,15 @@ from foldless.model_selection._search_spec import (
     warn_of_unused_groups,
     with_scores,
 )
+from foldless.model_selection._searched import Searched
 from foldless.model_selection._types import CVLike, ScoringLike
 from foldless.permutation.metrics import Metric
 from foldless.tuning.criteria import Criterion
+from foldless.tuning.spec import Optimizer
 
 
-class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
+@explain_unknown_arguments
+class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
     """Hyper-parameters by exact held-out criteria, at the price of a few fits.
 
     Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. Without a grid
@@ -82,49 +94,31 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
         Loss of the held-out fits, +-1 one against all: "press", "error", "smooth_error", "ber", "smooth_ber", "hinge",
         "hinge2", "auc", "smooth_auc" (losses add up over the classes), "multiclass_error" (of the classifier's own
         decision), or a function ``f(f, t, w)`` of fits, targets and weights of one class that returns the loss, or
-        (loss, derivative by the fits). A ``foldless.criteria.Criterion`` is taken as those with names are.
+        (loss, derivative by the fits). A ``foldless.criteria.Criterion`` is taken as those with names are, such as
+        ``CRITERIA["smooth_error"].with_slope(5.0)``, less steep than the 10 of the name.
     criterion_weight : {"auto", None, "balanced", "sample_weight"}, default="auto"
         Weights of the rows in the criterion. "auto": those of the fit, ``sample_weight`` times ``class_weight`` (the
         former alone where candidates differ in the latter). None: equal. "balanced": both classes the same.
         "sample_weight": ``sample_weight`` alone, which scores then take as well.
-    method : {"auto", "grid", "simplex", "gradient"}, default="auto"
+    method : {"auto", "grid", "simplex", "gradient"} or Optimizer, default="auto"
         "auto" looks at all of ``param_grid`` where there is one. Without it: at a grid from the data up to 500 rows, or
         where a linear model has fewer features than rows; otherwise at that grid on some hundred rows, then down the
         criterion there and on a fifth of the rows, and at the end at one to three settings on all rows. "grid" looks
         at the whole grid on all rows. "simplex" (Nelder-Mead) and "gradient" (L-BFGS-B) work on the logarithms of alpha
-        and of the parameters of the kernel.
-    feature_scaling : bool, default=False
-        One gamma for each feature, for "rbf", "poly" and "laplacian" by "gradient" (or, for very few, "simplex");
-        "auto" first finds one gamma for all of them and starts from it.
-    feature_groups : array-like of shape (n_features,), default=None
-        Features with equal entries share one scale; implies ``feature_scaling``.
+        and of the parameters of the kernel. An :class:`~foldless.model_selection.Optimizer` is such a method with
+        bounds, further starting points, a number of iterations and the prior of feature scales.
+    feature_scaling : bool or array-like of shape (n_features,), default=False
+        One gamma for each feature, or for each group of features with equal entries, for "rbf", "poly" and "laplacian"
+        by "gradient" (or, for very few, "simplex"); "auto" first finds one gamma for all of them and starts from it.
     share : {"all", "kernel", "none"}, default="all"
         What the classes have in common: all parameters, the kernel but not alpha, or nothing.
-    prior : {"auto", "cauchy", "bayes", None}, default="auto"
-        Guards "press" against over-fitting where features have scales of their own: "cauchy" draws them to one gamma,
-        "bayes" to 0 (Cawley & Talbot 2007), None leaves them free. "auto" is "cauchy" for "press", None otherwise
-        (docs/benchmarks.md: better than no prior, not better than a single gamma).
-    bounds : dict, default=None
-        {parameter: (low, high)} for the continuous searches and "auto"; the rest from the data. A parameter of the
-        kernel that is "fixed" stays as it is. Those of a kernel object are named ``kernel__gamma`` here, in
-        ``param_grid`` and in ``best_params_``.
-    n_starts : int, default=1
-        Starting points for each candidate, the first at its own parameters, the others around it.
-    max_iter : int, default=50
-        Iterations from each starting point.
-    slope : float or sequence of floats, default=10.0
-        Steepness of the smooth criteria; of several, the one with the least error (ber, auc) is kept.
     random_state : int, RandomState instance or None, default=0
         Draws the parts of the rows and the further starting points; None draws others each time.
     n_jobs : int, default=None
         Processes over kernel settings or starting points; the linear algebra has threads of its own.
     refit : bool or str, default=True
         Whether to fit the best setting on all rows; with several scores, the name of the one that decides, or False:
-        nothing is chosen. "one_se", for grids: the simplest setting whose criterion is within one standard error of the
-        best, that of the largest alpha, then of the least gamma; all ``best_`` attributes are its own.
-    average : bool, default=False
-        Whether predictions are averaged over the settings, at most 20, whose criterion is within one standard error of
-        the best: slightly fewer errors (docs/benchmarks.md), for a held-out evaluation, a fit and a prediction of each.
+        nothing is chosen.
     time_limit : float, default=None
         Seconds after which the best so far is taken, with a warning. What is being computed is finished first, and the
         fit of the best comes on top. Ctrl-C does the same.
@@ -145,9 +139,6 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
     best_criterion_, best_criterion_se_ : float, the criterion of the best setting, a loss, a prior not counted; and its
         standard error where it is a mean over rows (rows taken as independent), else nan
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
-        and an ``AverageEstimator`` with ``average=True``, where all other ``best_`` attributes are of the best alone
-    average_params_, average_criterion_, average_score_ : with ``average=True``, the parameters of the members, the best
-        first, and the exact criterion (of the mean of held-out fits) and score (of held-out decisions) of their average
     best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
     cv_results_ : dict of arrays as GridSearchCV's: "params", "param_...", "split0_test_score", ..., "mean_test_score",
         "std_test_score", "rank_test_score" ("..._test_NAME" of several scores), and "mean_test_criterion",
@@ -164,7 +155,6 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
         number of its "start" and the "objective" that was minimised: the criterion, and the prior where there is one
     stopped_ : None, or what ended the search before its end: "time_limit" or "interrupted"
     n_iter_ : int, their number
-    slope_ : float, the steepness in force
     feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with feature scaling only
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -193,19 +183,12 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
         scoring: ScoringLike | Metric = None,
         criterion: str | Callable | Criterion = "press",
         criterion_weight: Literal["auto", "balanced", "sample_weight"] | None = "auto",
-        method: Literal["auto", "grid", "simplex", "gradient"] = "auto",
-        feature_scaling: bool = False,
-        feature_groups: ArrayLike | None = None,
+        method: Literal["auto", "grid", "simplex", "gradient"] | Optimizer = "auto",
+        feature_scaling: bool | ArrayLike = False,
         share: Literal["all", "kernel", "none"] = "all",
-        prior: Literal["auto", "cauchy", "bayes"] | None = "auto",
-        bounds: Mapping[str, tuple[float, float] | Literal["fixed"]] | None = None,
-        n_starts: int = 1,
-        max_iter: int = 50,
-        slope: float | Sequence[float] = 10.0,
         random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
         refit: bool | str = True,
-        average: bool = False,
         time_limit: float | None = None,
         verbose: int | None = None,
         steps: StepsLike = "once",
@@ -218,17 +201,10 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
         self.criterion_weight = criterion_weight
         self.method = method
         self.feature_scaling = feature_scaling
-        self.feature_groups = feature_groups
         self.share = share
-        self.prior = prior
-        self.bounds = bounds
-        self.n_starts = n_starts
-        self.max_iter = max_iter
-        self.slope = slope
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.refit = refit
-        self.average = average
         self.time_limit = time_limit
         self.verbose = verbose
         self.steps = steps
@@ -263,8 +239,10 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
         if y is None:
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
         X, y, groups = rows_and_labels(X, y, groups)
-        if landmarks_to_find(self, X) is not None:
-            return fit_with_landmarks(self, X, y=y, sample_weight=sample_weight, groups=groups, confounds=confounds)
+        approximation = search_approximation(self, X)
+        if approximation.finds_number:
+            others = {"y": y, "sample_weight": sample_weight, "groups": groups, "confounds": confounds}
+            return fit_with_landmarks(self, approximation, X, others)
         spec = search_spec(self)
         warn_of_unused_groups(self.cv, groups, stacklevel=3)
         learnt = y  # several labels a row, if sparse, are predicted as such
@@ -281,9 +259,6 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
             data = SearchData(X, y, sample_weight, confounds, parts)
             outcome = search._search(spec, data, splits)
             search._store(spec, outcome, data, splits)
-            if search.average:
-                found = average_of(spec, outcome, search.estimator, data, splits)
-                search.average_params_, search.average_criterion_, search.average_score_ = found
             search.stopped_ = outcome.stopped
             warn_of_end(search, outcome, stacklevel=3)
             search._keep(X, learnt, groups, confounds, sample_weight)
@@ -318,11 +293,8 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
             self.best_criterion_se_ = float(outcome.record.errors[self.best_index_]) if alone else np.nan
             if alone:
                 self.best_score_ = float(self.cv_results_[f"mean_test_{scoring.deciding or 'score'}"][self.best_index_])
-                if spec.one_se and np.isnan(self.best_score_):  # a discriminant has scores of the best alphas only
-                    self.best_score_ = score_of(spec, self.estimator, self.best_params_, data, splits)
             else:
                 self.best_score_ = score_together(spec, self._best_setting(), data, splits)
-        self.slope_ = spec.slopes[0] if outcome.slope is None else outcome.slope
         self.history_ = outcome.history
         self.n_iter_ = len(self.history_)
         if outcome.feature_scales is not None:
@@ -334,11 +306,58 @@ class FoldlessSearchCV(SearchSets, Search, MetaEstimatorMixin, Versioned):
         options = steps.fit_params(sample_weight=data.sample_weight, confounds=data.confounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
+            warnings.simplefilter("ignore", LongFitWarning)  # the search has taken longer
             self.best_estimator_ = self._best_setting().fit(data.X, y, **options)
         self.refit_time_ = time.perf_counter() - begin
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
+
+    def score_interval(
+        self,
+        *,
+        scoring: ScoringLike = None,
+        cv: CVLike = None,
+        confidence: float = 0.9,
+        method: Literal["nested", "nadeau-bengio"] = "nested",
+        n_repeats: int | None = None,
+        random_state: RandomStateLike = 0,
+        verbose: int | None = None,
+    ) -> ScoreInterval:
+        """An interval for the score of the search on new rows: ``best_score_`` is too good, it was chosen for that.
+
+        The search is repeated on the rows, groups, weights and confounds of ``fit``, without every fold and every pair
+        of folds. Arguments are those of :func:`foldless.model_selection.score_interval`; ``scoring=None`` is the
+        deciding score, else accuracy or "neg_mean_squared_error".
+        """
+        check_is_fitted(self)
+        if self._learnt is None:
+            raise ValueError("score_interval needs all rows, and some came or went since fit: fit again.")
+        X, y, groups, confounds, params = self._learnt.values()
+
+        def searched(_, **options):
+            return Searched.of(self, X, y, groups=groups, confounds=confounds, params=params, **options)
+
+        return interval_of_model(
+            searched,
+            self,
+            X,
+            y,
+            groups,
+            scoring=deciding_scoring(self.scoring, self.refit) if scoring is None else scoring,
+            cv=cv,
+            confidence=confidence,
+            method=method,
+            n_repeats=n_repeats,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def _keep(self, X, y, groups, confounds, sample_weight):
+        """Keep the rows of a fit: copies, but of a Gram matrix, which is the largest array of all."""
+        rows = {"y": y, "groups": groups, "confounds": confounds, "params": given(sample_weight=sample_weight)}
+        X = X if get_tags(self).input_tags.pairwise else deepcopy(X)
+        self._learnt = {"X": X, **deepcopy(rows)}
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "cv_results_")

@@ -1,4 +1,4 @@
-"""The chosen estimator of a search: its methods and attributes, asked for at the search itself."""
+"""The chosen estimator of a search, whose methods and attributes the search has as well, and the search as a table."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import chosen_setting, heldout_scores, with_params
+from foldless.bridge.candidates import chosen_setting, heldout_scores
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.scorers import known_with_confounds
-from foldless.estimators import AverageEstimator
+from foldless.estimators.missing import available_where
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, given
 from foldless.linalg.types import MatrixLike
-from foldless.model_selection._search_table import SearchTable
 from foldless.online.certificate import Certificate
 from foldless.readout.calibration import DeferredSigmoid
+from foldless.results import by_name, card, frame, points, short
 
 
 def _best_has(method):
@@ -42,7 +41,7 @@ def _gives_probabilities(search):
     return _best_has("predict_proba")(search)
 
 
-class BestEstimator(SearchTable):
+class BestEstimator:
     """What a search hands on to its ``best_estimator_``: of a pipeline, to its last step, behind the fitted others."""
 
     estimator: Any
@@ -51,17 +50,16 @@ class BestEstimator(SearchTable):
     best_params_: Any
     scorer_: Any
     multimetric_: bool
-    average: Any
     share: Any
     classes_: Any
     fit: Any
     __sklearn_is_fitted__: Any
-    average_params_: list
+    history_: list
+    cv_results_: dict
+    _learnt: dict | None  # the rows of the last fit
 
     def _best_setting(self):
-        """The best setting, or the average, as an estimator that is not fitted."""
-        if self.average:
-            return AverageEstimator([with_params(self.estimator, each) for each in self.average_params_])
+        """The best setting as an estimator that is not fitted."""
         return chosen_setting(self.estimator, self.best_params_, getattr(self, "classes_", None))
 
     @property
@@ -85,19 +83,19 @@ class BestEstimator(SearchTable):
         """``predict`` of the best estimator."""
         return self._ask("predict", X, confounds=confounds)
 
-    @available_if(_best_has("decision_function"))
+    @available_where(_best_has("decision_function"))
     def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``decision_function`` of the best estimator."""
         return self._ask("decision_function", X, confounds=confounds)
 
-    @available_if(_gives_probabilities)
+    @available_where(_gives_probabilities)
     def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid fitted to held-out decisions."""
         if not hasattr(self, "_sigmoid"):
             return self._ask("predict_proba", X, confounds=confounds)
         return self._sigmoid.fitted.proba(self._ask("decision_function", X))
 
-    @available_if(_gives_probabilities)
+    @available_where(_gives_probabilities)
     def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Logarithms of ``predict_proba``."""
         with np.errstate(divide="ignore"):
@@ -108,7 +106,7 @@ class BestEstimator(SearchTable):
         last = split_steps(self.estimator).last
         if isinstance(last, FOLDLESS_ESTIMATORS) or not is_classifier(last) or np.ndim(data.y) > 1:
             return
-        if heldout is None or self.share != "all" or self.average:
+        if heldout is None or self.share != "all":
             heldout = heldout_scores(self._best_setting(), data, splits)
         rows, scores = heldout
         scores = scores if len(self.classes_) > 2 else scores.reshape(-1)
@@ -116,12 +114,12 @@ class BestEstimator(SearchTable):
         weights = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
         self._sigmoid = DeferredSigmoid(scores, codes, len(self.classes_), weights)
 
-    @available_if(_best_has("transform"))
+    @available_where(_best_has("transform"))
     def transform(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``transform`` of the best estimator."""
         return self._ask("transform", X, confounds=confounds)
 
-    @available_if(_best_has("transform"))
+    @available_where(_best_has("transform"))
     def fit_transform(self, X: MatrixLike, y: MatrixLike, **fit_params: Any) -> np.ndarray:
         """``fit``, then ``transform``."""
         return self.fit(X, y, **fit_params).transform(X, fit_params.get("confounds"))
@@ -138,7 +136,7 @@ class BestEstimator(SearchTable):
 
     # -- rows that come and go -----------------------------------------------------------------------------------------
 
-    @available_if(_best_has("partial_fit"))
+    @available_where(_best_has("partial_fit"))
     def partial_fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
         """Learn more rows: ``partial_fit`` of the best estimator, which changes in place. The first call is ``fit``.
 
@@ -156,7 +154,7 @@ class BestEstimator(SearchTable):
             search._updated(model)
         return self
 
-    @available_if(_best_has("forget"))
+    @available_where(_best_has("forget"))
     def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Forget rows: ``forget`` of the best estimator, which changes in place.
 
@@ -168,33 +166,34 @@ class BestEstimator(SearchTable):
         return self
 
     def _updated(self, model):
-        """What the search knows of the rows follows those of its best estimator."""
+        """Follow the rows of the best estimator, which are not those of ``fit`` any more."""
+        self._learnt = None
         if hasattr(self, "classes_"):
             self.classes_ = model.classes_
 
-    @available_if(_best_has("forgetting_effects"))
+    @available_where(_best_has("forgetting_effects"))
     def forgetting_effects(self) -> np.ndarray:
         """``forgetting_effects`` of the best estimator."""
         return self._last.forgetting_effects()
 
-    @available_if(_best_has("unlearning_certificate"))
+    @available_where(_best_has("unlearning_certificate"))
     def unlearning_certificate(self) -> Certificate:
         """``unlearning_certificate`` of the best estimator; what the search learnt besides is not part of it."""
         return self._last.unlearning_certificate()
 
     # -- leave-one-out at the chosen setting ---------------------------------------------------------------------------
 
-    @available_if(_best_has("loo_predict"))
+    @available_where(_best_has("loo_predict"))
     def loo_predict(self) -> np.ndarray:
         """``loo_predict`` of the best estimator."""
         return self._last.loo_predict()
 
-    @available_if(_best_has("loo_decision_function"))
+    @available_where(_best_has("loo_decision_function"))
     def loo_decision_function(self) -> np.ndarray:
         """``loo_decision_function`` of the best estimator."""
         return self._last.loo_decision_function()
 
-    @available_if(_best_has("loo_predict_proba"))
+    @available_where(_best_has("loo_predict_proba"))
     def loo_predict_proba(self) -> np.ndarray:
         """``loo_predict_proba`` of the best estimator."""
         return self._last.loo_predict_proba()
@@ -229,3 +228,28 @@ class BestEstimator(SearchTable):
     def intercept_(self) -> Any:
         """``intercept_`` of the best estimator."""
         return self._last.intercept_
+
+    # -- the settings as a table -----------------------------------------------------------------------------------
+
+    def to_frame(self) -> Any:
+        """``cv_results_`` as a table of pandas, one row for each candidate."""
+        check_is_fitted(self)
+        plain = {name: values.tolist() if np.ma.isMA(values) else values for name, values in self.cv_results_.items()}
+        return frame(plain)
+
+    def _html_repr(self):
+        diagram = super()._html_repr()  # type: ignore[misc]
+        return diagram + self._settings_card() if hasattr(self, "cv_results_") else diagram
+
+    def _settings_card(self):
+        """A card of all settings that were looked at, the best first."""
+        deciding = "criterion" if "criterion" in self.history_[0] else "score"
+        values = np.array([setting[deciding] for setting in self.history_], float)
+        order = np.argsort(values if deciding == "criterion" else -values)
+        best = np.isin(np.arange(len(values)), order[:1])
+        picture = points(np.arange(len(values)), values, best, f"{deciding} of the settings in order; dark: the best")
+        summary = [f"{len(values)} settings"]
+        for name in ("best_params_", "best_criterion_", "best_score_"):
+            if hasattr(self, name):
+                summary.append(f"{name} {short(getattr(self, name))}")
+        return card("; ".join(summary), picture, by_name([self.history_[place] for place in order]))

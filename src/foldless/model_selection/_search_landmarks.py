@@ -7,7 +7,7 @@ of the one before: at half, the same and twice the kernel's parameter, since mor
 and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is looked at as it is, and
 kernels of several parameters are tuned anew each time.
 
-When a search has a number of landmarks to find is said in ``bridge.landmarks``.
+Whether a search takes landmarks at all is decided by ``estimators.approximate.choose_approximation``.
 """
 
 import time
@@ -16,10 +16,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from foldless.bridge.landmarks import landmarks_to_find, warn_of_landmarks
 from foldless.bridge.pipelines import split_steps
+from foldless.estimators.checks import warn_caller
 from foldless.estimators.rows import all_or_nothing
 from foldless.linalg.memory import available_memory
+from foldless.tuning.spec import optimizer_of, scales_features
 
 FIRST = 125  # landmarks
 MOST = 2000  # beyond, a search takes long; give a number for more
@@ -30,52 +31,54 @@ GROWTH = 4.0  # factor of the time for twice as many landmarks
 GROWTH_OF_SECOND = 2.0  # the same where the first search looks everywhere, and the second only around its best
 
 
-def fit_with_landmarks(search, X, **given):
-    """The search fitted by one like it that has a number of landmarks; ``given`` are further arguments of ``fit``."""
-    settings = landmarks_to_find(search, X)
+def fit_with_landmarks(search, approximation, X, data):
+    """The search fitted as one with a number of landmarks; ``data`` are further arguments of ``fit``."""
     if split_steps(search.estimator).last.approximation is None:
-        warn_of_landmarks(X)
+        warn_caller(
+            f"{_num_samples(X)} rows: {approximation.reason}. The kernel is approximated by landmarks"
+            f" (approximation='nystroem'); results are exact for that model."
+        )
     if search.share != "all":
         raise ValueError(f"n_landmarks='auto' is one number for all classes; share={search.share!r} needs a number.")
-    growing = Growing(search, X, given, settings)
-    chosen = growing.chosen()
+    landmark_search = LandmarkSearch(search, approximation.kind, X, data)
+    best = landmark_search.best()
     with all_or_nothing(search) as fitted:
-        own = fitted.get_params(deep=False)
-        for name in set(vars(fitted)) - set(own):
+        params = fitted.get_params(deep=False)
+        for name in set(vars(fitted)) - set(params):
             delattr(fitted, name)
-        vars(fitted).update({name: value for name, value in vars(chosen).items() if name not in own})
-        fitted.best_params_ = {**chosen.best_params_, **growing.params(growing.count)}
-        fitted.landmark_path_ = growing.path
+        vars(fitted).update({name: value for name, value in vars(best).items() if name not in params})
+        fitted.best_params_ = {**best.best_params_, **landmark_search.params(landmark_search.count)}
+        fitted.landmark_path_ = landmark_search.path
     return search
 
 
-class Growing:
+class LandmarkSearch:
     """Searches with more and more landmarks."""
 
-    def __init__(self, search, X, given, settings):
+    def __init__(self, search, kind, X, data):
         self.search = search
+        self.kind = kind  # of the approximation
         self.X = X
-        self.given = given
-        self.settings = settings
+        self.data = data
         self.prefix, self.n = split_steps(search.estimator).prefix, _num_samples(X)
         self.begin, self.path, self.count = time.monotonic(), [], 0
 
     def params(self, count):
         """Parameters of the estimator with so many landmarks."""
-        return {self.prefix + name: value for name, value in {**self.settings, "n_landmarks": count}.items()}
+        return {self.prefix + "approximation": self.kind, self.prefix + "n_landmarks": count}
 
-    def chosen(self):
+    def best(self):
         """The fitted search with the least number of landmarks that is about as good as the best."""
         searches: list = []
         while not searches or not (self._enough() or self._short(searches[-1])):
             count, start = min(FIRST, self.n) * 2 ** len(self.path), time.monotonic()
-            searches = [*searches[-2:], self._with(count, searches[-1:]).fit(self.X, **self.given)]
+            searches = [*searches[-2:], self._with(count, searches[-1:]).fit(self.X, **self.data)]
             seconds, loss = time.monotonic() - start, searches[-1].best_criterion_
             self.path.append({"n_landmarks": count, "criterion": loss, "seconds": seconds})
-        tried = self.path[-len(searches) :]
-        least = min(each["criterion"] for each in tried)
-        place = next(place for place, each in enumerate(tried) if (1 - WORTH) * each["criterion"] <= least)
-        self.count = tried[place]["n_landmarks"]
+        steps = self.path[-len(searches) :]
+        least = min(step["criterion"] for step in steps)
+        place = next(place for place, step in enumerate(steps) if (1 - WORTH) * step["criterion"] <= least)
+        self.count = steps[place]["n_landmarks"]
         return searches[place]
 
     def _with(self, count, before):
@@ -90,9 +93,9 @@ class Growing:
 
     def _free(self):
         """Whether the search chooses by itself where to look."""
-        own = self.search
-        scaled = own.feature_scaling or own.feature_groups is not None
-        return own.method == "auto" and own.param_grid is None and own.bounds is None and not scaled
+        optimizer = optimizer_of(self.search)
+        anywhere = optimizer.method == "auto" and optimizer.bounds is None
+        return anywhere and self.search.param_grid is None and not scales_features(self.search)
 
     def _around(self, best):
         """A grid around the best parameters; None where the user says where to look.
@@ -114,10 +117,10 @@ class Growing:
         """Whether more landmarks are not worth it, do not fit, are more than a third of the rows, or very many."""
         free = available_memory()
         more = 2 * self.path[-1]["n_landmarks"]
-        losses = [e["criterion"] for e in self.path]
+        losses = [step["criterion"] for step in self.path]
         no_memory = free is not None and ARRAYS * self.n * more * 8 > free
-        in_vain = len(losses) > 2 and min(losses[-2:]) >= (1 - WORTH) * losses[-3]
-        return 3 * more > self.n or more > MOST or no_memory or in_vain
+        little_gain = len(losses) > 2 and min(losses[-2:]) >= (1 - WORTH) * losses[-3]
+        return 3 * more > self.n or more > MOST or no_memory or little_gain
 
     def _short(self, last):
         """Whether twice as many landmarks as in the last search would take more than the time limit."""

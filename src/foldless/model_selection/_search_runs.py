@@ -1,22 +1,33 @@
-"""How a search runs, and what it found in the words of the estimator's parameters.
+"""How a search runs: over a grid, by parts of the rows, or continuously, and what it found.
 
-A grid takes one alpha path for each kernel setting, then chooses, for all classes or for each of them. The continuous
-searches follow Nelder-Mead or L-BFGS-B from every candidate, every further start and every slope.
+A grid takes one path of alphas for each kernel setting, then chooses, for all classes or for each of them. An automatic
+grid is extended once beyond an edge where the best setting lies, if the criterion still falls there. A search by parts
+of the rows (``tuning.fidelity``) tells its progress after every evaluation and may be stopped at any time. A continuous
+search follows Nelder-Mead or L-BFGS-B from every candidate and every further start.
 """
 
 import time
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import delayed
+from sklearn.exceptions import ConvergenceWarning
 
 from foldless.bridge.candidates import heldout_scores, targets_of
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.progress import Progress, run_with_progress
-from foldless.model_selection._search_end import warn_of_time
+from foldless.linalg.threads import threads_for
 from foldless.tuning.descent import Objective, choose_descents, follow
-from foldless.tuning.foresight import foreseen_seconds
+from foldless.tuning.fidelity import Fidelity, StoppedSearch, growth, order_of_rows
+from foldless.tuning.grid import choose_candidates, judge_alphas
 from foldless.tuning.selection import Judged
+from foldless.tuning.space import on_edge
+from foldless.tuning.spec import optimizer_of
+
+LONG = 600.0  # seconds from which on a warning says how long
+SHORT = 2000  # rows up to which nobody waits long
+MEASURED = 500  # rows by which the time of all rows is foreseen
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,6 @@ class Outcome:
     best: list  # their parameters, one dictionary for each alpha
     loss: float  # their criterion
     history: list
-    slope: float | None = None  # of the chosen descent
     heldout: tuple | None = None  # row numbers and held-out decisions of the chosen setting, where at hand
     feature_scales: np.ndarray | None = None  # one row for each of the chosen
     stopped: str | None = None  # what ended it before its end: "time_limit" or "interrupted"
@@ -108,9 +118,240 @@ class Outcome:
         return columns | dict(self.record.columns())
 
 
-def what_decided(spec, loss):
+def deciding_value(spec, loss):
     """A loss by its name, for the history: the criterion, or the score that it stands for."""
     return {"score": spec.scoring.score_of(loss)} if spec.scoring.decides else {"criterion": float(loss)}
+
+
+# -- time and ends -----------------------------------------------------------------------------------------------------
+
+
+def foreseen_seconds(task, splits, evaluate):
+    """Seconds that ``evaluate(rows)`` would take for all rows of a task; 0 where these are few."""
+    problem = task.problem
+    n = len(problem.active)
+    if n <= SHORT:
+        return 0.0
+    rows = np.sort(order_of_rows(task, splits, 0)[:MEASURED])
+    begin = time.perf_counter()
+    with threads_for(MEASURED, problem.X.shape[1]):
+        evaluate(rows)
+    return (time.perf_counter() - begin) * growth(problem, MEASURED, n)
+
+
+def warn_of_time(seconds, n, quicker="", stacklevel=6):
+    """Say so where a search of n rows will take long, and what is quicker."""
+    if seconds > LONG:
+        warnings.warn(
+            f"this search of {n} rows is expected to take about {seconds / 60:.0f} minutes. Quicker are {quicker}"
+            "time_limit=, which takes the best found so far, X in float32, fewer rows"
+            " (foldless.reduction.reduce_instances), and kernels of explicit features.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_of_end(search, outcome, stacklevel):
+    """Say why a search ended where it did, unless it came to its end inside of where it looked."""
+    messages = []
+    if outcome.stopped is not None:
+        by = "time_limit" if outcome.stopped == "time_limit" else "the user"
+        rows = max(each["n_rows"] for each in outcome.history)
+        messages.append(
+            f"stopped by {by} after {len(outcome.history)} evaluations: best_params_ are the best so far, judged on"
+            f" {rows} rows. A longer search may find better ones."
+        )
+    if outcome.unfinished:
+        max_iter = optimizer_of(search).max_iter
+        messages.append(
+            f"the criterion was still falling after all max_iter={max_iter} iterations. Raise max_iter, as in"
+            f" method=Optimizer(max_iter={4 * max_iter}), or search again from best_estimator_."
+        )
+    for name in outcome.on_edge:
+        messages.append(
+            f"the best {name}, {outcome.best[0][name]:.3g}, lies on the edge of the automatic grid, even after it was"
+            f" widened, or of the default bounds. Give param_grid, or bounds, with further values of {name}; if {name}"
+            " has no end, the model is not the one for these data."
+        )
+    for each in messages:
+        warnings.warn(f"FoldlessSearchCV: {each}", ConvergenceWarning, stacklevel=stacklevel + 1)
+
+
+# -- grids -------------------------------------------------------------------------------------------------------------
+
+
+def grid_search(spec, candidates, settings, splits, widen=None):
+    """The best of the candidates, whose kernel settings are ``settings``.
+
+    ``widen`` makes further ones, of an automatic grid, from the candidates and their losses.
+    """
+    _warn_of_grid_time(spec, settings, splits)
+    results = _judge_settings(spec, settings, splits)
+    stopped, edge = len(results) < len(settings), ()
+    losses = _losses(settings, results) if not stopped else np.empty((0, 0))
+    if widen is not None and not stopped and (spec.share == "all" or losses.shape[1] == 1):
+        more_candidates, more_settings = widen(candidates, losses.sum(1))
+        if more_settings:
+            more_results = _judge_settings(spec, more_settings, splits)
+            stopped = len(more_results) < len(more_settings)
+            candidates = candidates + more_candidates
+            settings = settings + more_settings
+            results = results + more_results
+            edge = tuple(on_edge(candidates, _losses(settings, results).sum(1))) if not stopped else ()
+    if stopped:
+        candidates, settings = _only_judged(candidates, settings[: len(results)])
+    return _grid_outcome(spec, candidates, settings, results, splits, spec.ended_by if stopped else None, edge)
+
+
+def _warn_of_grid_time(spec, settings, splits):
+    """Say so in advance where the grid will take long."""
+    first = settings[0]
+
+    def evaluate(rows):
+        if first.parts:  # each of which has a decomposition, most of the work
+            path = first.task.problem.path(rows, len(first.alphas))
+            for alpha in first.alphas:
+                path.with_alpha(alpha)
+            return
+        selection = spec.choosing.selection(first.task, splits, rows=rows)
+        selection.path(first.task.problem, first.alphas)
+
+    seconds = len(settings) * max(1, len(first.parts)) * foreseen_seconds(first.task, splits, evaluate)
+    quicker = 'method="auto" without a param_grid, '
+    warn_of_time(seconds, first.n_rows, quicker, stacklevel=8)
+
+
+def _judge_settings(spec, settings, splits):
+    """The results of all kernel settings, or of the first of them where the search was stopped."""
+    jobs = (delayed(judge_alphas)(spec, setting, splits) for setting in settings)
+    progress = Progress(len(settings), "kernel settings", spec.verbose)
+    return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
+
+
+def _losses(settings, results):
+    """Losses (n_candidates, m) in the order of the candidates."""
+    n_candidates = sum(len(setting.places) for setting in settings)
+    losses = np.empty((n_candidates, results[0].judged.losses.shape[1]))
+    for setting, result in zip(settings, results, strict=True):
+        losses[setting.places] = result.judged.losses
+    return losses
+
+
+def _only_judged(candidates, settings):
+    """The candidates of these settings, and the settings with the places among these candidates."""
+    kept = sorted(place for setting in settings for place in setting.places)
+    new_place = {place: number for number, place in enumerate(kept)}
+    renumbered = [replace(setting, places=[new_place[place] for place in setting.places]) for setting in settings]
+    return [candidates[place] for place in kept], renumbered
+
+
+def _grid_outcome(spec, candidates, settings, results, splits, stopped, edge):
+    losses, pairs = _losses(settings, results), list(zip(settings, results, strict=True))
+    record = Record.of(spec, splits, [(setting.places, result.judged, result.seconds) for setting, result in pairs])
+    chosen = choose_candidates(losses, settings, spec.share)
+    alone, n = len(chosen) == 1, settings[0].n_rows
+    times = record.seconds + record.score_seconds
+    return Outcome(
+        classes=settings[0].classes,
+        params=candidates,
+        record=record,
+        chosen=chosen,
+        best=[candidates[place] for place in chosen],
+        loss=record.criterion[chosen[0]] if alone else losses[chosen, np.arange(len(chosen))].sum(),
+        heldout=next(result.heldout for setting, result in pairs if chosen[0] in setting.places),
+        history=[
+            {"n_rows": n, "time": float(seconds), **deciding_value(spec, loss), **params}
+            for seconds, loss, params in zip(times, losses.sum(1), candidates, strict=True)
+        ],
+        stopped=stopped,
+        on_edge=edge,
+    )
+
+
+# -- by parts of the rows ----------------------------------------------------------------------------------------------
+
+
+def fidelity_search(spec, start, grid, splits):
+    """The best setting by parts of the rows and a few evaluations of all (``tuning.fidelity``)."""
+    search = Fidelity(start, grid, spec, splits)
+    points, stopped = _evaluate_points(search, spec)
+    best = search.best(points)
+    last = [point for point in points if point.n_rows == best.n_rows]
+    if spec.score_decides:  # points on a way down have no scores of single splits
+        last = [point for point in last if point is best or point.judged is not None]
+    place = next(place for place, point in enumerate(last) if point is best)
+    record = _record_of_points(spec, splits, search, last, place)
+    return Outcome(
+        classes=start.classes,
+        params=[search.named(point) for point in last],
+        record=record,
+        chosen=[place],
+        best=[search.named(best)],
+        loss=record.criterion[place],
+        feature_scales=None if search.chosen is None else np.array([best.kernel.get_params()[best.kernel.per_feature]]),
+        history=[
+            {
+                "n_rows": point.n_rows,
+                "time": point.seconds,
+                **_value_of(spec, search, point),
+                **search.named(point),
+            }
+            for point in points
+        ],
+        stopped=stopped,
+        on_edge=tuple(search.at_limits(best)) if search.chosen is None else (),
+    )
+
+
+def _value_of(spec, search, point):
+    """What decided about a point; on parts that may be the criterion where a score decides on all rows."""
+    return deciding_value(spec, point.loss) if search.of(point).score_decides else {"criterion": float(point.loss)}
+
+
+def _evaluate_points(search, spec):
+    """(the points of a search, what stopped it before its end)."""
+    progress = Progress(None, "search", spec.verbose)
+    points: list = []
+
+    def tell(doing, ahead):
+        best = _value_of(spec, search, search.best(points)) if points else {}
+        so_far = "".join(f"; best {name} so far {value:.4g}" for name, value in best.items())
+        progress.tell(f"{doing}{so_far}", ahead)
+
+    search.tell = tell
+    stopped, warned = None, False
+    try:
+        for batch in search.points():
+            points += batch
+            if not warned and search.ahead is not None:
+                warned = True
+                seconds = search.ahead if spec.deadline is None else 0.0
+                warn_of_time(seconds, len(search.task.problem.active), stacklevel=7)
+            if spec.out_of_time:
+                stopped = "time_limit"
+                break
+    except (KeyboardInterrupt, StoppedSearch):
+        if not points:
+            raise
+        stopped = spec.ended_by
+    progress.close()
+    return points, "time_limit" if search.short_of_time else stopped
+
+
+def _record_of_points(spec, splits, search, last, best):
+    """What the points on the most rows got; on a way down nothing but what decided is known, and scores are nan."""
+    entries = []
+    for place, point in enumerate(last):
+        judged = search.judged(point) if place == best else point.judged
+        if judged is None:
+            judged = Judged(np.array([[point.loss]]), np.empty(0), np.array([np.nan]))
+        if not spec.score_decides:
+            judged = judged._replace(criterion=np.array([point.loss]))
+        entries.append(([place], judged, point.seconds))
+    return Record.of(spec, splits, entries)
+
+
+# -- continuous searches -----------------------------------------------------------------------------------------------
 
 
 def continuous_search(spec, starts, splits):
@@ -129,7 +370,6 @@ def continuous_search(spec, starts, splits):
         chosen=chosen,
         best=[params for each in best for params in each.start.named(each.minimum.alphas, each.minimum.kernel)],
         loss=record.criterion[chosen].sum(),
-        slope=best[0].start.slope,
         stopped=spec.ended_by if descents[-1].ended == "stopped" or len(descents) < len(starts) else None,
         unfinished=any(each.ended == "max_iter" for each in best),
         feature_scales=scales,
@@ -138,7 +378,7 @@ def continuous_search(spec, starts, splits):
                 "start": place,
                 "n_rows": n_rows,
                 "time": seconds,
-                **what_decided(spec, loss),
+                **deciding_value(spec, loss),
                 "objective": value,
                 **each.start.named_together(alphas, kernel),
             }
@@ -149,7 +389,7 @@ def continuous_search(spec, starts, splits):
 
 
 def _follow_all(spec, starts, splits):
-    """What :func:`_end_of` says of every starting point, or of the first of them where the search was stopped."""
+    """What :func:`_follow_and_judge` returns for every starting point, or for the first of them after a stop."""
     task, steps = starts[0].task, spec.max_iter * sum(each.n_descents for each in starts)
 
     def evaluate(rows):
@@ -157,28 +397,29 @@ def _follow_all(spec, starts, splits):
         Objective(selection, starts[0].space, None)(starts[0].vector, spec.method == "gradient")
 
     seconds = steps * foreseen_seconds(task, splits, evaluate)
-    warn_of_time(seconds, len(task.problem.active), 'method="auto", fewer iterations (max_iter=), ', stacklevel=8)
+    quicker = 'method="auto", fewer iterations (max_iter= of Optimizer), '
+    warn_of_time(seconds, len(task.problem.active), quicker, stacklevel=8)
     if spec.n_jobs not in (None, 1):
-        jobs = (delayed(_end_of)(each, spec, splits) for each in starts)
+        jobs = (delayed(_follow_and_judge)(each, spec, splits) for each in starts)
         progress = Progress(len(starts), "starting points", spec.verbose)
         return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
     progress = Progress(steps, "iterations", spec.verbose)
     found = []
     for start in starts:
-        found.append(_end_of(start, spec, splits, progress))
+        found.append(_follow_and_judge(start, spec, splits, progress))
         if found[-1][0].ended == "stopped":
             break
     return found
 
 
-def _end_of(start, spec, splits, progress=None):
+def _follow_and_judge(start, spec, splits, progress=None):
     """(the descent from one starting point, its end :class:`Judged`, seconds); classes apart have no scores."""
     begin = time.perf_counter()
     descent = follow(start, spec, splits, progress)
     end, loss = descent.minimum, np.array([descent.minimum.loss])
     judged = Judged(loss, loss, loss)
     if start.column is None and len(end.alphas) == 1:
-        selection = spec.selection(start.task, splits, slope=start.slope)
+        selection = spec.selection(start.task, splits)
         judged = selection.judged(start.task.problem.replace(kernel=end.kernel, alpha=float(end.alphas[0])))
         if not spec.scoring.decides:
             judged = judged._replace(criterion=loss)  # to the last digit

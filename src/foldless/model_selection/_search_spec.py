@@ -21,7 +21,7 @@ from foldless.bridge.scorers import search_scores
 from foldless.estimators.checks import check_confounds, check_option, dense, numbers
 from foldless.tuning import criteria
 from foldless.tuning.descent import PRIORS
-from foldless.tuning.spec import SearchSpec
+from foldless.tuning.spec import SearchSpec, optimizer_of, scales_features
 
 METHODS = ("auto", "grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")
@@ -34,50 +34,50 @@ def search_spec(search):
     """
     check_known(search.estimator)
     _check_options(search)
-    slopes = _slopes(search)
-    criterion = criteria.resolve(search.criterion).with_slope(slopes[0])
-    scaled = bool(search.feature_scaling or search.feature_groups is not None)
+    criterion = criteria.resolve(search.criterion)
+    optimizer, scaled = optimizer_of(search), scales_features(search)
     squares = criterion.function is criteria.press and search.scoring is None  # what the priors are made for
     _check_classes(search, criterion)
-    _check_method(search, criterion, slopes, scaled)
-    _check_prior(search, squares, scaled)
+    _check_method(search, optimizer, criterion, scaled)
+    _check_prior(optimizer.prior, search.criterion, squares, scaled)
     _check_apart(search)
     _check_steps(search)
-    _check_average(search, criterion, slopes, scaled)
-    as_they_are = ("method", "share", "criterion_weight", "feature_groups", "n_starts", "max_iter", "random_state")
+    groups = search.feature_scaling if scaled and np.ndim(search.feature_scaling) else None
     return SearchSpec(
         criterion=criterion,
-        slopes=slopes,
-        prior=("cauchy" if squares else None) if search.prior == "auto" else search.prior,
-        bounds=_bounds(search),
+        method=optimizer.method,
+        share=search.share,
+        criterion_weight=search.criterion_weight,
+        prior=("cauchy" if squares else None) if optimizer.prior == "auto" else optimizer.prior,
+        bounds=_checked_bounds(optimizer.bounds),
         feature_scaling=scaled,
+        feature_groups=groups,
+        n_starts=optimizer.n_starts,
+        max_iter=optimizer.max_iter,
+        random_state=search.random_state,
+        n_jobs=search.n_jobs,
+        verbose=search.verbose,
         deadline=_deadline(search.time_limit),
-        one_se=search.refit == "one_se",
-        **{name: getattr(search, name) for name in (*as_they_are, "n_jobs", "verbose")},
     )
 
 
 def _check_options(search):
-    check_option("method", search.method, METHODS)
+    optimizer = optimizer_of(search)
+    check_option("method", optimizer.method, METHODS)
     check_option("share", search.share, SHARES)
-    check_option("prior", search.prior, ("auto", None, *PRIORS))
+    check_option("prior", optimizer.prior, ("auto", None, *PRIORS))
     check_option("criterion_weight", search.criterion_weight, criteria.WEIGHTS)
-    for name in ("feature_scaling", "average", *(() if isinstance(search.refit, str) else ("refit",))):
-        if not isinstance(getattr(search, name), bool | np.bool_):
-            raise ValueError(f"{name}={getattr(search, name)!r} must be True or False.")
-    if isinstance(search.scoring, str | None) and search.refit not in (True, False, search.scoring, "one_se"):
+    if not isinstance(search.refit, str | bool | np.bool_):
+        raise ValueError(f"refit={search.refit!r} must be True, False or the name of a score.")
+    scaling = search.feature_scaling
+    if not isinstance(scaling, bool | np.bool_) and np.ndim(scaling) == 0:
+        raise ValueError(f"feature_scaling={scaling!r} must be True, False or a group for each feature.")
+    if isinstance(search.scoring, str | None) and search.refit not in (True, False, search.scoring):
         raise ValueError(f"refit={search.refit!r} names a score; scoring={search.scoring!r} holds no such name.")
     for name in ("n_starts", "max_iter"):
-        value = getattr(search, name)
+        value = getattr(optimizer, name)
         if not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name}={value!r} must be an integer >= 1.")
-
-
-def _slopes(search):
-    slopes = numbers(np.atleast_1d(search.slope).tolist())
-    if slopes is None or not len(slopes) or np.any(slopes <= 0):
-        raise ValueError(f"slope={search.slope!r} must be a finite number > 0, or several.")
-    return tuple(slopes.tolist())
 
 
 def _check_classes(search, criterion):
@@ -103,29 +103,24 @@ def _check_classes(search, criterion):
             )
 
 
-def _check_method(search, criterion, slopes, scaled):
-    """Gradients are followed where there are some; a grid has one slope, no bounds and no scales of features."""
-    if search.method == "gradient" and search.scoring is not None:
+def _check_method(search, optimizer, criterion, scaled):
+    """Gradients are followed where there are some; a grid has no bounds and no scales of features."""
+    if optimizer.method == "gradient" and search.scoring is not None:
         raise ValueError(
             f"scoring={search.scoring!r} has no derivative; with method='gradient' let a criterion decide"
             " (scoring=None), or use method='grid' or 'simplex'."
         )
-    if search.method == "gradient" and not criterion.smooth:
+    if optimizer.method == "gradient" and not criterion.smooth:
         smooth = [name for name, each in criteria.CRITERIA.items() if each.smooth]
         raise ValueError(
             f"criterion={search.criterion!r} has no derivative; with method='gradient' use one of {smooth}, or"
             " method='simplex'."
         )
-    if search.method in ("simplex", "gradient"):
+    if optimizer.method in ("simplex", "gradient"):
         return
-    if len(slopes) > 1:
-        raise ValueError(
-            f"slope={search.slope!r} lists several, for method='gradient' or 'simplex'; a grid can take the error"
-            " itself: criterion='error', 'ber' or 'auc'."
-        )
-    if search.method == "auto" and search.param_grid is None:
+    if optimizer.method == "auto" and search.param_grid is None:
         return
-    if search.bounds is not None:
+    if optimizer.bounds is not None:
         raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
     if scaled:
         raise ValueError(
@@ -133,15 +128,15 @@ def _check_method(search, criterion, slopes, scaled):
         )
 
 
-def _check_prior(search, squares, scaled):
+def _check_prior(prior, criterion, squares, scaled):
     """A prior is one of feature scales, beside squared residuals."""
-    if search.prior in PRIORS and not squares:
+    if prior in PRIORS and not squares:
         raise ValueError(
-            f"prior={search.prior!r} goes with a model of squared residuals; criterion={search.criterion!r} has none."
+            f"prior={prior!r} goes with a model of squared residuals; criterion={criterion!r} has none."
             " Use criterion='press' or prior=None."
         )
-    if search.prior in PRIORS and not scaled:
-        raise ValueError(f"prior={search.prior!r} is one of feature scales; it needs feature_scaling=True.")
+    if prior in PRIORS and not scaled:
+        raise ValueError(f"prior={prior!r} is one of feature scales; it needs feature_scaling=True.")
 
 
 def _check_apart(search):
@@ -175,35 +170,6 @@ def _check_steps(search):
         )
 
 
-def _check_average(search, criterion, slopes, scaled):
-    """Nearly best settings are told by the standard error of a mean over rows, and judged by one criterion."""
-    what = "average=True" if search.average else "refit='one_se'"
-    reasons = (
-        (search.share != "all", f"needs share='all', not {search.share!r}."),
-        (
-            search.scoring is not None,
-            f"goes by the standard error of the criterion; with scoring={search.scoring!r} there is none. Use"
-            " scoring=None, and criterion='multiclass_error' for the accuracy.",
-        ),
-        (
-            not criterion.rowwise,
-            f"needs a criterion that is a mean over rows, which criterion={search.criterion!r} is not said to be. Use"
-            f" one of {[name for name, each in criteria.CRITERIA.items() if each.rowwise]} (with"
-            " criterion_weight='balanced' in the place of 'ber'), or a Criterion of yours with rowwise=True.",
-        ),
-        (scaled, "compares settings with one gamma; use feature_scaling=False."),
-        (len(slopes) > 1, f"compares settings by one criterion; give one slope, not {search.slope!r}."),
-        (search.average and search.refit == "one_se", "takes all nearly best settings, refit='one_se' one of them."),
-        (
-            search.refit == "one_se" and search.method in ("simplex", "gradient"),
-            f"chooses among the settings of a grid; use method='grid', not {search.method!r}.",
-        ),
-    )
-    for refused, why in reasons if search.average or search.refit == "one_se" else ():
-        if refused:
-            raise ValueError(f"{what} {why}")
-
-
 def _deadline(time_limit):
     if time_limit is None:
         return None
@@ -213,10 +179,10 @@ def _deadline(time_limit):
     return time.monotonic() + float(seconds[0])
 
 
-def _bounds(search):
-    if not isinstance(search.bounds, Mapping | None):
-        raise ValueError(f"bounds={search.bounds!r} must be a dict {{parameter: (low, high)}}.")
-    bounds = search.bounds or {}
+def _checked_bounds(bounds):
+    if not isinstance(bounds, Mapping | None):
+        raise ValueError(f"bounds={bounds!r} must be a dict {{parameter: (low, high)}}.")
+    bounds = bounds or {}
     for name, pair in bounds.items():
         if isinstance(pair, str) and pair == "fixed" and not name.endswith("alpha"):
             continue
@@ -258,11 +224,6 @@ def check_search_with_confounds(search, confounds, n):
             f"confounds: fit of {type(last).__name__} takes none. Use"
             f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} (with kernel='linear' for ridge models), or"
             " refit=False to search only."
-        )
-    if search.refit and search.average and isinstance(search.estimator, Pipeline):
-        raise ValueError(
-            "confounds: the members of average=True are whole pipelines, which hand no confounds on; put the steps in"
-            " front of the search, make_pipeline(StandardScaler(), FoldlessSearchCV(...)), or use average=False."
         )
     return check_confounds(confounds, n)
 

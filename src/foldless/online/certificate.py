@@ -9,7 +9,7 @@ class is left, y is constant, X tells nothing): then only rounding is there to c
 
     F, offsets, cuts    |y|                        class matrices           the largest mass
     A                   |y| / |S + alpha I|        confounds' coefficients  |y| / |c|
-    beta                A times |W|^1/2 or |K|     weights of features      beta times |X|
+    beta                A times |W|^1/2            weights of features      beta times |X|
 
 The residual needs no second fit: it is small only if the model solves the equations of the rows it has, to which
 forgotten rows contribute nothing. Fits are made from A and B alone, m_i' A = alpha A_i + phi_i' (Phi' A) by features:
@@ -129,8 +129,7 @@ def _sizes(new, largest, stored):
     """
     problem, size = new.problem, float(new.target_scale.max(initial=0.0))
     A = float(np.abs(new.Y).max(initial=0.0)) / largest
-    norm_of_gram = max(largest - problem.alpha, 0.0)
-    dual = A * float(np.sqrt(norm_of_gram) if problem.penalty.squares_kernel else new.root.max())
+    dual = A * float(new.root.max())
     sizes = {"offset": size, "cut": size, "dual": dual}
     if "weights" in stored:
         sizes["weights"] = dual * np.sqrt(problem.n * problem.mean_diagonal)

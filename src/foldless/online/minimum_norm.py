@@ -27,6 +27,12 @@ from foldless import linalg
 from foldless.linalg.memory import require_memory
 
 EPS = np.finfo(np.float64).eps
+ARRAYS = 3  # n x n each, held while the factors are made
+
+
+def cost_of_factors(n):
+    """(flops, number of n x n arrays) of the QR factorisation for n rows, Q included."""
+    return 8 * n**3 / 3, ARRAYS
 
 
 class RankError(linalg.LinAlgError):
@@ -49,16 +55,9 @@ class MinimumNorm:
     array([-0.909,  0.967, -0.909])
     """
 
-    by_features = False
-
-    @classmethod
-    def of(cls, kernel, X, alpha):
-        """The factors for the rows X of a kernel."""
-        return cls(kernel.gram(X), alpha)
-
     def __init__(self, K, alpha):
         n = len(K)
-        require_memory((n, n), np.float64, "the QR factorisation", 3)
+        require_memory((n, n), np.float64, "the QR factorisation", ARRAYS)
         columns = np.empty((n + 1, n), order="F")
         columns[0], columns[1:] = 1.0, K
         columns[1:].flat[:: n + 1] += alpha
@@ -91,10 +90,6 @@ class MinimumNorm:
         columns = np.vstack([np.ones((1, p)), C, D + self.alpha * np.eye(p)])
         return self._next(*linalg.insert_columns_(Q, R, columns, self.n))
 
-    def learn(self, kernel, X, more):
-        """The factors with rows ``more`` of the kernel behind those so far, X."""
-        return self.insert(kernel.gram(X, more), kernel.gram(more))
-
     def remove(self, rows):
         """The factors without ``rows``, sorted positions; neighbours go together (Algorithm 6, for blocks)."""
         rows = np.asarray(rows)
@@ -108,10 +103,6 @@ class MinimumNorm:
     def solve(self, Y):
         """[b; z] of shape (n + 1, m) for targets Y of shape (n, m)."""
         return linalg.product(self._Q[:, : self.n], self._whitened(Y))
-
-    def feature_weights(self, z):
-        """None: there are no features that are fewer than rows."""
-        return None
 
     def _whitened(self, Y):
         return linalg.upper_solve(self._R[: self.n].T, Y, lower=True)

@@ -23,8 +23,9 @@ from foldless.heldout.solution import Solution
 from foldless.linalg import NotPositiveDefiniteError, norm, solve
 from foldless.linalg.memory import require_memory
 from foldless.online.sums import changed, keep_digits, recentred, solved, sums_of
+from foldless.precision import cost
 from foldless.precision.base import SingularBlockError
-from foldless.precision.choose import precision, sums_pay, update_pays
+from foldless.precision.choose import precision
 from foldless.precision.growing import Growing
 
 WELL_CONDITIONED = 1e4  # |K| / alpha up to which updates need no refinement
@@ -45,26 +46,34 @@ def learn(whole, problem, Y):
     unchanged = np.array_equal(whole.Y, white[:n])  # a new class changes targets
     if len(new) == 0 and unchanged:
         return whole.changed(problem=problem, rows=problem.active)
-    if not update_pays(problem, n, len(new)):
+    if not _update_pays(problem, n, len(new)):
         return _from_sums(whole, problem, Y, problem, new, 1.0)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # a new factorisation tells what overflows
-            joint = growing(whole)
-            columns, q, corner, units, order = extension(joint, problem, whole.rows, new)
-            border = joint.border(columns, q, corner, units)
+            P = growing(whole)
+            K, among_new = problem.gram_of_new(whole.rows, new)
+            columns, corner = _system(problem, whole.rows, new, K), _system(problem, new, new, among_new)
+            q = problem.whitened_columns(new)
+            border = P.border(columns, q, corner)
     except NotPositiveDefiniteError:
         return solve_anew(problem, Y)
     if not unchanged:
-        return _solution(problem, Y, white, border.learn(order))
-    A = joint.inward(whole.joint_A)
-    residual = _padded(white[n:], len(q)) - columns.T @ A - q @ whole.B
-    A, B = border.solution(A, whole.B, residual)
-    return _solution(problem, Y, white, border.learn(order), A if order is None else A[order], B)
+        return _solution(problem, Y, white, border.learn())
+    residual = white[n:] - columns.T @ whole.A - q @ whole.B
+    A, B = border.solution(whole.A, whole.B, residual)
+    return _solution(problem, Y, white, border.learn(), A, B)
+
+
+def _update_pays(problem, n, t):
+    """Whether an update by t rows is preferred to a new factorisation, n being the rows that stay."""
+    r = problem.n_features(n + t)
+    return cost.update_pays(n, t, r, problem.alpha, 0.0 if r is None else problem.mean_diagonal)
 
 
 def _from_sums(whole, problem, Y, owner, rows, sign):
     """The solution from sums over all rows, to which these ``rows`` of ``owner`` are added; or by a factorisation."""
-    if not sums_pay(problem, len(problem.active)):
+    n = len(problem.active)
+    if not cost.sums_pay(n, problem.n_features(n)):
         return solve_anew(problem, Y)
     sums = vars(whole).get("sums")
     sums = None if sums is None else changed(sums, owner, rows, sign)
@@ -79,23 +88,6 @@ def _from_sums(whole, problem, Y, owner, rows, sign):
     A, B, weights = found
     fields = {"problem": problem, "rows": problem.active, "Y": white, "A": A, "B": B, "weights": weights, "sums": sums}
     return Solution.of(**fields, choice=f"sums over rows: {len(weights)} features for {len(white)} rows")
-
-
-def extension(joint, problem, rows, new):
-    """What the rows ``new`` add to the system of ``rows``: columns, rows of Q and corner, their units; the order after.
-
-    The sites of all rows come before those of their basis functions; order is None where there are no others.
-    """
-    n, t, unit = len(rows), len(new), joint.unit
-    K, own = problem.gram_of_new(rows, new)
-    columns = problem.penalty.system(problem, rows, new, K, unit)
-    corner = problem.penalty.system(problem, new, new, own, unit)
-    q = _padded(problem.whitened_columns(new), len(corner))
-    if joint.n == n:
-        return columns, q, corner, None, None
-    old, more = np.split(np.arange(joint.n + len(corner)), [joint.n])
-    order = np.hstack([old.reshape(-1, n), more.reshape(-1, t)]).ravel()
-    return columns, q, corner, np.repeat(joint.units[::n], t), order
 
 
 def forget(whole, problem, Y, removed):
@@ -114,121 +106,105 @@ def forget(whole, problem, Y, removed):
         return whole.changed(problem=problem, rows=problem.active)
     if problem.more_columns:
         problem.span(problem.active)  # complains where what is left does not determine them
-    if not update_pays(problem, n - t, t):
+    if not _update_pays(problem, n - t, t):
         return _from_sums(whole, problem, Y, whole.problem, whole.rows[removed], -1.0)
-    joint = growing(whole)
     try:
-        removal = joint.removal(np.arange(joint.n).reshape(-1, n)[:, removed].ravel())  # all sites of these rows
+        removal = growing(whole).removal(removed)
     except SingularBlockError:  # lost in rounding: a new factorisation solves it, or tells why not
         return solve_anew(problem, Y)
-    A, B = removal.solution(joint.inward(whole.joint_A), whole.B)
-    joint = removal.forget()
+    A, B = removal.solution(whole.A, whole.B)
+    P = removal.forget()
     if moved:
         T = np.eye(len(B), dtype=B.dtype)
         T[0, -len(problem.origin) :] = whole.problem.origin - problem.origin
-        joint.square.change_columns(T)
+        P.square.change_columns(T)
         B = solve(T, B)
-    return _solution(problem, Y, white, joint, A, B) if unchanged else _solution(problem, Y, white, joint)
+    return _solution(problem, Y, white, P, A, B) if unchanged else _solution(problem, Y, white, P)
 
 
 def growing(whole):
-    """The P of a solution, or its J, in the holder that can be updated."""
-    if whole.joint.grows:
-        return whole.joint
-    problem, rows, joint = whole.problem, whole.rows, whole.joint
-    n, own = len(rows), whole.own_precision
-    require_memory((joint.n, joint.n), problem.dtype, "P, the matrix of the fit, as it is updated,", 3)
-    if own.through_features:
-        own = joint = precision(problem, rows, features=False)
-    units = problem.penalty.units(n, own) if problem.penalty.squares_kernel else None
-    unit = 1.0 if units is None else float(units[0])
-    M = problem.penalty.system(problem, rows, rows, problem.gram(rows, rows), unit)
-    entry = float(norm(M[:n, len(M) - n :]) / unit) / n
-    refines = not joint.definite or problem.dtype != np.float64 or entry * n > WELL_CONDITIONED * problem.alpha
-    Q = _padded(problem.whitened_columns(rows), len(M))
-    return Growing.of(joint.explicit(), own.Omega, M, Q, entry=entry, refines=refines, units=units)
+    """The P of a solution in the holder that can be updated."""
+    P = whole.own_precision
+    if P.grows:
+        return P
+    problem, rows = whole.problem, whole.rows
+    n = len(rows)
+    require_memory((n, n), problem.dtype, "P, the matrix of the fit, as it is updated,", 3)
+    if P.through_features:
+        P = precision(problem, rows, features=False)
+    M = _system(problem, rows, rows, problem.gram(rows, rows))
+    entry = float(norm(M)) / n
+    refines = problem.dtype != np.float64 or entry * n > WELL_CONDITIONED * problem.alpha
+    return Growing.of(P.explicit(), P.Omega, M, problem.whitened_columns(rows), entry=entry, refines=refines)
 
 
-def _solution(problem, Y, white, joint, A=None, B=None):
-    """The solution by an updated P or J: with A and B, or from targets that are not what they were.
+def _system(problem, rows, columns, K):
+    """The block of M = W^1/2 K W^1/2 + alpha I at these rows and columns, from that of K."""
+    M = problem.root(rows) * K * problem.root(columns).T
+    if rows is columns:
+        M.flat[:: len(M) + 1] += problem.alpha
+    return M
+
+
+def _solution(problem, Y, white, P, A=None, B=None):
+    """The solution by an updated P: with A and B, or from targets that are not what they were.
 
     Where it is not accurate enough, the one by a new factorisation.
     """
-    n, targets = len(white), _padded(white, joint.n)
-    P = joint if joint.n == n else joint.at_sites(slice(n))
     if A is None:
-        A, B = joint.solve(targets, np.zeros((problem.Q.shape[1], white.shape[1]), white.dtype))
-    if joint.refines:
-        tolerance = _tolerance(problem, joint)
-        A, B, left = _refined(problem, joint, A, B, targets, tolerance)
-        accurate = left <= tolerance and joint.drift <= TOLERATED_DRIFT[problem.dtype.name] and P.error() <= tolerance
+        A, B = P.solve(white, np.zeros((problem.Q.shape[1], white.shape[1]), white.dtype))
+    if P.refines:
+        tolerance = _tolerance(problem, P)
+        A, B, left = _refined(problem, P, A, B, white, tolerance)
+        accurate = left <= tolerance and P.drift <= TOLERATED_DRIFT[problem.dtype.name] and P.error() <= tolerance
     else:  # every eighth update was tested
-        shrinkage = joint.shrinkage()
-        accurate = joint.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
+        shrinkage = P.shrinkage()
+        accurate = P.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
     if not accurate:
         return solve_anew(problem, Y)
-    A = joint.outward(A)
-    fields = {"problem": problem, "rows": problem.active, "Y": white, "A": A[:n], "joint_A": A, "B": B}
-    return Solution.of(**fields, own_precision=P, joint=joint, choice=joint.choice)
+    fields = {"problem": problem, "rows": problem.active, "Y": white, "A": A, "B": B}
+    return Solution.of(**fields, own_precision=P, choice=P.choice)
 
 
-def _refined(problem, joint, A, B, targets, tolerance):
+def _refined(problem, P, A, B, white, tolerance):
     """A and B after a step of refinement, and what they leave of the targets, relative to those.
 
     A step can enlarge the residual, where a P of ill condition is wrong in directions that K enlarges: it is computed
     again there.
     """
-    root = problem.root(problem.active)
-    n, unit, least = len(root), joint.unit, np.finfo(A.dtype).tiny
+    root, least = problem.root(problem.active), np.finfo(A.dtype).tiny
     # Of targets far from zero, what their own spread is worth.
-    spread = np.abs(problem.beyond_unpenalised(problem.active, targets[:n])[0] / root).max(initial=0.0)
-    size = max(spread, 1e-6 * np.abs(targets[:n] / root).max(initial=0.0), least)
+    spread = np.abs(problem.beyond_unpenalised(problem.active, white)[0] / root).max(initial=0.0)
+    size = max(spread, 1e-6 * np.abs(white / root).max(initial=0.0), least)
 
-    def relative(r):  # a residual of basis functions counts by what it does to those of rows
-        functions = unit * problem.alpha**0.5 * np.abs(r[n:]).max(initial=0.0)
-        return float(max(np.abs(r[:n] / root).max(initial=0.0), functions) / size)
+    def relative(r):
+        return float(np.abs(r / root).max(initial=0.0) / size)
 
-    r, head = joint.residual_of(A, B, targets)
-    a, b = joint.solve(r, head)
+    r, head = P.residual_of(A, B, white)
+    a, b = P.solve(r, head)
     A, B = A + a, B + b
-    left, probed = relative(r), joint.is_to_be_probed(tolerance > TOLERATED_ERROR)
-    if left > tolerance or joint.square.ill:
-        left = relative(joint.residual_of(A, B, targets)[0])
+    left, probed = relative(r), P.is_to_be_probed(tolerance > TOLERATED_ERROR)
+    if left > tolerance or P.square.ill:
+        left = relative(P.residual_of(A, B, white)[0])
     if probed:
-        joint.probe(A, B, targets)
+        P.probe(A, B, white)
     return A, B, left
 
 
-def _tolerance(problem, joint):
+def _tolerance(problem, P):
     """max(1e-9, 10 eps cond(M)), the condition being taken as |S + alpha I| max(P_ii).
 
-    |S| is that of the rows at the factorisation, or a bound by diag K where large rows have gone since.
+    |S| is that of the rows at the factorisation, or a bound by diag S where large rows have gone since.
     """
     n = len(problem.active)
     eps = np.finfo(problem.dtype).eps
-    squared = problem.penalty.squares_kernel
-    largest = min(float(joint.diagonal()[:n].max()), 1.0 / problem.alpha)
-    norm = (joint.entry * n) ** (2 if squared else 1)
-    if 10 * eps * (norm + problem.alpha) * largest > TOLERATED_ERROR:
-        rows, root = np.arange(n), problem.root_w[problem.active]
-        own = joint.system_entries(rows, rows + joint.n - n)
-        if squared:  # the trace of K K', for which K_ij^2 <= K_ii K_jj
-            own = np.abs(own) / joint.unit
-            bound = float(own @ root) * float((own / root).sum())
-        else:
-            bound = float(np.abs(own - problem.alpha).sum())
-        norm = min(norm, bound)
-    return max(TOLERATED_ERROR, 10 * eps * max(1.0, (norm + problem.alpha) * largest))
+    largest = min(float(P.diagonal().max()), 1.0 / problem.alpha)
+    size = P.entry * n
+    if 10 * eps * (size + problem.alpha) * largest > TOLERATED_ERROR:
+        rows = np.arange(n)
+        size = min(size, float(np.abs(P.system_entries(rows, rows) - problem.alpha).sum()))
+    return max(TOLERATED_ERROR, 10 * eps * max(1.0, (size + problem.alpha) * largest))
 
 
 def _whitened(problem, Y):
     return np.ascontiguousarray(problem.root(problem.active) * Y[problem.active])
-
-
-def _padded(Y, n_sites):
-    """Y of all sites: basis functions have zeros."""
-    if len(Y) == n_sites:
-        return Y
-    padded = np.zeros((n_sites, Y.shape[1]), Y.dtype)
-    padded[: len(Y)] = Y
-    return padded

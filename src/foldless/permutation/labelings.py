@@ -26,7 +26,7 @@ ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are n
 
 
 class Solver:
-    """P of one problem, ready for any number of columns; J as well where rows take their basis functions along.
+    """P of one problem, ready for any number of columns.
 
     ``steps`` are transformers that were fitted in front of it, where there are any.
     """
@@ -37,20 +37,16 @@ class Solver:
         self.steps = steps
         if precision is None and problem.n_features(len(self.rows)) is None:
             n = len(self.rows)
-            require_memory((n, n), problem.dtype, "the matrix P and its factor", problem.penalty.arrays + 1)
+            arrays = 2 + 2 * problem.kernel.approximates
+            require_memory((n, n), problem.dtype, "the matrix P and its factor", arrays)
         P = problem.precision(self.rows) if precision is None else precision
         self.choice = P.choice
         self.precision = P.prepare_blocks()
 
-    @cached_property
-    def _joint(self):
-        two = self.problem.penalty.sites_per_row > 1
-        return self.problem.penalty.joint(self.problem, self.rows, self.precision) if two else None
-
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
         Y = Y if len(self.rows) == len(Y) else Y[self.rows]
-        return Solution(self.problem, self.rows, Y, self.precision, joint=self._joint)
+        return Solution(self.problem, self.rows, Y, self.precision)
 
 
 def truth_of(task, orders, residuals=None):
@@ -193,7 +189,7 @@ class Labelings(Targets):
 
     def left_unexplained(self, part):
         """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
-        A = part.whole.site_A[part.sites]
+        A = part.whole.A[part.removed]
         return self.whole(part.whole).U - part.problem.alpha * self.products(part.E, A)
 
     @cached_property

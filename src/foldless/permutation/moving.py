@@ -10,7 +10,7 @@ One product P Y for all labelings, as ever, and a stack of t x t systems for eve
 over labelings would take a millisecond for each. Class matrices follow as in ``permutation.labelings``.
 
 Labelings whose fits or class matrices would be differences without digits (``heldout.moments``) are left out one by
-one, and so are all where rows have weights, confounds or two sites each.
+one, and so are all where rows have weights or confounds.
 """
 
 from functools import cached_property
@@ -39,7 +39,7 @@ class Moving(Labelings):
     def __init__(self, solver, task, orders, residuals=None):
         super().__init__(solver, task, truth_of(task, orders, residuals))
         self.places, problem = np.argsort(orders, axis=1), solver.problem
-        self.stacks = not (problem.weighted or problem.more_columns or problem.penalty.sites_per_row > 1)
+        self.stacks = not (problem.weighted or problem.more_columns)
 
     @cached_property
     def own_truth(self):

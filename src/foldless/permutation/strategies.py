@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless.heldout.sets import Sets
 from foldless.heldout.solution import Solution
 from foldless.permutation.confounded import Residuals
 from foldless.permutation.labelings import Labelings, Solver, elsewhere, labelings_that_fit, truth_of
@@ -79,8 +80,21 @@ class Batched:
         if self.solver_of is not None:
             behind = ((Labelings(self.solver_of(*split), self.task, truth), split) for split in null.first)
             return self._tallied(behind)
+        if len(truth) == 1 and self.members is None:
+            task = self.task.relabelled(truth[0])
+            if leaves_every_class(task, null.first):
+                return self._alone(task, self.shared, null.first)
         labelings = Labelings(self.shared, self.task, truth)
         return self._tallied((labelings, split) for split in null.first)
+
+    def _alone(self, task, solver, splits):
+        """Scores of a single labeling: its sets are batches of small systems."""
+        tally = Tally(self.asked)
+        truth = task.Y.T[None] if task.codes is None else task.codes[None]
+        decisions = decisions_of_one(task, solver.solve(task.Y), splits)
+        for D, (_, test) in zip(decisions, splits, strict=True):
+            tally.add(D, truth[..., test], test)
+        return tally.found(task.problem.n)
 
     def _tallied(self, parts):
         """What is found for labelings, from (labelings, split) of all splits."""
@@ -219,16 +233,14 @@ class Weighted:
     def _held_out(self, order, splits, shared):
         """(decisions, truth, test) of every split of one labeling."""
         task = self.task.labelled(order)
-        problem, sets = task.problem, [test for _, test in splits]
+        problem = task.problem
         P = shared.precision(problem)
-        if all(_leaves_every_class(task, *split) for split in splits):
-            D = task.held_out_scores(Solution(problem, problem.active, task.Y, P), sets)
-            D = D.reshape(len(D), -1).T[None]
-            parts = np.split(D, np.cumsum([len(test) for test in sets])[:-1], 2)
+        if leaves_every_class(task, splits):
+            decisions = decisions_of_one(task, Solution(problem, problem.active, task.Y, P), splits)
         else:
             one = Labelings(Solver(problem, P), task, task.codes[None])
-            parts = [one.decisions(one.part(train), test) for train, test in splits]
-        return [(D, task.codes[None, test], test) for D, test in zip(parts, sets, strict=True)]
+            decisions = [one.decisions(one.part(train), test) for train, test in splits]
+        return [(D, task.codes[None, test], test) for D, (_, test) in zip(decisions, splits, strict=True)]
 
     def _tallied(self, held):
         """What is found for labelings whose test sets have the same sizes."""
@@ -245,10 +257,25 @@ def _gram(problem):
     return problem.gram(rows, rows) if problem.n_features(len(rows)) is None else None
 
 
-def _leaves_every_class(task, train, test):
-    """Whether a split trains on all rows that it does not test, and on every class."""
-    times = np.bincount(np.concatenate([train, test]), minlength=task.problem.n)
-    return (times == 1).all() and np.bincount(task.codes[train], minlength=task.n_classes).all()
+def leaves_every_class(task, splits):
+    """Whether every split trains on all rows that it does not test, none of weight 0, and on every class."""
+    n = task.problem.n
+    if len(task.problem.active) < n:
+        return False
+    for train, test in splits:
+        if len(train) + len(test) != n or (np.bincount(np.concatenate([train, test]), minlength=n) != 1).any():
+            return False
+        if task.codes is not None and not np.bincount(task.codes[train], minlength=task.n_classes).all():
+            return False
+    return True
+
+
+def decisions_of_one(task, model, splits):
+    """Decisions (1, k, t) of every split of a single labeling, whose splits :func:`leaves_every_class`."""
+    sets = [test for _, test in splits]
+    D = task.held_out_scores(model, Sets.of(sets))
+    D = D.reshape(len(D), -1).T[None]
+    return np.split(D, np.cumsum([len(test) for test in sets])[:-1], 2)
 
 
 @dataclass(frozen=True)

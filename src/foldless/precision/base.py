@@ -8,13 +8,9 @@ P is symmetric, positive semi-definite, P Q = 0, and [P G'; G .] is the inverse 
 seen here: with W^1/2 S W^1/2, W^1/2 Q and W^1/2 Y in place of S, Q, Y the same formulas hold (``heldout.problem``).
 
 Every holder subclasses :class:`Precision`, which only needs ``apply``, ``G``, ``diagonal`` and ``columns``; a holder
-overrides the other verbs where it knows a cheaper way, and says when it is to be taken (``suits``, costs). To add one,
-write these, put it into the list of ``precision.choose``, and add it to the table of cases of the tests: the laws and
-the comparison with refits then run on it.
-
-**Cost.** n rows, t of them left out, k of them kept. A Cholesky factor takes k^3/3 flops, its inverse as much again, P
-as an array once more, an eigendecomposition about 10 k^3 at the speed of a matrix product. ``nested`` says that
-leave-one-out inside the training part is asked for as well. All ways are exact: flops only decide which one is taken.
+overrides the other verbs where it knows a cheaper way, and says when it is to be taken (``suits``). To add one, write
+these, put it into the list of ``precision.choose``, and add it to the table of cases of the tests: the laws and the
+comparison with refits then run on it. ``precision.cost`` has the costs.
 """
 
 from abc import ABC, abstractmethod
@@ -63,10 +59,10 @@ class HeldOutBlock:
         return self.block[:, : len(Y)] @ Y
 
     def solve(self, B):
-        return cholesky_solve(self.factor, B) if self.precision.definite else self.solve_general(B)
+        return cholesky_solve(self.factor, B)
 
     def solve_general(self, B):
-        """The same without a Cholesky factor, which J has not and rounding may take from P."""
+        """The same without a Cholesky factor, which rounding may take from P."""
         return lu_solve(self._lu, B)
 
     def residual(self, A, Y):
@@ -91,7 +87,6 @@ class Precision(ABC):
     Omega: np.ndarray | None = None  # (Q' M^-1 Q)^-1 where that is known; P and G alone do not give it
     planned: str = "{n} rows"  # how P of n rows, or of r features, will be held
     choice: str = ""  # why this holder was taken, for those who want to know
-    definite: bool = True  # whether blocks of P are positive definite
     through_features: bool = False  # whether P is held through explicit features, and nothing n x n is formed
     grows: bool = False  # whether rows can be learnt and forgotten
     current: bool = True  # whether P is still that of its rows
@@ -140,17 +135,6 @@ class Precision(ABC):
         """(Phi' P)[:, rows] where P is held through features Phi: what targets at these rows add to their weights."""
         return None
 
-    def with_functions(self, K):
-        """K' P, K' P K - I and G K for the basis functions K of which S is K K'."""
-        PK = self.explicit().apply(K)
-        rest = product(K, PK, transpose_a=True)
-        rest.flat[:: len(rest) + 1] -= 1.0
-        return PK.T, rest, self.G @ K
-
-    def function_weights(self, rows):
-        """(K' P)[:, rows] for the same where that has more digits than K' times P; else None."""
-        return None
-
     def explicit(self):
         """The same P as an n x n array."""
         require_memory((self.n, self.n), self.G.dtype, "P, the matrix of the fit,")
@@ -176,17 +160,6 @@ class Precision(ABC):
     def path(cls, problem, rows):
         """The :class:`Path` of ``rows``; None where every alpha is held by itself."""
         return None
-
-    @classmethod
-    def solve_cost(cls, problem, k, *, nested):
-        """Flops of a fit on k rows; where S is K K', that product takes 2 k^3 more."""
-        return k**3 / 3 * (2 if nested else 1) + (2.0 * k**3 if problem.penalty.squares_kernel else 0.0)
-
-    @classmethod
-    def leave_out_cost(cls, problem, n, t, *, nested):
-        """Flops of leaving t of n rows out of the P of all, all their sites."""
-        t = problem.penalty.sites_per_row * t
-        return n * t**2 + t**3 / 3 + (2.0 * n * t**2 if nested else 0.0)
 
 
 class Path(ABC):
@@ -222,27 +195,25 @@ class OfEveryAlpha(Precision, Path):
         """Leave-one-out residuals for all alphas, shape (len(alphas), n, m)."""
         return self.path_apply(Y, alphas) / self.path_diagonal(alphas)[:, :, None]
 
-    def path_apply(self, Y, alphas, left=None):
-        """U diag(1 / (s + alpha)) U' Y for all alphas, (len(alphas), n, m); ``left`` takes the place of the left U."""
+    def path_apply(self, Y, alphas):
+        """U diag(1 / (s + alpha)) U' Y for all alphas, (len(alphas), n, m)."""
         k, m = len(alphas), Y.shape[1]
         weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))  # (n - q, k)
         stacked = weights[:, :, None] * product(self.U, Y, transpose_a=True)[:, None, :]
-        left = self.U if left is None else left
-        return product(left, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
+        return product(self.U, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
 
-    def path_diagonal(self, alphas, left=None, right=None):
-        """The diagonal of the same, shape (len(alphas), n); ``left`` and ``right`` take the places of both U."""
+    def path_diagonal(self, alphas):
+        """The diagonal of the same, shape (len(alphas), n)."""
         weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))
-        left, right = self.U if left is None else left, self.U if right is None else right
-        return product(left * right, weights).T
+        return product(np.square(self.U), weights).T
 
 
 class Explicit(Precision):
-    """P as an array: for what needs most of its entries (nested leave-one-out, pairs, both bases)."""
+    """P as an array: for what needs most of its entries (nested leave-one-out, pairs)."""
 
-    def __init__(self, P, G, alpha, *, definite=True):
+    def __init__(self, P, G, alpha):
         self.P, self.G, self.n = P, G, P.shape[0]
-        self.alpha, self.definite = alpha, definite
+        self.alpha = alpha
 
     def apply(self, Y):
         return product(self.P, Y)

@@ -6,9 +6,8 @@ P, G and Omega = (Q' M^-1 Q)^-1 are blocks of one symmetric matrix, the inverse 
 
 Learning t samples borders Z by b = [m; q'] (their columns of M and of Q') and the corner mu:
 
-    u = H b = [c; d],   s = mu - b' u,   H <- [ H + u s^-1 u',  -u s^-1 ; -s^-1 u',  s^-1 ] = H + v D v',
-    v = [u; -I] R'  for  s^-1 = R' D R:  R = L^-1 and D = I by the Cholesky factor of s, or its eigenvectors where M is
-    indefinite.
+    u = H b = [c; d],   s = mu - b' u,   H <- [ H + u s^-1 u',  -u s^-1 ; -s^-1 u',  s^-1 ] = H + v v',
+    v = [u; -I] R'  for  s^-1 = R' R:  R = L^-1 by the Cholesky factor L of s.
 
 Forgetting samples te is the Schur complement H <- H - h h_te,te^-1 h' with h = H[:, te]; their rows are zero then. Both
 are symmetric updates of low rank in place: half of a matrix is read for each product, half of one read and written for
@@ -22,10 +21,6 @@ an update is made of is put back into the equations: with r = b - Z u, one step 
 ``drift`` is the largest relative residual |b - Z u| / |b| met since the factorisation, before refinement; or, where
 nothing is refined, eps max(P_ii) / P_te,te of a removal, if that is larger. A refined u is not what H makes of b, and
 H and Z are torn apart by the difference; ``error`` keeps watch over that.
-
-**Units.** J may be held as diag(d)^-1 J diag(d)^-1, with d = ``unit`` for rows and 1 for basis functions, the inverse
-of [alpha unit^2 I, unit K; unit K', -I]: errors are eps times the largest entry, and alpha can make P as small beside
-the rest of J as it likes. Updates and solutions are those of the system that is held, the verbs of P show J.
 
 Well-conditioned systems do without refinement: H then stays the exact inverse of a slightly wrong Z, errors grow
 slowly, and only every eighth update is put to the test. (Refining some updates and not others would be worse than
@@ -42,7 +37,7 @@ import numpy as np
 from foldless.linalg import LinAlgError, NotPositiveDefiniteError, add_signed_, norm, orthonormal, solve, upper_solve
 from foldless.linalg.memory import require_memory
 from foldless.precision.base import Explicit, Precision, SingularBlockError
-from foldless.precision.square import PROBED, Square, room, signed_root
+from foldless.precision.square import PROBED, Square, inverse_root, room
 
 STALE = "P, the matrix of the fit, has learnt or forgotten samples since"
 
@@ -52,40 +47,39 @@ class StaleError(RuntimeError):
 
 
 class Growing(Precision):
-    """P, or J of rows and basis functions, whose sites come and go."""
+    """P of rows that come and go."""
 
     grows = True
 
-    def __init__(self, square, slots, alpha, *, definite=True, units=None):
+    def __init__(self, square, slots, alpha):
         self._held, self.slots = square, slots
-        self.alpha, self.definite, self.units = alpha, definite, units
+        self.alpha = alpha
         self.version, self.n = square.version, len(slots)
         self.entry, self.refines = square.entry, square.refines
         self.choice = f"growing: P, the matrix of the fit, of {self.n} rows, updated as rows come and go"
 
     @classmethod
-    def of(cls, P: Explicit, Omega, M, Q, *, entry, refines, units=None):
+    def of(cls, P: Explicit, Omega, M, Q, *, entry, refines):
         """The same P, ready to grow, with the M and Q it comes from.
 
-        Omega follows from M G' = Q Omega where it is None. ``entry`` is the mean size of entries of K; ``refines`` says
-        whether updates are refined. With ``units`` d, M is that of the inverse diag(d)^-1 P diag(d)^-1.
+        Omega follows from M G' = Q Omega where it is None. ``entry`` is the mean size of entries of S; ``refines`` says
+        whether updates are refined.
         """
         q, n = P.G.shape
         square = Square(q + n + room(n), P.P.dtype, q, entry, refines)
         slots = np.arange(q, q + n)
-        d = np.ones(n, P.P.dtype) if units is None else units
-        square.H[slots, :q] = P.G.T * (d[0] / d)[:, None]
+        square.H[slots, :q] = P.G.T
         if Omega is None:
             Qo, R = orthonormal(Q)
-            Omega = upper_solve(R, Qo.T @ (M @ square.H[slots, :q])) / d[0] ** 2
-        square.H[:q, :q] = -np.tril(Omega) * d[0] ** 2
+            Omega = upper_solve(R, Qo.T @ (M @ P.G.T))
+        square.H[:q, :q] = -np.tril(Omega)
         square.Z[:q, slots] = Q.T
         for j, slot in enumerate(slots):  # column by column: the triangles share their array
-            square.H[slot : q + n, slot] = P.P[j, j:] / (d[j] * d[j:])
+            square.H[slot : q + n, slot] = P.P[j, j:]
             square.Z[q : slot + 1, slot] = M[j, : j + 1]
         del square.free[: q + n]
         square.peak[slots] = np.abs(square.H.diagonal()[slots])
-        return cls(square, slots, P.alpha, definite=P.definite, units=units)
+        return cls(square, slots, P.alpha)
 
     @property
     def current(self):  # type: ignore[override]
@@ -93,7 +87,7 @@ class Growing(Precision):
 
     @property
     def square(self):
-        """The matrix, while it is still the one of these sites."""
+        """The matrix, while it is still the one of these rows."""
         return self._as_read(self._held)
 
     def _as_read(self, values):
@@ -111,56 +105,30 @@ class Growing(Precision):
 
         Errors are of the size that P had: forgetting a row whose twin stays can leave little else of P_ii.
         """
-        size, peak = np.abs(self._held_diagonal), self.square.peak
+        size, peak = np.abs(self.diagonal()), self.square.peak
         peak[self.slots] = np.maximum(peak[self.slots], size)
         return float((peak[self.slots] / np.maximum(size, np.finfo(size.dtype).tiny)).max(initial=1.0))
 
     def error(self):
         """Largest error of a P_ii relative to it: rounding of what it has been, and errors of its row that were met."""
         error, eps = self.square.error[self.slots], np.finfo(self._held.error.dtype).eps
-        size = np.maximum(np.abs(self._held_diagonal), np.finfo(error.dtype).tiny)
+        size = np.maximum(np.abs(self.diagonal()), np.finfo(error.dtype).tiny)
         return max(float((error / size).max(initial=0.0)), eps * self.shrinkage())
 
-    def at_sites(self, rows):
-        """The same matrix for some of its sites."""
-        return self.now(self.slots[rows], None if self.units is None else self.units[rows])
-
-    def now(self, slots, units):
+    def now(self, slots):
         """The square as it is now, at these slots."""
-        return Growing(self._held, slots, self.alpha, definite=self.definite, units=units)
-
-    # -- units -----------------------------------------------------------------------------------------------------
-
-    @property
-    def unit(self):
-        """Unit of the rows, which come before basis functions."""
-        return 1.0 if self.units is None else float(self.units[0])
-
-    def inward(self, A):
-        """Coefficients of the system that is held from those of P, which are A = d_0 diag(d) A_held."""
-        return A if self.units is None else A / (self.units[0] * self.units)[:, None]
-
-    def outward(self, A):
-        """Coefficients of P from those of the system that is held."""
-        return A if self.units is None else A * (self.units[0] * self.units)[:, None]
-
-    def _shown(self, values, *rows):
-        """Values of H in the units of P: by d of the sites ``rows``, one or several index arrays that broadcast."""
-        for each in rows if self.units is not None else ():
-            values = values * self.units[each]
-        return values
+        return Growing(self._held, slots, self.alpha)
 
     # -- the verbs of P --------------------------------------------------------------------------------------------
 
     @cached_property
     def G(self):  # type: ignore[override]
-        G = self._as_read(np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T))
-        return G if self.units is None else G * (self.units / self.units[0])
+        return self._as_read(np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T))
 
     @property
     def Omega(self):  # type: ignore[override]
         q = self._held.q
-        corner = -np.tril(self.square.H[:q, :q]) / self.unit**2
+        corner = -np.tril(self.square.H[:q, :q])
         return corner + np.tril(corner, -1).T
 
     def _scattered(self, Y, head=None):
@@ -172,57 +140,47 @@ class Growing(Precision):
         return full
 
     def apply(self, Y):
-        every = np.arange(self.n)[:, None]
-        values = self.square.times_H(self._scattered(self._shown(Y, every)))
-        return self._shown(self._as_read(values[self.slots]), every)
+        values = self.square.times_H(self._scattered(Y))
+        return self._as_read(values[self.slots])
 
     @cached_property
     def _diagonal(self):  # read once: its entries are far apart in memory
-        every = slice(None)
-        return self._shown(self._as_read(self.square.H.diagonal()[self.slots]), every, every)
-
-    @property
-    def _held_diagonal(self):
-        return self.diagonal() if self.units is None else self.diagonal() / np.square(self.units)
+        return self._as_read(self.square.H.diagonal()[self.slots])
 
     def diagonal(self):
         return self._diagonal
 
     def columns(self, rows):
-        values = self._as_read(self.square.columns_of_H(self.slots[rows])[self.slots])
-        return self._shown(values, np.arange(self.n)[:, None], rows)
+        return self._as_read(self.square.columns_of_H(self.slots[rows])[self.slots])
 
     def block(self, rows):
-        rows = np.arange(self.n)[rows]
-        values = self._as_read(self.square.entries_of_H(self.slots[rows][:, None], self.slots[rows]))
-        return self._shown(values, rows[:, None], rows)
+        slots = self.slots[rows]
+        return self._as_read(self.square.entries_of_H(slots[:, None], slots))
 
     def diagonal_blocks(self, rows):
         slots = self.slots[rows]
-        i = rows[:, :, None]
-        j = rows[:, None, :]
-        return self._shown(self._as_read(self.square.entries_of_H(slots[:, :, None], slots[:, None, :])), i, j)
+        return self._as_read(self.square.entries_of_H(slots[:, :, None], slots[:, None, :]))
 
     def explicit(self):
         require_memory((self.n, self.n), self._held.H.dtype, "P, the matrix of the fit,")
-        return Explicit(self.block(np.arange(self.n)), self.G, self.alpha, definite=self.definite)
+        return Explicit(self.block(np.arange(self.n)), self.G, self.alpha)
 
     def prepare_blocks(self):
         """Entries are at hand: nothing is copied."""
         return self
 
     def system_entries(self, i, j):
-        """Entries of M, as it is held, at these pairs of sites."""
+        """Entries of M at these pairs of rows."""
         i, j = self.slots[i], self.slots[j]
         return self.square.Z[np.minimum(i, j), np.maximum(i, j)]
 
     def residual_of(self, A, B, Y):
-        """What a solution leaves of the targets Y of all sites, Y - Z x, at the sites and at the columns of Q."""
+        """What a solution leaves of the targets Y of all rows, Y - Z x, at the rows and at the columns of Q."""
         r = self._scattered(Y) - self.square.times_Z(self._scattered(A, B))
         return r[self.slots], r[: len(B)]
 
     def solve(self, Y, head):
-        """A and B for targets Y of all sites and right sides ``head`` of the columns of Q: H [head; Y]."""
+        """A and B for targets Y of all rows and right sides ``head`` of the columns of Q: H [head; Y]."""
         x = self.square.times_H(self._scattered(Y, head))
         return x[self.slots], x[: len(head)]
 
@@ -238,10 +196,10 @@ class Growing(Precision):
         size = norm(Y, axis=0)
         self._held.note(wrong / np.maximum(size, np.finfo(size.dtype).tiny))
 
-    # -- samples come and go ---------------------------------------------------------------------------------------
+    # -- rows come and go ---------------------------------------------------------------------------------------
 
-    def border(self, m, q, corner, units=None):
-        """The update that learns t sites with columns m (n, t) of M, rows q (t, columns) of Q, and this corner of M."""
+    def border(self, m, q, corner):
+        """The update that learns t rows with columns m (n, t) of M, rows q (t, columns) of Q, and this corner of M."""
         square = self.square
         square.reserve(len(q))
         b = self._scattered(m, q.T)
@@ -253,74 +211,66 @@ class Growing(Precision):
             raise NotPositiveDefiniteError("Schur complement overflows")
         # What the subtraction leaves below its own rounding is no number.
         floor = 4 * np.finfo(s.dtype).eps * size.max()
-        R, signs = signed_root((s + s.T) / 2, self.definite, floor)
-        return Border(self, b, corner, u, R, signs, units)
+        return Border(self, b, corner, u, inverse_root((s + s.T) / 2, floor))
 
     def removal(self, rows):
-        """The update that forgets these sites."""
+        """The update that forgets these rows."""
         square, slots = self.square, self.slots[rows]
         h, unit = square.columns_of_H(slots), np.zeros((len(square), len(slots)), square.H.dtype, order="F")
         unit[slots, np.arange(len(slots))] = 1.0
         size, tiny = np.abs(square.Z.diagonal()[slots]), np.finfo(h.dtype).tiny
         found, (h, _) = h, square.refined(unit, h)
         if self.refines:
-            square.note((h - found)[:, h[slots].diagonal() > 0])  # columns of P, not of basis functions
+            square.note(h - found)
         floor = 16 * np.finfo(h.dtype).eps * max(1.0 / max(size.max(), tiny), np.abs(h[slots].diagonal()).max())
         try:
-            R, signs = signed_root((h[slots] + h[slots].T) / 2, self.definite, floor)
+            R = inverse_root((h[slots] + h[slots].T) / 2, floor)
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
         if not self.refines:  # rounding of P, of which a small pivot leaves little else
             lost = np.finfo(h.dtype).eps * float(self.diagonal().max()) * float(np.square(R).sum())
             square.drift = max(square.drift, lost)
-        return Removal(self, rows, h, R, signs)
+        return Removal(self, rows, h, R)
 
 
 @dataclass(eq=False)
 class Border:
-    """What is known about t new sites before they are learnt: b, mu, u and s^-1 = R' D R."""
+    """What is known about t new rows before they are learnt: b, mu, u and s^-1 = R' R."""
 
     precision: Growing
     b: np.ndarray
     corner: np.ndarray
     u: np.ndarray
     R: np.ndarray
-    signs: np.ndarray
-    units: np.ndarray | None = None
 
     def solution(self, A, B, residual):
-        """A of all sites, old ones first, and B, for new sites whose targets differ from their fits by ``residual``."""
-        e = self.R.T @ (self.signs[:, None] * (self.R @ residual))
+        """A of all rows, old ones first, and B, for new rows whose targets differ from their fits by ``residual``."""
+        e = self.R.T @ (self.R @ residual)
         return np.vstack([A - self.u[self.precision.slots] @ e, e]), B - self.u[: len(B)] @ e
 
-    def learn(self, order=None):
-        """P of all sites, old ones first unless ``order`` rearranges them; the old one can no longer be used."""
-        square, t = self.precision.square, len(self.signs)
+    def learn(self):
+        """P of all rows, old ones first; the old one can no longer be used."""
+        square, t = self.precision.square, len(self.R)
         slots = np.array(square.free[:t])
         v = np.asfortranarray(self.u @ self.R.T)
         v[slots] = -self.R.T
         square.version += 1
-        add_signed_(square.H, v, self.signs)
+        add_signed_(square.H, v, 1.0)
         self.b[slots] = self.corner
         for column, slot in zip(self.b.T, slots, strict=True):
             square.Z[:slot, slot], square.Z[slot, slot:] = column[:slot], column[slot:]
         del square.free[:t]
-        slots, units = np.concatenate([self.precision.slots, slots]), self.precision.units
-        units = None if units is None else np.concatenate([units, self.units])
-        if order is not None:
-            slots, units = slots[order], None if units is None else units[order]
-        return self.precision.now(slots, units)
+        return self.precision.now(np.concatenate([self.precision.slots, slots]))
 
 
 @dataclass(eq=False)
 class Removal:
-    """What is known about t sites before they are forgotten: h = H[:, te] and h_te,te^-1 = R' D R."""
+    """What is known about t rows before they are forgotten: h = H[:, te] and h_te,te^-1 = R' R."""
 
     precision: Growing
     rows: np.ndarray
     h: np.ndarray
     R: np.ndarray
-    signs: np.ndarray
 
     @cached_property
     def kept(self):
@@ -329,21 +279,20 @@ class Removal:
         return np.flatnonzero(kept)
 
     def solution(self, A, B):
-        """A of the other sites, and B."""
+        """A of the other rows, and B."""
         # By the block as it is, not made symmetric: what is cut off is then zero, and other rows keep their fits.
         E = solve(self.h[self.precision.slots[self.rows]], A[self.rows])
         return (A - self.h[self.precision.slots] @ E)[self.kept], B - self.h[: len(B)] @ E
 
     def forget(self):
-        """P of the other sites; the old one can no longer be used."""
+        """P of the other rows; the old one can no longer be used."""
         square, slots = self.precision.square, self.precision.slots
         v = np.asfortranarray(self.h @ self.R.T)
         square.version += 1
-        add_signed_(square.H, v, -self.signs)
+        add_signed_(square.H, v, -1.0)
         for slot in slots[self.rows]:
             square.wipe(slot)
         slots = slots[self.kept]
         if len(square.free) > room(len(square)) + len(square) // 2:
             slots = square.compact(slots)
-        units = self.precision.units
-        return self.precision.now(slots, None if units is None else units[self.kept])
+        return self.precision.now(slots)

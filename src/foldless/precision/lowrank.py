@@ -10,7 +10,8 @@ its smaller side. With Psi = [Qo, U sqrt(s / (s + alpha))], P = (I - Psi Psi') /
     P_te,te^-1 = alpha (I - Psi_te Psi_te')^-1 = alpha (I + Psi_te (I - Psi_te' Psi_te)^-1 Psi_te')
 
 Held-out rows that carry most of a feature leave I - Psi_te Psi_te' without digits (leverage above 1 - 1e-6); these sets
-are fitted anew without them, n r^2 each.
+are fitted anew without them, n r^2 each. Where U and Qo span all of the n dimensions, as the functions of all rows may,
+P is U diag(1 / (s + alpha)) U' and nothing is subtracted.
 """
 
 from functools import cached_property
@@ -63,11 +64,14 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
     return U, sigma**2, Vt, 0.0
 
 
-class OfColumns(OfEveryAlpha):
-    """P at one alpha from the columns Phi of S = Phi Phi'; ``with_alpha`` gives another alpha for O(r).
+class LowRank(OfEveryAlpha):
+    """P at one alpha from the features Phi of S = Phi Phi'; ``with_alpha`` gives another alpha for O(r).
 
     ``graded`` says that rows differ in size by far, as those of very different weights do.
     """
+
+    through_features = True
+    planned = "low rank, {r} features"
 
     def __init__(self, Phi, Q, alpha, *, graded=False):
         self.n, q = Q.shape
@@ -78,15 +82,40 @@ class OfColumns(OfEveryAlpha):
         centred = Phi - self.Qo @ (self.Qo.T @ Phi)
         self.U, self.s, self._Vt, self._least = _decomposed(centred, self.Qo, alpha, float(rest), graded)
         eps = np.finfo(self.U.dtype).eps
+        self.spans_all = self.U.shape[1] + q >= self.n
         # What is left of each unit vector outside Q and U: exactly zero where rounding is all there is.
         outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
-        outside[outside < 8 * (self.U.shape[1] + q) * eps] = 0.0
+        outside[self.spans_all | (outside < 8 * (self.U.shape[1] + q) * eps)] = 0.0
         self._outside = outside
 
+    # -- when it is taken ------------------------------------------------------------------------------------------
+
     @classmethod
-    def of(cls, problem, rows, Phi):
-        root = problem.root(rows)
-        return cls(Phi, problem.whitened_columns(rows), problem.alpha, graded=bool(root.max() > GRADED * root.min()))
+    def suits(cls, problem, n):
+        """Whether there are fewer features than a third of the rows, or than rows at a tiny alpha.
+
+        A Gram matrix with the squared condition of a kernel is never formed at a tiny alpha.
+        """
+        r = problem.kernel.n_features(problem.X)
+        if r is None or (r >= n and not problem.kernel.squares_condition):
+            return False
+        fewer = 3 * r <= n  # about 6 n r^2 flops against 2/3 n^3
+        return fewer or problem.alpha < TINY[problem.dtype.itemsize] * problem.mean_diagonal
+
+    @classmethod
+    def from_problem(cls, problem, rows, K=None):
+        root, Phi = problem.root(rows), problem.whitened_features(rows)
+        graded = bool(root.max() > GRADED * root.min())
+        P = cls(Phi, problem.whitened_columns(rows), problem.alpha, graded=graded)
+        kind = "linear features" if problem.kernel.is_linear else "features"
+        P.choice = f"low rank: {Phi.shape[1]} {kind} for {P.n} rows"
+        return P
+
+    @classmethod
+    def path(cls, problem, rows):
+        return problem.precision(rows)
+
+    # -- the verbs of P --------------------------------------------------------------------------------------------
 
     @cached_property
     def _Psi(self):
@@ -112,14 +141,14 @@ class OfColumns(OfEveryAlpha):
             A = (U @ stacked).reshape(-1, k, m) + outside[rows, None, :] / alphas[:, None]
             p = (U * U) @ weights + self._outside[rows, None] / alphas
             E[:, rows] = (A / p[:, :, None]).transpose(1, 0, 2)
-            for i, j in np.argwhere(alphas * p <= FREE):
+            for i, j in () if self.spans_all else np.argwhere(alphas * p <= FREE):
                 row = rows.start + i
                 E[j, row] = self.with_alpha(alphas[j]).refit_residual(np.array([row]), Y)
         return E
 
     def _complement(self, Y):
         """(I - Qo Qo' - U U') Y; with an orthonormal U twice, as the second pass removes the rounding of the first."""
-        if self.U.shape[1] + self.Qo.shape[1] >= self.n:
+        if self.spans_all:
             return np.zeros_like(Y)
         for _ in range(1 if self._least else 2):
             Y = Y - self.Qo @ (self.Qo.T @ Y) - self.U @ (self.U.T @ Y)
@@ -127,10 +156,10 @@ class OfColumns(OfEveryAlpha):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        return linalg.upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.column_weights(slice(None)))
+        return linalg.upper_solve(self.R, self.Qo.T - (self.Qo.T @ self.Phi) @ self.feature_weights(slice(None)))
 
-    def column_weights(self, rows):
-        """(Phi' P)[:, rows]: what targets at these rows add to the weights of the columns.
+    def feature_weights(self, rows):
+        """(Phi' P)[:, rows]: what targets at these rows add to the weights of the features.
 
         V diag(sqrt s / (s + alpha)) U', not Phi' times P: P is of the size of 1 / alpha, and Phi' takes it back.
         """
@@ -158,6 +187,8 @@ class OfColumns(OfEveryAlpha):
         return self.apply(unit)
 
     def block(self, rows):
+        if self.spans_all:
+            return (self.U[rows] * self.inverted) @ self.U[rows].T
         V = self._Psi[rows]
         return (np.eye(len(rows), dtype=V.dtype) - V @ V.T) / self.alpha
 
@@ -167,21 +198,27 @@ class OfColumns(OfEveryAlpha):
             return super().diagonal_blocks(rows)
         blocks, Psi = np.empty((k, t, t), self.U.dtype), self._Psi
         for some in gen_batches(k, max(1, GATHERED // (t * max(1, Psi.shape[1])))):
+            if self.spans_all:
+                V = self.U[rows[some]]
+                blocks[some] = (V * self.inverted) @ V.transpose(0, 2, 1)
+                continue
             V = Psi[rows[some]]
             blocks[some] = (np.eye(t, dtype=V.dtype) - V @ V.transpose(0, 2, 1)) / self.alpha
         return blocks
 
     def held_out(self, rows):
-        return LowRankBlock(self, rows)
+        return HeldOutBlock(self, rows) if self.spans_all else LowRankBlock(self, rows)
 
     def lost(self, blocks):
         """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
+        if self.spans_all:
+            return super().lost(blocks)
         return self.alpha * linalg.eigenvalues(blocks)[:, 0] <= FREE
 
     def loo_residual(self, A, Y, diagonal):
         """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
         E = A / diagonal[:, None]
-        for i in np.flatnonzero(self.alpha * diagonal <= FREE):
+        for i in () if self.spans_all else np.flatnonzero(self.alpha * diagonal <= FREE):
             E[i] = self.refit_residual(np.array([i]), Y)
         return E
 
@@ -191,86 +228,14 @@ class OfColumns(OfEveryAlpha):
         rest[rows] = False
         Q, Y_rest = self.Q[rest], Y[rest]
         try:
-            alone = OfColumns(self.Phi[rest], Q, self.alpha, graded=self._graded)
+            alone = LowRank(self.Phi[rest], Q, self.alpha, graded=self._graded)
             B = linalg.upper_solve(alone.R, alone.Qo.T @ Y_rest)
             Y_rest = Y_rest - Q @ B  # P sees nothing of Q, and digits are spared
             B = B + alone.G @ Y_rest
         except linalg.LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
-        weights = alone.column_weights(slice(None)) @ Y_rest
+        weights = alone.feature_weights(slice(None)) @ Y_rest
         return Y[rows] - self.Phi[rows] @ weights - self.Q[rows] @ B
-
-
-class LowRank(OfColumns):
-    """P from explicit features, where they are fewer than rows."""
-
-    through_features = True
-    planned = "low rank, {r} features"
-
-    @classmethod
-    def suits(cls, problem, n):
-        """Whether there are fewer features than a third of the rows, or than rows at a tiny alpha."""
-        r = None if problem.penalty.squares_kernel else problem.kernel.n_features(problem.X)
-        if r is None or r >= n:
-            return False
-        sooner = 3 * r <= n  # about 6 n r^2 flops against 2/3 n^3
-        return sooner or problem.alpha < TINY[problem.dtype.itemsize] * problem.mean_diagonal
-
-    @classmethod
-    def from_problem(cls, problem, rows, K=None):
-        P = cls.of(problem, rows, problem.whitened_features(rows))
-        kind = "linear features" if problem.kernel.is_linear else "features"
-        P.choice = f"low rank: {P.Phi.shape[1]} {kind} for {P.n} rows"
-        return P
-
-    @classmethod
-    def path(cls, problem, rows):
-        return problem.precision(rows)
-
-    @classmethod
-    def solve_cost(cls, problem, k, *, nested):
-        return 6.0 * k * problem.kernel.n_features(problem.X) ** 2
-
-    @classmethod
-    def leave_out_cost(cls, problem, n, t, *, nested):
-        r = problem.kernel.n_features(problem.X)
-        inside = 2.0 * n * t**2 + 2.0 * n * t * r if nested else 0.0
-        return t * min(t, r) * r + min(t, r) ** 3 / 3 + inside
-
-    def feature_weights(self, rows):
-        return self.column_weights(rows)
-
-
-class OfFunctions(OfColumns):
-    """P from basis functions K, S = K K', where alpha is so small that S + alpha I would lose it in rounding."""
-
-    planned = "singular values of {n} basis functions"
-
-    @classmethod
-    def suits(cls, problem, n):
-        tiny = TINY[problem.dtype.itemsize]
-        return problem.penalty.squares_kernel and problem.alpha < tiny * problem.mean_diagonal_of_S
-
-    @classmethod
-    def from_problem(cls, problem, rows, K=None):
-        P = cls.of(problem, rows, problem.whitened_functions(rows))
-        P.choice = f"basis functions: singular values of {P.n} rows, alpha={problem.alpha:g} is lost in K K'"
-        return P
-
-    @property
-    def Omega(self):  # type: ignore[override]
-        """(Q' M^-1 Q)^-1 = R^-1 Qo' M G', since M G' = Q Omega."""
-        *_, GK = self.with_functions(self.Phi)
-        alpha_part = self.alpha * linalg.upper_solve(self.R, np.eye(len(self.R), dtype=GK.dtype)).T
-        return linalg.upper_solve(self.R, (self.Qo.T @ self.Phi) @ GK.T + alpha_part)
-
-    def with_functions(self, K):
-        rest = (self._Vt.T * (self.s * self.inverted)) @ self._Vt
-        rest.flat[:: len(rest) + 1] -= 1.0
-        return self.column_weights(slice(None)), rest, -linalg.upper_solve(self.R, (self.Qo.T @ K) @ rest)
-
-    def function_weights(self, rows):
-        return self.column_weights(rows)
 
 
 class LowRankBlock(HeldOutBlock):

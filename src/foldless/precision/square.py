@@ -6,7 +6,7 @@ grows and shrinks by copies that are rare enough to cost O(n) per sample. Produc
 
 import numpy as np
 
-from foldless.linalg import NotPositiveDefiniteError, cholesky_, eigh_, inverse, lower_solve, symmetric_times
+from foldless.linalg import NotPositiveDefiniteError, cholesky_, inverse, lower_solve, symmetric_times
 from foldless.linalg.memory import require_memory
 
 EVERY = 8  # how often an update is tested where none is refined
@@ -116,19 +116,14 @@ class Square:
         np.maximum(self.error, np.abs(wrong).max(1, initial=0.0), out=self.error)
 
 
-def signed_root(s, definite, floor):
-    """R and D = diag(signs) with s^-1 = R' D R."""
+def inverse_root(s, floor):
+    """R with s^-1 = R' R."""
     if len(s) == 1:
         value = s[0, 0]
-        if not (value > floor if definite else abs(value) > floor):
+        if not value > floor:
             raise NotPositiveDefiniteError(f"Schur complement {value:.3g}")
-        return 1.0 / np.sqrt(np.abs(s)), np.sign(s[0])
-    if definite:
-        L = cholesky_(np.array(s, order="C"))
-        if L.diagonal().min() ** 2 <= floor:
-            raise NotPositiveDefiniteError("Schur complement lost in rounding")
-        return lower_solve(L, np.eye(len(s), dtype=s.dtype)), np.ones(len(s), s.dtype)
-    e, U = eigh_(s)
-    if np.abs(e).min() <= max(floor, np.finfo(s.dtype).eps * np.abs(e).max()):
+        return 1.0 / np.sqrt(s)
+    L = cholesky_(np.array(s, order="C"))
+    if L.diagonal().min() ** 2 <= floor:
         raise NotPositiveDefiniteError("Schur complement lost in rounding")
-    return U.T / np.sqrt(np.abs(e))[:, None], np.sign(e)
+    return lower_solve(L, np.eye(len(s), dtype=s.dtype))

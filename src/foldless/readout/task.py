@@ -10,13 +10,13 @@ that cross-validation of a calibrated classifier stays exact.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils import gen_batches
 
-from foldless.heldout.batch import MAX_ENTRIES, stacked
+from foldless.heldout.leave_out import leave_out
+from foldless.heldout.model import Model
 from foldless.heldout.moments import Moments
-from foldless.heldout.part import Part
 from foldless.heldout.problem import Problem
-from foldless.heldout.solution import TrainingParts
+from foldless.heldout.sets import Sets
+from foldless.heldout.training_parts import TrainingParts
 from foldless.precision.base import SingularBlockError
 from foldless.readout.calibration import Calibrator, fit_calibration
 from foldless.readout.codings import Readout, chosen_codes, plus_minus
@@ -101,6 +101,12 @@ class Task:
         codes, counted = (None if each is None else each[order] for each in (self.codes, self.counted))
         return replace(self, problem=problem, Y=self.Y[order], codes=codes, counted=counted)
 
+    def relabelled(self, truth):
+        """The task with other class numbers (n,), or values (m, n); weights stay with the rows."""
+        if self.codes is None:
+            return replace(self, Y=np.ascontiguousarray(truth.T))
+        return replace(self, Y=self.readout.targets(truth, self.Y.dtype), codes=truth)
+
     def restricted(self, rows):
         """The task with the weight of all other rows set to 0; their basis functions stay."""
         return replace(self, problem=self.problem.restricted(rows))
@@ -134,88 +140,80 @@ class Task:
                 calibrator = calibrated(kind, scores, lambda: self.stratified_scores(model, scores), *known)
         return Rule(self.readout, moments, cut, calibrator)
 
-    def loo_scores(self, model):
-        """Leave-one-out scores of the training rows of ``model``, before any cut."""
-        loo = model.loo()
-        moments = loo.moments() if self.readout.needs_moments else None
-        return self.readout.scores(loo.fits, moments)[:, 0]
+    # -- held-out sets ---------------------------------------------------------------------------------------------
+
+    def scores(self, held_out):
+        """Scores (k, t, ...) of a batch of held-out sets, before any cut."""
+        moments = held_out.moments() if self.readout.needs_moments else None
+        return self.readout.scores(held_out.fits, moments)
+
+    def decide(self, held_out):
+        """Decisions (k, t, ...) of a batch of held-out sets, by the rule of every training part, its cut included."""
+        if not self.readout.cuts:
+            return self.scores(held_out)
+        rules = [self.rule(held_out.training(i), probabilities=False) for i in range(len(held_out.fits))]
+        return np.stack([rule.decision(fits) for rule, fits in zip(rules, held_out.fits, strict=True)])
 
     def held_out_scores(self, model, sets):
-        """Scores of the rows of each of these sets of positions by the model without them, stacked, before any cut."""
-        readout, problem = self.readout, self.problem
+        """Scores of the rows of all sets by the model without each set, stacked, before any cut."""
+        return self._stacked(leave_out(model, sets), sets, self.scores, model.rows)
 
-        def of_batch(batch):
-            return readout.scores(batch.fits, batch.moments() if readout.needs_moments else None)
+    def held_out_decisions(self, model, sets):
+        """The same with cuts. ``model`` is a fit, or the training parts of one."""
+        if isinstance(model, Model):
+            held_out = leave_out(model, sets)
+        else:
+            held_out = model.leave_out(sets, nested=self.readout.cuts)
+        return self._stacked(held_out, sets, self.decide, model.rows)
 
-        def of_set(members):
-            part, rows = model.without(members), model.rows[members]
-            moments = part.moments() if readout.needs_moments else None
-            return problem.tie_equal_rows(rows, readout.scores(part.fits(rows), moments))
+    def _stacked(self, held_out, sets, read, rows):
+        """What ``read`` makes of all batches of held-out sets, equal rows of a set made equal."""
 
-        return stacked(model, sets, of_batch, of_set)
+        def values():
+            for numbers, batch in held_out:
+                of_sets = read(batch)
+                if len(numbers) == 1:  # large sets: a product may round equal rows differently
+                    members = sets[numbers[0]]
+                    of_sets = self.problem.tie_equal_rows(rows[members], of_sets[0])[None]
+                yield numbers, of_sets
 
-    def held_out_decisions(self, whole, sets):
-        """Decisions (k, t), or (k, t, c), of the rows of k sets (k, t) of positions by the model without each.
+        return sets.stacked(values())
 
-        Many sets of one size; small ones, or such that overlap, are worth P as an array.
-        """
-        if self.readout.cuts:
-            return np.stack([self._decisions_without(whole, members) for members in sets])
-        found, size = [], sets.shape[1] ** 2 * self.Y.shape[1]
-        whole = whole if sets.shape[1] == 1 or whole.precision.through_features else whole.explicit()
-        for some in gen_batches(len(sets), max(1, MAX_ENTRIES // size)):
-            batch = whole.batch(sets[some])
-            found.append(self.readout.scores(batch.fits, batch.moments() if self.readout.needs_moments else None))
-        return np.concatenate(found)
-
-    def _decisions_without(self, whole, members):
-        part = whole.without(members)
-        return self.rule(part, probabilities=False).decision(part.fits(whole.rows[members]))
+    def loo_scores(self, model):
+        """Leave-one-out scores of the training rows of ``model``, before any cut."""
+        return self.held_out_scores(model, Sets.leave_one_out(len(model.rows)))
 
     def stratified_scores(self, model, loo_scores):
         """Scores of the training rows, left out in sets that keep the shares of the classes, before any cut."""
-        sets = self._strata(model, loo_scores)
-        model = model.as_solution() if isinstance(model, Part) else model
-        found = self.held_out_scores(model, sets)
-        scores = np.empty_like(found)
-        scores[np.concatenate(sets)] = found
-        return scores
+        return self._in_strata(model, loo_scores, self.held_out_scores)
 
-    def _strata(self, model, loo_scores):
-        """Sets of positions; the order of the rows does not matter."""
+    def _in_strata(self, model, loo_scores, read):
+        """``read(model, sets)`` of sets that keep the shares of the classes, in the order of the rows."""
         assert self.codes is not None
         codes = self.codes[model.rows]
-        return stratified_sets(codes, by_margin(loo_scores, codes))
+        sets = stratified_sets(codes, by_margin(loo_scores, codes))
+        stacked = read(model, Sets.of(sets))
+        values = np.empty_like(stacked)
+        values[np.concatenate(sets)] = stacked  # the order of the rows does not matter
+        return values
 
     def loo_outputs(self, parts, rule, method):
-        """``method`` ("decision" or "proba") of every row by the model without it; rows of weight 0 by ``rule``.
-
-        All at once where a rule needs no leave-one-out scores of its own, row by row otherwise.
-        """
+        """``method`` ("decision" or "proba") of every row by the model without it; rows of weight 0 by ``rule``."""
         whole = parts.whole
-
-        def left_out(row):
-            part = parts.part(whole.rows[whole.rows != row])
-            rule = self.rule(part, probabilities=method == "proba")
-            return getattr(rule, method)(part.fits(np.array([row])))
-
-        if method == "decision" and not self.readout.cuts:
-            held_out = self.loo_scores(whole)
+        if method == "decision":
+            values = self.held_out_decisions(parts, Sets.leave_one_out(len(whole.rows)))
         else:
-            held_out = np.concatenate([left_out(row) for row in whole.rows])
-        return self._of_all_rows(parts, rule, method, held_out)
+            values = np.concatenate([self._loo_proba(parts, row) for row in whole.rows])
+        return self._of_all_rows(parts, rule, method, values)
+
+    def _loo_proba(self, parts, row):
+        part = parts.part(parts.rows[parts.rows != row])
+        return self.rule(part).proba(part.fits(np.array([row])))
 
     def stratified_decisions(self, parts, rule):
         """Decisions of every row, left out in sets that keep the shares of the classes; of weight 0 by ``rule``."""
-        whole = parts.whole
-        scores = self.loo_scores(whole)
-        if not self.readout.cuts:
-            return self._of_all_rows(parts, rule, "decision", self.stratified_scores(whole, scores))
-        held_out = np.empty_like(scores)
-        for members in self._strata(whole, scores):
-            part = parts.part(np.delete(whole.rows, members))
-            held_out[members] = self.rule(part, probabilities=False).decision(part.fits(whole.rows[members]))
-        return self._of_all_rows(parts, rule, "decision", held_out)
+        values = self._in_strata(parts, self.loo_scores(parts.whole), self.held_out_decisions)
+        return self._of_all_rows(parts, rule, "decision", values)
 
     def _of_all_rows(self, parts, rule, method, held_out):
         """Values of the rows of positive weight, and those by ``rule`` of the others."""

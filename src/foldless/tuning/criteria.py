@@ -110,7 +110,7 @@ class Criterion:
     function: Callable
     smooth: bool  # whether there is a derivative to follow
     labels: bool = True  # whether it wants targets of +-1
-    hard: Any = None  # the criterion that a slope approximates, or its name
+    has_slope: bool = False  # whether the function takes a ``slope``, the steepness of a smooth sign
     whole: bool = False  # a loss of decisions, not of single columns
     user: bool = False  # a plain function, asked for one column at a time
     residuals: bool = False  # a function of t - f alone
@@ -156,20 +156,24 @@ class Criterion:
         return value, slopes
 
     def with_slope(self, slope):
-        """The same criterion with another steepness."""
-        return self if self.hard is None else replace(self, function=partial(self.function, slope=slope))
+        """The same criterion with another steepness; one that has none as it is."""
+        if not self.has_slope:
+            return self
+        if not isinstance(slope, Real) or not 0 < float(slope) < np.inf:
+            raise ValueError(f"slope={slope!r} must be a finite number > 0.")
+        return replace(self, function=partial(self.function, slope=slope))
 
 
 CRITERIA = {
     "press": Criterion(press, True, labels=False, residuals=True, rowwise=True),
     "error": Criterion(error, False, rowwise=True),
-    "smooth_error": Criterion(smooth_error, True, hard="error", rowwise=True),
+    "smooth_error": Criterion(smooth_error, True, has_slope=True, rowwise=True),
     "ber": Criterion(ber, False),
-    "smooth_ber": Criterion(smooth_ber, True, hard="ber"),
+    "smooth_ber": Criterion(smooth_ber, True, has_slope=True),
     "hinge": Criterion(hinge, True, rowwise=True),
     "hinge2": Criterion(hinge2, True, rowwise=True),
     "auc": Criterion(auc, False),
-    "smooth_auc": Criterion(smooth_auc, True, hard="auc"),
+    "smooth_auc": Criterion(smooth_auc, True, has_slope=True),
     "multiclass_error": Criterion(error, False, whole=True, rowwise=True),
 }
 SKLEARN_NAMES = {  # scikit-learn's scores, whose counterparts here are losses

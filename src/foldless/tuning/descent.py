@@ -20,7 +20,7 @@ to be minimised in the place of Q, and there are two priors p of the d scales th
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,7 +30,6 @@ from scipy.optimize import minimize
 from foldless.heldout.gradient import value_and_gradient
 from foldless.heldout.solution import Solution
 from foldless.readout.task import Task
-from foldless.tuning import criteria
 from foldless.tuning.space import Space
 
 
@@ -138,7 +137,6 @@ class Start:
     vector: np.ndarray
     limits: dict  # {parameter: (low, high)}
     column: int | None  # of a single class; None: all together
-    slope: float | None  # steepness of a smooth criterion
     prior: str | None
     params: dict  # of the candidate it belongs to
     prefix: str  # what the estimator puts in front of the names of the kernel's parameters
@@ -162,7 +160,7 @@ class Start:
         return {**first, self.alpha: alpha} if others else first
 
 
-class Way(NamedTuple):
+class DescentResult(NamedTuple):
     """The way down from one vector."""
 
     minimum: Point
@@ -171,19 +169,18 @@ class Way(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Descent:
+class StartResult:
     """Where a starting point led."""
 
     start: Start
     minimum: Point
     history: list
-    rank: tuple  # (error where several slopes are compared, objective): the least is the best
     ended: str  # as that of the way to the minimum
 
 
 def follow(start, spec, splits, progress=None, rows=None):
     """The descent from one starting point, on all rows or some; ``progress`` counts iterations."""
-    selection = spec.selection(start.task, splits, slope=start.slope, rows=rows)
+    selection = spec.selection(start.task, splits, rows=rows)
     selection = selection if start.column is None else selection.column(start.column)
     way = descend(start, spec, selection, start.vector, start.prior, progress)
     history = way.history
@@ -198,17 +195,11 @@ def follow(start, spec, splits, progress=None, rows=None):
             way = parted
         elif parted.ended == "stopped":
             way = way._replace(ended="stopped")
-    minimum, error = way.minimum, 0.0
-    if len(spec.slopes) > 1 and selection.criterion.hard is not None:
-        # Slopes differ in what they minimise; the error, ber or auc they all stand for does not.
-        hard = replace(selection, criterion=criteria.resolve(selection.criterion.hard))
-        parts = hard.parts(minimum.alphas, minimum.kernel)
-        error = sum(part.judge(Solution(problem, part.rows, part.Y)).sum() for part, problem in parts)
-    return Descent(start, minimum, history, (error, minimum.objective), way.ended)
+    return StartResult(start, way.minimum, history, way.ended)
 
 
 def descend(start, spec, selection, vector, prior=None, progress=None):
-    """The :class:`Way` from one vector to the least objective. Time is looked at after each iteration."""
+    """The :class:`DescentResult` from one vector to the least objective. Time is looked at after each iteration."""
     bounds = start.space.bounds(start.limits)
     low, high = np.transpose(bounds)
     vector = np.clip(vector, low, high)
@@ -241,7 +232,7 @@ def descend(start, spec, selection, vector, prior=None, progress=None):
         ended = "stopped"
     if progress is not None:
         progress.skip(spec.max_iter - len(reached))
-    return Way(objective.best, objective.history, ended)
+    return DescentResult(objective.best, objective.history, ended)
 
 
 def _still_falls(reached, end):
@@ -254,4 +245,4 @@ def choose_descents(descents):
     places: dict = {}
     for place, each in enumerate(descents):
         places.setdefault(each.start.column, []).append(place)
-    return [min(mine, key=lambda place: descents[place].rank) for mine in places.values()]
+    return [min(mine, key=lambda place: descents[place].minimum.objective) for mine in places.values()]

@@ -28,8 +28,8 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from foldless.linalg.threads import threads_for
-from foldless.tuning.average import best_place
 from foldless.tuning.descent import Point, Start, descend, follow
+from foldless.tuning.selection import best_place
 from foldless.tuning.space import Space, default_limits
 from foldless.tuning.spec import SearchSpec
 

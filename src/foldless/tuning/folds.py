@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from foldless.heldout.batch import stacked
+from foldless.heldout.leave_out import leave_out
+from foldless.heldout.sets import Sets
 
 
 def folds_of(splits, rows, n):
@@ -33,6 +34,5 @@ def folds_of(splits, rows, n):
 
 def heldout_fits(model, folds):
     """Held-out fits in the units of the targets, (N, m), stacked as the residuals of ``heldout.gradient``."""
-    if folds is None:
-        return model.loo().fits[:, 0]
-    return stacked(model, folds, lambda batch: batch.fits, lambda te: model.without(te).fits(model.rows[te]))
+    sets = Sets.leave_one_out(len(model.rows)) if folds is None else Sets.of(folds)
+    return sets.stacked((numbers, held_out.fits) for numbers, held_out in leave_out(model, sets))

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foldless.heldout.solution import Solution, TrainingParts
-from foldless.precision.choose import one_p_pays
+from foldless.heldout.solution import Solution
+from foldless.heldout.training_parts import TrainingParts
+from foldless.precision import cost
 from foldless.readout.task import Rule
-from foldless.tuning.average import best_place
-from foldless.tuning.selection import Judged
+from foldless.tuning.selection import Judged, best_place
 
 
-class Tried(NamedTuple):
+class KernelResult(NamedTuple):
     """A kernel setting with all its alphas, judged."""
 
     judged: Judged
@@ -31,13 +31,13 @@ class Tried(NamedTuple):
     seconds: float  # that it took
 
 
-def try_alphas(spec, setting, splits):
-    """:class:`Tried` of one kernel setting."""
+def judge_alphas(spec, setting, splits):
+    """:class:`KernelResult` of one kernel setting."""
     begin = time.perf_counter()
     selection = setting.selection(spec, splits)
     judged = selection.path(setting.task.problem, setting.alphas)
     heldout = selection.tested_rows, judged.best[selection.tested]
-    return Tried(judged, heldout, time.perf_counter() - begin)
+    return KernelResult(judged, heldout, time.perf_counter() - begin)
 
 
 def choose_candidates(losses, settings, share="all"):
@@ -68,11 +68,10 @@ def choose_candidates(losses, settings, share="all"):
 def sharing_pays(problem, n_alphas, outer, inner):
     """Whether one P for each alpha takes fewer operations than a decomposition of every training part."""
     n = len(problem.active)
-    sites, folds = problem.penalty.sites_per_row, inner[0] is not None
-    if problem.n_features(n) is not None or (sites > 1 and folds):
+    if problem.n_features(n) is not None:
         return False
     sizes = np.array([np.intersect1d(train, problem.active).size for train, _ in outer], float)
-    return one_p_pays(n, sizes, n_alphas, sites=sites, inner_folds=folds)
+    return cost.one_P_pays(n, sizes, n_alphas, inner_folds=inner[0] is not None)
 
 
 def losses_from_one_P(task, alphas, selections):

@@ -5,6 +5,10 @@ and its weights. It then judges any model, or all alphas of a kernel along one d
 
 Scores are taken of the held-out decisions of the task's own readout: one of them may decide in the place of the
 criterion, others are recorded beside it. Who makes them (``bridge.scorers.HeldOutScores``) is not known here.
+
+A criterion that is a mean of losses l_i of rows, with weights w_i of sum 1, has the standard error
+
+    se^2 = sum w_i^2 (l_i - sum_j w_j l_j)^2.
 """
 
 import time
@@ -17,11 +21,13 @@ import numpy as np
 from foldless.heldout.gradient import residuals
 from foldless.heldout.moments import few_digits
 from foldless.heldout.part import Part
+from foldless.heldout.sets import Sets
 from foldless.heldout.solution import Solution, loo_path
 from foldless.readout.task import Task
-from foldless.tuning.average import best_place, row_losses, standard_errors
 from foldless.tuning.criteria import Criterion, weights
 from foldless.tuning.folds import folds_of, heldout_fits
+
+BLOCK = 2**18  # losses of rows that are computed together
 
 
 class Judged(NamedTuple):
@@ -293,7 +299,11 @@ class Selection:
 
     def scores(self, model):
         """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
-        return self.task.loo_scores(model) if self.folds is None else self.task.held_out_scores(model, self.folds)
+        return self.task.held_out_scores(model, self.sets(model))
+
+    def sets(self, model):
+        """The sets of rows of a model that are left out."""
+        return Sets.leave_one_out(len(model.rows)) if self.folds is None else Sets.of(self.folds)
 
     def decisions(self, model):
         """(decisions, probabilities or None) of the same by the rule of each training part, its cut included."""
@@ -308,3 +318,43 @@ class Selection:
             found.append((tie(rows, rule.decision(fits)), tie(rows, rule.proba(fits)) if wanted else None))
         decisions, probabilities = zip(*found, strict=True)
         return np.concatenate(decisions), np.concatenate(probabilities) if wanted else None
+
+
+# -- losses of rows, and the best setting ------------------------------------------------------------------------------
+
+
+def best_place(losses, alphas):
+    """Place of the least loss; counts of errors tie often, and of equal ones the largest alpha is taken."""
+    losses, alphas = np.asarray(losses), np.asarray(alphas)
+    if np.isnan(losses).all():
+        raise ValueError(
+            "the criterion is no number for any candidate: alpha too small for this precision, or kernel values too"
+            " large. Rescale X (for instance with sklearn.preprocessing.StandardScaler) or raise alpha."
+        )
+    losses = np.where(np.isnan(losses), np.inf, losses)
+    slack = 1e-12 * abs(losses.min())  # weighted sums tie up to rounding
+    tied = np.flatnonzero(losses <= losses.min() + slack)
+    return int(tied[np.argmax(alphas[tied])])
+
+
+def row_losses(selection, outputs):
+    """Losses (k, N, m) of the held-out rows of k settings, times their weights: the criterion is their sum."""
+    if selection.criterion.whole:
+        return np.stack([selection.W * selection.wrong(decisions)[:, None] for decisions in outputs])
+    T, W = selection.held_out_targets, selection.W
+    together = max(1, BLOCK // max(T.size, 1))  # settings
+    losses = []
+    for start in range(0, len(outputs), together):
+        block = np.stack(outputs[start : start + together])
+        columns = [np.broadcast_to(array, block.shape).reshape(1, -1) for array in (T, W)]
+        single_rows = replace(selection, T=columns[0], W=columns[1], where=np.zeros(1, int))
+        losses.append(single_rows.losses(block.reshape(1, -1)).reshape(block.shape))  # each row a problem of its own
+    return np.concatenate(losses)
+
+
+def standard_errors(selection, losses):
+    """Standard errors (k,) of the criterion by its ``row_losses``; a row's columns and tests are added up first."""
+    deviations = (losses - selection.W * losses.sum(1, keepdims=True)).sum(2)
+    if selection.folds is not None:  # a row may be tested several times
+        deviations = np.stack([np.bincount(selection.where, values) for values in deviations])
+    return np.sqrt(np.square(deviations).sum(1))

@@ -35,7 +35,7 @@ class Space:
         groups = np.arange(n_features) if feature_groups is None else np.asarray(feature_groups)
         if groups.shape != (n_features,):
             raise ValueError(
-                f"feature_groups has shape {groups.shape}; X has {n_features} features, and each needs an entry, equal"
+                f"feature_scaling has shape {groups.shape}; X has {n_features} features, and each needs an entry, equal"
                 " for those that share a scale."
             )
         scales = np.broadcast_to(kernel.get_params()[name], n_features).copy()
@@ -107,7 +107,7 @@ class Space:
 
 def alpha_unit(problem):
     """Mean of the diagonal of S: the unit of alpha."""
-    return problem.penalty.mean_diagonal(problem) or 1.0
+    return problem.mean_diagonal or 1.0
 
 
 def default_limits(problem):

@@ -7,14 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from foldless.model_selection import (
-    PermutationTestResult,
-    cluster_test,
-    combine,
-    prevalence_test,
-    sign_flip_test,
-    step_down,
-)
+from foldless.model_selection import PermutationTestResult
+from foldless.stats import cluster_test, combine, prevalence_test, sign_flip_test, step_down
 
 SUBJECTS = 5
 
@@ -34,7 +28,7 @@ def subjects(count=SUBJECTS, shape=(4,), effect=1.0, seed=0, greater=True):
 def draws(results, count, join):
     """Joined scores of the true labels, then of random labelings, the true one among them."""
     rng = np.random.RandomState(0)
-    pools = [np.concatenate([np.asarray(each.score)[None], each.permutation_scores]) for each in results]
+    pools = [np.concatenate([np.asarray(result.score)[None], result.permutation_scores]) for result in results]
     chosen = np.array([rng.randint(len(pool), size=count) for pool in pools])
     first = join([pool[0] for pool in pools])
     return np.array([first, *[join([pool[i] for pool, i in zip(pools, row, strict=True)]) for row in chosen.T]])
@@ -47,13 +41,13 @@ def mean(scores):
 @pytest.mark.parametrize("shape", [(), (4,), (3, 3)])
 def test_the_null_of_a_group_is_that_of_means_of_drawn_labelings(shape):
     results = subjects(shape=shape)
-    found = combine(results, n_permutations=200)
+    test = combine(results, n_permutations=200)
     expected = draws(results, 200, mean)
-    assert_allclose(found.score, expected[0])
-    assert_allclose(found.permutation_scores, expected[1:])
-    assert_allclose(found.pvalue, (expected >= expected[0] - 1e-9).mean(0))
-    assert found.path == "mean over 5 subjects"
-    assert repr(found).startswith("score ")
+    assert_allclose(test.score, expected[0])
+    assert_allclose(test.permutation_scores, expected[1:])
+    assert_allclose(test.pvalue, (expected >= expected[0] - 1e-9).mean(0))
+    assert test.path == "mean over 5 subjects"
+    assert repr(test).startswith("score ")
 
 
 def test_a_group_has_as_many_draws_as_the_largest_subject_by_default():
@@ -61,49 +55,49 @@ def test_a_group_has_as_many_draws_as_the_largest_subject_by_default():
 
 
 def test_a_group_is_again_a_family_for_clusters_and_step_down():
-    found = combine(subjects(effect=3.0), n_permutations=500)
-    assert_array_equal(cluster_test(found).clusters[0], [True, True, False, False])
-    assert_array_equal(step_down(found) <= 0.05, [True, True, False, False])
+    test = combine(subjects(effect=3.0), n_permutations=500)
+    assert_array_equal(cluster_test(test).clusters[0], [True, True, False, False])
+    assert_array_equal(step_down(test) <= 0.05, [True, True, False, False])
 
 
 @pytest.mark.parametrize("greater", [True, False])
 def test_all_signs_are_taken_where_they_are_few(greater):
     results = subjects(greater=greater)
-    found = sign_flip_test(results)
-    d = np.array([each.score - each.permutation_scores.mean(0) for each in results])
+    test = sign_flip_test(results)
+    d = np.array([result.score - result.permutation_scores.mean(0) for result in results])
     means = np.array([mean(np.array(signs)[:, None] * d) for signs in product([1, -1], repeat=SUBJECTS)])
     sign = 1 if greater else -1
-    assert found.n_permutations == 2**SUBJECTS - 1
-    assert_allclose(found.score, means[0])
-    assert_allclose(found.pvalue, (sign * means >= sign * means[0] - 1e-12).mean(0))
-    assert_allclose(np.sort(found.permutation_scores, axis=0), np.sort(means[1:], axis=0))
-    assert found.scoring == "score minus chance"
-    assert found.path == "all signs of 5 subjects"
+    assert test.n_permutations == 2**SUBJECTS - 1
+    assert_allclose(test.score, means[0])
+    assert_allclose(test.pvalue, (sign * means >= sign * means[0] - 1e-12).mean(0))
+    assert_allclose(np.sort(test.permutation_scores, axis=0), np.sort(means[1:], axis=0))
+    assert test.scoring == "score minus chance"
+    assert test.path == "all signs of 5 subjects"
 
 
 def test_signs_are_drawn_where_they_are_many():
     results = subjects(12)
-    found = sign_flip_test(results, n_permutations=50)
-    d = np.array([each.score - each.permutation_scores.mean(0) for each in results])
-    assert found.n_permutations == 50
-    assert_allclose(found.score, d.mean(0))
-    assert found.path == "random signs of 12 subjects"
+    test = sign_flip_test(results, n_permutations=50)
+    d = np.array([result.score - result.permutation_scores.mean(0) for result in results])
+    assert test.n_permutations == 50
+    assert_allclose(test.score, d.mean(0))
+    assert test.path == "random signs of 12 subjects"
     possible = np.array(list(product([1.0, -1.0], repeat=12))) @ d / 12
-    for row in found.permutation_scores:  # one sign a subject, for all members
+    for row in test.permutation_scores:  # one sign a subject, for all members
         assert np.abs(possible - row).max(1).min() < 1e-12
 
 
 def test_signs_leave_members_without_a_score_alone():
     results = subjects()
     results[1].score[3] = results[1].permutation_scores[:, 3] = np.nan
-    found = sign_flip_test(results)
-    assert_array_equal(np.isnan(found.pvalue), [False, False, False, True])
+    test = sign_flip_test(results)
+    assert_array_equal(np.isnan(test.pvalue), [False, False, False, True])
 
 
 @pytest.mark.parametrize("greater", [True, False])
 def test_prevalence_equals_its_formulas_in_a_loop(greater):
     results, level, count = subjects(effect=3.0, greater=greater), 0.05, 400
-    found = prevalence_test(results, level=level, n_permutations=count)
+    test = prevalence_test(results, level=level, n_permutations=count)
     worst = draws(results, count, lambda scores: (np.min if greater else np.max)(scores, axis=0))
     worst = worst if greater else -worst
     for k in range(4):
@@ -111,37 +105,37 @@ def test_prevalence_equals_its_formulas_in_a_loop(greater):
         p_fwe = sum(row.max() >= worst[0, k] for row in worst) / (count + 1)
         majority = (0.5 * p ** (1 / SUBJECTS) + 0.5) ** SUBJECTS
         corrected_level = (level - p_fwe) / (1 - p_fwe)
-        assert_allclose(found.pvalue_global[k], p)
-        assert_allclose(found.pvalue_global_fwe[k], p_fwe)
-        assert_allclose(found.pvalue_majority[k], majority)
-        assert_allclose(found.pvalue_majority_fwe[k], p_fwe + (1 - p_fwe) * majority)
-        for bound, at in ((found.prevalence[k], level), (found.prevalence_fwe[k], corrected_level)):
+        assert_allclose(test.pvalue_global[k], p)
+        assert_allclose(test.pvalue_global_fwe[k], p_fwe)
+        assert_allclose(test.pvalue_majority[k], majority)
+        assert_allclose(test.pvalue_majority_fwe[k], p_fwe + (1 - p_fwe) * majority)
+        for bound, at in ((test.prevalence[k], level), (test.prevalence_fwe[k], corrected_level)):
             gammas = np.linspace(0, 1, 10001)  # the largest share that is rejected, by trying them
             rejected = ((1 - gammas) * p ** (1 / SUBJECTS) + gammas) ** SUBJECTS <= at
             assert abs(bound - gammas[rejected].max(initial=0)) < 2e-4
-    assert_array_equal(found.minimum, worst[0] if greater else -worst[0])
-    assert found.prevalence_fwe[:2].min() > 0
-    assert (found.prevalence_fwe <= found.prevalence).all()
-    assert_array_equal(found.prevalence_fwe[2:], 0)
+    assert_array_equal(test.minimum, worst[0] if greater else -worst[0])
+    assert test.prevalence_fwe[:2].min() > 0
+    assert (test.prevalence_fwe <= test.prevalence).all()
+    assert_array_equal(test.prevalence_fwe[2:], 0)
 
 
 def test_prevalence_of_one_test_needs_no_correction():
-    found = prevalence_test(subjects(shape=(), effect=3.0))
-    assert found.pvalue_majority_fwe == found.pvalue_majority
-    assert found.prevalence_fwe == found.prevalence > 0
-    assert repr(found).startswith(f"prevalence above {found.prevalence:.2f} at level 0.05, p of at most half = ")
+    test = prevalence_test(subjects(shape=(), effect=3.0))
+    assert test.pvalue_majority_fwe == test.pvalue_majority
+    assert test.prevalence_fwe == test.prevalence > 0
+    assert repr(test).startswith(f"prevalence above {test.prevalence:.2f} at level 0.05, p of at most half = ")
 
 
 def test_prevalence_of_a_family_is_told_at_its_best_member():
-    found = prevalence_test(subjects(effect=3.0))
-    assert f" at member {found.prevalence_fwe.argmax()} of 4 at level 0.05" in repr(found)
+    test = prevalence_test(subjects(effect=3.0))
+    assert f" at member {test.prevalence_fwe.argmax()} of 4 at level 0.05" in repr(test)
 
 
 def test_a_bound_is_zero_where_the_worst_subject_is_the_worst_of_all():
     null = np.arange(1.0, 20.0)
-    found = prevalence_test([PermutationTestResult(0.0, null), PermutationTestResult(0.0, null + 0.5)])
-    assert found.pvalue_global == 1
-    assert found.prevalence == 0
+    test = prevalence_test([PermutationTestResult(0.0, null), PermutationTestResult(0.0, null + 0.5)])
+    assert test.pvalue_global == 1
+    assert test.prevalence == 0
 
 
 def test_one_subject_twice_is_warned_of():
@@ -174,18 +168,18 @@ def test_errors_say_what_to_do(function, results, message):
 
 def test_random_signs_of_few_subjects_say_the_smallest_p_value():
     with pytest.warns(UserWarning, match=r"results of 4 subjects have 2\^4 signs, and no p-value is below 0.0625"):
-        found = sign_flip_test(subjects(4))
-    assert found.pvalue.min() >= 1 / 16
+        test = sign_flip_test(subjects(4))
+    assert test.pvalue.min() >= 1 / 16
 
 
 def test_a_group_of_generalisations_is_one():
     results = subjects(6, (3, 3))
-    pairs = [PermutationTestResult(*each[:2], scoring="score", generalised=True) for each in results]
+    pairs = [PermutationTestResult(*result[:2], scoring="score", generalised=True) for result in results]
     for function in (combine, sign_flip_test):
-        found, plain = function(pairs), function(results)
+        test, plain = function(pairs), function(results)
         alone = np.diagonal(plain.pvalue_fwe)
-        assert_array_equal(found.pvalue_fwe, np.maximum(plain.pvalue_fwe, np.maximum(alone[:, None], alone)))
-    assert cluster_test(found).generalised
+        assert_array_equal(test.pvalue_fwe, np.maximum(plain.pvalue_fwe, np.maximum(alone[:, None], alone)))
+    assert cluster_test(test).generalised
     with pytest.raises(ValueError, match="results differ in generalised"):
         combine([*pairs, results[0]])
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from foldless.model_selection import PermutationTestResult, step_down
+from foldless.model_selection import PermutationTestResult
+from foldless.stats import step_down
 
 M, K = 60, 12
 
@@ -56,10 +57,10 @@ def test_they_lie_between_single_p_values_and_those_of_one_step():
     centred = result.permutation_scores - (result.permutation_scores.sum(0) + result.score) / (M + 1)
     truth = result.score - (result.permutation_scores.sum(0) + result.score) / (M + 1)
     one_step = PermutationTestResult(truth, centred).pvalue_fwe
-    found = step_down(result, unit="score")
-    assert (found >= result.pvalue - 1e-12).all()
-    assert (found <= one_step + 1e-12).all()
-    assert (found < one_step - 1e-12).any()
+    adjusted = step_down(result, unit="score")
+    assert (adjusted >= result.pvalue - 1e-12).all()
+    assert (adjusted <= one_step + 1e-12).all()
+    assert (adjusted < one_step - 1e-12).any()
 
 
 def test_a_loss_is_tested_for_being_small():
@@ -72,11 +73,11 @@ def test_members_without_a_score_have_no_p_value_and_take_no_part():
     result = family()
     scores = np.concatenate([[result.score], result.permutation_scores])
     scores[:, 3] = np.nan
-    found = step_down(PermutationTestResult(scores[0], scores[1:]))
+    adjusted = step_down(PermutationTestResult(scores[0], scores[1:]))
     others = np.arange(K) != 3
     part = PermutationTestResult(result.score[others], result.permutation_scores[:, others])
-    assert np.isnan(found[3])
-    assert_array_equal(found[others], step_down(part))
+    assert np.isnan(adjusted[3])
+    assert_array_equal(adjusted[others], step_down(part))
 
 
 def test_an_undefined_permuted_score_counts_as_the_best():
@@ -84,8 +85,8 @@ def test_an_undefined_permuted_score_counts_as_the_best():
     score, null = result.score + 100, result.permutation_scores.copy()
     assert_allclose(step_down(PermutationTestResult(score, null), unit="z"), 1 / (M + 1))
     null[5, 2] = np.nan
-    found = step_down(PermutationTestResult(score, null), unit="z")
-    assert_allclose(found.max(), 2 / (M + 1))
+    adjusted = step_down(PermutationTestResult(score, null), unit="z")
+    assert_allclose(adjusted.max(), 2 / (M + 1))
 
 
 def test_a_pair_of_times_is_found_only_if_both_times_are():
@@ -93,10 +94,10 @@ def test_a_pair_of_times_is_found_only_if_both_times_are():
     flat = PermutationTestResult(result.score.ravel(), result.permutation_scores.reshape(M, 16))
     alone = step_down(flat).reshape(4, 4)
     assert_array_equal(step_down(result), alone)  # four channels at four times, say
-    found = step_down(PermutationTestResult(result.score, result.permutation_scores, generalised=True))
+    adjusted = step_down(PermutationTestResult(result.score, result.permutation_scores, generalised=True))
     for i in range(4):
         for j in range(4):
-            assert found[i, j] == max(alone[i, j], alone[i, i], alone[j, j])
+            assert adjusted[i, j] == max(alone[i, j], alone[i, i], alone[j, j])
 
 
 def test_an_unknown_unit_is_refused():

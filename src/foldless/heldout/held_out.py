@@ -18,19 +18,18 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.moments import Moments, adds_up, few_digits, nearly_gone, remaining_masses, takes_nearly_all
-from foldless.linalg import LinAlgError, solve, solve_definite
+from foldless.linalg import LinAlgError, solve_definite
 from foldless.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
-FEW_ROWS, SMALL_SET = 1000, 64  # rows up to which P is quickly an array, and a set no quicker by itself
 
 
 @dataclass(frozen=True)
-class Batch:
-    """k held-out sets of t rows of one model each.
+class HeldOut:
+    """k sets of t rows, every one left out of one model alone.
 
-    members (k, t) positions, Y (k, t, m) targets, A (k, s, m) coefficients and D (k, s, s) blocks of P at the s = t or
-    2 t sites of each set, E (k, s, m) residuals; whitened. ``model`` is a ``Solution`` or a ``Part``.
+    members (k, t) positions, Y (k, t, m) targets, A (k, t, m) coefficients, D (k, t, t) blocks of P and E (k, t, m)
+    residuals of each set; whitened. ``model`` is a ``Solution`` or a ``Part``.
     """
 
     model: Any
@@ -49,8 +48,7 @@ class Batch:
         if lost is not None and lost.any():
             regular = np.where(lost[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
         try:
-            solved = solve_definite if model.definite else solve
-            E = A / regular if D.shape[-1] == 1 else solved(regular, A)
+            E = A / regular if D.shape[-1] == 1 else solve_definite(regular, A)
         except LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(model.rows)) from None
         return cls(model, members, Y, A, D, E, lost)
@@ -59,7 +57,7 @@ class Batch:
     def fits(self):
         """Held-out fits in the units of the targets, shape (k, t, m); equal rows of a set have equal ones."""
         model, t = self.model, self.Y.shape[1]
-        F = (self.Y - self.E[:, :t]) / model.root[self.members]
+        F = (self.Y - self.E) / model.root[self.members]
         if model.problem.n_confounds:
             F -= self._columns() @ self._confound_fit.D
         lost, alike = few_digits(F[:, 0], model.target_scale), t > 1
@@ -84,11 +82,15 @@ class Batch:
         )  # (k, t): rows of a set that equal an earlier one
         return np.take_along_axis(F, first[:, :, None], 1)
 
+    def training(self, number):
+        """The model without one of the sets."""
+        return self.model.without(self.members[number])
+
     @cached_property
     def residuals(self):
         """What held-out fits leave of the targets, (k, t, m) in their units."""
         model, root = self.model, self.model.root[self.members]
-        E = self.E[:, : self.Y.shape[1]] / root
+        E = self.E / root
         if model.problem.n_confounds:
             E += self._columns() @ self._confound_fit.D
         for number, other in self._solved.items():
@@ -115,21 +117,22 @@ class Batch:
         return F + self._columns(sets) @ self.shown_B(sets)[:, :, columns], terms
 
     def _coefficients(self, sets, columns=slice(None)):
-        """Some sets at a time: a slice of them, T (k, t, sites) of their rows, A without each, and its terms in size.
+        """Some sets at a time: a slice of them, T (k, t, n) of their rows, A without each, and its terms in size.
 
-        Both are 0 at the sites of the set.
+        Both are 0 at the rows of the set.
         """
         model, t = self.model, self.Y.shape[1]
-        whole, n_sites = model.site_A[:, columns], len(model.site_A)
-        for batch in gen_batches(len(sets), max(1, MAX_ENTRIES // (n_sites * (2 * t + whole.shape[1])))):
+        whole, n = model.A[:, columns], len(model.A)
+        for batch in gen_batches(len(sets), max(1, MAX_ENTRIES // (n * (2 * t + whole.shape[1])))):
             members = self.members[sets[batch]]
-            sites, k = model.own_sites(members), len(members)
-            T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n_sites)
-            C = model.precision.columns(sites.ravel()).T.reshape(k, -1, n_sites)
+            k = len(members)
+            T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n)
+            C = model.precision.columns(members.ravel()).T.reshape(k, t, n)
             C, E = C.transpose(0, 2, 1), self.E[sets[batch]][:, :, columns]
             A, size = whole - C @ E, np.abs(whole) + np.abs(C) @ np.abs(E)
-            for each in (A, size):
-                np.put_along_axis(each, np.broadcast_to(sites[:, :, None], (*sites.shape, A.shape[2])), 0.0, axis=1)
+            places = np.broadcast_to(members[:, :, None], E.shape)
+            for values in (A, size):
+                np.put_along_axis(values, places, 0.0, axis=1)
             yield batch, T, A, size
 
     def _with_sums(self, found):
@@ -160,7 +163,7 @@ class Batch:
 
     def shown_B(self, sets=slice(None)):
         """Coefficients of the columns of Q in the scores without each set, (k, q, m)."""
-        G = self.model.G(slice(None))[:, self.model.own_sites(self.members[sets])]
+        G = self.model.G(slice(None))[:, self.members[sets]]
         B = self.model.B - G.transpose(1, 0, 2) @ self.E[sets]
         return B - self._confound_fit.D[sets] if self.model.problem.n_confounds else B
 
@@ -169,8 +172,8 @@ class Batch:
         model = self.model
         whole = model.moments()
         N, present = remaining_masses(whole.N, model.Y, self.Y)
-        Yt, t = self.Y.transpose(0, 2, 1), self.Y.shape[1]
-        taken = Yt @ self.A[:, :t] + (self.A - self.D[:, :, :t] @ self.Y).transpose(0, 2, 1) @ self.E
+        Yt = self.Y.transpose(0, 2, 1)
+        taken = Yt @ self.A + (self.A - self.D @ self.Y).transpose(0, 2, 1) @ self.E
         found = Moments(N, whole.U - model.problem.alpha * taken)
         gone = nearly_gone(found, whole, present)
         if whole.C is not None:
@@ -184,23 +187,3 @@ class Batch:
                 if mine is not None:
                     mine[number] = theirs
         return found
-
-
-def stacked(model, sets, of_batch, of_set):
-    """What is asked of the held-out rows of all sets of a solution, in their order.
-
-    ``of_batch`` is asked of a :class:`Batch` of sets of one size where these are many and small, else ``of_set``.
-    """
-    sizes = np.array([len(te) for te in sets])
-    if len(model.rows) > FEW_ROWS or sizes.max() > SMALL_SET or len(sets) < 2 * len(np.unique(sizes)):
-        return np.concatenate([of_set(te) for te in sets])
-    model = model if model.precision.through_features else model.explicit()
-    found: list = [None] * len(sets)
-    for size in np.unique(sizes):
-        places = np.flatnonzero(sizes == size)
-        step = max(1, MAX_ENTRIES // (size * size * model.Y.shape[1]))
-        for some in np.split(places, range(step, len(places), step)):
-            values = of_batch(model.batch(np.stack([sets[place] for place in some])))
-            for place, each in zip(some, values, strict=True):
-                found[place] = each
-    return np.concatenate(found)

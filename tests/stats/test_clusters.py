@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from foldless.model_selection import PermutationTestResult, cluster_test
-from foldless.permutation import neighbours
+from foldless.model_selection import PermutationTestResult
+from foldless.stats import _clusters, cluster_test
 
 M = 29
 RING = sparse.coo_array(np.eye(5, k=1) + np.eye(5, k=-4) + np.eye(5))  # one direction only, and itself
@@ -49,7 +49,7 @@ def adjacent(one, other, shape, adjacency):
 
 def clusters_of(above, linked):
     """Sets of members that hang together, by visiting one after the other."""
-    left, found = set(np.flatnonzero(above)), []
+    left, clusters = set(np.flatnonzero(above)), []
     while left:
         cluster, queue = set(), [min(left)]
         while queue:
@@ -58,8 +58,8 @@ def clusters_of(above, linked):
                 left.remove(member)
                 cluster.add(member)
                 queue += np.flatnonzero(linked[member]).tolist()
-        found.append(sorted(cluster))
-    return found
+        clusters.append(sorted(cluster))
+    return clusters
 
 
 def plain(result, statistic, threshold, unit, shape, adjacency):
@@ -71,17 +71,17 @@ def plain(result, statistic, threshold, unit, shape, adjacency):
     step = 0.1 * values.std()
     if unit != "score":
         values, step = values / scores.std(0), 0.1
-    found = np.zeros((M + 1, k))
+    statistics = np.zeros((M + 1, k))
     for j in range(M + 1):
         if statistic == "mass":
             p = np.array([np.mean(scores[:, i] >= scores[j, i]) for i in range(k)])
             for cluster in clusters_of(p <= threshold if unit == "p" else values[j] > threshold, linked):
-                found[j, cluster] = values[j, cluster].sum()
+                statistics[j, cluster] = values[j, cluster].sum()
         else:
             for h in step * np.arange(1, 1 + int(values.max() / step) + 1):
                 for cluster in clusters_of(values[j] > h, linked):
-                    found[j, cluster] += len(cluster) ** 0.5 * h**2 * step
-    return found
+                    statistics[j, cluster] += len(cluster) ** 0.5 * h**2 * step
+    return statistics
 
 
 CASES = [(name, "mass", unit) for name in LAYOUTS for unit in ("p", "z", "score")]
@@ -93,37 +93,37 @@ def test_statistics_and_p_values_equal_a_plain_loop(name, statistic, unit):
     shape, options = LAYOUTS[name]
     result = family(shape)
     threshold = {"p": 0.3, "z": 0.5, "score": 0.4}[unit]
-    found = cluster_test(result, statistic=statistic, threshold=threshold, unit=unit, **options)
+    test = cluster_test(result, statistic=statistic, threshold=threshold, unit=unit, **options)
     places = options.get("shape", shape)
     expected = plain(result, statistic, threshold, unit, places, options.get("adjacency"))
-    assert_allclose(found.statistics.ravel(), expected[0], atol=1e-10)
-    assert_allclose(found.max_statistics, expected[1:].max(1), atol=1e-10)
+    assert_allclose(test.statistics.ravel(), expected[0], atol=1e-10)
+    assert_allclose(test.max_statistics, expected[1:].max(1), atol=1e-10)
     counts = 1 + (expected[1:].max(1)[:, None] >= expected[0] - 1e-9).sum(0)  # the true labels are counted
-    assert_allclose(found.pvalue_fwe.ravel(), counts / (M + 1))
-    assert found.pvalue_fwe.shape == result.score.shape
+    assert_allclose(test.pvalue_fwe.ravel(), counts / (M + 1))
+    assert test.pvalue_fwe.shape == result.score.shape
 
 
 def test_clusters_are_listed_with_the_largest_first():
     result = family((30,), effect=2.0)
-    found = cluster_test(result, threshold=0.3)
+    test = cluster_test(result, threshold=0.3)
     above = result.pvalue <= 0.3
-    assert_array_equal(np.sum(found.clusters, axis=0), above)  # each member above is in one of them
+    assert_array_equal(np.sum(test.clusters, axis=0), above)  # each member above is in one of them
     runs = np.split(np.flatnonzero(above), np.flatnonzero(np.diff(np.flatnonzero(above)) > 1) + 1)
-    assert sorted(np.flatnonzero(each).tolist() for each in found.clusters) == [run.tolist() for run in runs]
-    assert len(found.clusters) > 2
-    assert (np.diff(found.cluster_masses) <= 0).all()
-    for mask, mass, pvalue in zip(found.clusters, found.cluster_masses, found.cluster_pvalues, strict=True):
-        assert_allclose(found.values[mask].sum(), mass)
-        assert_array_equal(found.statistics[mask], mass)
-        assert_array_equal(found.pvalue_fwe[mask], pvalue)
-    assert (found.pvalue_fwe[~above] == 1).all()
+    assert sorted(np.flatnonzero(mask).tolist() for mask in test.clusters) == [run.tolist() for run in runs]
+    assert len(test.clusters) > 2
+    assert (np.diff(test.cluster_masses) <= 0).all()
+    for mask, mass, pvalue in zip(test.clusters, test.cluster_masses, test.cluster_pvalues, strict=True):
+        assert_allclose(test.values[mask].sum(), mass)
+        assert_array_equal(test.statistics[mask], mass)
+        assert_array_equal(test.pvalue_fwe[mask], pvalue)
+    assert (test.pvalue_fwe[~above] == 1).all()
 
 
 def test_a_loss_is_tested_for_being_small():
     result = family((20,))
     loss = PermutationTestResult(-result.score, -result.permutation_scores, greater_is_better=False)
     for statistic in ("mass", "tfce"):
-        one, other = (cluster_test(each, statistic=statistic, threshold=0.2) for each in (result, loss))
+        one, other = (cluster_test(tested, statistic=statistic, threshold=0.2) for tested in (result, loss))
         assert_allclose(one.pvalue_fwe, other.pvalue_fwe)
         assert_allclose(one.statistics, other.statistics)
 
@@ -133,10 +133,10 @@ def test_a_permutation_with_an_undefined_score_counts_as_the_best(statistic):
     result = family((12,), effect=4.0)
     null = result.permutation_scores.copy()
     null[3, 5] = np.nan
-    found = cluster_test(PermutationTestResult(result.score, null), statistic=statistic, threshold=0.2)
-    assert np.isinf(found.max_statistics[3])
-    assert np.isfinite(np.delete(found.max_statistics, 3)).all()
-    assert found.pvalue_fwe.min() == 2 / (M + 1)
+    test = cluster_test(PermutationTestResult(result.score, null), statistic=statistic, threshold=0.2)
+    assert np.isinf(test.max_statistics[3])
+    assert np.isfinite(np.delete(test.max_statistics, 3)).all()
+    assert test.pvalue_fwe.min() == 2 / (M + 1)
 
 
 @pytest.mark.parametrize("statistic", ["mass", "tfce"])
@@ -144,12 +144,12 @@ def test_members_that_were_not_reached_are_no_members(statistic):
     result = family((12,))
     scores = np.concatenate([[result.score], result.permutation_scores])
     scores[:, 8:] = np.nan
-    found = cluster_test(PermutationTestResult(scores[0], scores[1:]), statistic=statistic, threshold=0.2)
+    test = cluster_test(PermutationTestResult(scores[0], scores[1:]), statistic=statistic, threshold=0.2)
     part = PermutationTestResult(result.score[:8], result.permutation_scores[:, :8])
     expected = cluster_test(part, statistic=statistic, threshold=0.2)
-    assert_array_equal(found.pvalue_fwe[:8], expected.pvalue_fwe)
-    assert np.isnan(found.pvalue_fwe[8:]).all()
-    assert np.isnan(found.statistics[8:]).all()
+    assert_array_equal(test.pvalue_fwe[:8], expected.pvalue_fwe)
+    assert np.isnan(test.pvalue_fwe[8:]).all()
+    assert np.isnan(test.statistics[8:]).all()
 
 
 def test_a_member_whose_scores_are_all_equal_is_at_chance():
@@ -157,17 +157,17 @@ def test_a_member_whose_scores_are_all_equal_is_at_chance():
     scores = np.concatenate([[result.score], result.permutation_scores])
     scores[:, 2] = 0.5
     scores[0, 2] = np.nextafter(0.5, 1)  # larger by rounding, which must not make it a finding
-    found = cluster_test(PermutationTestResult(scores[0], scores[1:]))
-    assert found.values[2] == 0
-    assert found.pvalue_fwe[2] == 1
+    test = cluster_test(PermutationTestResult(scores[0], scores[1:]))
+    assert test.values[2] == 0
+    assert test.pvalue_fwe[2] == 1
 
 
 def test_no_member_above_the_threshold_gives_no_cluster():
     result = family((10,))
-    found = cluster_test(result, threshold=100.0, unit="z")
-    assert len(found.clusters) == len(found.cluster_masses) == len(found.cluster_pvalues) == 0
-    assert (found.pvalue_fwe == 1).all()
-    assert repr(found).startswith(
+    test = cluster_test(result, threshold=100.0, unit="z")
+    assert len(test.clusters) == len(test.cluster_masses) == len(test.cluster_pvalues) == 0
+    assert (test.pvalue_fwe == 1).all()
+    assert repr(test).startswith(
         "cluster masses of score: 0 of 0 clusters, 0 of 10 members with p <= 0.05, smallest p = 1"
     )
 
@@ -175,21 +175,21 @@ def test_no_member_above_the_threshold_gives_no_cluster():
 @pytest.mark.parametrize("statistic", ["mass", "tfce"])
 def test_the_size_of_batches_changes_nothing(statistic, monkeypatch):
     expected = cluster_test(family((5, 5)), statistic=statistic)
-    monkeypatch.setattr(neighbours, "ENTRIES", 200)
-    found = cluster_test(family((5, 5)), statistic=statistic)
-    assert_array_equal(found.max_statistics, expected.max_statistics)
-    assert_array_equal(found.statistics, expected.statistics)
+    monkeypatch.setattr(_clusters, "MAX_GRAPH_SIZE", 200)
+    test = cluster_test(family((5, 5)), statistic=statistic)
+    assert_array_equal(test.max_statistics, expected.max_statistics)
+    assert_array_equal(test.statistics, expected.statistics)
 
 
 def test_a_result_unpacks_and_survives_pickling():
     result = family((10,), effect=5.0)
-    found = pickle.loads(pickle.dumps(cluster_test(result, statistic="tfce")))
-    score, null, pvalue = found
+    test = pickle.loads(pickle.dumps(cluster_test(result, statistic="tfce")))
+    score, null, pvalue = test
     assert_array_equal(score, result.score)
     assert_array_equal(null, result.permutation_scores)
     assert_array_equal(pvalue, result.pvalue)
-    assert found.pvalue_fwe.min() == 1 / (M + 1)
-    assert repr(found).startswith("TFCE of score: 1 of 10 members")
+    assert test.pvalue_fwe.min() == 1 / (M + 1)
+    assert repr(test).startswith("TFCE of score: 1 of 10 members")
 
 
 def single():

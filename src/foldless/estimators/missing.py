@@ -1,0 +1,104 @@
+"""What users ask for and an estimator does not have: parameters of other names, methods that need another parameter.
+
+Unknown parameters are those of scikit-learn's estimators more often than misspelt ones. :func:`parameter_hint` says
+what to write instead, for arguments of estimators and of parameter grids.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
+from types import MethodType
+from typing import Any, TypeVar
+
+from foldless.kernels.parameters import did_you_mean
+
+# Parameters of scikit-learn's classes: the parameter that takes their place, and what to write.
+COUNTERPARTS = {
+    "C": ("alpha", "alpha = 1 / C"),
+    "alphas": ("param_grid", "param_grid={'alpha': [...]}"),
+    "normalize": ("standardize", "standardize=True"),
+    "param_distributions": ("param_grid", "param_grid"),
+    "probability": ("calibration", "calibration='sigmoid'"),
+}
+
+DIRECT = "Leave it out: the fit is solved directly, without iterations."
+THREADS = "Leave it out: the linear algebra uses threads by itself."
+ONE_AGAINST_ALL = "Leave it out: several classes are coded one against all."
+SQUARED_LOSS = "Leave it out: the loss is the squared error."
+NO_FITS = "Leave it out: candidates are scored without a fit for each."
+
+# Parameters of scikit-learn's classes that have no counterpart.
+UNNEEDED = {
+    **dict.fromkeys(("cache_size", "dual", "max_iter", "shrinking", "solver", "tol", "warm_start"), DIRECT),
+    **dict.fromkeys(("n_jobs", "verbose"), THREADS),
+    **dict.fromkeys(("break_ties", "decision_function_shape", "multi_class"), ONE_AGAINST_ALL),
+    **dict.fromkeys(("epsilon", "loss", "nu"), SQUARED_LOSS),
+    **dict.fromkeys(("error_score", "n_iter", "pre_dispatch", "return_train_score"), NO_FITS),
+    "alphas": "Use FoldlessSearchCV(estimator), which chooses alpha.",
+    "kernel_params": "Give gamma, degree or coef0 by name, or a kernel object of foldless.kernels.",
+}
+
+Kind = TypeVar("Kind", bound=type)
+
+
+def parameter_hint(name, known, prefix=""):
+    """What to write in the place of an unknown parameter, as a sentence; empty if nothing is similar.
+
+    ``known`` are the names of all parameters; in a pipeline those of the last step begin with ``prefix``.
+    """
+    bare = name.rpartition("__")[2]
+    if prefix + bare in known:
+        return f"Did you mean {prefix}{bare}?"
+    counterpart, code = COUNTERPARTS.get(bare, ("", ""))
+    if counterpart and prefix + counterpart in known:
+        return f"Did you mean {prefix}{code}?"
+    return UNNEEDED.get(bare) or did_you_mean(name if "__" in name else prefix + name, known)
+
+
+def explain_unknown_arguments(kind: Kind) -> Kind:
+    """Decorate a class: the TypeError of an unknown argument says what to write instead."""
+    init: Any = vars(kind)["__init__"]
+    known = list(inspect.signature(init).parameters)[1:]
+
+    @wraps(init)
+    def __init__(self, *args, **kwargs):
+        try:
+            init(self, *args, **kwargs)
+        except TypeError:
+            unknown = [name for name in kwargs if name not in known]
+            if not unknown:
+                raise
+            hint = _hint_about_member(unknown[0], [*args, *kwargs.values()]) or parameter_hint(unknown[0], known)
+            message = f"{type(self).__name__}() got an unexpected keyword argument {unknown[0]!r}. {hint}"
+            raise TypeError(message.rstrip()) from None
+
+    kind.__init__ = __init__  # type: ignore[misc]
+    return kind
+
+
+def _hint_about_member(name, values):
+    """The hint that a parameter is one of an estimator among the arguments; empty if it is not."""
+    for value in values:
+        if hasattr(value, "get_params") and not isinstance(value, type) and name in value.get_params(deep=False):
+            return f"It is a parameter of the estimator: {type(value).__name__}({name}=...)."
+    return ""
+
+
+def available_where(check: Callable[[Any], object]) -> Callable[[Callable], Any]:
+    """Decorate a method that exists if ``check(estimator)`` raises no AttributeError, which says what is missing.
+
+    scikit-learn's ``available_if`` would put "has no attribute" in front of the reason.
+    """
+    return partial(_ConditionalMethod, check)
+
+
+class _ConditionalMethod:
+    def __init__(self, check, method):
+        self.check, self.method = check, method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, estimator, owner=None):
+        if estimator is None:
+            return self.method
+        self.check(estimator)
+        return MethodType(self.method, estimator)

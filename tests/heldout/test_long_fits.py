@@ -1,0 +1,111 @@
+"""Fits that take long are announced before they begin."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+
+from foldless import LSSVC, AdaptiveKDA, FoldlessSearchCV
+from foldless.estimators import checks
+from foldless.estimators.access import task_of
+from foldless.heldout import caution
+from foldless.heldout.caution import LongFitWarning, caution_of_size, long_fit
+from foldless.linalg import memory
+from foldless.online.minimum_norm import cost_of_factors
+from foldless.readout.task import Task
+
+
+@pytest.fixture
+def much_memory(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**40)
+
+
+@pytest.fixture
+def every_fit_is_long(monkeypatch, much_memory):
+    monkeypatch.setattr(checks, "announced", set())
+    monkeypatch.setattr(caution, "LONG", 0.0)
+    monkeypatch.setattr(caution, "MOST_SHORT", 0)
+
+
+def rows(n, dtype=float):
+    return np.random.default_rng(0).normal(size=(n, 3)).astype(dtype), np.arange(n) % 2
+
+
+def said(model, n, dtype=float):
+    found = caution_of_size(task_of(model, *rows(n, dtype)).task.problem)
+    return None if found is None else str(found)
+
+
+@pytest.mark.usefixtures("much_memory")
+def test_thirty_thousand_rows_are_announced_with_time_memory_and_remedy():
+    message = said(LSSVC(), 30_000)
+    assert "a fit of 30000 rows takes about 2 minutes" in message
+    assert "6.7 GiB of memory" in message
+    assert "approximation='nystroem'" in message
+    assert "1 minute on two processors, and 3.4 GiB" in said(LSSVC(), 30_000, np.float32)
+    assert "9 minutes on two processors, and 20.1 GiB" in said(LSSVC(penalty="coef"), 30_000)
+
+
+@pytest.mark.usefixtures("much_memory")
+@pytest.mark.parametrize(
+    ("model", "n"),
+    [
+        (LSSVC(), 20_000),
+        (LSSVC("linear"), 50_000),
+        (LSSVC(approximation="nystroem", landmarks="uniform", n_landmarks=50), 50_000),
+    ],
+)
+def test_quick_fits_are_not_announced(model, n):
+    assert said(model, n) is None
+
+
+@pytest.mark.usefixtures("much_memory")
+def test_a_gram_matrix_has_no_landmarks():
+    message = str(long_fit(30_000, 9e12, 1, np.float64, takes_rows=False))
+    assert "nystroem" not in message
+    assert "reduce_instances" in message
+
+
+def test_a_fit_without_the_memory_is_left_to_its_error(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**30)
+    assert said(LSSVC(), 30_000) is None
+
+
+@pytest.mark.usefixtures("much_memory")
+def test_factors_of_adaptive_models_are_announced():
+    assert "20 minutes" in str(long_fit(30_000, *cost_of_factors(30_000), np.float64))
+
+
+@pytest.mark.usefixtures("every_fit_is_long")
+def test_the_warning_comes_before_the_work_and_can_stop_it(monkeypatch):
+    monkeypatch.setattr(Task, "training_parts", None)
+    for _ in range(2):
+        with pytest.raises(LongFitWarning):  # warnings are errors here
+            LSSVC().fit(*rows(20))
+    with pytest.warns(LongFitWarning), pytest.raises(TypeError):
+        LSSVC().fit(*rows(20))
+
+
+@pytest.mark.usefixtures("every_fit_is_long")
+def test_updates_are_not_announced():
+    X, y = rows(20)
+    for model in (LSSVC(gamma=1.0), AdaptiveKDA(gamma=1.0)):
+        with pytest.warns(LongFitWarning):
+            model.fit(X, y)
+        checks.announced.clear()
+        model.partial_fit(X[:2], y[:2]).forget([0])  # warnings are errors here
+
+
+@pytest.mark.usefixtures("every_fit_is_long")
+def test_a_search_announces_no_fit():
+    FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}).fit(*rows(20))  # warnings are errors here
+
+
+@pytest.mark.usefixtures("every_fit_is_long")
+def test_refits_of_candidates_are_announced_once_for_each_size():
+    X, y = rows(330)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        GridSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, cv=StratifiedKFold(4), refit=False).fit(X, y)
+    assert len([each for each in found if each.category is LongFitWarning]) == 1
