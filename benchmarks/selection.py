@@ -26,19 +26,24 @@ from threadpoolctl import threadpool_limits
 from common import load, markdown, parser, report, standardised, timed
 from foldless import LSSVC, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.kernels import resolve
-from foldless.model_selection import nested_cross_validate
+from foldless.model_selection import Optimizer, nested_cross_validate
 
-SCALED = {"method": "gradient", "feature_scaling": True}
+
+def scaled(prior="auto", **options):
+    """Options of a search by gradients of a scale for each feature."""
+    return {"method": Optimizer("gradient", prior=prior), "feature_scaling": True, **options}
+
+
 SEARCHES = {
     "grid": {},
-    "FS": {**SCALED, "prior": None},
-    "FS cauchy": {**SCALED, "prior": "cauchy"},
-    "FS bayes": {**SCALED, "prior": "bayes"},
-    "FS smooth error": {**SCALED, "criterion": "smooth_error"},
+    "FS": scaled(None),
+    "FS cauchy": scaled("cauchy"),
+    "FS bayes": scaled("bayes"),
+    "FS smooth error": scaled(criterion="smooth_error"),
 }
 SHARED = {
-    "FS cauchy, share kernel": {**SCALED, "prior": "cauchy", "share": "kernel"},
-    "FS cauchy, share none": {**SCALED, "prior": "cauchy", "share": "none"},
+    "FS cauchy, share kernel": scaled("cauchy", share="kernel"),
+    "FS cauchy, share none": scaled("cauchy", share="none"),
 }
 
 
