@@ -23,6 +23,7 @@ MANY_EXPLICIT = 4000  # rows whose P is written out for updates, where explicit 
 SMALL_ALPHA = 1e-4  # of the mean diagonal: an explicit P of features would lose digits
 LOSING_ALPHA = 1e-5  # of the mean diagonal: where S has no full rank, one update in four would lose its digits
 MOST_SOLVED = 10  # fits of all rows that held-out sets without digits may take
+FEW_MODELS = 64  # rows up to which the model without each of them is quickly solved by itself
 
 
 # -- training parts ----------------------------------------------------------------------------------------------------
@@ -114,6 +115,11 @@ def update_pays(n, t, n_features, alpha, mean_diagonal, *, through_features):
 def sums_pay(n, n_features):
     """Whether n rows are so many that sums of explicit features over them are updated in the place of P."""
     return n_features is not None and n > MANY_EXPLICIT
+
+
+def models_without_each_row_pay(n):
+    """Whether the models without one of n rows, of whose fits P has lost the digits, are solved by themselves."""
+    return n <= FEW_MODELS
 
 
 def solving_alone_pays(n, t, n_sets):
