@@ -234,8 +234,9 @@ def exact_share(share, n, confidence):
 
 def of_recalls(confusion, units, confidence):
     """The mean of the recalls of the classes and its interval, from those of the recalls."""
-    recalls = np.diag(confusion) / confusion.sum(1)
-    ends = np.array([exact_share(p, n, confidence) for p, n in zip(recalls, units, strict=True)])
+    present = confusion.sum(1) > 0
+    recalls = np.diag(confusion)[present] / confusion[present].sum(1)
+    ends = np.array([exact_share(p, n, confidence) for p, n in zip(recalls, np.array(units)[present], strict=True)])
     gaps = np.sqrt(((ends - recalls[:, None]) ** 2).sum(0)) / len(recalls)
     return np.array([recalls.mean() - gaps[0], recalls.mean() + gaps[1]])
 
@@ -278,8 +279,7 @@ def from_counts(name, score, d, rows, groups, confidence, confusion=None):
         return exact_share(score, total, confidence)
     if name == "roc_auc":
         return of_area(float(score), units, confidence)
-    present = confusion.sum(1) > 0
-    return of_recalls(confusion[present], np.array(units)[present], confidence)
+    return of_recalls(confusion, units, confidence)
 
 
 def confusion_of(parts, splits, d):
