@@ -104,6 +104,8 @@ def test_differences_that_are_rounding_are_none():
     assert flipped_difference(one, other, 0.9)[-1] == 2 / 8
     other[:3] = one[:3] - np.array([0.1, 0.2, -0.3]) * (1 + 1e-13 * rng.normal(size=3))
     assert flipped_difference(one, other, 0.9)[-1] == 1.0
+    other = one - 1e-5 * np.array([0.2, 0.1, -0.1, 0.0, 0.0, 0.0]) + 1e-14 * rng.normal(size=6)
+    assert flipped_difference(one, other, 0.9)[-1] == 6 / 8
 
 
 def test_flipped_signs_take_the_rows_of_one_split():

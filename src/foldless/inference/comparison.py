@@ -114,7 +114,8 @@ def flipped_difference(first, second, confidence, random_state=0):
     d = first - second
     mean, error = float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d)))
     half = error * student.ppf(0.5 + confidence / 2, len(d) - 1)
-    apart = d[np.abs(d) > ROUNDING * np.maximum(np.abs(first), np.abs(second))]  # flipping a zero changes nothing
+    rounding = ROUNDING * np.maximum(np.abs(first), np.abs(second))
+    apart = d[np.abs(d) > rounding]  # flipping a zero changes nothing
     if not len(apart):
         return mean, mean - half, mean + half, error, 1.0
     n, rng = len(apart), check_random_state(random_state)
@@ -123,7 +124,7 @@ def flipped_difference(first, second, confidence, random_state=0):
     else:
         signs = np.vstack([np.ones(n), rng.choice([-1, 1], (FLIPS, n))])  # the true signs are one way
     sums = np.abs(signs @ apart)
-    pvalue = np.mean(sums >= abs(apart.sum()) - ROUNDING * np.abs(apart).sum())
+    pvalue = np.mean(sums >= abs(apart.sum()) - rounding.sum())
     return mean, mean - half, mean + half, error, float(pvalue)
 
 
