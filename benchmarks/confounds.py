@@ -5,9 +5,10 @@ levels   features and labels depend on the confounds, and on each other only thr
          100 rows, one and three confounds, weak and strong association with the labels; values and classes
 others   the same of searches, families, strata, weights, outputs, patterns and scores that keep the confounds' part,
          n = 60 rows, strong association
+sites    labels of two sites, with strata or confounds or neither: shares of data sets, without and with an effect
 power    the same as levels with an effect
 
-python benchmarks/confounds.py [--only levels|others|power] [--sets 500] [--fast]
+python benchmarks/confounds.py [--only levels|others|sites|power] [--sets 500] [--fast]
 """
 
 from itertools import product
@@ -201,7 +202,59 @@ def others(options):
     return table
 
 
-PARTS = {"levels": levels, "others": others, "power": power}
+def two_sites(rng, effect=0.0):
+    """120 rows of two sites with 75 and 25 % of the labels, and ten features that know the site; labels by one."""
+    site = np.arange(120) % 2
+    y = (rng.random(120) < np.where(site == 1, 0.75, 0.25)).astype(int)
+    X = rng.normal(size=(120, 10)) + 0.5 * site[:, None]
+    X[:, 0] += effect * y
+    return X, y, site
+
+
+def _beyond_site(X, site):
+    """Features about their means in each site, of all rows."""
+    return X - np.array([X[site == number].mean(0) for number in (0, 1)])[site]
+
+
+REMEDIES = {
+    "nothing": lambda X, site: (X, {}),
+    "`confounds=site`": lambda X, site: (X, {"confounds": site[:, None]}),
+    "`strata=site`": lambda X, site: (X, {"strata": site}),
+    "`confounds=site, strata=site`": lambda X, site: (X, {"confounds": site[:, None], "strata": site}),
+    "site regressed out of X on all rows": lambda X, site: (_beyond_site(X, site), {}),
+    "the same, with `strata=site`": lambda X, site: (_beyond_site(X, site), {"strata": site}),
+}
+
+
+def of_sites(options):
+    """Levels, scores and power of the tests of two sites."""
+    table, number = [], 4 if options.fast else options.sets
+    for name, remedy in REMEDIES.items():
+        results, p_values_of_effect = [], []
+        for seed in range(number):
+            for effect in (0.0, 1.0) if 2 * seed < number else (0.0,):
+                X, y, site = two_sites(np.random.default_rng([seed, int(effect)]), effect)
+                X, arguments = remedy(X, site)
+                keywords = {"n_permutations": M, "random_state": seed} | arguments
+                result = permutation_test_score(LSSVC("linear", alpha=10.0), X, y, cv=5, **keywords)
+                if effect:
+                    p_values_of_effect.append(result.pvalue)
+                else:
+                    results.append(result)
+        table.append(
+            {
+                "": name,
+                "p <= 0.05 (%)": 100 * np.mean([result.pvalue <= 0.05 for result in results]),
+                "mean score": np.mean([result.score for result in results]),
+                "mean of the null": np.mean([result.permutation_scores.mean() for result in results]),
+                "effect found (%)": 100 * np.mean(np.array(p_values_of_effect) <= 0.05),
+            }
+        )
+        markdown(table[-1:])
+    return table
+
+
+PARTS = {"levels": levels, "others": others, "sites": of_sites, "power": power}
 
 
 def main():

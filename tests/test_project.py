@@ -136,6 +136,13 @@ def test_tests_that_the_pages_name_exist():
     assert not [name for name in named if not any(each.startswith(name) for each in known)]
 
 
+def test_pages_hold_no_place_left_to_be_filled():
+    """Words in capitals outside of code, such as a table that a script was to write."""
+    for page in [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        text = re.sub(r"```.*?```|`[^`\n]*`|\[[^]]*\]\([^)]*\)", "", page.read_text(), flags=re.DOTALL)
+        assert not re.findall(r"\b[A-Z]{8,}\b", text), page.name
+
+
 def test_install_hints_name_packages_that_can_be_installed():
     """foldless itself is installed from its own folder, ``pip install .``; no registry has it."""
     folders = ("src", "docs", "examples", "benchmarks")

@@ -142,7 +142,7 @@ def returned_theirs(rng, s, judge):
 
 def returned_nested(rng, s, judge):
     """The models of ``nested_cross_validate``, and CV+ intervals of new rows from them."""
-    model, d, grid, given = case(rng, s, judge, 14)
+    model, d, grid, given = case(rng, s, judge, 14, returned=True)
     if small_alpha(rng, model):
         grid["alpha"] = sorted({model.alpha, 1e-2})
         s.let("grid", grid)

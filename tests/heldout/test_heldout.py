@@ -133,6 +133,23 @@ def test_leave_one_out_models_at_new_points_equal_refits(case):
         assert_close(F[:, i], expected)
 
 
+@pytest.mark.parametrize("weights", ["none", "random"])
+@pytest.mark.parametrize("q", [1, 3])
+def test_leave_one_out_models_at_new_points_keep_their_digits_beside_one_row_beyond_the_rank(q, weights):
+    """P of all rows is of the size 1 / alpha, that of all but one is not."""
+    n = 5 + q
+    case = Case(kernel="linear", q=q, alpha=1e-8, shape=(n + 3, 4), weights=weights)
+    X, K = 40 * case.X, 1600 * case.X @ case.X.T + 1
+    kernel, w = kernels.Poly(gamma=1.0, degree=1, coef0=1.0), case.w
+    old, new = np.arange(n), np.arange(n, n + 3)
+    problem = Problem(kernel, X[old], alpha=1e-8, Q=case.Q[old], sample_weight=None if weights == "none" else w[old])
+    whole = Solution(problem, problem.active, case.Y[old])
+    F = whole.loo_at(X[new], case.Q[new])
+    for i in old:
+        expected = reference.heldout_fits(K, case.Y, np.delete(old, i), new, 1e-8, w=w, Q=case.Q)
+        assert_close(F[:, i], expected, rtol=1e-8)
+
+
 def test_changing_y_leaves_P_identical():
     case = Case()
     first = Solution(case.problem(), np.arange(26), case.Y).precision.explicit().P

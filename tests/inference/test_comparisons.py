@@ -94,6 +94,20 @@ def test_few_rows_have_all_their_signs_flipped():
     assert flipped_difference(one, other, 0.9)[-1] == p
 
 
+def test_differences_that_are_rounding_are_none():
+    """Models that predict the same tie in every row, whatever rounding made of their scores."""
+    rng = np.random.default_rng(0)
+    one = rng.normal(size=6)
+    other = one * (1 + 1e-14 * rng.normal(size=6))
+    assert flipped_difference(one, other, 0.9)[-1] == 1.0
+    other[:3] = one[:3] - [0.1, 0.2, 0.3]
+    assert flipped_difference(one, other, 0.9)[-1] == 2 / 8
+    other[:3] = one[:3] - np.array([0.1, 0.2, -0.3]) * (1 + 1e-13 * rng.normal(size=3))
+    assert flipped_difference(one, other, 0.9)[-1] == 1.0
+    other = one - 1e-5 * np.array([0.2, 0.1, -0.1, 0.0, 0.0, 0.0]) + 1e-14 * rng.normal(size=6)
+    assert flipped_difference(one, other, 0.9)[-1] == 6 / 8
+
+
 def test_flipped_signs_take_the_rows_of_one_split():
     cv = ShuffleSplit(1, test_size=0.5, random_state=0)
     found = compare(LSSVR(gamma=0.3), Ridge(), X, VALUES, cv=cv, method="sign-flip")

@@ -6,6 +6,7 @@ import pytest
 import foldless.online.updates as updates
 from foldless import KernelFisherDiscriminant, kernels
 from foldless.heldout.problem import Problem
+from foldless.precision import cost
 from foldless.precision.base import SingularBlockError
 from foldless.precision.growing import Growing
 from support.cases import Case, penalised
@@ -153,7 +154,7 @@ def test_drift_is_multiplied_by_shrinkage_where_updates_are_not_refined(monkeypa
 @pytest.mark.parametrize("step", ["learn", "forget"])
 def test_updates_of_ill_conditioned_problems_mend_the_coefficients(penalty, step):
     """A wrong A is put right by the next update; without refinement its error would stay."""
-    case = Case(alpha=1e-6, penalty=penalty)
+    case = Case(alpha={"rkhs": 1e-6, "coef": 1e-4}[penalty], penalty=penalty)
     rows = np.arange(16)
     whole, rows = learn(case, begin(case, rows), rows, np.array([16]))
     assert whole.own_precision.refines
@@ -192,13 +193,14 @@ def test_shrinkage_counts_from_the_factorisation():
 
 
 @pytest.mark.parametrize("penalty", ["rkhs", "coef"])
-def test_shrinkage_remembers_the_largest_past_entries_of_P(penalty):
+def test_shrinkage_remembers_the_largest_past_entries_of_P(penalty, monkeypatch):
     """A row and its twin make P large; errors of that size stay when one of them goes."""
+    monkeypatch.setattr(cost, "LOSING_ALPHA", 0.0)  # updates at any alpha
     case = Case(alpha=1e-5, penalty=penalty)
     X, Y = case.X[:14].copy(), case.Y[:14]
     X[13] = X[3]
     kernel = penalised(kernels.RBF(0.2), penalty, X)
-    problem = Problem(kernel, X[:12], alpha=1e-5, Q=np.ones((12, 1)))
+    problem = Problem(kernel, X[:12], alpha=case.alpha, Q=np.ones((12, 1)))
     whole = updates.solve_anew(problem, Y[:12])
     whole = updates.learn(whole, whole.problem.extended(X[12:13], np.ones((1, 1))), Y[:13])
     before = whole.own_precision.diagonal()[3]

@@ -103,6 +103,14 @@ def test_metrics_of_values_are_scikit_learns_row_by_row(name, k):
     )
 
 
+@pytest.mark.parametrize("name", ["r2", "correlation"])
+def test_metrics_of_values_far_from_zero_keep_the_digits_of_their_differences(name):
+    """The mean of values near 1e13 is known to 1e-3; halves of the values and predictions are exact there."""
+    rng = np.random.default_rng(0)
+    D, T = (rng.integers(-9, 9, size=(4, 2, 15)) / 2 for _ in range(2))
+    assert_allclose(METRICS[name].function(D + 1e13, T + 1e13), METRICS[name].function(D, T), rtol=1e-12)
+
+
 def test_scorers_of_metrics_give_their_values():
     model = Ridge().fit(X, VALUES)
     r = np.corrcoef(model.predict(X), VALUES)[0, 1]

@@ -58,7 +58,7 @@ def of_a_report(X, y, search, cv, seed):
 
 
 @pytest.mark.parametrize("distance", [1.0, 3.0, 8.0])
-@pytest.mark.parametrize(("n", "positives"), [(100, 5), (100, 10), (100, 20), (300, 10)])
+@pytest.mark.parametrize(("n", "positives"), [(100, 5), (100, 10), (100, 20), (300, 5), (300, 10), (300, 20)])
 def test_intervals_hold_where_one_class_is_rare(n, positives, distance):
     rng, held = np.random.default_rng([n, positives, int(10 * distance)]), {}
     for seed in range(SETS):

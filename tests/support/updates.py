@@ -113,7 +113,7 @@ def long_run(alpha, steps, least, most, penalty="rkhs", every=100, twice=False):
         pool[1::40] = pool[::40]
     Y = np.sign(pool[:, :1] * pool[:, 1:2] + 0.3 * rng.normal(size=(2 * most, 1)))
     kernel, K = kernels.RBF(0.2), kernels.RBF(0.2).gram(pool)
-    rows, sizes, grown = rng.permutation(2 * most)[: 2 * least], [], 0
+    rows, sizes, grown, pays = rng.permutation(2 * most)[: 2 * least], [], 0, 0
     if penalty == "coef":
         K = K[:, rows] @ K[:, rows].T
     problem = Problem(penalised(kernel, penalty, pool[rows]), pool[rows], alpha=alpha, Q=np.ones((len(rows), 1)))
@@ -130,7 +130,9 @@ def long_run(alpha, steps, least, most, penalty="rkhs", every=100, twice=False):
             kept = np.delete(np.arange(len(rows)), places)
             rows = rows[kept]
             whole = updates.forget(whole, whole.problem.subset(kept), Y[rows], np.sort(places))
+        before = sizes[-1] if sizes else 2 * least
         sizes.append(len(rows))
+        pays += updates.update_pays(whole.problem, min(before, len(rows)), abs(len(rows) - before))
         grown += isinstance(whole.precision, Growing)
         if step % every == 0:
             S = K[np.ix_(rows, rows)]
@@ -145,4 +147,8 @@ def long_run(alpha, steps, least, most, penalty="rkhs", every=100, twice=False):
     assert max(sizes) <= most
     assert min(sizes) < least + 20
     assert max(sizes) > most - 20
-    assert grown > 0.8 * steps
+    assert 0.8 * pays <= grown <= pays
+    if penalty == "coef" and alpha < 1e-5:
+        assert pays == 0
+    else:
+        assert pays > 0.8 * steps

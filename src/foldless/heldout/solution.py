@@ -151,6 +151,8 @@ class Solution(Model):
 
         Without Q, each model takes the confounds at the mean of its own training rows.
         """
+        if cost.models_without_each_row_pay(len(self.rows)) and self._rows_beyond_rank <= 1.5:
+            return self._solved_loo_at(X, Q)
         P = self.precision
         problem = self.problem
         loo = self.loo()
@@ -165,6 +167,16 @@ class Solution(Model):
             np.einsum("nq,nqm->nm", self._loo_means(), B) if Q is None else np.einsum("xq,nqm->xnm", Q, B)
         )
         return F - c.T[:, :, None] * loo.E[:, 0]
+
+    def _solved_loo_at(self, X, Q):
+        """The same by a factorisation for every row, where one row makes P of the size 1 / alpha."""
+        self._check_sets(np.arange(len(self.rows))[:, None])
+        K, means = self.problem.gram_new(X, self.rows), self._loo_means()
+        F = np.empty((len(K), *self.Y.shape), K.dtype)
+        for i, mean in enumerate(means):
+            model = self.solve_without([i])
+            F[:, i] = np.delete(K, i, axis=1) @ model.expansion()[1] + (mean if Q is None else Q) @ model.shown_B
+        return F
 
     def _loo_means(self):
         """Weighted means (n, q) of the unpenalised columns without each row; 0 without an intercept."""

@@ -17,6 +17,7 @@ from foldless.inference.intervals import corrected_error, nested_error, two_side
 from foldless.results import Result, by_name, lanes
 
 FLIPS = 9999  # where there are more ways to flip the signs than that
+ROUNDING = 1e-10  # of the scores of a row: differences that are no larger are rounding, and none
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,12 @@ def flipped_difference(first, second, confidence, random_state=0):
 
     All 2^t ways to flip are counted where they are few.
     """
-    d = np.asarray(first, float) - np.asarray(second, float)
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    d = first - second
     mean, error = float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d)))
     half = error * student.ppf(0.5 + confidence / 2, len(d) - 1)
-    apart = d[d != 0]  # flipping a zero changes nothing
+    rounding = ROUNDING * np.maximum(np.abs(first), np.abs(second))
+    apart = d[np.abs(d) > rounding]  # flipping a zero changes nothing
     if not len(apart):
         return mean, mean - half, mean + half, error, 1.0
     n, rng = len(apart), check_random_state(random_state)
@@ -121,7 +124,7 @@ def flipped_difference(first, second, confidence, random_state=0):
     else:
         signs = np.vstack([np.ones(n), rng.choice([-1, 1], (FLIPS, n))])  # the true signs are one way
     sums = np.abs(signs @ apart)
-    pvalue = np.mean(sums >= abs(apart.sum()) * (1 - 1e-12))
+    pvalue = np.mean(sums >= abs(apart.sum()) - rounding.sum())
     return mean, mean - half, mean + half, error, float(pvalue)
 
 

@@ -6,9 +6,10 @@
 Kim, Drake & Park (algorithms 5 and 6) update a QR factorisation to the same end. The first update makes P explicit
 (2/3 n^3); each one then costs O(n^2) for a few rows, and leave-one-out, which needs the diagonal of P, O(n). Where a
 new factorisation is cheaper or more accurate it is taken: for about as many new rows as there are, for so few explicit
-features that n r^2 is below n^2, for a Schur complement lost in rounding, and where an update is less accurate than
-max(1e-9, 10 eps cond(M)) by what can be seen at its price. Explicit features of many rows go by sums over rows in the
-place of P (``online.sums``). What can be seen:
+features that n r^2 is below n^2, for a tiny alpha where S has a lower rank than rows or a squared condition, for a
+Schur complement lost in rounding, and where an update is less accurate than max(1e-9, 10 eps cond(M)) by what can be
+seen at its price. Explicit features of many rows go by sums over rows in the place of P (``online.sums``). What can be
+seen:
 
     fits             y - M A - Q B, the residual of the equations, relative to the largest target
     leave-one-out    errors of P relative to its diagonal: what refinement put right in a column of P, P y - A, and
@@ -46,7 +47,7 @@ def learn(whole, problem, Y):
     unchanged = np.array_equal(whole.Y, white[:n])  # a new class changes targets
     if len(new) == 0 and unchanged:
         return whole.changed(problem=problem, rows=problem.active)
-    if not _update_pays(problem, n, len(new)):
+    if not update_pays(problem, n, len(new)):
         return _from_sums(whole, problem, Y, problem, new, 1.0)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # a new factorisation tells what overflows
@@ -64,10 +65,14 @@ def learn(whole, problem, Y):
     return _solution(problem, Y, white, border.learn(), A, B)
 
 
-def _update_pays(problem, n, t):
+def update_pays(problem, n, t):
     """Whether an update by t rows is preferred to a new factorisation, n being the rows that stay."""
-    r = problem.n_features(n + t)
-    return cost.update_pays(n, t, r, problem.alpha, 0.0 if r is None else problem.mean_diagonal)
+    kernel, through_features = problem.kernel, problem.n_features(n + t) is not None
+    r = kernel.n_features(problem.X)
+    if r is not None and r >= n + t and not (through_features or kernel.squares_condition):
+        r = None
+    mean_diagonal = 0.0 if r is None else problem.mean_diagonal
+    return cost.update_pays(n, t, r, problem.alpha, mean_diagonal, through_features=through_features)
 
 
 def _from_sums(whole, problem, Y, owner, rows, sign):
@@ -106,7 +111,7 @@ def forget(whole, problem, Y, removed):
         return whole.changed(problem=problem, rows=problem.active)
     if problem.more_columns:
         problem.span(problem.active)  # complains where what is left does not determine them
-    if not _update_pays(problem, n - t, t):
+    if not update_pays(problem, n - t, t):
         return _from_sums(whole, problem, Y, whole.problem, whole.rows[removed], -1.0)
     try:
         removal = growing(whole).removal(removed)

@@ -79,10 +79,16 @@ def _differences(A, B):
     return gap
 
 
+def _centred(values):
+    """Values without their mean along the last axis; the second pass removes the rounding of a mean far from zero."""
+    values = values - values.mean(2, keepdims=True)
+    return values - values.mean(2, keepdims=True)
+
+
 def r2(D, T):
     """Coefficient of determination, averaged over outputs; of constant values 1 if they are met, else 0."""
     residual = np.square(_differences(T, D)).sum(2)
-    total = np.square(T - T.mean(2, keepdims=True)).sum(2)
+    total = np.square(_centred(T)).sum(2)
     constant = total == 0
     ratio = np.divide(residual, total, out=(residual > 0).astype(residual.dtype), where=~constant)
     return (1.0 - ratio).mean(1)
@@ -95,7 +101,7 @@ def neg_mean_squared_error(D, T):
 
 def correlation(D, T):
     """Pearson's correlation of predictions and values, averaged over outputs; 0 where one is constant."""
-    D, T = _differences(D, D.mean(2, keepdims=True)), T - T.mean(2, keepdims=True)
+    D, T = _centred(_differences(D, D.mean(2, keepdims=True))), _centred(T)
     size = np.sqrt(np.square(D).sum(2) * np.square(T).sum(2))
     return np.divide((D * T).sum(2), size, out=np.zeros_like(size), where=size > 0).mean(1)
 

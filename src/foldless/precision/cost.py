@@ -21,7 +21,9 @@ STEPS_OF_FIT = 3e6  # flops in the time that a training part takes by itself, be
 FEW_ROWS, SMALL_SET = 1000, 64  # rows up to which P is quickly an array, and of a set that is no quicker by itself
 MANY_EXPLICIT = 4000  # rows whose P is written out for updates, where explicit features would do
 SMALL_ALPHA = 1e-4  # of the mean diagonal: an explicit P of features would lose digits
+LOSING_ALPHA = 1e-5  # of the mean diagonal: where S has no full rank, one update in four would lose its digits
 MOST_SOLVED = 10  # fits of all rows that held-out sets without digits may take
+FEW_MODELS = 64  # rows up to which the model without each of them is quickly solved by itself
 
 
 # -- training parts ----------------------------------------------------------------------------------------------------
@@ -94,22 +96,30 @@ def one_P_pays(n, sizes, n_alphas, *, inner_folds):
 # -- updates -----------------------------------------------------------------------------------------------------------
 
 
-def update_pays(n, t, n_features, alpha, mean_diagonal):
+def update_pays(n, t, n_features, alpha, mean_diagonal, *, through_features):
     """Whether an update by t rows is preferred to a new factorisation, n being the rows that stay.
 
-    Few explicit features (None: none) are solved anew in less time, and at an alpha that is small beside the mean
-    diagonal with more digits than an explicit P. Those of many rows have a way of their own (:func:`sums_pay`).
+    ``n_features`` is None where S has full rank, and 1 / alpha no eigenvalue of P. Elsewhere updates lose their digits
+    at a small alpha so often that new factorisations take no more time. Few features that P is held through are solved
+    anew in less time. Those of many rows have a way of their own (:func:`sums_pay`).
     """
     if not 0 < 2 * t <= n:
         return False
     if n_features is None:
         return True
+    if not through_features:
+        return alpha >= LOSING_ALPHA * mean_diagonal
     return 6 * n_features**2 > n and n <= MANY_EXPLICIT and alpha >= SMALL_ALPHA * mean_diagonal
 
 
 def sums_pay(n, n_features):
     """Whether n rows are so many that sums of explicit features over them are updated in the place of P."""
     return n_features is not None and n > MANY_EXPLICIT
+
+
+def models_without_each_row_pay(n):
+    """Whether the models without one of n rows, of whose fits P has lost the digits, are solved by themselves."""
+    return n <= FEW_MODELS
 
 
 def solving_alone_pays(n, t, n_sets):
