@@ -56,7 +56,6 @@ LONG_SIGNATURES = {
     "model_selection.FoldlessSearchCV",
     "model_selection.cross_validate",
     "model_selection.permutation_test_score",
-    "model_selection.score_interval",
     "tables.Study",  # a result
 }
 
