@@ -154,6 +154,16 @@ def test_null_within_test_sets_serves_splits_of_any_kind():
         assert_array_equal(result.strata, fold)
 
 
+def test_orders_of_whole_groups_keep_labels_together():
+    groups = np.array(["a", "b", "b", "c", "a", "c"])
+    orders = WholeGroups(groups).orders(6, 50, np.random.RandomState(0))
+    labels = np.array([1, 2, 2, 3, 1, 3])
+    for order in orders:
+        assert_array_equal(np.sort(order), np.arange(6))
+        moved = labels[order]
+        assert all(len(set(moved[groups == each])) == 1 for each in "abc")
+
+
 def test_whole_groups_exchange_their_labels():
     groups = np.random.default_rng(0).permutation(np.repeat(np.arange(8), 5))
     y = np.array([0, 1, 1, 0, 1, 0, 0, 1])[groups]
