@@ -135,6 +135,9 @@ def test_counts_of_labels_are_no_score_and_may_have_a_name():
             run(LSSVC(), THREE, scoring=scoring)
     named = run(LSSVC(), THREE, scoring={"counts": "confusion", "share": "accuracy", "mean": "balanced_accuracy"})
     assert list(named.results) == ["share", "mean"]
+    named_so = run(LSSVC(), THREE, scoring={"confusion": "accuracy", "counts": "confusion"})
+    assert (named_so.scoring, np.shape(named_so.score)) == ("accuracy", ())
+    assert_array_equal(named_so.confusion, named.confusion)
     plain = run(LSSVC(), THREE, scoring=["accuracy", "confusion"])
     assert (plain.scoring, plain.score) == ("accuracy", run(LSSVC(), THREE).score)
     for result in named.results.values():

@@ -166,7 +166,7 @@ def test_orders_of_whole_groups_keep_labels_together():
 
 def test_whole_groups_exchange_their_labels():
     groups = np.random.default_rng(0).permutation(np.repeat(np.arange(8), 5))
-    y = np.array([0, 1, 1, 0, 1, 0, 0, 1])[groups]
+    y = np.array([0, 1, 1, 0, 1, 0, 0, 0])[groups]
     scheme = WholeGroups(groups)
     result = permutation_test_score(MODEL, X, y, cv=BLOCKS, n_permutations=M, random_state=5, null=scheme)
     members = np.array([np.flatnonzero(groups == group) for group in range(8)])

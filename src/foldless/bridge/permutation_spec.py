@@ -35,7 +35,8 @@ from foldless.permutation.nulls import (
 )
 from foldless.tuning.spec import SearchSpec
 
-CONFUSION = "confusion"  # counts of labels, named beside scores
+CONFUSION = "confusion"  # among scores: counts of the labels of each class
+COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
 ENOUGH_FOR_R2 = 10  # rows of a test part below which its own R2 says little
 MEMORY_LIMIT = 2**29  # bytes of the columns that are worked on at a time, beside P
 
@@ -59,6 +60,11 @@ class PermutationRequest:
     null: Any = None
     generalise: bool = False
     steps: StepsLike = "each"
+
+    @property
+    def null_name(self):
+        """The name that ``null=`` gives, None where it is no name."""
+        return self.null if isinstance(self.null, str) else None
 
 
 @dataclass(frozen=True)
@@ -106,12 +112,12 @@ def specify_test(request, data, memory_limit, refit, search=None):
     """
     estimator, n = request.estimator, len(data.y)
     cv = check_cv(request.cv, data.y, classifier=is_classifier(estimator))
-    as_theirs = isinstance(request.null, str) and request.null == "resplit"
+    as_theirs = request.null_name == "resplit"
     scheme = scheme_of(request.null, request.groups, n)
     scorings, metadata = _scores_and_metadata(request, cv, data, as_theirs)
     first = splits_of_labeling(cv, data.X, data.y, metadata.split)
     _warn_of_small_parts(scorings, first)
-    if isinstance(request.null, str) and request.null == "within_test_sets":
+    if request.null_name == "within_test_sets":
         scheme = scheme.within_test_sets(first, n)
     scheme, data = keep_association(estimator, data, scheme)
     draw = partial(_splits_anew, cv, data, metadata.split) if as_theirs else None
@@ -151,7 +157,7 @@ def _scores_and_metadata(request, cv, data, as_theirs):
     fitting = [each for each in scorings.values() if each.metric is None or each.metric.labels == made_for]
     check_scorers([(each.name, each.scorer) for each in fitting], estimator, data.y)
     if counts_labels:
-        scorings |= {CONFUSION: _confusion_scoring(estimator, data.y)}
+        scorings |= {COUNTS_OF_LABELS: _confusion_scoring(estimator, data.y)}
     scorers = {name: each.scorer for name, each in scorings.items()}
     scorers = scorers.get("score", scorers)
     metadata = route_metadata("cross_validate", estimator, cv, request.params, request.groups, scorers)
@@ -163,26 +169,30 @@ def _scores_and_metadata(request, cv, data, as_theirs):
 
 
 def split_confusion(scoring):
-    """(the scores of ``scoring=``, whether "confusion" is among them)."""
-    counted = isinstance(scoring, str) and scoring == CONFUSION
-    scores = scoring
+    """(the scores of ``scoring=``, whether "confusion" is beside them)."""
+    several = isinstance(scoring, Mapping | list | tuple | set)
     if isinstance(scoring, Mapping):
-        scores = {name: score for name, score in scoring.items() if not (isinstance(score, str) and score == CONFUSION)}
-    elif isinstance(scoring, list | tuple | set):
-        scores = [score for score in scoring if not (isinstance(score, str) and score == CONFUSION)]
-    if counted or (scores is not scoring and not scores and len(scoring)):
+        scores: Any = {name: score for name, score in scoring.items() if not _is_confusion(score)}
+    else:
+        scores = [score for score in (scoring if several else [scoring]) if not _is_confusion(score)]
+    if len(scores) == (len(scoring) if several else 1):
+        return scoring, False
+    if not scores:
         raise ValueError(
             f"scoring={scoring!r}: the counts of labels are no score to test. Use scoring=['accuracy', 'confusion']."
         )
-    return (scores, True) if scores is not scoring and len(scores) < len(scoring) else (scoring, False)
+    return scores, True
+
+
+def _is_confusion(score):
+    return isinstance(score, str) and score == CONFUSION
 
 
 def _scheme_of_splits(request, scheme, cv, first, y):
     """(null scheme, whether the splits go with the labels): splits that were made from the labels stay balanced."""
-    name = request.null if isinstance(request.null, str) else None
-    if name in ("within_test_sets", "resplit") or not depends_on_labels(cv):
+    if request.null_name in ("within_test_sets", "resplit") or not depends_on_labels(cv):
         return scheme, False
-    return (scheme, True) if name == "free" else keep_balance(scheme, first, y, stay=request.generalise)
+    return (scheme, True) if request.null_name == "free" else keep_balance(scheme, first, y, stay=request.generalise)
 
 
 def _splits_anew(cv, data, split_params, order):

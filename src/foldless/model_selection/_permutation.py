@@ -15,7 +15,7 @@ from sklearn.utils import gen_batches
 from foldless.bridge.families import family_members
 from foldless.bridge.permutation import choose_strategy
 from foldless.bridge.permutation_spec import (
-    CONFUSION,
+    COUNTS_OF_LABELS,
     MEMORY_LIMIT,
     PermutationData,
     PermutationRequest,
@@ -199,7 +199,7 @@ def _check_generalisation(request, is_family):
     """Refuse tests at other members where there are none, or where each labeling has splits of its own."""
     if not is_family:
         raise ValueError("generalise=True needs a family: X with three axes, or a list of feature matrices.")
-    if isinstance(request.null, str) and request.null == "resplit":
+    if request.null_name == "resplit":
         raise ValueError("generalise=True keeps the splits of the true labels, and null='resplit' does not; use None.")
 
 
@@ -290,7 +290,7 @@ def _build_results(spec, data, strata, found, route):
     for name, scoring in spec.scorings.items():
         columns = slice(place, place + scoring.width)
         place += scoring.width
-        if name == CONFUSION:
+        if name == COUNTS_OF_LABELS:
             counts = np.nan_to_num(found.scores[..., columns]).astype(int)  # none of members that were not reached
             counts = counts.reshape(*counts.shape[:-1], *[round(scoring.width**0.5)] * 2)
             for each in results.values():

@@ -167,7 +167,7 @@ class WholeGroups:
     among: NullScheme = field(default_factory=Exchangeable)
 
     @property
-    def members(self):
+    def members(self) -> np.ndarray:
         """Row numbers (n_groups, size), one row for each group."""
         sizes = np.unique(np.asarray(self.groups), return_counts=True)[1]
         if sizes.min() < sizes.max():
@@ -177,7 +177,7 @@ class WholeGroups:
             )
         return np.argsort(np.asarray(self.groups), kind="stable").reshape(len(sizes), -1)
 
-    def orders(self, n, n_permutations, random_state):
+    def orders(self, n: int, n_permutations: int, random_state: np.random.RandomState, /) -> np.ndarray:
         """Row numbers (m, n), row i taking the label of row orders[j, i]."""
         if np.shape(self.groups) != (n,):
             raise ValueError(
