@@ -153,12 +153,12 @@ def _scores_and_metadata(request, cv, data, as_theirs):
     scoring = _default_scoring(estimator, as_theirs=as_theirs) if scoring is None else scoring
     adapters.check_probabilities(scoring, estimator)
     scorings, _ = scores_by_name(estimator, scoring, pooled=True)
-    made_for = is_classifier(estimator)  # metrics of other targets are refused by name
-    fitting = [each for each in scorings.values() if each.metric is None or each.metric.labels == made_for]
-    check_scorers([(each.name, each.scorer) for each in fitting], estimator, data.y)
+    labels = is_classifier(estimator)  # metrics of other targets are refused by name
+    suited = [score for score in scorings.values() if score.metric is None or score.metric.labels == labels]
+    check_scorers([(score.name, score.scorer) for score in suited], estimator, data.y)
     if counts_labels:
         scorings |= {COUNTS_OF_LABELS: _confusion_scoring(estimator, data.y)}
-    scorers = {name: each.scorer for name, each in scorings.items()}
+    scorers = {name: score.scorer for name, score in scorings.items()}
     scorers = scorers.get("score", scorers)
     metadata = route_metadata("cross_validate", estimator, cv, request.params, request.groups, scorers)
     if any(name.endswith("confounds") for name in metadata.fit):
