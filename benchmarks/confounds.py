@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from common import markdown, parser, report
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.model_selection import cross_val_predict, permutation_test_pattern, permutation_test_score
+from foldless.model_selection import Confounds, cross_val_predict, permutation_test_pattern, permutation_test_score
 from foldless.permutation.metrics import METRICS
 
 M, FEATURES = 199, 20
@@ -120,7 +120,7 @@ def power(options):
     return levels(options, {40: 0.8, 100: 0.5})
 
 
-def _score(model, kind, k=1, data=draw, **options):
+def _score(model, kind, k=1, data=draw, in_score=False, **options):
     """The p-value of a call, the least of a family; arguments that are functions are made from the data."""
 
     def p(rng, seed):
@@ -128,7 +128,7 @@ def _score(model, kind, k=1, data=draw, **options):
         if not enough(y, kind):
             return p(rng, seed)
         given = {name: make(X, y, C) if callable(make) else make for name, make in options.items()}
-        given = {"cv": KFold(5), "confounds": C, "n_permutations": M, "random_state": seed} | given
+        given = {"cv": KFold(5), "confounds": Confounds(C, in_score), "n_permutations": M, "random_state": seed} | given
         X = given.pop("X", X)
         result = permutation_test_score(model, X, y, **given)
         return float(result.pvalue if result.pvalue_fwe is None else result.pvalue_fwe.min())
@@ -175,18 +175,18 @@ OTHERS = {
     "search, classes": _score(FoldlessSearchCV(SVC, GRID), "2 classes"),
     "family of four, values": _score(SVR, "values", X=_times),
     "family of four, classes": _score(SVC, "2 classes", X=_times),
-    "12 strata, values": _score(SVR, "values", data=sites, strata=_five),
-    "12 strata, classes": _score(SVC, "2 classes", data=sites, strata=_five),
+    "12 strata, values": _score(SVR, "values", data=sites, null=_five),
+    "12 strata, classes": _score(SVC, "2 classes", data=sites, null=_five),
     "12 groups, held out, values": _score(SVR, "values", data=sites, groups=_five, cv=GroupKFold(4)),
     "weights, values": _score(SVR, "values", params=_weights),
-    "confounds in the score, values": _score(SVR, "values", confounds_in_score=True),
-    "confounds in the score, classes": _score(SVC, "2 classes", confounds_in_score=True),
+    "confounds in the score, values": _score(SVR, "values", in_score=True),
+    "confounds in the score, classes": _score(SVC, "2 classes", in_score=True),
     "rbf, values": _score(LSSVR(alpha=0.3), "values", k=3),
     "rbf, 2 classes": _score(LSSVC(alpha=0.3), "2 classes"),
     "rbf, 3 classes": _score(LSSVC(alpha=0.3), "3 classes"),
     "patterns, values": _pattern(SVR, "values"),
     "patterns, classes": _pattern(SVC, "2 classes"),
-    "free: confounds in the score, classes": _score(SVC, "2 classes", confounds_in_score=True, null=Free()),
+    "free: confounds in the score, classes": _score(SVC, "2 classes", in_score=True, null=Free()),
     "free: rbf, 3 classes": _score(LSSVC(alpha=0.3), "3 classes", null=Free()),
 }
 

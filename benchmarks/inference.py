@@ -233,7 +233,7 @@ SCHEMES = {
     "stratified folds": _one(LINEAR, cv=5),
     "folds blind to labels": _one(LINEAR, cv=KFold(5)),
     "splits that go with the labels": _one(LINEAR, cv=RepeatedStratifiedKFold(n_splits=5, n_repeats=2, random_state=0)),
-    "within strata": _one(LINEAR, cv=KFold(5), strata=lambda rng, y: np.arange(40) // 10),
+    "within strata": _one(LINEAR, cv=KFold(5), null=lambda rng, y: np.arange(40) // 10),
     "confounds": _one(LINEAR, cv=KFold(5), confounds=lambda rng, y: y[:, None] + rng.normal(size=(40, 1))),
     "balanced accuracy": _one(LINEAR, cv=5, scoring="balanced_accuracy"),
     "a search": _one(SEARCH, cv=KFold(4)),

@@ -265,7 +265,7 @@ def cross_validation_calls():
             ms.cross_validate(regression, X, data.values, cv=5, confounds=data.confounds)
         ),
         "cross_validate confounds in score": lambda: _scores(
-            ms.cross_validate(regression, X, data.values, cv=5, confounds=data.confounds, confounds_in_score=True)
+            ms.cross_validate(regression, X, data.values, cv=5, confounds=ms.Confounds(data.confounds, in_score=True))
         ),
         "cross_val_predict confounds": lambda: ms.cross_val_predict(
             machine, X, data.three, cv=4, confounds=data.confounds, method="decision_function"
@@ -361,21 +361,19 @@ def permutation_calls():
         "permutations LSSVR": lambda: test(regression, data.values),
         "permutations LSSVR outputs": lambda: test(regression, data.outputs),
         "permutations stratified splits": lambda: test(machine, data.three, cv=4),
-        "permutations strata": lambda: test(machine, data.two, strata=data.strata),
+        "permutations strata": lambda: test(machine, data.two, null=data.strata),
         "permutations groups": lambda: test(machine, data.two, groups=data.strata, cv=GroupKFold(2)),
         "permutations leave one group out": lambda: test(
-            machine, data.two, groups=data.groups, cv=LeaveOneGroupOut(), strata=np.zeros(data.n)
+            machine, data.two, groups=data.groups, cv=LeaveOneGroupOut(), null="free"
         ),
-        "permutations resplit": lambda: test(machine, data.two, cv=4, resplit=True),
+        "permutations resplit": lambda: test(machine, data.two, cv=4, null="resplit"),
         "permutations metrics": lambda: test(machine, data.two, scoring=["roc_auc", "ber", "balanced_accuracy"]),
         "permutations values metrics": lambda: test(
             regression, data.values, scoring=["r2", "r2_pooled", "neg_mean_squared_error", "correlation"]
         ),
         "permutations scorer": lambda: test(machine, data.three, scoring="f1_macro"),
         "permutations weights": lambda: test(machine, data.three, params={"sample_weight": data.weights}),
-        "permutations fixed weights": lambda: test(
-            machine, data.three, params={"sample_weight": data.weights}, weights="fixed"
-        ),
+        "permutations fixed weights": lambda: test(machine, data.three, params={"sample_weight": data.weights}),
         "permutations class weights": lambda: test(LSSVC(gamma=0.3, class_weight="balanced"), data.rare),
         "permutations confounds": lambda: test(machine, data.two, confounds=data.confounds),
         "permutations values confounds": lambda: test(regression, data.values, confounds=data.confounds),
@@ -392,7 +390,7 @@ def permutation_calls():
         "permutations family values": lambda: test(LSSVR("linear"), data.values, data.times),
         "permutations generalisation": lambda: test(linear, data.two, data.times, generalise=True),
         "permutations confusion": lambda: (
-            ms.permutation_test_score(machine, X, data.three, confusion=True, **plain).confusion
+            ms.permutation_test_score(machine, X, data.three, scoring=["accuracy", "confusion"], **plain).confusion
         ),
         "permutations none": lambda: test(machine, data.three, n_permutations=0),
         "pattern": lambda: ms.permutation_test_pattern(linear, X, data.two, n_permutations=30),

@@ -75,7 +75,7 @@ def official(X, y, X_test, y_test):
     """BatchedGrid and trained on the training part, scored on the test part; each part permutes its own labels."""
     part = np.repeat([0, 1], [len(y), len(y_test)])
     split = [(np.flatnonzero(part == 0), np.flatnonzero(part == 1))]
-    options = {"cv": split, "strata": part, "n_permutations": N_PERMUTATIONS}
+    options = {"cv": split, "null": part, "n_permutations": N_PERMUTATIONS}
     return permutation_test_score(SEARCH, np.vstack([X, X_test]), np.hstack([y, y_test]), **options)
 
 

@@ -93,7 +93,7 @@ def chance(X, y, model):
     search = FoldlessSearchCV(LSSVC(), {"alpha": ALPHAS[::2], "gamma": GAMMAS[::2]})
     whole, longer = clock(lambda: foldless.permutation_test_score(search, X, y, cv=10, n_permutations=100))
     options = {"cv": 10, "n_permutations": few}
-    redrawn, fast = clock(lambda: foldless.permutation_test_score(model, X, y, resplit=True, **options))
+    redrawn, fast = clock(lambda: foldless.permutation_test_score(model, X, y, null="resplit", **options))
     theirs, slow = clock(lambda: refits.permutation_test_score(model, X, y, **options))
     equal = np.array_equal(redrawn.permutation_scores, theirs[1])
     rows = [

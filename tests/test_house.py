@@ -54,9 +54,8 @@ LONG_SIGNATURES = {
     "estimators.KernelFisherDiscriminant",
     "estimators.LSSVC",
     "model_selection.FoldlessSearchCV",
-    "model_selection.cross_validate",
-    "model_selection.permutation_test_score",
-    "model_selection.score_interval",
+    "model_selection.cross_validate",  # scikit-learn's fourteen, confounds and steps
+    "model_selection.permutation_test_score",  # scikit-learn's eleven, confounds, null, generalise and steps
     "tables.Study",  # a result
 }
 

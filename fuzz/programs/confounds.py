@@ -69,7 +69,7 @@ def confounds(rng, s, judge):
     for train, test in splits:
         fits = Refit(problem, train).at(test) if inside else without_part(problem, train, test)
         parts.append(read(fits))
-    params += f", confounds=C, confounds_in_score={inside}"
+    params += f", confounds=Confounds(C, in_score={inside})"
     judge.label = f"{model.label}, {'in' if inside else 'not in'} the score"
     fits = placed(parts, splits, d.n)
     call = f"cross_val_predict({model.text}, X, y, cv=cv{groups}{params}"

@@ -98,7 +98,7 @@ def permutation(rng, s, judge):
     if rng.random() < 0.3:
         strata = rng.integers(0, 2, d.n)
         s.let("strata", strata)
-        strata_text = ", strata=strata"
+        strata_text = ", null=strata"
     k = int(rng.integers(2, 4))
     if d.codes is not None and rng.random() < 0.4:
         if np.bincount(d.codes).min() < k:
@@ -173,7 +173,7 @@ def resplit(rng, s, judge):
         raise Skip
     cv = s.run(f"StratifiedKFold({k})" if d.codes is not None else f"KFold({k})", "cv")
     arguments = f"{model.text}, X, y, cv=cv, scoring={metric!r}, n_permutations={m}, random_state={state}"
-    ours = s.run(f"permutation_test_score({arguments}, resplit=True)")
+    ours = s.run(f"permutation_test_score({arguments}, null='resplit')")
     theirs = s.run(f"theirs.permutation_test_score({arguments})")
     if lattice and d.codes is not None:
         draw = np.random.RandomState(state)
@@ -241,7 +241,7 @@ def confounded(rng, s, judge):
     if rng.random() < 0.3:
         strata = rng.integers(0, 2, d.n)
         s.let("strata", strata)
-        words += ", strata=strata"
+        words += ", null=strata"
     state, m, inside = int(rng.integers(1000)), int(rng.integers(2, 5)), rng.random() < 0.4
     splits = list(s.run(f"KFold({int(rng.integers(2, 4))}, shuffle=True, random_state={state})", "cv").split(d.dense))
     if min(len(train) for train, _ in splits) < 8:
@@ -260,7 +260,7 @@ def confounded(rng, s, judge):
         table.append(np.mean([[float(each) for each in pair] for pair in pairs], 0))
     s.run(
         f"permutation_test_score({model.text}, X, y, cv=cv, scoring={metric!r}, n_permutations={m},"
-        f" random_state={state}, confounds=C, confounds_in_score={inside}{words})",
+        f" random_state={state}, confounds=Confounds(C, in_score={inside}){words})",
         "result",
     )
     found = np.concatenate([[s.run("result.score")], s.run("result.permutation_scores")])

@@ -100,7 +100,7 @@ def test_confounds_kept_in_the_score_are_features_without_penalty():
         KernelFisherDiscriminant("linear", priors=[0.2, 0.3, 0.5]),
     ):
         options = {"cv": cv, "method": "decision_function"}
-        ours = fl.cross_val_predict(estimator, X, LABELS, confounds=C, confounds_in_score=True, **options)
+        ours = fl.cross_val_predict(estimator, X, LABELS, confounds=fl.Confounds(C, in_score=True), **options)
         assert_close(ours, fl.cross_val_predict(estimator, huge, LABELS, **options), rtol=1e-6)
 
 

@@ -13,6 +13,7 @@ from foldless.heldout.problem import Problem
 from foldless.heldout.rows import equal_rows
 from foldless.kernels import Linear
 from foldless.model_selection import (
+    Confounds,
     RefitWarning,
     cross_val_predict,
     cross_val_score,
@@ -153,7 +154,7 @@ def test_equal_rows_tie_where_their_confounds_are_equal_too(levels):
     C = np.random.default_rng(0).integers(0, 2, 60) + np.arange(60) % levels
     for in_score in (False, True):
         values = cross_val_predict(
-            LSSVC(gamma=0.5), X, y, cv=5, method="decision_function", confounds=C, confounds_in_score=in_score
+            LSSVC(gamma=0.5), X, y, cv=5, method="decision_function", confounds=Confounds(C, in_score)
         )
         test = next(iter(skl.StratifiedKFold(5).split(X, y)))[1]
         same = test[(X[test] == X[test][0]).all(1)]

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR
 from foldless.inference.comparison import flipped_difference, holm
-from foldless.model_selection import compare, score_interval
+from foldless.model_selection import Confounds, compare, cross_val_score, score_interval
 
 X, Y = make_classification(40, 5, n_informative=3, flip_y=0.2, random_state=0)
 VALUES = X[:, 0] + 0.5 * np.random.default_rng(0).normal(size=40)
@@ -151,6 +151,16 @@ def test_scores_of_models_with_confounds_are_those_of_their_intervals():
         alone = score_interval(model, X, Y, cv=KFold(4), confounds=confound)
         np.testing.assert_allclose([*mine], [*alone])
     assert found.scores[0].low != compare(A, B, X, Y, cv=KFold(4)).scores[0].low
+
+
+def test_scores_keep_what_confounds_explain_where_they_are_told_to():
+    kept, options = Confounds(X[:, 3], in_score=True), {"cv": KFold(4), "method": "nadeau-bengio"}
+    result = compare(A, B, X, Y, confounds=kept, **options)
+    for score, model in zip(result.scores, (A, B), strict=True):
+        expected = cross_val_score(model, X, Y, cv=KFold(4), confounds=kept).mean()
+        assert score.score == pytest.approx(expected)
+        assert score_interval(model, X, Y, confounds=kept, **options).score == pytest.approx(expected)
+        assert score.score != score_interval(model, X, Y, confounds=X[:, 3], **options).score
 
 
 @pytest.mark.filterwarnings("ignore::foldless.model_selection.RefitWarning")

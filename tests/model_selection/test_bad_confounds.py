@@ -66,7 +66,7 @@ def test_training_part_without_rows_of_a_confound_level_is_refused(strategy, mon
     sites = np.arange(N) // 8
     levels = indicator(sites, 4, float)[:, 1:]
     for in_score in (False, True):
-        options = {"groups": sites, "confounds": levels, "confounds_in_score": in_score}
+        options = {"groups": sites, "confounds": fl.Confounds(levels, in_score)}
         with pytest.raises(ValueError, match=r"confounds: column \d is a linear .* every level"):
             fl.cross_val_predict(LSSVC(gamma=0.1), X, BINARY, cv=skl.LeaveOneGroupOut(), **options)
     alone = np.zeros(N)
@@ -101,18 +101,29 @@ def test_estimators_without_confounds_refuse_them():
 
 
 def test_confounds_in_score_is_refused_where_it_cannot_be_done():
-    pipe = make_pipeline(StandardScaler(), LSSVC())
-    with pytest.raises(ValueError, match="confounds_in_score=True: Pipeline would be refitted"):
-        fl.cross_val_score(pipe, X, BINARY, confounds=C, confounds_in_score=True)
-    with pytest.raises(ValueError, match="confounds_in_score=True: there are no confounds"):
-        fl.cross_val_score(LSSVC(), X, BINARY, confounds_in_score=True)
-    with pytest.raises(ValueError, match="LSSVC with confounds_in_score=True does not"):
-        fl.cross_validate(LSSVC(), X, BINARY, confounds=C, confounds_in_score=True, return_estimator=True)
-    with pytest.raises(ValueError, match="Ridge with confounds_in_score=False does not"):
+    pipe, inside = make_pipeline(StandardScaler(), LSSVC()), fl.Confounds(C, in_score=True)
+    with pytest.raises(ValueError, match="confounds: in_score=True is not possible here: Pipeline would be"):
+        fl.cross_val_score(pipe, X, BINARY, confounds=inside)
+    with pytest.raises(ValueError, match="LSSVC with in_score=True does not"):
+        fl.cross_validate(LSSVC(), X, BINARY, confounds=inside, return_estimator=True)
+    with pytest.raises(ValueError, match="Ridge with in_score=False does not"):
         fl.cross_validate(Ridge(), X, VALUES, confounds=C, return_estimator=True)
     search = FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]})
-    with pytest.raises(ValueError, match="confounds_in_score=True: a search"):
-        fl.permutation_test_score(search, X, BINARY, n_permutations=2, confounds=C, confounds_in_score=True)
+    for test in (functools.partial(fl.permutation_test_score, n_permutations=2), fl.nested_cross_validate):
+        with pytest.raises(ValueError, match="confounds: in_score=True is not possible for a search"):
+            test(search, X, BINARY, confounds=inside)
+    with pytest.raises(ValueError, match="confounds: in_score=True is not possible for patterns"):
+        fl.permutation_test_pattern(LSSVC("linear"), X, BINARY, confounds=inside)
+
+
+def test_confounds_that_are_none_or_meant_for_functions_are_named():
+    with pytest.raises(ValueError, match=r"confounds=Confounds\(None\): there are no confounds"):
+        fl.Confounds(None, in_score=True)
+    with pytest.raises(ValueError, match="confounds: in_score='yes' must be True or False"):
+        fl.Confounds(C, in_score="yes")
+    for estimator in (LSSVC(), FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]})):
+        with pytest.raises(ValueError, match=r"is for the functions of foldless\.model_selection; give its values"):
+            estimator.fit(X, BINARY, confounds=fl.Confounds(C))
 
 
 LEVELS = indicator(np.arange(N) // 8, 4, float)[:, 1:]

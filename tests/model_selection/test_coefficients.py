@@ -94,7 +94,7 @@ def test_widths_found_by_gradients(kind, y):
 @every_kind
 @pytest.mark.parametrize(
     "options",
-    [{}, {"confounds": WEIGHT[:, None]}, {"strata": GROUPS % 2}],
+    [{}, {"confounds": WEIGHT[:, None]}, {"null": GROUPS % 2}],
     ids=["plain", "confounds", "strata"],
 )
 def test_permutation_tests(kind, y, options):

@@ -169,7 +169,7 @@ def test_estimators_of_scikit_learn_take_confounds_here(estimator, y, kernel, in
     targets = 2.0 * indicator(CODES, 3, float) - 1 if y is LABELS else y.reshape(N, -1)
     cv = skl.KFold(4)
     method = "decision_function" if y is LABELS else "predict"
-    options = {"confounds": C, "confounds_in_score": in_score}
+    options = {"confounds": fl.Confounds(C, in_score=in_score)}
     ours = fl.cross_val_predict(estimator, X, y, cv=cv, method=method, **options).reshape(N, -1)
     for tr, te in cv.split(X):
         left_out = {"Q": Q, "w": WEIGHT, "n_confounds": 0 if in_score else 2}
@@ -213,7 +213,7 @@ def test_features_that_know_only_the_confound_decode_as_chance_does():
         model = LSSVC("linear")
         accuracy["without"].append(fl.cross_val_score(model, features, y).mean())
         accuracy["with"].append(fl.cross_val_score(model, features, y, confounds=c).mean())
-        options = {"confounds": c, "confounds_in_score": True}
+        options = {"confounds": fl.Confounds(c, in_score=True)}
         accuracy["kept"].append(fl.cross_val_score(model, features, y, **options).mean())
     chance = np.sqrt(0.25 / 150)
     assert abs(np.mean(accuracy["with"]) - 0.5) < 3 * chance / np.sqrt(40)

@@ -15,7 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVR, FoldlessSearchCV
-from foldless.model_selection import RefitWarning, cross_validate, nested_cross_validate, permutation_test_score
+from foldless.model_selection import (
+    Confounds,
+    RefitWarning,
+    cross_validate,
+    nested_cross_validate,
+    permutation_test_score,
+)
 from support.permutation import (
     CODES,
     FOLDS,
@@ -47,8 +53,8 @@ SPLITTERS = {
     "odd parts": {"cv": PARTS},
     "groups": {"cv": GroupKFold(4), "groups": GROUPS},
     "a group": {"cv": LeaveOneGroupOut(), "groups": GROUPS},
-    "strata": {"cv": KFold(4), "strata": STRATA},
-    "many strata": {"cv": KFold(4), "strata": np.arange(N) % 13},
+    "strata": {"cv": KFold(4), "null": STRATA},
+    "many strata": {"cv": KFold(4), "null": np.arange(N) % 13},
 }
 MODELS = {
     "linear": LSSVR("linear"),
@@ -60,10 +66,10 @@ MODELS = {
 
 def check(estimator, y=Y, data=X, oracle=None, **options):
     """permutation_test_score equals the loop that permutes residuals, refits and scores."""
-    cv, strata = options.pop("cv", FOLDS), options.pop("strata", options.get("groups"))
+    cv, strata = options.pop("cv", FOLDS), options.pop("null", options.get("groups"))
     groups = options.pop("groups", None)
     splits = cv if isinstance(cv, list) else list(cv.split(data, y, groups))
-    passed = {"strata": strata} if groups is None else {"groups": groups}
+    passed = {"null": strata} if groups is None else {"groups": groups}
     given = {"cv": cv if groups is not None else splits, "confounds": C, "n_permutations": M, "random_state": 7}
     scoring = options.get("scoring")
     result = permutation_test_score(estimator, data, y, **given, **passed, **options)
@@ -89,12 +95,8 @@ def test_permuted_residuals_score_as_refits_do(model, options, weighted, scoring
     assert result.path.kind == "one fit"
 
 
-@pytest.mark.parametrize("weights", [None, "permuted"])
-def test_weights_that_stay_and_that_follow(weights):
-    def of_labeling(order):
-        return WEIGHT[order] if weights else WEIGHT
-
-    check(LSSVR(gamma=0.1), weights=weights, params={"sample_weight": WEIGHT}, oracle={"weight": of_labeling})
+def test_weights_stay_with_their_rows():
+    check(LSSVR(gamma=0.1), params={"sample_weight": WEIGHT}, oracle={"weight": lambda order: WEIGHT})
 
 
 def test_several_outputs():
@@ -165,7 +167,7 @@ def test_splits_drawn_anew_see_the_permuted_values():
                 yield np.sort(rank[train]), np.sort(rank[test])
 
     options = {"n_permutations": 3, "random_state": 7, "confounds": C, "scoring": "neg_mean_squared_error"}
-    result = permutation_test_score(LSSVR(gamma=0.1), X, Y, cv=ByRank(4), resplit=True, **options)
+    result = permutation_test_score(LSSVR(gamma=0.1), X, Y, cv=ByRank(4), null="resplit", **options)
     for score, order in zip(np.r_[result.score, result.permutation_scores], orders_of(N, m=3), strict=True):
         labels = relabelled(Y, order, C)
         found = cross_validate(LSSVR(gamma=0.1), X, labels, cv=ByRank(4), confounds=C, scoring=options["scoring"])
@@ -215,7 +217,7 @@ class WithConfoundsInX(RegressorMixin, BaseEstimator):
 
 def test_confounds_kept_in_the_score():
     """What they explain is in the null as well."""
-    options = {"cv": FOLDS, "n_permutations": M, "random_state": 7, "confounds": C, "confounds_in_score": True}
+    options = {"cv": FOLDS, "n_permutations": M, "random_state": 7, "confounds": Confounds(C, in_score=True)}
     result = permutation_test_score(LSSVR(gamma=0.1), X, Y, **options)
     both = np.hstack([X, C])
     expected = [
@@ -240,7 +242,7 @@ def test_searches_that_are_repeated_choose_and_score_as_nested_refits():
 
 def check_search(search, kind, family=False):
     members = [X, X[:, ::-1] ** 2] if family else [X]
-    options = {"cv": FOLDS, "n_permutations": 3, "random_state": 7, "confounds": C, "strata": STRATA}
+    options = {"cv": FOLDS, "n_permutations": 3, "random_state": 7, "confounds": C, "null": STRATA}
     options["scoring"] = "neg_mean_squared_error"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RefitWarning)
@@ -261,7 +263,7 @@ def check_search(search, kind, family=False):
 
 def test_members_of_a_family_have_the_same_labelings():
     family = np.stack([X, X**2, X[:, ::-1] ** 3], axis=2)
-    options = {"cv": FOLDS, "n_permutations": M, "random_state": 7, "confounds": C, "strata": STRATA}
+    options = {"cv": FOLDS, "n_permutations": M, "random_state": 7, "confounds": C, "null": STRATA}
     whole = permutation_test_score(LSSVR("linear"), family, Y, **options)
     for k in range(3):
         alone = check_scores(LSSVR("linear"), family[:, :, k], Y, strata=STRATA, confounds=C, oracle={"confounds": C})

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.model_selection import RefitWarning, nested_cross_validate, permutation_test_score
+from foldless.model_selection import Confounds, RefitWarning, nested_cross_validate, permutation_test_score
 from foldless.permutation.confounded import ExchangeableGivenConfounds
 from support.permutation import (
     BINARY,
@@ -76,8 +76,6 @@ def test_confounds_with_weights_equal_refits():
     for estimator in (LSSVC(gamma=0.1), KFDA(gamma=0.1), KFDA(gamma=0.1, penalty="coef", fit_intercept=False)):
         options = {"confounds": CONFOUNDS, "params": {"sample_weight": WEIGHT}}
         check_scores(estimator, X, LABELS, oracle={"weight": lambda order: WEIGHT, "confounds": CONFOUNDS}, **options)
-        oracle = {"weight": lambda order: WEIGHT[order], "confounds": CONFOUNDS}
-        check_scores(estimator, X, LABELS, weights="permuted", kind="one P per fold", oracle=oracle, m=2, **options)
 
 
 @pytest.mark.parametrize("kind", ["Ridge", "RidgeClassifier", "KernelRidge"])
@@ -97,9 +95,8 @@ def test_confounds_of_scikit_learns_estimators_equal_refits(kind):
     ids=["LSSVC", "no intercept", "KFDA"],
 )
 def test_confounds_kept_in_the_score_equal_refits(estimator, y):
-    result = permutation_test_score(
-        estimator, X, y, cv=FOLDS, n_permutations=M, random_state=7, confounds=CONFOUNDS, confounds_in_score=True
-    )
+    kept = Confounds(CONFOUNDS, in_score=True)
+    result = permutation_test_score(estimator, X, y, cv=FOLDS, n_permutations=M, random_state=7, confounds=kept)
     orders = orders_of(N, labels=y, confounds=CONFOUNDS)
     scores = scores_of_labelings(
         WithConfoundsInX(estimator), X_AND_CONFOUNDS, y, orders, splits=FOLDS, scoring="accuracy"
@@ -108,11 +105,11 @@ def test_confounds_kept_in_the_score_equal_refits(estimator, y):
     assert not np.array_equal(scores, scores_of_labelings(estimator, X, y, orders, splits=FOLDS, confounds=CONFOUNDS))
 
 
-def test_confounds_kept_in_the_score_with_permuted_weights_equal_refits():
-    options = {"confounds": CONFOUNDS, "confounds_in_score": True, "weights": "permuted", "cv": FOLDS}
+def test_confounds_kept_in_the_score_with_weights_equal_refits():
+    options = {"confounds": Confounds(CONFOUNDS, in_score=True), "cv": FOLDS}
     options |= {"params": {"sample_weight": WEIGHT}, "n_permutations": M, "random_state": 7}
     result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, **options)
-    shown = {"scoring": "accuracy", "weight": lambda order: WEIGHT[order]}
+    shown = {"scoring": "accuracy", "weight": lambda order: WEIGHT}
     orders = orders_of(N, labels=LABELS, confounds=CONFOUNDS)
     assert_scores(
         result,
@@ -160,7 +157,7 @@ def test_confounds_of_a_refit_are_refused():
 
 
 def test_confounds_stay_with_the_rows_when_splits_are_drawn_anew():
-    options = {"n_permutations": 3, "random_state": 7, "confounds": CONFOUNDS, "resplit": True}
+    options = {"n_permutations": 3, "random_state": 7, "confounds": CONFOUNDS, "null": "resplit"}
     result = permutation_test_score(KFDA(gamma=0.1), X, LABELS, cv=4, **options)
     cv = StratifiedKFold(4)
     orders = orders_of(N, m=3, labels=LABELS, confounds=CONFOUNDS)

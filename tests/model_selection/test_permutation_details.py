@@ -111,7 +111,7 @@ def test_rows_that_are_tested_twice_have_no_decision():
 @refits
 @pytest.mark.parametrize("way", WAYS)
 def test_confusions_of_all_labelings_equal_refits(way):
-    result = run(WAYS[way], THREE, confusion=True)
+    result = run(WAYS[way], THREE, scoring=["accuracy", "confusion"])
     for order, found in zip(labelings(N, M), [result.confusion, *result.permutation_confusions], strict=True):
         predicted = np.concatenate(held_out(WAYS[way], X, THREE[order], SPLITS, "predict"))
         rows = np.concatenate([test for _, test in SPLITS])
@@ -121,12 +121,27 @@ def test_confusions_of_all_labelings_equal_refits(way):
 
 
 def test_confusions_of_families_and_of_what_has_no_labels():
-    result = run(LSSVC(), THREE, TIMES, confusion=True)
+    result = run(LSSVC(), THREE, TIMES, scoring=["accuracy", "confusion"])
     assert result.confusion.shape == (3, 3, 3)
     assert_array_equal(result.confusion.sum((1, 2)), N)
     assert_close(np.trace(result.confusion, axis1=1, axis2=2) / N, result.score)
-    with pytest.raises(ValueError, match="confusion=True is for classifiers"):
-        run(Ridge(), VALUES, confusion=True)
+    with pytest.raises(ValueError, match="'confusion' counts the labels of classifiers"):
+        run(Ridge(), VALUES, scoring=["r2_pooled", "confusion"])
+
+
+def test_counts_of_labels_are_no_score_and_may_have_a_name():
+    for scoring in ("confusion", ["confusion"], {"counts": "confusion"}):
+        with pytest.raises(ValueError, match="the counts of labels are no score to test"):
+            run(LSSVC(), THREE, scoring=scoring)
+    named = run(LSSVC(), THREE, scoring={"counts": "confusion", "share": "accuracy", "mean": "balanced_accuracy"})
+    assert list(named.results) == ["share", "mean"]
+    named_so = run(LSSVC(), THREE, scoring={"confusion": "accuracy", "counts": "confusion"})
+    assert (named_so.scoring, np.shape(named_so.score)) == ("accuracy", ())
+    assert_array_equal(named_so.confusion, named.confusion)
+    plain = run(LSSVC(), THREE, scoring=["accuracy", "confusion"])
+    assert (plain.scoring, plain.score) == ("accuracy", run(LSSVC(), THREE).score)
+    for result in named.results.values():
+        assert_array_equal(result.confusion, plain.confusion)
 
 
 @refits

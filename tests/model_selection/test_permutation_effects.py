@@ -43,4 +43,4 @@ def test_an_effect_beside_the_confound_is_found_within_its_strata():
     y = np.where(rng.uniform(size=120) < 0.7, z, 1 - z)
     data = rng.normal(size=(120, 3)) + z[:, None] + 1.5 * y[:, None] * [0, 0, 1]
     options = {"cv": skl.KFold(5, shuffle=True, random_state=0), "n_permutations": 199}
-    assert permutation_test_score(LSSVC("linear"), data, y, strata=z, confounds=z - 0.5, **options).pvalue == 1 / 200
+    assert permutation_test_score(LSSVC("linear"), data, y, null=z, confounds=z - 0.5, **options).pvalue == 1 / 200

@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import LeaveOneOut
 
 from foldless import LSSVC, LSSVR
-from foldless.model_selection import permutation_test_score
+from foldless.model_selection import WholeGroups, permutation_test_score
 from support.permutation import (
     BINARY,
     CODES,
@@ -36,13 +36,9 @@ from support.permutation import (
         ({"scoring": "nonsense"}, "scoring"),
         ({"scoring": "correlation"}, "scoring='correlation' is for values"),
         ({"scoring": "neg_log_loss"}, "scoring='neg_log_loss' needs probabilities"),
-        ({"weights": "free"}, "weights='free' is unknown; use one of None, 'fixed', 'permuted'"),
-        ({"memory_limit": 0}, "memory_limit=0 must be a positive number of bytes"),
-        ({"memory_limit": 1e9}, "memory_limit=1000000000.0 must be"),
         ({"confounds": CONFOUNDS[1:]}, "confounds has 39 rows and X has 40"),
         ({"confounds": np.full((N, 1), np.nan)}, "confounds: .*NaN"),
         ({"confounds": np.ones((N, 1))}, "confounds: column 0 is a linear combination of the intercept"),
-        ({"confounds_in_score": True}, "confounds_in_score=True: there are no confounds"),
         ({"cv": []}, "cv holds no split"),
         ({"cv": [(np.arange(30), [])]}, "cv: split 0 trains on 30 rows and tests 0"),
         ({"cv": [FOLDS[0], ([], np.arange(30))]}, "cv: split 1 trains on 0 rows and tests 30"),
@@ -56,9 +52,15 @@ from support.permutation import (
         ({"generalise": True}, "generalise=True needs a family"),
         ({"random_state": "seed"}, "seed"),
         ({"groups": GROUPS[1:]}, "inconsistent numbers of samples"),
-        ({"strata": STRATA[1:]}, "strata"),
-        ({"strata": np.column_stack([GROUPS, GROUPS])}, "strata"),
-        ({"strata": np.where(GROUPS > 3, np.nan, 1.0)}, "strata.* NaN"),
+        ({"null": STRATA[1:]}, r"null of shape \(39,\) is not possible here. Use None, 'within_test_sets', "),
+        ({"null": np.column_stack([GROUPS, GROUPS])}, r"null of shape \(40, 2\).* an array of shape \(40,\)"),
+        ({"null": np.where(GROUPS > 3, np.nan, 1.0)}, "null: the strata hold NaN"),
+        ({"null": "strata"}, "null='strata' is not possible here. Use None, 'within_test_sets'"),
+        ({"null": 3}, "null=3 is not possible here"),
+        ({"null": WholeGroups}, "null=<class .* an object with a method orders"),
+        ({"null": WholeGroups(GROUPS[1:])}, r"null=WholeGroups\(groups\): groups have shape \(39,\)"),
+        ({"null": WholeGroups(GROUPS > 2)}, r"null=WholeGroups\(groups\): groups have \d+ to \d+ rows"),
+        ({"null": "within_test_sets", "cv": FOLDS[1:]}, "null='within_test_sets' needs splits that test every"),
         ({"n_jobs": 0}, "n_jobs"),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else "",

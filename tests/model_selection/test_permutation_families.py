@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 import foldless.bridge.permutation as bridge
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.model_selection import PermutationTestResult, RefitWarning, permutation_test_score
+from foldless.model_selection import Confounds, PermutationTestResult, RefitWarning, permutation_test_score
 from foldless.permutation.strategies import Batched
 from support.families import (
     BINARY,
@@ -29,12 +29,12 @@ from support.families import (
     THREE,
     TIMES,
     VALUES,
-    WEIGHT,
     ZEROS,
     N,
     X,
     named,
 )
+from support.permutation import permutation_test_in_memory
 from support.refits import labelings, p_value
 from support.tolerances import assert_close
 
@@ -50,17 +50,15 @@ FAMILIES = {
     "RidgeClassifier": (RidgeClassifier(), THREE, {"scoring": "f1_macro"}),
     "KernelRidge": (KernelRidge(kernel="rbf", gamma=0.1), VALUES, {"scoring": "neg_mean_squared_error"}),
     "weights": (LSSVC("linear"), THREE, {"params": {"sample_weight": ZEROS}}),
-    "permuted weights": (LSSVC("linear"), THREE, {"params": {"sample_weight": WEIGHT}, "weights": "permuted"}),
-    "class weights": (KFDA("linear", class_weight="balanced"), THREE, {"weights": "fixed"}),
+    "class weights": (KFDA("linear", class_weight="balanced"), THREE, {}),
     "confounds": (LSSVC("linear"), THREE, {"confounds": CONFOUNDS}),
-    "confounds in score": (LSSVC(gamma=0.1), BINARY, {"confounds": CONFOUNDS, "confounds_in_score": True}),
+    "confounds in score": (LSSVC(gamma=0.1), BINARY, {"confounds": Confounds(CONFOUNDS, in_score=True)}),
     "groups": (LSSVC(gamma=0.1), THREE, {"groups": GROUPS, "cv": skl.GroupKFold(3)}),
-    "strata": (LSSVC(gamma=0.1), THREE, {"strata": GROUPS % 2}),
-    "resplit": (LSSVC("linear"), BINARY, {"cv": skl.StratifiedKFold(3), "resplit": True, "memory_limit": 1}),
+    "strata": (LSSVC(gamma=0.1), THREE, {"null": GROUPS % 2}),
+    "resplit": (LSSVC("linear"), BINARY, {"cv": skl.StratifiedKFold(3), "null": "resplit"}),
     "one by one": (LSSVC(gamma=0.1, calibration="sigmoid"), BINARY, {"scoring": "neg_log_loss"}),
     "pipeline": (make_pipeline(StandardScaler(), LSSVC("linear")), THREE, {}),
     "search": (FoldlessSearchCV(LSSVC(), GRID), THREE, {}),
-    "memory": (LSSVC("linear"), THREE, {"memory_limit": 1}),
 }
 
 
@@ -79,7 +77,6 @@ def assert_alone(result, members, estimator, y, options, m=9):
 
 
 @pytest.mark.many_cases
-@pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")
 @pytest.mark.parametrize("form", ["times", "blocks"])
 @pytest.mark.parametrize("case", FAMILIES)
 def test_members_of_a_family_equal_single_tests(case, form):
@@ -119,6 +116,18 @@ def test_family_in_any_container(form):
     result = permutation_test_score(estimator, given, THREE, cv=CV, n_permutations=9)
     assert_close(result.score, plain.score)
     assert_close(result.permutation_scores, plain.permutation_scores)
+
+
+@pytest.mark.parametrize("case", ["memory", "resplit"])
+def test_members_of_a_family_in_batches_equal_single_tests(case):
+    """As many bytes as one labeling takes."""
+    estimator = LSSVC("linear")
+    y, options = {
+        "memory": (THREE, {"cv": CV}),
+        "resplit": (BINARY, {"cv": skl.StratifiedKFold(3), "null": "resplit"}),
+    }[case]
+    result = permutation_test_in_memory(1, estimator, TIMES, y, n_permutations=9, **options)
+    assert_alone(result, MEMBERS, estimator, y, options)
 
 
 def test_one_member_is_a_family_of_one():
@@ -215,7 +224,7 @@ def test_splits_by_class_permute_within_test_sets(estimator):
     for number, (_, test) in enumerate(splits):
         fold[test] = number
     np.testing.assert_array_equal(result.strata, fold)
-    given = permutation_test_score(estimator, TIMES, THREE, cv=splits, n_permutations=4, random_state=1, strata=fold)
+    given = permutation_test_score(estimator, TIMES, THREE, cv=splits, n_permutations=4, random_state=1, null=fold)
     np.testing.assert_array_equal(result.permutation_scores, given.permutation_scores)
 
 
@@ -248,7 +257,7 @@ def test_progress_counts_members(capsys):
             {"generalise": True},
             r"same features; X has shapes \[\(36, 1\), \(36, 4\), \(36, 20\)\]",
         ),
-        (TIMES, {"generalise": True, "resplit": True}, "generalise=True keeps the splits of the true labels"),
+        (TIMES, {"generalise": True, "null": "resplit"}, "generalise=True keeps the splits of the true labels"),
         ([X @ X.T] * 2, {"generalise": True, "kernel": "precomputed"}, "generalise=True needs features: precomputed"),
         (TIMES[:, :, :0], {}, r"X of shape \(36, 4, 0\) holds no member"),
         (TIMES[:, :, :, None], {}, "X has 4 axes"),

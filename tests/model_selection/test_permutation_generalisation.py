@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, reference
-from foldless.model_selection import PermutationTestResult, permutation_test_score
+from foldless.model_selection import Confounds, PermutationTestResult, permutation_test_score
 from support.families import (
     BINARY,
     CONFOUNDS,
@@ -32,7 +32,7 @@ from support.families import (
     X,
     named,
 )
-from support.permutation import orders_of
+from support.permutation import orders_of, permutation_test_in_memory
 from support.refits import labelings, p_value, relabelled, scores_of_members
 from support.tolerances import assert_close
 
@@ -123,8 +123,7 @@ def test_generalisation_with_confounds_equals_refits(kernel, in_score):
         cv=CV,
         n_permutations=3,
         scoring="neg_mean_squared_error",
-        confounds=CONFOUNDS,
-        confounds_in_score=in_score,
+        confounds=Confounds(CONFOUNDS, in_score=in_score),
         generalise=True,
     )
     gram = linear_kernel if kernel == "linear" else lambda a, b: rbf_kernel(a, b, gamma=0.1)
@@ -170,7 +169,7 @@ def test_generalisation_in_any_container(estimator, form):
 def test_generalisation_in_batches_is_the_same():
     options = {"cv": CV, "n_permutations": 7, "generalise": True}
     whole = permutation_test_score(KFDA(gamma=0.1), TIMES, THREE, **options)
-    parts = permutation_test_score(KFDA(gamma=0.1), TIMES, THREE, memory_limit=1, **options)
+    parts = permutation_test_in_memory(1, KFDA(gamma=0.1), TIMES, THREE, **options)
     assert_close(whole.permutation_scores, parts.permutation_scores)
 
 

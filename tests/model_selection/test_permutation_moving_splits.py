@@ -12,6 +12,7 @@ from foldless.permutation.labelings import Solver
 from foldless.permutation.moving import Moving
 from foldless.permutation.nulls import Exchangeable, keep_balance
 from support.families import BINARY, CONFOUNDS, KFDA, OUTPUTS, THREE, VALUES, WEIGHT, N, X
+from support.permutation import permutation_test_in_memory
 from support.refits import at_rows, labelings, p_value, refit
 from support.tolerances import assert_close
 
@@ -90,7 +91,7 @@ def test_stacks_are_made_of_any_number_of_labelings(monkeypatch):
     options = {"cv": cv, "n_permutations": 7, "scoring": "accuracy"}
     whole = permutation_test_score(KFDA(gamma=0.1), X, THREE, **options)
     monkeypatch.setattr("foldless.permutation.moving.ENTRIES", 100)
-    parts = permutation_test_score(KFDA(gamma=0.1), X, THREE, memory_limit=1, **options)
+    parts = permutation_test_in_memory(1, KFDA(gamma=0.1), X, THREE, **options)
     assert_array_equal(whole.permutation_scores, parts.permutation_scores)
     assert whole.path.reason.endswith("each has its own splits")
 
@@ -141,7 +142,7 @@ def test_few_labelings_of_splits_that_ignore_the_labels_warn():
 
 def test_labels_move_with_their_splits_within_strata():
     strata = np.arange(20) % 2
-    options = {"cv": skl.StratifiedKFold(3), "n_permutations": 9, "strata": strata, "scoring": "accuracy"}
+    options = {"cv": skl.StratifiedKFold(3), "n_permutations": 9, "null": strata, "scoring": "accuracy"}
     result = permutation_test_score(LSSVC("linear"), CLEAR, FEW, **options)
     expected = []
     for order in labelings(20, 9, strata):

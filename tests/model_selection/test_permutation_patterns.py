@@ -31,7 +31,7 @@ from support.families import (
     X,
     named,
 )
-from support.permutation import orders_of
+from support.permutation import orders_of, pattern_test_in_memory
 from support.refits import labelings, p_value, relabelled
 from support.tolerances import assert_close
 
@@ -130,7 +130,7 @@ def test_patterns_in_batches_are_the_same():
     options = {"n_permutations": 20, "random_state": 1}
     whole = permutation_test_pattern(KFDA("linear"), X, THREE, **options)
     for limit in (1, 8 * 8 * N * 2 * 7):
-        parts = permutation_test_pattern(KFDA("linear"), X, THREE, memory_limit=limit, **options)
+        parts = pattern_test_in_memory(limit, KFDA("linear"), X, THREE, **options)
         assert_close(parts.patterns, whole.patterns)
         np.testing.assert_array_equal(parts.pvalue, whole.pvalue)
         np.testing.assert_array_equal(parts.weights_pvalue_fwe, whole.weights_pvalue_fwe)
@@ -149,7 +149,7 @@ def test_batches_count_the_memory_of_weights(monkeypatch):
     limits = {}
     for name, data in (("few", X), ("many", wide)):
         seen.clear()
-        permutation_test_pattern(LSSVC("linear"), data, THREE, n_permutations=60, memory_limit=8 * 10 * N * 2 * 40)
+        pattern_test_in_memory(8 * 10 * N * 2 * 40, LSSVC("linear"), data, THREE, n_permutations=60)
         assert sum(seen) == 61
         limits[name] = max(seen)
     assert limits["few"] > 30
@@ -163,17 +163,16 @@ def test_constant_decisions_have_a_zero_pattern():
 
 
 def test_patterns_within_strata_equal_refits():
-    result = permutation_test_pattern(Ridge(), X, VALUES, n_permutations=19, strata=GROUPS, random_state=2)
+    result = permutation_test_pattern(Ridge(), X, VALUES, n_permutations=19, null=GROUPS, random_state=2)
     weights = np.array([[Ridge().fit(X, VALUES[order]).coef_] for order in labelings(N, 19, GROUPS, 2)])
     np.testing.assert_allclose(result.weights_pvalue, two_sided(weights)[0])
     np.testing.assert_allclose(result.pvalue, two_sided(weights @ np.cov(X.T))[0])
 
 
 def test_patterns_with_class_weights_that_stay_equal_refits():
-    estimator = RidgeClassifier(class_weight="balanced")
-    with pytest.warns(UserWarning, match="weights='fixed' keeps weights that were made from the true labels"):
-        result = permutation_test_pattern(estimator, X, THREE, n_permutations=19, weights="fixed")
+    """Those of the true labels are sample weights."""
     rows = balanced(THREE)
+    result = permutation_test_pattern(RidgeClassifier(), X, THREE, n_permutations=19, params={"sample_weight": rows})
     weights = np.array([RidgeClassifier().fit(X, THREE[order], sample_weight=rows).coef_ for order in labelings(N, 19)])
     assert_close(result.weights, weights[0])
     np.testing.assert_allclose(result.weights_pvalue, two_sided(weights)[0])
@@ -220,7 +219,7 @@ def test_a_pattern_names_its_features_and_counts_what_it_found():
 
 def test_progress_of_patterns(capsys):
     for limit in (1, 2**29):
-        permutation_test_pattern(Ridge(), X, VALUES, n_permutations=5, memory_limit=limit, verbose=1)
+        pattern_test_in_memory(limit, Ridge(), X, VALUES, n_permutations=5, verbose=1)
         assert "permutations: 5/5" in capsys.readouterr().err
 
 
@@ -232,10 +231,9 @@ def test_progress_of_patterns(capsys):
         (FoldlessSearchCV(LSSVC("linear")), {}, "patterns need a linear least-squares model: a search"),
         (make_pipeline(StandardScaler(), LSSVC("linear")), {}, "patterns are those of one fit to all rows"),
         (RidgeClassifier(class_weight="balanced"), {}, "class_weight='balanced' is computed anew"),
-        (LSSVC("linear"), {"weights": "permuted"}, "weights='permuted': patterns know sample weights that stay"),
-        (LSSVC("linear"), {"weights": "nonsense"}, "weights='nonsense' is unknown"),
+        (LSSVC("linear"), {"null": "resplit"}, "null='resplit' is not possible here. Use None, 'free', an array"),
+        (LSSVC("linear"), {"null": GROUPS[1:]}, "null of shape .* is not possible here"),
         (LSSVC("linear"), {"n_permutations": 0}, "n_permutations=0"),
-        (LSSVC("linear"), {"memory_limit": 0}, "memory_limit=0"),
         (LSSVC("linear"), {"params": {"nonsense": 1}}, "nonsense"),
         (LSSVC("linear"), {"confounds": np.ones((3, 1))}, "confounds has 3 rows"),
     ],
@@ -245,10 +243,9 @@ def test_progress_of_patterns(capsys):
         "search",
         "pipeline",
         "class weights",
-        "permuted",
-        "weights",
+        "null",
+        "strata",
         "none",
-        "memory",
         "params",
         "rows",
     ],
@@ -262,7 +259,7 @@ def test_patterns_need_labels_that_change():
     with pytest.raises(ValueError, match="y=None"):
         permutation_test_pattern(LSSVC("linear"), X, None)
     with pytest.warns(UserWarning, match="do not change the labels"):
-        result = permutation_test_pattern(LSSVC("linear"), X, THREE, strata=THREE, n_permutations=3)
+        result = permutation_test_pattern(LSSVC("linear"), X, THREE, null=THREE, n_permutations=3)
     for name in ("pvalue", "pvalue_fwe", "weights_pvalue"):  # what is equal up to rounding is equal
         np.testing.assert_array_equal(getattr(result, name), np.ones((3, D)))
 

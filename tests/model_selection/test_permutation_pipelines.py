@@ -63,9 +63,6 @@ def test_weights_behind_steps_equal_refits(last):
     name = f"{type(last).__name__.lower()}__sample_weight"
     oracle = {"weight": lambda order: WEIGHT, "name": name}
     check_scores(pipeline, X, LABELS, params={name: WEIGHT}, kind="one P per fold", oracle=oracle)
-    oracle["weight"] = lambda order: WEIGHT[order]
-    options = {"params": {name: WEIGHT}, "weights": "permuted", "kind": "one P per fold"}
-    check_scores(pipeline, X, LABELS, oracle=oracle, **options)
 
 
 def test_weights_of_several_steps_equal_refits():
@@ -125,15 +122,6 @@ def test_steps_that_see_kernels_equal_refits():
 
 
 def test_weights_of_refitted_estimators():
-    for weights, weight in ((None, lambda order: WEIGHT), ("permuted", lambda order: WEIGHT[order])):
-        with pytest.warns(RefitWarning, match="LogisticRegression"):
-            check_scores(
-                LogisticRegression(),
-                X,
-                LABELS,
-                m=2,
-                weights=weights,
-                params={"sample_weight": WEIGHT},
-                kind="refit",
-                oracle={"weight": weight},
-            )
+    options = {"params": {"sample_weight": WEIGHT}, "oracle": {"weight": lambda order: WEIGHT}}
+    with pytest.warns(RefitWarning, match="LogisticRegression"):
+        check_scores(LogisticRegression(), X, LABELS, m=2, kind="refit", **options)

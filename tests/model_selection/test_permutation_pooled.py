@@ -13,6 +13,7 @@ from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.model_selection import nested_cross_validate, permutation_test_score
 from foldless.permutation.metrics import Metric, roc_auc
 from support.families import BINARY, CV, OUTPUTS, TIMES, VALUES, WEIGHT, N, X
+from support.permutation import permutation_test_in_memory
 from support.refits import labelings, score_of_splits, scores_of_labelings, scores_of_members
 from support.tolerances import assert_close
 
@@ -44,19 +45,18 @@ def test_r2_of_all_held_out_rows_equals_refits(way):
     assert (result.scoring, result.greater_is_better) == ("r2_pooled", True)
 
 
-@refits
-def test_r2_of_all_held_out_rows_with_weights_that_follow_the_labels_equals_refits():
-    options = {"cv": SPLITS, "n_permutations": 2, "weights": "permuted", "params": {"sample_weight": WEIGHT}}
+def test_r2_of_all_held_out_rows_with_weights_equals_refits():
+    options = {"cv": SPLITS, "n_permutations": 2, "params": {"sample_weight": WEIGHT}}
     result = permutation_test_score(Ridge(), X, VALUES, **options)
     orders = labelings(N, 2)
-    expected = scores_of_labelings(Ridge(), X, VALUES, orders, splits=SPLITS, weight=lambda order: WEIGHT[order])
+    expected = scores_of_labelings(Ridge(), X, VALUES, orders, splits=SPLITS, weight=lambda order: WEIGHT)
     assert_close(np.r_[result.score, result.permutation_scores], expected)
 
 
 @pytest.mark.parametrize("memory_limit", [2**29, 1])
 def test_r2_of_all_held_out_rows_at_other_members_equals_refits(memory_limit):
-    options = {"cv": CV, "n_permutations": 2, "generalise": True, "memory_limit": memory_limit}
-    result = permutation_test_score(Ridge(), TIMES, VALUES, **options)
+    options = {"cv": CV, "n_permutations": 2, "generalise": True}
+    result = permutation_test_in_memory(memory_limit, Ridge(), TIMES, VALUES, **options)
     members = [TIMES[:, :, time] for time in range(TIMES.shape[2])]
     expected = [scores_of_members(Ridge(), members, VALUES[order], SPLITS) for order in labelings(N, 2)]
     assert_close(np.concatenate([result.score[None], result.permutation_scores]), np.array(expected))
@@ -73,7 +73,7 @@ def test_a_metric_of_your_own_may_be_of_all_held_out_rows():
 
 def test_splits_anew_keep_the_default_score_of_scikit_learn():
     cv = skl.KFold(2, shuffle=True, random_state=0)
-    found = permutation_test_score(Ridge(), X, VALUES, cv=cv, n_permutations=2, resplit=True)
+    found = permutation_test_score(Ridge(), X, VALUES, cv=cv, n_permutations=2, null="resplit")
     theirs = skl.permutation_test_score(Ridge(), X, VALUES, cv=cv, n_permutations=2)
     assert found.scoring == "r2"
     assert_close(found.score, theirs[0])

@@ -30,11 +30,11 @@ def asking(estimator, **requests):
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("resplit", [False, True], ids=["", "resplit"])
-def test_routed_groups_go_to_the_splitter(resplit):
+@pytest.mark.parametrize("null", [None, "resplit"])
+def test_routed_groups_go_to_the_splitter(null):
     options = {"cv": GroupKFold(4), "params": {"groups": GROUPS}, "n_permutations": M, "random_state": 7}
-    result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, resplit=resplit, **options)
-    if resplit:
+    result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, null=null, **options)
+    if null is not None:
         assert_array_equal(result[1], skl.permutation_test_score(LSSVC(gamma=0.1), X, LABELS, **options)[1])
     else:
         splits = list(GroupKFold(4).split(X, LABELS, GROUPS))
@@ -52,13 +52,10 @@ def test_groups_beside_routing_are_refused():
 
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("name", ["sample_weight", "alias"])
-@pytest.mark.parametrize("weights", [None, "permuted"])
-def test_routed_weights_of_the_fit_equal_refits(name, weights):
+def test_routed_weights_of_the_fit_equal_refits(name):
     request = {"sample_weight": True if name == "sample_weight" else name}
     estimator = asking(LSSVC(gamma=0.1), fit=request, score={"sample_weight": False})
-    own = (lambda order: WEIGHT[order]) if weights == "permuted" else (lambda order: WEIGHT)
-    kind = "one P per fold" if weights == "permuted" else "one fit"
-    options = {"params": {name: WEIGHT}, "weights": weights, "kind": kind, "oracle": {"weight": own}}
+    options = {"params": {name: WEIGHT}, "oracle": {"weight": lambda order: WEIGHT}}
     check_scores(estimator, X, LABELS, **options)
     scoring = make_scorer(theirs.cohen_kappa_score).set_score_request(sample_weight=False)
     check_scores(estimator, X, LABELS, scoring=scoring, m=2, **options)
@@ -97,15 +94,6 @@ def test_routed_weights_of_the_score_alone_equal_refits():
         ]
         scores.append(np.mean(own))
     assert_scores(result, np.array(scores))
-
-
-@pytest.mark.usefixtures("routing")
-def test_weights_that_follow_the_labels_and_weights_of_the_score_are_refused():
-    estimator = asking(LSSVC(), fit={"sample_weight": True}, score={"sample_weight": True})
-    with pytest.raises(ValueError, match="weights='permuted'"):
-        permutation_test_score(
-            estimator, X, LABELS, n_permutations=2, weights="permuted", params={"sample_weight": WEIGHT}
-        )
 
 
 @pytest.mark.usefixtures("routing")

@@ -18,7 +18,18 @@ from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.bridge.progress import Progress
 from foldless.model_selection import RefitWarning, _permutation_runs, permutation_test_score
 from foldless.permutation.labelings import ARRAYS, truth_of
-from support.permutation import CODES, FOLDS, KFDA, LABELS, VALUES, N, X, margin, scorer_returning
+from support.permutation import (
+    CODES,
+    FOLDS,
+    KFDA,
+    LABELS,
+    VALUES,
+    N,
+    X,
+    margin,
+    permutation_test_in_memory,
+    scorer_returning,
+)
 from support.refits import p_value
 
 STRATEGIES = {
@@ -31,16 +42,16 @@ STRATEGIES = {
 
 
 @pytest.mark.parametrize(
-    ("strategy", "resplit"),
-    [(strategy, False) for strategy in STRATEGIES]
-    + [(strategy, True) for strategy in STRATEGIES if strategy != "steps"],
+    ("strategy", "null"),
+    [(strategy, None) for strategy in STRATEGIES]
+    + [(strategy, "resplit") for strategy in STRATEGIES if strategy != "steps"],
 )
-def test_the_batch_size_makes_no_difference(strategy, resplit):
+def test_the_batch_size_makes_no_difference(strategy, null):
     estimator, y, scoring = STRATEGIES[strategy]
-    options = {"cv": 3, "n_permutations": 9, "scoring": scoring, "resplit": resplit}
+    options = {"cv": 3, "n_permutations": 9, "scoring": scoring, "null": null}
     expected = permutation_test_score(estimator, X, y, **options)
     for memory_limit in (1, 3 * 8 * 8 * N * 2):
-        result = permutation_test_score(estimator, X, y, memory_limit=memory_limit, **options)
+        result = permutation_test_in_memory(memory_limit, estimator, X, y, **options)
         assert_allclose(result.permutation_scores, expected.permutation_scores, rtol=1e-12, atol=1e-14)
         assert (result.score, result.pvalue) == pytest.approx((expected.score, expected.pvalue), rel=1e-12)
 
@@ -57,9 +68,8 @@ def test_batches_fit_the_memory_they_are_given(monkeypatch):
     for estimator, columns in ((LSSVC(), 2), (LSSVC(fit_intercept=False), 3)):
         for per_batch in (1, 2, 5):
             widths.clear()
-            permutation_test_score(
-                estimator, X, LABELS, cv=3, n_permutations=8, memory_limit=columns * column * per_batch + 1
-            )
+            limit = columns * column * per_batch + 1
+            permutation_test_in_memory(limit, estimator, X, LABELS, cv=3, n_permutations=8)
             assert max(widths) == per_batch
             assert sum(widths) == 9
     widths.clear()
@@ -75,9 +85,9 @@ def process(model, X, y):
 def test_the_number_of_jobs_makes_no_difference():
     for strategy in ("columns", "one by one"):
         estimator, y, scoring = STRATEGIES[strategy]
-        options = {"cv": FOLDS, "n_permutations": 12, "scoring": scoring, "memory_limit": 1}
-        expected = permutation_test_score(estimator, X, y, **options)
-        result = permutation_test_score(estimator, X, y, n_jobs=2, **options)
+        options = {"cv": FOLDS, "n_permutations": 12, "scoring": scoring}
+        expected = permutation_test_in_memory(1, estimator, X, y, **options)
+        result = permutation_test_in_memory(1, estimator, X, y, n_jobs=2, **options)
         assert_allclose(result.permutation_scores, expected.permutation_scores, rtol=1e-12, atol=1e-14)
         assert result.pvalue == expected.pvalue
     elsewhere = permutation_test_score(LSSVC(), X, LABELS, n_permutations=2, n_jobs=2, scoring=process)
@@ -85,9 +95,9 @@ def test_the_number_of_jobs_makes_no_difference():
 
 
 def test_progress_goes_to_standard_error(capsys):
-    permutation_test_score(LSSVC(), X, LABELS, n_permutations=3, memory_limit=1)
+    permutation_test_in_memory(1, LSSVC(), X, LABELS, n_permutations=3)
     assert capsys.readouterr() == ("", "")
-    permutation_test_score(LSSVC(), X, LABELS, n_permutations=3, memory_limit=1, verbose=1)
+    permutation_test_in_memory(1, LSSVC(), X, LABELS, n_permutations=3, verbose=1)
     out, err = capsys.readouterr()
     assert out == ""
     assert re.fullmatch(r"(permutations: 3/3, \d+ s\n)+", err)
@@ -106,11 +116,11 @@ def interrupted(calls):
 
 
 def test_an_interrupt_returns_what_is_done():
-    options = {"cv": FOLDS, "n_permutations": 9, "random_state": 7, "memory_limit": 1}
-    expected = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, **options)
+    options = {"cv": FOLDS, "n_permutations": 9, "random_state": 7}
+    expected = permutation_test_in_memory(1, LSSVC(gamma=0.1), X, LABELS, **options)
     scoring = interrupted(4 * (1 + 4) + 2)  # the true labels and four permutations, four folds each
     with pytest.warns(UserWarning, match="interrupted: the result rests on 4 of 9 permutations"):
-        result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, scoring=scoring, **options)
+        result = permutation_test_in_memory(1, LSSVC(gamma=0.1), X, LABELS, scoring=scoring, **options)
     assert result.n_permutations == 4
     assert_array_equal(result.permutation_scores, expected.permutation_scores[:4])
     assert result.pvalue == p_value(expected.score, expected.permutation_scores[:4])
@@ -118,17 +128,28 @@ def test_an_interrupt_returns_what_is_done():
 
 @pytest.mark.parametrize("calls", [0, 3, 4, 7])
 def test_an_interrupt_before_the_first_permutation_is_done_is_one(calls):
-    options = {"cv": FOLDS, "n_permutations": 9, "memory_limit": 1}
+    options = {"cv": FOLDS, "n_permutations": 9}
     with pytest.raises(KeyboardInterrupt):
-        permutation_test_score(LSSVC(), X, LABELS, scoring=interrupted(calls), **options)
+        permutation_test_in_memory(1, LSSVC(), X, LABELS, scoring=interrupted(calls), **options)
+
+
+def interrupted_function(calls):
+    """A function of fitted estimators, which is asked one by one, interrupted after so many calls."""
+    left = iter(range(calls))
+
+    def score(model, X, y):
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return 0.5
+
+    return score
 
 
 WARNED = {
     "is refitted for every permutation": lambda: {"estimator": LogisticRegression()},
-    "do not change the labels": lambda: {"strata": CODES},
-    "weights='fixed' keeps": lambda: {"weights": "fixed", "estimator": LSSVC(class_weight="balanced")},
+    "do not change the labels": lambda: {"null": CODES},
     "are not defined": lambda: {"scoring": scorer_returning([1.0, 0.5, np.nan]), "cv": FOLDS[:1]},
-    "interrupted": lambda: {"scoring": interrupted(4 * 2), "memory_limit": 1},
+    "interrupted": lambda: {"scoring": interrupted_function(4 * 10), "n_permutations": 20},
 }
 
 
@@ -147,7 +168,7 @@ def test_constant_features_tie_all_decisions():
         options = {"cv": FOLDS, "n_permutations": 20, "scoring": scoring}
         for estimator in (LSSVC(), LSSVC("linear", fit_intercept=False), KFDA(threshold="centroid")):
             result = permutation_test_score(estimator, np.zeros((N, 2)), y, **options)
-            alone = permutation_test_score(estimator, np.zeros((N, 2)), y, memory_limit=1, **options)
+            alone = permutation_test_in_memory(1, estimator, np.zeros((N, 2)), y, **options)
             assert_array_equal(alone.permutation_scores, result.permutation_scores)
             if scoring == "roc_auc":
                 assert (result.permutation_scores == 0.5).all()

@@ -114,7 +114,7 @@ def test_permutation_scores_of_sparse_features_equal_refits(estimator, convert):
 @pytest.mark.parametrize("estimator", [LSSVC(gamma=0.1), make_pipeline(StandardScaler(), LSSVC(gamma=0.1))], ids=str)
 def test_tables_and_lists_give_the_same_permutation_scores(estimator):
     options = {"cv": FOLDS, "n_permutations": M}
-    expected = permutation_test_score(estimator, X, LABELS, strata=STRATA, **options)
+    expected = permutation_test_score(estimator, X, LABELS, null=STRATA, **options)
     names, index = list("abcd"), np.random.default_rng(5).permutation(N) + 100
     tables = [
         (pd.DataFrame(X, index, names), pd.Series(LABELS, index), pd.Series(STRATA, index)),
@@ -126,7 +126,7 @@ def test_tables_and_lists_give_the_same_permutation_scores(estimator):
         for scoring in (None, plain_score):
             if scoring is not None and hasattr(estimator, "steps"):
                 continue
-            result = permutation_test_score(estimator, X_, y_, strata=strata, scoring=scoring, **options)
+            result = permutation_test_score(estimator, X_, y_, null=strata, scoring=scoring, **options)
             assert_array_equal(result.permutation_scores, expected.permutation_scores)
             assert result[::2] == expected[::2]
 

@@ -133,7 +133,7 @@ def test_scorers_of_the_estimator_are_called_for_each_labeling(estimator, scorin
 
 
 def test_scorers_of_the_estimator_with_weights_and_resplit():
-    options = {"n_permutations": 3, "random_state": 7, "params": {"sample_weight": WEIGHT}, "resplit": True}
+    options = {"n_permutations": 3, "random_state": 7, "params": {"sample_weight": WEIGHT}, "null": "resplit"}
     result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, cv=3, scoring=plain_score, **options)
     for score, order in zip(np.r_[result.score, result.permutation_scores], orders_of(N, m=3), strict=True):
         splits = list(StratifiedKFold(3).split(X, LABELS[order]))

@@ -36,6 +36,7 @@ from support.families import (
     X,
     named,
 )
+from support.permutation import permutation_test_in_memory
 from support.refits import labelings, p_value, refit, score_of_splits, scorer_of
 from support.tolerances import assert_close
 
@@ -312,7 +313,7 @@ def test_batches_of_labelings_change_nothing(case, inner, choices, monkeypatch):
     for together, limit in ((5, 2**29), (256, 1), (5, 8 * 8 * N * 3 * 2), (1, 1)):
         choices.clear()
         monkeypatch.setattr(bridge, "TOGETHER", together)
-        other = permutation_test_score(search, X, y, cv=OUTER, n_permutations=12, memory_limit=limit)
+        other = permutation_test_in_memory(limit, search, X, y, cv=OUTER, n_permutations=12)
         assert_close(other.permutation_scores, whole.permutation_scores)
         assert choices == before
         assert other.best_params == whole.best_params
@@ -322,7 +323,7 @@ def test_strata_of_a_search_equal_refits(choices):
     """Labels stay within strata that have nothing to do with the splits."""
     search = FoldlessSearchCV(LSSVC(), GRID)
     strata = np.repeat(["b", "a", "c"], N // 3)
-    result = permutation_test_score(search, X, THREE, cv=OUTER, n_permutations=5, strata=strata, random_state=3)
+    result = permutation_test_score(search, X, THREE, cv=OUTER, n_permutations=5, null=strata, random_state=3)
     for order, score, chosen in zip(
         labelings(N, 5, strata, 3), np.r_[result.score, result.permutation_scores], choices, strict=True
     ):
@@ -331,12 +332,10 @@ def test_strata_of_a_search_equal_refits(choices):
 
 
 def test_class_weights_of_a_search_that_stay_equal_refits(choices):
-    """weights="fixed": those of the true labels are row weights for every labeling."""
-    weighted = FoldlessSearchCV(LSSVC(class_weight={"ant": 3.0, "bee": 1.0, "cat": 0.5}), GRID)
-    with pytest.warns(UserWarning, match="weights='fixed' keeps weights that were made from the true labels"):
-        result = permutation_test_score(weighted, X, THREE, cv=OUTER, n_permutations=4, weights="fixed")
+    """Those of the true labels are sample weights for every labeling."""
     rows = np.select([THREE == "ant", THREE == "bee"], [3.0, 1.0], 0.5)
     plain = FoldlessSearchCV(LSSVC(), GRID)
+    result = permutation_test_score(plain, X, THREE, cv=OUTER, n_permutations=4, params={"sample_weight": rows})
     for order, score, chosen in zip(
         labelings(N, 4), np.r_[result.score, result.permutation_scores], choices, strict=True
     ):

@@ -41,7 +41,6 @@ OTHER_WAYS = {
     "a function": (FoldlessSearchCV(LSSVC(), GRID), THREE, {"scoring": of_estimators}),
     "strata inside": (FoldlessSearchCV(LSSVC(), GRID, cv=skl.StratifiedKFold(2)), THREE, {}),
     "folds of classes inside": (FoldlessSearchCV(LSSVC(), GRID, cv=3), BINARY, {}),
-    "weights that follow": (FoldlessSearchCV(LSSVC(), GRID), THREE, {"weights": "permuted"}),
     "decisions up to a constant": (FoldlessSearchCV(KFDA(), GRID), THREE, {"scoring": "top"}),
 }
 
@@ -63,7 +62,6 @@ def test_other_searches_are_repeated_and_say_so(case):
         result = permutation_test_score(search, X, y, cv=OUTER, n_permutations=3, params={name: ZEROS}, **options)
     assert len(told) == 1
     assert result.path.kind == "refit"
-    follows = options.get("weights") == "permuted"
     expected = [
         nested_cross_validate(
             search,
@@ -71,7 +69,7 @@ def test_other_searches_are_repeated_and_say_so(case):
             y[order],
             cv=OUTER,
             scoring=options.get("scoring"),
-            params={"sample_weight": ZEROS[order] if follows else ZEROS},
+            params={"sample_weight": ZEROS},
         ).test_score.mean()
         for order in labelings(N, 3)
     ]
@@ -82,7 +80,7 @@ def test_other_searches_are_repeated_and_say_so(case):
 def test_splits_drawn_anew_are_those_of_permuted_labels():
     search, cv = FoldlessSearchCV(LSSVC(), GRID), skl.StratifiedKFold(3)
     with pytest.warns(RefitWarning, match="the search is repeated"):
-        result = permutation_test_score(search, X, THREE, cv=cv, n_permutations=3, resplit=True)
+        result = permutation_test_score(search, X, THREE, cv=cv, n_permutations=3, null="resplit")
     expected = [nested_cross_validate(search, X, THREE[order], cv=cv).test_score.mean() for order in labelings(N, 3)]
     assert_close(np.r_[result.score, result.permutation_scores], expected)
 
@@ -130,13 +128,3 @@ def test_inner_splits_must_be_drawn_anew_for_every_training_part():
     search = FoldlessSearchCV(LSSVC(), GRID, cv=[(np.arange(10), np.arange(10, 20))])
     with pytest.raises(ValueError, match="of the search must be a number or a splitter"):
         permutation_test_score(search, X, THREE, cv=OUTER)
-
-
-@pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")
-@pytest.mark.parametrize("where", ["a pipeline", "a criterion of decisions"])
-def test_class_weights_cannot_stay_where_every_labeling_is_searched(where):
-    criterion = "press" if where == "a pipeline" else "multiclass_error"
-    search = FoldlessSearchCV(RidgeClassifier(class_weight="balanced"), {"alpha": ALPHAS}, criterion=criterion)
-    given = make_pipeline(StandardScaler(), search) if where == "a pipeline" else search
-    with pytest.raises(ValueError, match=r"weights='fixed': .* its class weights follow the labels"):
-        permutation_test_score(given, X, THREE, cv=OUTER, weights="fixed")

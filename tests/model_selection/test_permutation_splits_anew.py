@@ -29,6 +29,7 @@ from support.permutation import (
     N,
     X,
     orders_of,
+    permutation_test_in_memory,
     scorer_returning,
 )
 from support.refits import scores_of_labelings
@@ -69,7 +70,7 @@ def test_resplit_equals_scikit_learn(name, splitter):
     for scoring in scorings:
         options = {"groups": groups, "scoring": scoring, "n_permutations": 5, "random_state": 5}
         score, null, p = skl.permutation_test_score(estimator, X, y, cv=ANEW_SPLITTERS[splitter], **options)
-        result = permutation_test_score(estimator, X, y, cv=ANEW_SPLITTERS[splitter], resplit=True, **options)
+        result = permutation_test_score(estimator, X, y, cv=ANEW_SPLITTERS[splitter], null="resplit", **options)
         assert_allclose(result.score, score, rtol=0, atol=1e-12)
         assert_allclose(result.permutation_scores, null, rtol=0, atol=1e-12)
         assert result.pvalue == p
@@ -79,7 +80,7 @@ def test_resplit_differs_from_fixed_splits():
     """And follow the permuted labels: every fold has its share of every class."""
     options = {"cv": 4, "n_permutations": 20, "random_state": 5}
     fixed = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, **options)
-    anew = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, resplit=True, **options)
+    anew = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, null="resplit", **options)
     assert fixed.score == anew.score
     assert not np.array_equal(fixed.permutation_scores, anew.permutation_scores)
 
@@ -90,14 +91,14 @@ def test_scores_that_are_equal_up_to_rounding_are_equal():
     options = {"cv": [(np.arange(30), np.arange(30, N))], "n_permutations": 3}
     last_digit, seventh_digit = [0.1 + 0.2, 0.3, 0.3, 0.1 + 0.2], [0.3 + 1e-7, 0.3, 0.3, 0.3 + 1e-7]
     single = X.astype(np.float32)
-    for features, scores, resplit, p in (
-        (X, last_digit, False, 1.0),
-        (X, last_digit, True, 0.5),
-        (X, seventh_digit, False, 0.5),
-        (single, seventh_digit, False, 1.0),
-        (single, seventh_digit, True, 0.5),
+    for features, scores, null, p in (
+        (X, last_digit, None, 1.0),
+        (X, last_digit, "resplit", 0.5),
+        (X, seventh_digit, None, 0.5),
+        (single, seventh_digit, None, 1.0),
+        (single, seventh_digit, "resplit", 0.5),
     ):
-        options |= {"scoring": scorer_returning(scores), "resplit": resplit}
+        options |= {"scoring": scorer_returning(scores), "null": null}
         assert permutation_test_score(DummyClassifier(), features, LABELS, **options).pvalue == p
 
 
@@ -110,7 +111,7 @@ def test_equal_rows_tie_with_resplit():
     options = {"cv": 4, "scoring": "roc_auc", "n_permutations": 20}
     for estimator in (LSSVC("linear"), RidgeClassifier()):
         score, null, p = skl.permutation_test_score(estimator, features, BINARY_24, **options)
-        result = permutation_test_score(estimator, features, BINARY_24, resplit=True, **options)
+        result = permutation_test_score(estimator, features, BINARY_24, null="resplit", **options)
         assert_array_equal(np.r_[result.score, result.permutation_scores], np.r_[score, null])
         assert result.pvalue == p
 
@@ -136,8 +137,8 @@ def test_permutations_that_change_nothing_tie_with_the_true_score(estimator):
     for scoring in ("r2", "neg_mean_squared_error"):
         score, null, p = skl.permutation_test_score(estimator, features, y, scoring=scoring, **options)
         for memory_limit in (2**29, 800 * N):  # all at once; ten, then the last alone
-            more = {"scoring": scoring, "memory_limit": memory_limit}
-            result = permutation_test_score(estimator, features, y, resplit=True, **options, **more)
+            more = {"scoring": scoring, "null": "resplit"}
+            result = permutation_test_in_memory(memory_limit, estimator, features, y, **options, **more)
             assert_array_equal(
                 np.isclose(result.permutation_scores, result.score, rtol=ROUNDING, atol=0), null == score
             )
@@ -158,7 +159,7 @@ def test_undefined_true_score_with_resplit():
             with pytest.warns(
                 UserWarning, match="score of the true labels is not defined .* p-value is 0.0476, scikit"
             ):
-                result = permutation_test_score(estimator, X, y, resplit=True, **options)
+                result = permutation_test_score(estimator, X, y, null="resplit", **options)
             assert_array_equal(result.permutation_scores, np.column_stack([null] * 2) if family else null)
             assert np.isnan(result.score).all()
             assert np.all(result.pvalue == p)
@@ -168,12 +169,9 @@ def test_undefined_true_score_with_resplit():
 
 
 def test_weights_with_resplit_equal_refits():
-    for weights in (None, "permuted"):
-        options = {"n_permutations": 3, "random_state": 7, "params": {"sample_weight": WEIGHT}, "resplit": True}
-        result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, cv=4, weights=weights, **options)
-        for score, order in zip(np.r_[result.score, result.permutation_scores], orders_of(N, m=3), strict=True):
-            splits = list(StratifiedKFold(4).split(X, LABELS[order]))
-            own = WEIGHT[order] if weights == "permuted" else WEIGHT
-            assert_close(
-                score, scores_of_labelings(LSSVC(gamma=0.1), X, LABELS, [order], splits=splits, sample_weight=own)[0]
-            )
+    options = {"n_permutations": 3, "random_state": 7, "params": {"sample_weight": WEIGHT}, "null": "resplit"}
+    result = permutation_test_score(LSSVC(gamma=0.1), X, LABELS, cv=4, **options)
+    for score, order in zip(np.r_[result.score, result.permutation_scores], orders_of(N, m=3), strict=True):
+        splits = list(StratifiedKFold(4).split(X, LABELS[order]))
+        (expected,) = scores_of_labelings(LSSVC(gamma=0.1), X, LABELS, [order], splits=splits, sample_weight=WEIGHT)
+        assert_close(score, expected)

@@ -58,23 +58,22 @@ def assert_one_test_of_the_whole(pipeline, **options):
     np.testing.assert_allclose(result.score, cross_val_score(pipeline, TIMES, BINARY, cv=CV).mean())
 
 
-@pytest.mark.parametrize("options", [{}, {"family": False}, {"steps": "once"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"steps": "once"}], ids=str)
 def test_a_step_of_three_axes_takes_x_whole(options):
     assert_one_test_of_the_whole(make_pipeline(Whole(), LSSVC("linear")), **options)
 
 
-@pytest.mark.parametrize("options", [{"family": True}, {"generalise": True}], ids=str)
-def test_a_step_of_three_axes_is_not_fed_slices(options):
-    with pytest.raises(ValueError, match="its first step takes X with three axes"):
-        permutation_test_score(make_pipeline(Whole(), LSSVC()), TIMES, BINARY, cv=CV, **options)
+def test_a_step_of_three_axes_is_not_fed_slices():
+    with pytest.raises(ValueError, match=r"generalise=True tests Pipeline .* takes X with three axes"):
+        permutation_test_score(make_pipeline(Whole(), LSSVC()), TIMES, BINARY, cv=CV, generalise=True)
 
 
-def test_a_step_of_unknown_axes_asks_which_test_is_meant():
+def test_a_step_of_unknown_axes_is_told_what_to_give():
     pipeline = make_pipeline(Flat(), LSSVC("linear"))
-    with pytest.raises(ValueError, match=r"Pipeline may take them whole.*family=False.*family=True"):
+    with pytest.raises(ValueError, match=r"whether Pipeline takes them whole.* a list of matrices.*three_d_array"):
         permutation_test_score(pipeline, TIMES, BINARY, cv=CV)
-    assert_one_test_of_the_whole(pipeline, family=False)
-    times = permutation_test_score(pipeline, TIMES, BINARY, cv=CV, n_permutations=3, family=True)
+    matrices = [TIMES[:, :, time] for time in range(TIMES.shape[2])]
+    times = permutation_test_score(pipeline, matrices, BINARY, cv=CV, n_permutations=3)
     plain = permutation_test_score(pipeline[-1], TIMES, BINARY, cv=CV, n_permutations=3)
     np.testing.assert_allclose(times.permutation_scores, plain.permutation_scores)
     everywhere = permutation_test_score(pipeline, TIMES, BINARY, cv=CV, n_permutations=3, generalise=True)
@@ -106,14 +105,6 @@ def test_a_generator_of_matrices_is_a_family():
     result = permutation_test_score(LSSVC("linear"), (each for each in MEMBERS), BINARY, **options)
     expected = permutation_test_score(LSSVC("linear"), MEMBERS, BINARY, **options)
     np.testing.assert_array_equal(result.permutation_scores, expected.permutation_scores)
-
-
-@pytest.mark.parametrize(
-    ("family", "message"), [(True, "family=True needs X with three axes"), ("times", "family='times' must be True")]
-)
-def test_a_family_that_is_none_is_refused(family, message):
-    with pytest.raises(ValueError, match=message):
-        permutation_test_score(LSSVC(), MEMBERS[0], BINARY, family=family)
 
 
 # -- steps that never see y --------------------------------------------------------------------------------------------

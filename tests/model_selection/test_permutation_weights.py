@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.feature_selection import SelectKBest
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import KFold, RepeatedStratifiedKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -13,12 +12,11 @@ from foldless import LSSVC
 from foldless.model_selection import RefitWarning, permutation_test_score
 from foldless.permutation.nulls import Exchangeable, moved_splits
 from foldless.precision.reweighted import Reweighted
-from support.permutation import CODES, EVERYONE, FOLDS, KFDA, LABELS, OUTPUTS, WEIGHT, N, X, check_scores, plain_score
+from support.permutation import CODES, EVERYONE, KFDA, LABELS, OUTPUTS, WEIGHT, N, X, check_scores, plain_score
 from support.refits import refit
 
 BY_CLASS = {0: 3.0, 1: 0.5, 2: 1.5}
 OWN_WEIGHTED = {"LSSVC": LSSVC(gamma=0.1), "KFDA": KFDA(gamma=0.1), "KFDA coef": KFDA(gamma=0.1, penalty="coef")}
-fixed_are_warned_of = pytest.mark.filterwarnings("ignore:weights='fixed' keeps weights")
 weighting = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 
 
@@ -45,7 +43,6 @@ def unweighted(estimator, class_weight):
 def test_sample_weights_that_stay_equal_refits(estimator, y):
     options = {"params": {"sample_weight": WEIGHT}, "oracle": {"weight": lambda order: WEIGHT}}
     check_scores(estimator, X, y, **options)
-    check_scores(estimator, X, y, weights="fixed", m=2, **options)
 
 
 @pytest.mark.parametrize(
@@ -53,33 +50,28 @@ def test_sample_weights_that_stay_equal_refits(estimator, y):
     [(LSSVC(gamma=0.1), LABELS), (KFDA(gamma=0.1), LABELS), (RidgeClassifier(), LABELS), (Ridge(), OUTPUTS)],
     ids=["LSSVC", "KFDA", "RidgeClassifier", "Ridge"],
 )
-def test_sample_weights_that_follow_the_labels_equal_refits(estimator, y):
-    oracle = {"weight": lambda order: WEIGHT[order]}
-    options = {"params": {"sample_weight": WEIGHT}, "weights": "permuted", "kind": "one P per fold"}
-    result = check_scores(estimator, X, y, oracle=oracle, **options)
-    assert "every permutation has a P of its own" in result.path.reason
-    callable_too = {"scoring": plain_score, "m": 2}
-    check_scores(estimator, X, y, oracle=oracle, **options, **callable_too)
+def test_sample_weights_that_stay_equal_refits_by_any_scorer(estimator, y):
+    options = {"params": {"sample_weight": WEIGHT}, "oracle": {"weight": lambda order: WEIGHT}}
+    check_scores(estimator, X, y, **options)
+    check_scores(estimator, X, y, scoring=plain_score, m=2, **options)
 
 
 @pytest.mark.many_cases
 @weighting
 @pytest.mark.parametrize("class_weight", [BY_CLASS, "balanced"], ids=["dict", "balanced"])
-@pytest.mark.parametrize("weights", [None, "permuted"])
 @pytest.mark.parametrize("name", OWN_WEIGHTED)
-def test_class_weights_that_follow_the_labels_equal_refits(name, class_weight, weights, weight):
+def test_class_weights_that_follow_the_labels_equal_refits(name, class_weight, weight):
     estimator = OWN_WEIGHTED[name]
     base = np.ones(N) if weight is None else weight
 
     def of_labeling(order):
-        own, codes = (base[order] if weights == "permuted" else base), CODES[order]
-        return own * factors(estimator, class_weight, codes, own)[codes]
+        codes = CODES[order]
+        return base * factors(estimator, class_weight, codes, base)[codes]
 
     check_scores(
         clone(estimator).set_params(class_weight=class_weight),
         X,
         CODES,
-        weights=weights,
         params=None if weight is None else {"sample_weight": weight},
         kind="one P per fold",
         oracle={"estimator": unweighted(estimator, class_weight), "weight": of_labeling},
@@ -137,28 +129,18 @@ def test_class_weights_that_follow_the_labels_equal_refits_in_any_splits(name, c
 
 
 @pytest.mark.many_cases
-@fixed_are_warned_of
 @weighting
 @pytest.mark.parametrize("class_weight", [BY_CLASS, "balanced"], ids=["dict", "balanced"])
 @pytest.mark.parametrize("name", [*OWN_WEIGHTED, "RidgeClassifier"])
-def test_class_weights_that_stay_with_the_rows_equal_refits(name, class_weight, weight):
+def test_class_weights_as_sample_weights_stay_with_the_rows(name, class_weight, weight):
+    """Those of the true labels; a discriminant takes priors from them as well."""
     estimator = {**OWN_WEIGHTED, "RidgeClassifier": RidgeClassifier()}[name]
     base = np.ones(N) if weight is None else weight
     counted = np.ones(N) if name == "RidgeClassifier" else base  # scikit-learn counts rows
     fixed = base * factors(estimator, class_weight, CODES, counted)[CODES]
-    options = {
-        "weights": "fixed",
-        "params": None if weight is None else {"sample_weight": weight},
-        "oracle": {"estimator": unweighted(estimator, class_weight), "weight": lambda order: fixed},
-    }
-    weighted = clone(estimator).set_params(class_weight=class_weight)
-    check_scores(weighted, X, CODES, **options)
-    if name != "RidgeClassifier":
-        check_scores(weighted, X, CODES, scoring=plain_score, m=1, **options)
-        return
-    del options["oracle"]
-    with pytest.raises(ValueError, match="weights='fixed'"):
-        permutation_test_score(weighted, X, CODES, scoring=plain_score, **options)
+    options = {"params": {"sample_weight": fixed}, "oracle": {"weight": lambda order: fixed}}
+    check_scores(unweighted(estimator, class_weight), X, CODES, **options)
+    check_scores(unweighted(estimator, class_weight), X, CODES, scoring=plain_score, m=1, **options)
 
 
 @weighting
@@ -172,26 +154,13 @@ def test_ridge_classifiers_with_class_weights_equal_refits(weight):
         check_scores(RidgeClassifier(class_weight="balanced"), X, CODES, kind="refit", **options)
 
 
-@fixed_are_warned_of
-@pytest.mark.parametrize(
-    "estimator",
-    [LogisticRegression(class_weight="balanced"), make_pipeline(SelectKBest(k=2), LSSVC(class_weight=BY_CLASS))],
-    ids=["LogisticRegression", "SelectKBest"],
-)
-def test_class_weights_that_stay_are_refused_for_refits(estimator):
-    with pytest.raises(ValueError, match="weights='fixed'"):
-        permutation_test_score(estimator, X, CODES, cv=FOLDS, n_permutations=2, weights="fixed")
-
-
 @pytest.mark.parametrize("class_weight", [BY_CLASS, "balanced"], ids=["dict", "balanced"])
 def test_class_weights_behind_steps_equal_refits(class_weight):
     last = LSSVC(gamma=0.1, class_weight=class_weight)
     fixed = factors(last, class_weight, CODES, np.ones(N))[CODES]
     plain = make_pipeline(StandardScaler(), LSSVC(gamma=0.1))
-    oracle = {"estimator": plain, "weight": lambda order: fixed, "name": "lssvc__sample_weight"}
-    with pytest.warns(UserWarning, match="weights='fixed' keeps weights"):
-        check_scores(
-            make_pipeline(StandardScaler(), last), X, CODES, weights="fixed", kind="one P per fold", oracle=oracle
-        )
+    oracle = {"weight": lambda order: fixed, "name": "lssvc__sample_weight"}
+    params = {"lssvc__sample_weight": fixed}
+    check_scores(plain, X, CODES, params=params, kind="one P per fold", oracle=oracle)
     if class_weight is BY_CLASS:  # a refit of foldless' own resolves "balanced" on its training part
         check_scores(make_pipeline(StandardScaler(), last), X, CODES, kind="one P per fold")

@@ -168,19 +168,15 @@ def test_nested_cross_validation_judges_inside_and_outside_by_these_weights(cv):
         assert result.outer_criterion[number] == pytest.approx(np.average(missed, weights=weight[test]), rel=1e-8)
 
 
-def test_permutations_that_keep_the_weights_keep_them_in_the_criterion():
-    """Class weights that stay with the rows are row weights; nested cross-validation with those is the same."""
+def test_permutations_keep_sample_weights_in_the_criterion():
+    """The choices for the true labels are those of nested cross-validation with these weights."""
     cv = skl.KFold(3, shuffle=True, random_state=1)
-    search = FoldlessSearchCV(LSSVC(class_weight="balanced"), GRID)
-    with pytest.warns(UserWarning, match="weights='fixed' keeps"):
-        result = permutation_test_score(search, X, BINARY, cv=cv, n_permutations=3, weights="fixed")
-    weight = compute_sample_weight("balanced", BINARY)
-    plain = FoldlessSearchCV(LSSVC(), GRID)
-    expected = permutation_test_score(
-        plain, X, BINARY, cv=cv, n_permutations=3, params={"sample_weight": weight}, random_state=0
-    )
-    assert result.best_params == expected.best_params
-    assert_allclose(np.r_[result.score, result.permutation_scores], np.r_[expected.score, expected.permutation_scores])
+    search, params = FoldlessSearchCV(LSSVC(), GRID), {"sample_weight": compute_sample_weight("balanced", BINARY)}
+    result = permutation_test_score(search, X, BINARY, cv=cv, n_permutations=3, params=params)
+    nested = nested_cross_validate(search, X, BINARY, cv=cv, params=params)
+    assert result.path.kind == "one fit"
+    assert result.best_params == nested.best_params
+    assert_allclose(result.score, nested.test_score.mean())
 
 
 def test_scores_count_rows_equally_all_the_same():

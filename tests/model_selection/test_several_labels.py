@@ -78,7 +78,7 @@ def test_labels_are_not_read_off_rounding():
     options = {"cv": KFold(15), "params": params}
     assert not ours.cross_val_predict(RidgeClassifier(), constant, pairs, **options).any()
     test = ours.permutation_test_score(
-        RidgeClassifier(), constant, pairs, **options, n_permutations=2, strata=np.arange(30) // 2
+        RidgeClassifier(), constant, pairs, **options, n_permutations=2, null=np.arange(30) // 2
     )
     assert test.score == 0.0
     assert not test.permutation_scores.any()

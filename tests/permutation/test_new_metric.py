@@ -64,7 +64,7 @@ def test_a_new_metric_of_all_permutations_equals_refits_one_by_one(estimator, sc
 @either_way
 def test_a_new_metric_gives_the_p_value_of_scikit_learns_test(scoring):
     options = {"cv": skl.StratifiedKFold(3), "n_permutations": M, "random_state": 3}
-    ours = permutation_test_score(LSSVC(gamma=0.2), X, Y, scoring=scoring, resplit=True, **options)
+    ours = permutation_test_score(LSSVC(gamma=0.2), X, Y, scoring=scoring, null="resplit", **options)
     scorer = make_scorer(geometric_mean_of_one)
     theirs = skl.permutation_test_score(LSSVC(gamma=0.2), X, Y, scoring=scorer, **options)
     assert_allclose(ours.permutation_scores, theirs[1], rtol=1e-12, atol=1e-15)

@@ -12,7 +12,7 @@ import pytest
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.model_selection import permutation_test_pattern, permutation_test_score
+from foldless.model_selection import Confounds, permutation_test_pattern, permutation_test_score
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the permutations do not change the labels"),
@@ -60,9 +60,10 @@ def assert_level(p_values_of, seed):
     raise AssertionError(f"found in shares of {shares} of {number} data sets")
 
 
-def p_values(model, X, y, C, seed, **options):
+def p_values(model, X, y, C, seed, *, in_score=False, **options):
     """p-values of all scores, of a family the least one."""
-    options = {"cv": KFold(4), "n_permutations": M, "random_state": seed, "confounds": C} | options
+    confounds = C if not in_score else Confounds(C, in_score=True)
+    options = {"cv": KFold(4), "n_permutations": M, "random_state": seed, "confounds": confounds} | options
     result = permutation_test_score(model, X, y, **options)
     if result.pvalue_fwe is not None:
         return [result.pvalue_fwe.min()]
@@ -96,11 +97,11 @@ FIVE = np.arange(60) // 5
 DESIGNS = {
     "search, values": (FoldlessSearchCV(SVR, GRID), "values", {}),
     "search, classes": (FoldlessSearchCV(SVC, GRID), "2 classes", {}),
-    "strata, values": (SVR, "values", {"strata": FIVE}),
-    "strata, classes": (SVC, "2 classes", {"strata": FIVE}),
+    "strata, values": (SVR, "values", {"null": FIVE}),
+    "strata, classes": (SVC, "2 classes", {"null": FIVE}),
     "groups, values": (SVR, "values", {"groups": FIVE, "cv": GroupKFold(4)}),
-    "in the score, values": (SVR, "values", {"confounds_in_score": True}),
-    "in the score, classes": (SVC, "2 classes", {"confounds_in_score": True}),
+    "in the score, values": (SVR, "values", {"in_score": True}),
+    "in the score, classes": (SVC, "2 classes", {"in_score": True}),
     "rbf, values": (LSSVR(alpha=0.3), "values", {}),
     "rbf, 3 classes": (LSSVC(alpha=0.3), "3 classes", {}),
     "weights, values": (SVR, "values", {"params": {"sample_weight": np.exp(1.5 * np.sin(np.arange(60)))}}),
@@ -110,7 +111,7 @@ DESIGNS = {
 @pytest.mark.parametrize("design", DESIGNS)
 def test_other_designs_find_no_more_than_their_level(design):
     model, kind, options = DESIGNS[design]
-    sited = "strata" in options or "groups" in options
+    sited = "null" in options or "groups" in options
 
     def one(rng, number):
         data = sites(rng, kind) if sited else draw(rng, 60, 1, STRENGTHS["strong"], kind)

@@ -105,7 +105,7 @@ def test_labels_that_follow_a_confound_are_permuted_within_it():
         data = rng.normal(size=(30, 3)) + z[:, None]
         y = np.where(rng.uniform(size=30) < 0.8, z, 1 - z)
         cv = skl.KFold(3, shuffle=True, random_state=number)
-        for options in ({"strata": z, "confounds": z - 0.5}, {"strata": z}, {}):
+        for options in ({"null": z, "confounds": z - 0.5}, {"null": z}, {}):
             yield uniform_p_value(null_options(LSSVC("linear"), data, y, number, cv=cv, **options), rng)
 
     both, strata, neither = repeated(200, lambda rng, number: list(problem(rng, number))).T
@@ -127,7 +127,7 @@ def test_p_values_of_features_that_know_only_the_confound():
         data = rng.normal(size=(120, 10)) + 2 * site[:, None]
         options = {"cv": skl.KFold(5, shuffle=True, random_state=number), "confounds": site}
         free = null_options(LSSVC("linear"), data, y, number, **options)
-        within = null_options(LSSVC("linear"), data, y, number, strata=site, **options)
+        within = null_options(LSSVC("linear"), data, y, number, null=site, **options)
         return free.pvalue, uniform_p_value(within, rng), free.score
 
     free, within, score = repeated(300, problem).T

@@ -35,6 +35,6 @@ def test_scores_of_labels_are_scikit_learns_to_the_last_bit(name):
         features = np.random.default_rng(seed).normal(size=(len(y), 3))
         options = {"cv": cv, "scoring": scoring, "n_permutations": 20, "random_state": seed}
         score, null, p = skl.permutation_test_score(estimator, features, y, **options)
-        result = permutation_test_score(estimator, features, y, resplit=True, **options)
+        result = permutation_test_score(estimator, features, y, null="resplit", **options)
         assert_array_equal(np.r_[result.score, result.permutation_scores], np.r_[score, null])
         assert result.pvalue == p

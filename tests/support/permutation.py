@@ -12,7 +12,10 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.bridge.permutation_spec import PermutationRequest
 from foldless.model_selection import permutation_test_score
+from foldless.model_selection._patterns import run_pattern_test
+from foldless.model_selection._permutation import run_permutation_test
 from foldless.permutation.confounded import ExchangeableGivenConfounds
 from support.refits import labelings, p_value, scores_of_labelings
 
@@ -72,7 +75,7 @@ def check_scores(
 ):
     """permutation_test_score equals the loop; ``oracle`` holds arguments of the loop, or the estimator to refit."""
     oracle = dict(oracle or {})
-    options = {"cv": cv, "scoring": scoring, "n_permutations": m, "random_state": 7, "strata": strata, **options}
+    options = {"cv": cv, "scoring": scoring, "n_permutations": m, "random_state": 7, "null": strata, **options}
     result = permutation_test_score(estimator, X, y, **options)
     orders = orders_of(len(y), strata, m, y, options.get("confounds"))
     oracle = {"splits": cv, "scoring": scoring, "strata": strata, **oracle}
@@ -80,6 +83,16 @@ def check_scores(
     assert_scores(result, scores, atol=atol)
     assert result.path.kind == kind
     return result
+
+
+def permutation_test_in_memory(memory_limit, estimator, X, y, **options):
+    """permutation_test_score with so many bytes for the columns that are worked on at a time."""
+    return run_permutation_test(PermutationRequest(estimator, X, y, **options), memory_limit)
+
+
+def pattern_test_in_memory(memory_limit, estimator, X, y, **options):
+    """permutation_test_pattern with so many bytes for the columns that are worked on at a time."""
+    return run_pattern_test(PermutationRequest(estimator, X, y, **options), memory_limit)
 
 
 def _margin(truth, decision):

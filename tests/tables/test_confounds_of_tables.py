@@ -10,10 +10,12 @@ pd = pytest.importorskip("pandas", reason="tables need the extra cli")
 pytest.importorskip("skops", reason="tables need the extra cli")
 pytest.importorskip("typer", reason="the command line needs the extra cli")
 
+from foldless import LSSVC  # noqa: E402
+from foldless.bridge.permutation_spec import PermutationData, keep_association  # noqa: E402
 from foldless.cli.predicting import predicted  # noqa: E402
-from foldless.model_selection import cross_val_predict  # noqa: E402
+from foldless.model_selection import Confounds, WholeGroups, cross_val_predict  # noqa: E402
 from foldless.tables import Options, Run, Table, Wishes, load_model, pipeline, prepare, save_model  # noqa: E402
-from foldless.tables.testing import WholeGroups, permutation_test  # noqa: E402
+from foldless.tables.testing import permutation_test  # noqa: E402
 
 
 def frame(n, seed=0, classes=False):
@@ -118,7 +120,9 @@ def test_whole_groups_exchange_their_labels_by_the_means_of_their_confounds():
     y = np.where(age + 0.3 * rng.logistic(size=40) > 0, "high", "low")[groups]
     columns = {"a": age[groups] + rng.normal(size=120), "age": age[groups], "group": groups.astype(str), "y": y}
     rows = prepare(Table(pd.DataFrame(columns), "a.csv", "csv"), Wishes("y", confounds=("age",), groups="group"))
-    orders = WholeGroups.of(rows).orders(len(rows), 200, np.random.RandomState(0))
+    data = PermutationData(rows.X, rows.y, confounds=Confounds(rows.confounds))
+    scheme, _ = keep_association(LSSVC(), data, WholeGroups(rows.groups))
+    orders = scheme.orders(len(rows), 200, np.random.RandomState(0))
     high = (rows.y == rows.y[0]).astype(float)
     permuted = [np.corrcoef(high[order], rows.confounds[:, 0])[0, 1] for order in orders]
     truth = np.corrcoef(high, rows.confounds[:, 0])[0, 1]

@@ -23,7 +23,7 @@ from foldless.tables.folds import blind_folds  # noqa: E402
 from foldless.tables.looking import closer_look  # noqa: E402
 from foldless.tables.scores import ROC, measures  # noqa: E402
 from foldless.tables.searching import SHARES, search_of  # noqa: E402
-from foldless.tables.testing import WholeGroups, permutation_test  # noqa: E402
+from foldless.tables.testing import permutation_test  # noqa: E402
 
 QUICK = Options(permutations=19)
 
@@ -124,16 +124,6 @@ def test_labels_move_within_groups_or_with_them():
     assert "groups exchange" in permutation_test(rows, QUICK).how
     with pytest.raises(TableError, match="all rows are in one group"):
         prepare(table(group="all"), Wishes("y", groups="group"))
-
-
-def test_whole_groups_exchange_their_labels():
-    groups = np.array(["a", "b", "b", "c", "a", "c"])
-    orders = WholeGroups(groups).orders(6, 50, np.random.RandomState(0))
-    labels = np.array([1, 2, 2, 3, 1, 3])
-    for order in orders:
-        assert_array_equal(np.sort(order), np.arange(6))
-        moved = labels[order]
-        assert all(len(set(moved[groups == each])) == 1 for each in "abc")
 
 
 def test_held_out_probabilities_of_many_classes_are_as_sure_as_they_are_right(monkeypatch):

@@ -24,7 +24,7 @@ from foldless.bridge.scorers import named_scorers, wants_probabilities
 from foldless.estimators.access import EstimatorTask, task_of
 from foldless.estimators.adaptive import AdaptiveKDA
 from foldless.estimators.approximate import chooses_landmarks
-from foldless.estimators.checks import check_confounds, check_square, check_weights, dense
+from foldless.estimators.checks import as_confounds, check_confounds, check_square, check_weights, dense
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
@@ -233,11 +233,25 @@ def freeze_class_weights(estimator, y):
     return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
 
 
-def build_task(estimator, X, y, sample_weight=None, confounds=None, *, in_score=False, **options):
-    """The :class:`EstimatorTask` of a known estimator on these data; ``options`` are those of its function."""
+def build_task(estimator, X, y, sample_weight=None, confounds=None, **options):
+    """The :class:`EstimatorTask` of a known estimator on these data; ``options`` are those of its function.
+
+    ``confounds`` are an array or :class:`~foldless.estimators.checks.Confounds`.
+    """
     built = TASKS[type(estimator)](estimator, X, y, sample_weight, **options)
     if confounds is None:
         return built
-    problem = built.task.problem
-    C = check_confounds(confounds, problem.n)
-    return built._replace(task=built.task.with_confounds(C, in_score=in_score))
+    confounds = as_confounds(confounds)
+    C = check_confounds(confounds.values, built.task.problem.n)
+    return built._replace(task=built.task.with_confounds(C, in_score=confounds.in_score))
+
+
+def require_closed_form(make, refusal):
+    """What ``make()`` returns; where it finds no closed form, a ValueError with the words of ``refusal(obstacle)``.
+
+    For calls that no refit can answer.
+    """
+    try:
+        return make()
+    except NoClosedForm as obstacle:
+        raise ValueError(refusal(obstacle)) from None

@@ -14,9 +14,15 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, freeze_class_weights, grid_names
+from foldless.bridge.adapters import (
+    FOLDLESS_ESTIMATORS,
+    TASKS,
+    build_task,
+    freeze_class_weights,
+    grid_names,
+    require_closed_form,
+)
 from foldless.bridge.pipelines import split_steps, with_last
-from foldless.bridge.route import NoClosedForm
 from foldless.bridge.steps import RowsBehindSteps, content_of_params
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.access import checked_rows_of
@@ -100,11 +106,10 @@ def chosen_setting(estimator, params, classes):
 def _task_of(estimator, X, y, sample_weight, confounds, **options):
     """(task, classes, flat) of an estimator without steps in front, or a ValueError that says why it has none."""
     estimator = freeze_class_weights(estimator, y)
-    try:
-        built = build_task(estimator, X, y, sample_weight, confounds, **options)
-    except NoClosedForm as obstacle:
-        message = f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting."
-        raise ValueError(message) from None
+    built = require_closed_form(
+        lambda: build_task(estimator, X, y, sample_weight, confounds, **options),
+        lambda obstacle: f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting.",
+    )
     if built.classes is not None and len(built.classes) < 2:
         name = type(estimator).__name__
         only = built.classes.tolist()[0]

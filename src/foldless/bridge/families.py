@@ -36,15 +36,15 @@ def axes_taken(estimator):
     return 2 if module.startswith(MATRIX_MODULES) and not tags.no_validation else None
 
 
-def family_members(X, estimator, family=None):
-    """([features of each test], whether they are a family) of X; with ``family=None`` the estimator decides."""
-    if not (family is None or isinstance(family, bool | np.bool_)):
-        raise ValueError(f"family={family!r} must be True, False or None.")
+def family_members(X, estimator, *, generalise=False):
+    """([features of each test], whether they are a family) of X.
+
+    The estimator tells whether three axes are one test or a test for each time; ``generalise`` says that they are the
+    latter.
+    """
     X = list(X) if isinstance(X, Iterator) else X
     if hasattr(X, "get_data") and not hasattr(X, "shape"):
         raise ValueError(f"X is {type(X).__name__}; give its array, X.get_data(), of shape (epochs, channels, times).")
-    if family is not None and not family:
-        return [X], False
     if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
         rows = {np.shape(each)[0] for each in X}
         if len(rows) > 1:
@@ -53,28 +53,25 @@ def family_members(X, estimator, family=None):
     if np.ndim(X) > 3:
         raise ValueError(f"X has {np.ndim(X)} axes; two (one test) or three (samples, features, times) are possible.")
     if np.ndim(X) == 3:
-        return _at_each_time(np.asarray(X), estimator, family)
-    if family:
-        raise ValueError(
-            f"family=True needs X with three axes, or a list of feature matrices; X has {np.ndim(X)} axes."
-        )
+        return _at_each_time(np.asarray(X), estimator, generalise)
     return [X], False
 
 
-def _at_each_time(X, estimator, family):
+def _at_each_time(X, estimator, generalise):
     """The members of X with three axes, or X whole."""
     axes, name = axes_taken(estimator), type(estimator).__name__
-    if axes == 3 and family:
+    if axes == 3 and generalise:
         raise ValueError(
-            f"family=True tests {name} at each time, on matrices; its first step takes X with three axes. Use"
-            " family=False, or steps of matrices."
+            f"generalise=True tests {name} at each time, on matrices; its first step takes X with three axes. Use steps"
+            " that take matrices."
         )
     if axes == 3:
         return [X], False
-    if axes is None and family is None:
+    if axes is None and not generalise:
         raise ValueError(
-            f"X has three axes, and {name} may take them whole or one time after the other. Use family=False for one"
-            " test of all, as cross_validate has it, or family=True for a test of each time."
+            f"X has three axes, and nothing tells whether {name} takes them whole or one time after the other. For a"
+            " test of each time give a list of matrices, [X[:, :, t] for t in range(X.shape[2])]. For one test of all"
+            " begin the pipeline with a step that has scikit-learn's tag input_tags.three_d_array = True."
         )
     if not X.shape[2]:
         raise ValueError(f"X of shape {X.shape} holds no member: its third axis is empty.")

@@ -19,16 +19,16 @@ from foldless.bridge import adapters, route
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless.bridge.candidates import SearchData, has_grid, search_approximation, settings
 from foldless.bridge.nested_data import NestedData
-from foldless.bridge.permutation_spec import has_class_weights, weights_move
+from foldless.bridge.permutation_spec import has_class_weights
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
 from foldless.bridge.route import NoClosedForm, NoSharedP, RefitWarning, Route
-from foldless.bridge.scorers import is_function, scoring_of_rows
+from foldless.bridge.scorers import scoring_of_rows
 from foldless.bridge.split_scores import SplitScores
 from foldless.bridge.splits import check_confounds_determined, depends_on_labels
 from foldless.bridge.standin import Run, StandIn
 from foldless.bridge.steps import fits_steps
 from foldless.estimators.approximate import chooses_landmarks, kernel_for
-from foldless.estimators.checks import warn_of_scale
+from foldless.estimators.checks import confounds_left_out, warn_of_scale
 from foldless.kernels.registry import is_precomputed
 from foldless.permutation.labelings import Solver, labelings_that_fit, truth_of
 from foldless.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
@@ -56,7 +56,8 @@ def choose_strategy(spec, data, members=None):
     try:
         strategy: Strategy = quick(spec, data, steps)
     except NoClosedForm as obstacle:
-        strategy = _refit_each(spec, data, steps.last, obstacle)
+        needs_classes = has_class_weights(steps.last) and type(steps.last) in TASKS
+        strategy = OneByOne(obstacle.route, partial(_refit_labeling, spec, data, needs_classes))
     if members is None:
         return strategy
     if not isinstance(strategy, Batched):
@@ -80,7 +81,7 @@ def choose_strategy(spec, data, members=None):
 def _closed_form(spec, data, steps):
     """Permutations as columns, or one by one from one P."""
     adapters.check_fit_params(set(spec.metadata.fit) - {steps.fit_param("sample_weight")})
-    last = adapters.freeze_class_weights(steps.last, data.y) if spec.weights == "fixed" else steps.last
+    last = steps.last
     each_part = steps.first is not None or chooses_landmarks(last)
     _check_parts(spec, steps, last, each_part)
     seen = _fit_steps(steps.first, data, *spec.first[0])[1] if each_part else data  # by the last step
@@ -88,9 +89,9 @@ def _closed_form(spec, data, steps):
     warn_of_scale(built.task.problem)
     check_confounds_determined(built.task.problem, spec.first)
     by_columns = not spec.metadata.score and _judged_by_decisions(spec, built.task)
-    if weights_move(last, data.sample_weight, spec.weights):
+    if has_class_weights(last):
         reason = "weights follow the labels, so that every permutation has a P of its own"
-        each = NoSharedP(reason, quicker=FIXED_CLASSES if has_class_weights(last) else "")
+        each = NoSharedP(reason, quicker=FIXED_CLASSES)
         if each_part or data.sample_weight is not None or not by_columns:
             raise each
         return Weighted(each.route, SOME, built.task, _asked(spec, built))
@@ -166,9 +167,6 @@ def _solver_behind_steps(first, last, data, train, test):
 
 def _shared_precision(spec, data, last, built, solver):
     """scikit-learn's loop for every labeling, all from one P."""
-    functions = any(is_function(each.scorer) for each in spec.scorings.values())
-    if has_class_weights(last) and not isinstance(last, FOLDLESS_ESTIMATORS) and functions:
-        raise ValueError("weights='fixed': a scorer that is a function is handed refits, whose class weights follow.")
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
     validate = partial(_validate_labeling, spec, data, last, built, solver)
     return OneByOne(Route(route.ONE_FIT, reason, solver.choice), validate, FEW)
@@ -190,23 +188,9 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     return scores.found(skl.cross_validate(StandIn(run), run.rows, data.y, **options))
 
 
-def _refit_each(spec, data, last, obstacle):
-    """A cross-validation for every labeling, refused where weights would not do what is asked for."""
-    by_class = has_class_weights(last)
-    if by_class and spec.weights == "fixed":
-        raise ValueError(
-            f"weights='fixed': {type(spec.estimator).__name__} would be fitted anew for every permutation ({obstacle}),"
-            " and its class weights follow the labels. Use weights=None, or sample weights in place of class_weight."
-        ) from None
-    if spec.metadata.score and spec.weights == "permuted":
-        message = "weights='permuted': the score's own parameters stay with the rows; leave one of them out."
-        raise ValueError(message) from None
-    validate = partial(_refit_labeling, spec, data, by_class and type(last) in TASKS)
-    return OneByOne(obstacle.route, validate)
-
-
 def _refit_labeling(spec, data, needs_classes, order, splits):
-    data = data.labelled(order, with_weights=spec.weights == "permuted")
+    """Scores of one labeling's splits by refits."""
+    data = data.labelled(order)
     if needs_classes:
         check_classes(np.asarray(data.y), splits)
     with warnings.catch_warnings():
@@ -233,11 +217,11 @@ def _check_one_P_serves(spec, data, steps, search):
         raise NoClosedForm(f"{REPEATED}, as its inner splits are drawn from the labels", FIXED_SPLITS)
     if search_approximation(search, data.X).finds_number:
         raise NoClosedForm(f"{REPEATED}, as it finds its number of landmarks")
-    moving = spec.moves_splits or weights_move(search, data.sample_weight, spec.weights)
-    if has_class_weights(search) and spec.weights != "fixed":
+    if has_class_weights(search):
         raise NoClosedForm(f"{REPEATED}, as its class weights follow the labels", FIXED_SEARCH)
     fitted_on_parts = steps.first is not None or fits_steps(search, spec.steps)
-    if not has_grid(search) or search.share != "all" or moving or fitted_on_parts or spec.metadata.score:
+    fixed = not (spec.moves_splits or fitted_on_parts or spec.metadata.score)
+    if not has_grid(search) or search.share != "all" or not fixed:
         raise NoClosedForm(REPEATED)
 
 
@@ -249,13 +233,11 @@ def _batched_grid(spec, data, steps):
             f"params: fit parameters {sorted(unknown)} have no closed form; only sample_weight is passed to the fits of"
             " a search."
         )
-    if data.confounds_in_score:
-        raise ValueError("confounds_in_score=True: a search leaves out what confounds explain; test an estimator.")
-    search = steps.last
+    search, confounds = steps.last, confounds_left_out(data.confounds, "a search")
     _check_one_P_serves(spec, data, steps, search)
-    nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, data.confounds)
+    nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, confounds)
     nested.check(spec.first)
-    shown = SearchData(data.X, data.y, data.sample_weight, data.confounds)
+    shown = SearchData(data.X, data.y, data.sample_weight, confounds)
     listed, tried = settings(search.estimator, search.param_grid, shown)
     check_confounds_determined(tried[0].task.problem, spec.first)
     whole = spec.search.criterion.whole or search.scoring is not None  # decisions of all classes choose

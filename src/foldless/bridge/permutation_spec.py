@@ -1,6 +1,6 @@
-"""What a permutation test is given: the data, what is asked of every labeling, and which labelings are drawn."""
+"""A permutation test: its request, its data, what is computed for every labeling, and which labelings are drawn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
@@ -20,15 +20,51 @@ from foldless.bridge.routing import Metadata, route_metadata
 from foldless.bridge.scorer_checks import check_scorers
 from foldless.bridge.scorers import Scoring, check_scorers_of_confounds, deciding_scoring, scores_by_name
 from foldless.bridge.splits import depends_on_labels, splits_of_labeling
-from foldless.estimators.checks import check_confounds, check_option
+from foldless.bridge.steps import StepsLike
+from foldless.estimators.checks import Confounds, check_confounds
 from foldless.permutation.confounded import ExchangeableGivenConfounds, Residuals
 from foldless.permutation.metrics import confusion_metric
-from foldless.permutation.nulls import ENOUGH_LABELINGS, ROUNDING, Exchangeable, draw_null, keep_balance
+from foldless.permutation.nulls import (
+    ENOUGH_LABELINGS,
+    ROUNDING,
+    Exchangeable,
+    WholeGroups,
+    draw_null,
+    keep_balance,
+    scheme_of,
+)
 from foldless.tuning.spec import SearchSpec
 
-CONFUSION = "confusion matrix"
+CONFUSION = "confusion"  # among scores: counts of the labels of each class
+COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
 ENOUGH_FOR_R2 = 10  # rows of a test part below which its own R2 says little
-WEIGHTS = (None, "fixed", "permuted")
+MEMORY_LIMIT = 2**29  # bytes of the columns that are worked on at a time, beside P
+
+
+@dataclass(frozen=True)
+class PermutationRequest:
+    """The arguments of a permutation test of scores or of patterns, which has fewer."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    groups: Any = None
+    cv: Any = None
+    n_permutations: int = 100
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
+    scoring: Any = None
+    params: dict | None = None
+    confounds: Any = None
+    null: Any = None
+    generalise: bool = False
+    steps: StepsLike = "each"
+
+    @property
+    def null_name(self):
+        """The name that ``null=`` gives, None where it is no name."""
+        return self.null if isinstance(self.null, str) else None
 
 
 @dataclass(frozen=True)
@@ -38,27 +74,22 @@ class PermutationData:
     X: Any
     y: Any
     sample_weight: Any = None
-    confounds: Any = None
-    confounds_in_score: bool = False
+    confounds: Confounds | None = None
     residuals: Residuals | None = None  # of values, where these are permuted and not the values
 
     def task(self, estimator):
         """The :class:`EstimatorTask` of a known estimator."""
-        in_score = self.confounds_in_score
-        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds, in_score=in_score)
+        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds)
 
-    def labelled(self, order, *, with_weights=False):
-        """The same with the labels or their residuals, and where asked for the weights, in another order."""
-        weight = self.sample_weight
-        if weight is not None and with_weights:
-            weight = np.asarray(weight)[order]
+    def labelled(self, order):
+        """The same with the labels or their residuals in another order."""
         y = _safe_indexing(self.y, order) if self.residuals is None else self.residuals.labelled(order)
-        return replace(self, y=y, sample_weight=weight)
+        return replace(self, y=y)
 
 
 @dataclass(frozen=True)
 class PermutationSpec:
-    """What is asked of every labeling."""
+    """What is computed for every labeling."""
 
     estimator: Any
     scorings: dict  # {name: Scoring}
@@ -68,52 +99,100 @@ class PermutationSpec:
     params: dict  # as given
     metadata: Metadata  # these by where they go
     as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
-    weights: str | None
-    memory_limit: int
     steps: str  # "each" or "once": those of a search that are not fitted yet
+    memory_limit: int  # bytes of the columns that are worked on at a time
     refit: Callable  # (spec, data, splits, SplitScores) -> what a cross-validation finds that refits
     search: SearchSpec | None = None  # where a search is tested
 
 
-def specify_test(
-    estimator, data, m, random_state, *, cv, groups, scoring, params, strata, null, resplit, stay, confusion, **options
-):
-    """(:class:`PermutationSpec`, data with their weights, m labelings) that ``permutation_test_score`` is asked for."""
-    cv = check_cv(cv, data.y, classifier=is_classifier(estimator))
-    scoring = _default_scoring(estimator, as_theirs=resplit) if scoring is None else scoring
-    if scoring is None and confusion and type(split_steps(estimator).last) in TASKS:
-        scoring = "accuracy"  # beside another score the estimator's own would be asked of fitted estimators
-    adapters.check_probabilities(scoring, estimator)
-    scorings, _ = scores_by_name(estimator, scoring, pooled=True)
-    made_for = is_classifier(estimator)  # metrics of other targets are refused by name
-    fitting = [each for each in scorings.values() if each.metric is None or each.metric.labels == made_for]
-    check_scorers([(each.name, each.scorer) for each in fitting], estimator, data.y)
-    if confusion:
-        scorings |= {CONFUSION: _confusion_scoring(estimator, data.y)}
-    scorers = {name: each.scorer for name, each in scorings.items()}
-    metadata = route_metadata("cross_validate", estimator, cv, params, groups, scorers.get("score", scorers))
-    if any(name.endswith("confounds") for name in metadata.fit):
-        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
-    if data.confounds is not None:
-        check_scorers_of_confounds(scoring)
-    n, first = len(data.y), splits_of_labeling(cv, data.X, data.y, metadata.split)
+def specify_test(request, data, memory_limit, refit, search=None):
+    """(:class:`PermutationSpec`, data with their weights, the labelings) of the request of ``permutation_test_score``.
+
+    ``refit`` cross-validates by refitting, ``search`` is the specification of a search that is tested.
+    """
+    estimator, n = request.estimator, len(data.y)
+    cv = check_cv(request.cv, data.y, classifier=is_classifier(estimator))
+    as_theirs = request.null_name == "resplit"
+    scheme = scheme_of(request.null, request.groups, n)
+    scorings, metadata = _scores_and_metadata(request, cv, data, as_theirs)
+    first = splits_of_labeling(cv, data.X, data.y, metadata.split)
     _warn_of_small_parts(scorings, first)
-    scheme = Exchangeable(groups if strata is None else strata) if null is None else null
+    if request.null_name == "within_test_sets":
+        scheme = scheme.within_test_sets(first, n)
     scheme, data = keep_association(estimator, data, scheme)
-    moves = False
-    if depends_on_labels(cv) and not resplit:
-        scheme, moves = keep_balance(scheme, first, data.y, stay=stay)
-    if isinstance(scheme, Exchangeable) and not (moves or resplit):
-        _warn_of_few_labelings(scheme.log_labelings(data.y), m)
-    draw = partial(_splits_anew, cv, data, metadata.split) if resplit else None
-    labelings = draw_null(scheme, n, m, random_state, first=first, draw=draw, moves=moves)
+    draw = partial(_splits_anew, cv, data, metadata.split) if as_theirs else None
+    scheme, moves = _scheme_of_splits(request, scheme, cv, first, data.y)
+    if isinstance(scheme, Exchangeable) and not (moves or as_theirs):
+        _warn_of_few_labelings(scheme.log_labelings(data.y), request.n_permutations)
+    options = {"first": first, "draw": draw, "moves": moves}
+    labelings = draw_null(scheme, n, request.n_permutations, request.random_state, **options)
     weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
     if weight is not None:
         weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
     spec = PermutationSpec(
-        estimator, scorings, first, moves or resplit, groups, params, metadata, as_theirs=resplit, **options
+        estimator=estimator,
+        scorings=scorings,
+        first=first,
+        moves_splits=moves or as_theirs,
+        groups=request.groups,
+        params=request.params,
+        metadata=metadata,
+        as_theirs=as_theirs,
+        steps=request.steps,
+        memory_limit=memory_limit,
+        refit=refit,
+        search=search,
     )
     return spec, replace(data, sample_weight=weight), labelings
+
+
+def _scores_and_metadata(request, cv, data, as_theirs):
+    """({name: Scoring}, :class:`Metadata`) of a test; the counts of labels come last."""
+    estimator = request.estimator
+    scoring, counts_labels = split_confusion(request.scoring)
+    scoring = _default_scoring(estimator, as_theirs=as_theirs) if scoring is None else scoring
+    adapters.check_probabilities(scoring, estimator)
+    scorings, _ = scores_by_name(estimator, scoring, pooled=True)
+    labels = is_classifier(estimator)  # metrics of other targets are refused by name
+    suited = [score for score in scorings.values() if score.metric is None or score.metric.labels == labels]
+    check_scorers([(score.name, score.scorer) for score in suited], estimator, data.y)
+    if counts_labels:
+        scorings |= {COUNTS_OF_LABELS: _confusion_scoring(estimator, data.y)}
+    scorers = {name: score.scorer for name, score in scorings.items()}
+    scorers = scorers.get("score", scorers)
+    metadata = route_metadata("cross_validate", estimator, cv, request.params, request.groups, scorers)
+    if any(name.endswith("confounds") for name in metadata.fit):
+        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
+    if data.confounds is not None:
+        check_scorers_of_confounds(scoring)
+    return scorings, metadata
+
+
+def split_confusion(scoring):
+    """(the scores of ``scoring=``, whether "confusion" is beside them)."""
+    several = isinstance(scoring, Mapping | list | tuple | set)
+    if isinstance(scoring, Mapping):
+        scores: Any = {name: score for name, score in scoring.items() if not _is_confusion(score)}
+    else:
+        scores = [score for score in (scoring if several else [scoring]) if not _is_confusion(score)]
+    if len(scores) == (len(scoring) if several else 1):
+        return scoring, False
+    if not scores:
+        raise ValueError(
+            f"scoring={scoring!r}: the counts of labels are no score to test. Use scoring=['accuracy', 'confusion']."
+        )
+    return scores, True
+
+
+def _is_confusion(score):
+    return isinstance(score, str) and score == CONFUSION
+
+
+def _scheme_of_splits(request, scheme, cv, first, y):
+    """(null scheme, whether the splits go with the labels): splits that were made from the labels stay balanced."""
+    if request.null_name in ("within_test_sets", "resplit") or not depends_on_labels(cv):
+        return scheme, False
+    return (scheme, True) if request.null_name == "free" else keep_balance(scheme, first, y, stay=request.generalise)
 
 
 def _splits_anew(cv, data, split_params, order):
@@ -124,18 +203,33 @@ def keep_association(estimator, data, scheme):
     """(null scheme, data) of permutations after which the confounds explain as much of the labels as they do.
 
     Of values the residuals are permuted, by any scheme. Classes are permuted by their probabilities given the
-    confounds; but a user's scheme says itself which labelings of classes are as likely as the true one.
+    confounds, those of whole groups given the means of the confounds in the groups; but a user's scheme says itself
+    which labelings of classes are as likely as the true one.
     """
     if data.confounds is None:
         return scheme, data
-    C, strata = check_confounds(data.confounds, len(data.y)), getattr(scheme, "strata", None)
-    data = replace(data, confounds=C)
+    C, strata = check_confounds(data.confounds.values, len(data.y)), getattr(scheme, "strata", None)
+    data = replace(data, confounds=replace(data.confounds, values=C))
     if not is_classifier(estimator):
         y = check_array(data.y, ensure_2d=False, dtype=float, input_name="y")
         return scheme, replace(data, residuals=Residuals.of(y, C, Exchangeable(strata).levels(len(y))))
     if isinstance(scheme, Exchangeable):
         scheme = ExchangeableGivenConfounds.of(data.y, C, strata)
+    elif isinstance(scheme, WholeGroups):
+        scheme = _groups_given_confounds(scheme, data.y, C)
     return scheme, data
+
+
+def _groups_given_confounds(scheme, y, C):
+    """The scheme in which groups exchange their one class with the probabilities that the confounds' means give."""
+    members, y = scheme.members, np.asarray(y)
+    if (y[members] != y[members[:, :1]]).any():
+        raise ValueError(
+            "null=WholeGroups(groups) with confounds needs one class for each group, and some groups have several. Use"
+            " an object whose method orders keeps what the confounds explain."
+        )
+    among = ExchangeableGivenConfounds.of(y[members[:, 0]], C[members].mean(1), getattr(scheme.among, "strata", None))
+    return replace(scheme, among=among)
 
 
 def _default_scoring(estimator, *, as_theirs):
@@ -155,7 +249,7 @@ def _default_scoring(estimator, *, as_theirs):
 def _confusion_scoring(estimator, y):
     """Counts of labels for each class, in the place of a score."""
     if not is_classifier(estimator) or np.ndim(y) > 1:
-        raise ValueError("confusion=True is for classifiers with one label a row.")
+        raise ValueError("scoring: 'confusion' counts the labels of classifiers with one label a row; leave it out.")
     return Scoring.of(confusion_metric(np.unique(y)), estimator)
 
 
@@ -180,15 +274,12 @@ def _warn_of_few_labelings(log_labelings, m):
         )
 
 
-def check_numbers(y, n_permutations, weights, memory_limit, least=1):
-    """Refuse a test without labels, with fewer permutations, with unknown weights or without memory."""
+def check_permutations(y, n_permutations, least=1):
+    """Refuse a test without labels, or with fewer permutations."""
     if y is None:
         raise ValueError("y=None: there are no labels to permute.")
     if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < least:
         raise ValueError(f"n_permutations={n_permutations!r} must be an integer of at least {least}.")
-    check_option("weights", weights, WEIGHTS)
-    if not isinstance(memory_limit, Integral) or memory_limit < 1:
-        raise ValueError(f"memory_limit={memory_limit!r} must be a positive number of bytes.")
 
 
 def has_class_weights(last):
@@ -196,11 +287,6 @@ def has_class_weights(last):
     if not isinstance(last, Search):
         return getattr(last, "class_weight", None) is not None
     return has_class_weights(split_steps(last.estimator).last) or adapters.grid_names(last, "class_weight")
-
-
-def weights_move(last, weight, weights):
-    """Whether weights change with the labels."""
-    return (has_class_weights(last) and weights != "fixed") or (weights == "permuted" and weight is not None)
 
 
 def _unchanged(data, order):
@@ -211,18 +297,14 @@ def _unchanged(data, order):
     return (np.abs(after - before) <= ROUNDING * np.ptp(data.residuals.y, axis=0)).all()
 
 
-def warn_of_weak_null(estimator, data, orders, weights):
-    """Warn of permutations that never change a label, which test nothing, and of weights that favour the true ones."""
+def warn_of_unchanged_labels(data, orders):
+    """Warn of permutations that never change a label, which test nothing."""
     if len(orders) > 1 and all(_unchanged(data, order) for order in orders[1 : min(len(orders), 11)]):
         reason = "y is constant within every group (or stratum)"
         if data.confounds is not None:
             reason += ", or the confounds determine it there, and nothing is left to be tested beside them"
         warn_caller(
             f"the permutations do not change the labels: {reason}. Where the label belongs to the group, test one row a"
-            " group, averages say; otherwise pass strata= with larger sets of exchangeable rows."
-        )
-    if weights == "fixed" and has_class_weights(split_steps(estimator).last):
-        warn_caller(
-            "weights='fixed' keeps weights that were made from the true labels: permuted labels do not fit them as"
-            " well, and p-values may be too small. Prefer weights=None, or no class weights and a balanced score."
+            " group, averages say, or use null=WholeGroups(groups); otherwise give null= an array with larger sets of"
+            " exchangeable rows."
         )

@@ -109,12 +109,18 @@ def input_tags(estimator):
     return replace(own, sparse=tags.sparse, allow_nan=own.allow_nan and fills)
 
 
-def check_steps(first):
-    """Refuse steps that may learn from y: they differ between labelings, and between training parts by more than X."""
+def step_that_sees_y(first):
+    """The first step that may learn from y, in words; an empty string if there is none."""
     for name, step in first.steps:
         if not never_sees_y(step):
-            kind = type(step).__name__
-            raise NoClosedForm(f"step {name!r} ({kind}) may learn from y (it has no label_blind = True)")
+            return f"step {name!r} ({type(step).__name__}) may learn from y (it has no label_blind = True)"
+    return ""
+
+
+def check_steps(first):
+    """Refuse steps that may learn from y: they differ between labelings, and between training parts by more than X."""
+    if reason := step_that_sees_y(first):
+        raise NoClosedForm(reason)
 
 
 def never_sees_y(step):

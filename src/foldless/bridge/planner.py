@@ -29,7 +29,7 @@ from foldless.bridge.splits import (
     row_numbers,
 )
 from foldless.bridge.standin import Run, ScaledRun
-from foldless.estimators.checks import check_confounds, warn_of_scale
+from foldless.estimators.checks import as_confounds, check_confounds, warn_of_scale
 from foldless.heldout.scaled import ScaledParts
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
@@ -39,17 +39,16 @@ FIXED_FEATURES = "landmarks, random features or basis functions are fixed once f
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """What one call asks for."""
+    """The request of one call."""
 
     function: str  # the name of the public function
     estimator: Any
     X: Any
     y: Any
-    cv: Any
-    groups: Any
-    params: dict | None
-    confounds: Any
-    confounds_in_score: bool
+    cv: Any = None
+    groups: Any = None
+    params: dict | None = None
+    confounds: Any = None  # an array or Confounds; :func:`plan` works with the latter
     scoring: Any = None
     method: str = "predict"
 
@@ -87,99 +86,99 @@ class Plan:
         return Route(ONE_FIT, self.route.reason.replace(self.route.holder, holder), holder)
 
 
-def plan(asked):
+def plan(request):
     """The :class:`Plan` of a call."""
-    if asked.confounds_in_score and asked.confounds is None:
-        raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
-    cv = check_cv(asked.cv, asked.y, classifier=is_classifier(asked.estimator))
-    asked = replace(asked, cv=cv, params=asked.params or {})
-    metadata = route_metadata(asked.function, asked.estimator, cv, asked.params, asked.groups, scoring=asked.scoring)
-    fit_params = split_steps(asked.estimator).fit_params_of_last(metadata.fit)
-    asked = _with_confounds(asked, fit_params)
-    if asked.confounds is not None and metadata.score:  # predictions know them already
-        own = {name: value for name, value in metadata.score.items() if value is not asked.confounds}
+    cv = check_cv(request.cv, request.y, classifier=is_classifier(request.estimator))
+    request = replace(request, cv=cv, params=request.params or {}, confounds=as_confounds(request.confounds))
+    metadata = route_metadata(
+        request.function, request.estimator, cv, request.params, request.groups, scoring=request.scoring
+    )
+    fit_params = split_steps(request.estimator).fit_params_of_last(metadata.fit)
+    request = _with_confounds(request, fit_params)
+    if request.confounds is not None and metadata.score:  # predictions know them already
+        own = {name: value for name, value in metadata.score.items() if value is not request.confounds.values}
         metadata = metadata._replace(score=own or None)
     try:
-        run = _closed_form(asked, metadata, fit_params)
+        run = _closed_form(request, metadata, fit_params)
         if not isinstance(cv, LeaveOneOut | LeavePOut):
-            asked = _with_splits(asked, metadata)  # a refit must not draw others
-        return _solve(asked, run, metadata.score)
+            request = _with_splits(request, metadata)  # a refit must not draw others
+        return _solve(request, run, metadata.score)
     except NoSharedP as error:
-        parts = cv.get_n_splits(asked.X, asked.y, **metadata.split)
+        parts = cv.get_n_splits(request.X, request.y, **metadata.split)
         obstacle: NoClosedForm = NoSharedP(f"{error}; {error.otherwise} would take one fit for all {parts} parts")
     except NoClosedForm as error:
         obstacle = error
-    return _refit(asked, obstacle, metadata)
+    return _refit(request, obstacle, metadata)
 
 
-def _with_confounds(asked, fit_params):
+def _with_confounds(request, fit_params):
     """The same call with confounds as ``confounds``, also where they came as a parameter of ``fit``."""
-    if "confounds" in fit_params and isinstance(split_steps(asked.estimator).last, (*FOLDLESS_ESTIMATORS, Search)):
-        if asked.confounds is not None:
+    if "confounds" in fit_params and isinstance(split_steps(request.estimator).last, (*FOLDLESS_ESTIMATORS, Search)):
+        if request.confounds is not None:
             raise ValueError("confounds are given twice: as confounds= and in params.")
-        params = {name: value for name, value in asked.params.items() if value is not fit_params["confounds"]}
-        asked = replace(asked, confounds=fit_params["confounds"], params=params)
-    if asked.confounds is not None:
-        check_scorers_of_confounds(asked.scoring)
-    return asked
+        params = {name: value for name, value in request.params.items() if value is not fit_params["confounds"]}
+        request = replace(request, confounds=as_confounds(fit_params["confounds"]), params=params)
+    if request.confounds is not None:
+        check_scorers_of_confounds(request.scoring)
+    return request
 
 
-def _closed_form(asked, metadata, fit_params):
+def _closed_form(request, metadata, fit_params):
     """The run of a call whose estimator, data and method have a closed form; splits may still object."""
-    if asked.method not in METHODS:
-        raise NoClosedForm(f"method={asked.method!r} is asked of each fitted estimator")
-    if asked.y is None:
+    if request.method not in METHODS:
+        raise NoClosedForm(f"method={request.method!r} is asked of each fitted estimator")
+    if request.y is None:
         raise NoClosedForm("there is no y")
-    scaled = _scaled_run(asked, fit_params)
+    scaled = _scaled_run(request, fit_params)
     if scaled is not None:
         return scaled
-    estimator = closed_form_estimator(asked.estimator, metadata.fit)
+    estimator = closed_form_estimator(request.estimator, metadata.fit)
     weight = fit_params.get("sample_weight")  # nothing but this and confounds has come so far
-    built = build_task(estimator, asked.X, asked.y, weight, asked.confounds, in_score=asked.confounds_in_score)
-    parts = built.task.training_parts(probabilities=asked.method.endswith("proba") or asked.scoring is not None)
-    return Run(asked.estimator, estimator, built, asked.X, asked.y, weight, parts)
+    built = build_task(estimator, request.X, request.y, weight, request.confounds)
+    parts = built.task.training_parts(probabilities=request.method.endswith("proba") or request.scoring is not None)
+    return Run(request.estimator, estimator, built, request.X, request.y, weight, parts)
 
 
-def _scaled_run(asked, fit_params):
+def _scaled_run(request, fit_params):
     """The :class:`ScaledRun` of a linear model behind StandardScaler, or None where the pipeline or data are others."""
-    steps = split_steps(asked.estimator)
+    steps = split_steps(request.estimator)
     if steps.first is None or [type(step) for _, step in steps.first.steps] != [StandardScaler]:
         return None
     last, scaler = steps.last, steps.first.steps[0][1]
-    probabilities = asked.method.endswith("proba") or getattr(last, "calibration", None) is not None
+    probabilities = request.method.endswith("proba") or getattr(last, "calibration", None) is not None
     # By each training part, as in a refit:
     balanced = isinstance(getattr(last, "class_weight", None), str) or getattr(last, "standardize", False)
-    others = fit_params.keys() - {"sample_weight"} or asked.confounds is not None
+    others = fit_params.keys() - {"sample_weight"} or request.confounds is not None
     routed = fit_params and sklearn.get_config().get("enable_metadata_routing", False)
     if type(last) not in TASKS or probabilities or balanced or others or routed:
         return None
     weight = fit_params.get("sample_weight")
-    built = build_task(last, asked.X, asked.y, weight)
+    built = build_task(last, request.X, request.y, weight)
     task, problem = built.task, built.task.problem
     dense_and_linear = problem.kernel.is_linear and not sp.issparse(problem.X) and problem.dtype == np.float64
     if not dense_and_linear or task.readout.cuts or problem.X.shape[1] >= problem.n:
         return None
     options = {"with_mean": scaler.with_mean, "with_std": scaler.with_std, "intercept": bool(problem.intercept)}
     parts = ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
-    return ScaledRun(asked.estimator, last, built, asked.X, asked.y, weight, parts)
+    return ScaledRun(request.estimator, last, built, request.X, request.y, weight, parts)
 
 
-def _with_splits(asked, metadata):
+def _with_splits(request, metadata):
     """The same call with its splits drawn: groups and other parameters of the splitter have done their work."""
-    splits = row_numbers(asked.cv.split(asked.X, asked.y, **metadata.split), _num_samples(asked.X))
-    return replace(asked, cv=splits, groups=None, params=metadata.but_splitter(asked.params))
+    splits = row_numbers(request.cv.split(request.X, request.y, **metadata.split), _num_samples(request.X))
+    return replace(request, cv=splits, groups=None, params=metadata.but_splitter(request.params))
 
 
-def _solve(asked, run, score_params):
+def _solve(request, run, score_params):
     """The plan of a call all of whose training parts have a closed form."""
-    task, splits = run.task, asked.cv
+    task, splits = run.task, request.cv
     if isinstance(splits, LeaveOneOut | LeavePOut):
         check_leave_out(task, getattr(splits, "p", 1))
     else:
         check_splits(task, splits)
         check_confounds_determined(task.problem, splits)
         if is_leave_one_out(splits, task.problem.n):
-            splits = LeaveOneOut() if asked.function != "cross_validate" else splits
+            splits = LeaveOneOut() if request.function != "cross_validate" else splits
     if not isinstance(run, ScaledRun):
         warn_of_scale(task.problem)
     name = type(run.estimator).__name__
@@ -208,34 +207,41 @@ def _route_of(name, plan, problem):
     return Route(ONE_P_PER_FOLD, plan.reason)
 
 
-def _refit(asked, obstacle, metadata):
+def _refit(request, obstacle, metadata):
     """The plan of a call that scikit-learn's own loop answers."""
-    estimator, X = asked.estimator, asked.X
-    if asked.confounds is not None:
-        _check_refit_with_confounds(asked, obstacle)
-    drawn = list if asked.confounds is not None else list | LeaveOneOut | LeavePOut
-    explained = asked.function == "explain" and asked.confounds is None  # without splits
-    if not explained and not isinstance(asked.cv, drawn):
-        asked = _with_splits(asked, metadata)
-    if asked.confounds is not None:
-        C = check_confounds(asked.confounds, _num_samples(X))
-        check_confounds_determined(columns_alone(estimator, C), asked.cv)
+    estimator, X = request.estimator, request.X
+    if request.confounds is not None:
+        _check_refit_with_confounds(request, obstacle)
+    drawn = list if request.confounds is not None else list | LeaveOneOut | LeavePOut
+    explained = request.function == "explain" and request.confounds is None  # without splits
+    if not explained and not isinstance(request.cv, drawn):
+        request = _with_splits(request, metadata)
+    if request.confounds is not None:
+        C = check_confounds(request.confounds.values, _num_samples(X))
+        check_confounds_determined(columns_alone(estimator, C), request.cv)
         estimator, X = WithConfounds(estimator, X, C), np.arange(len(C))[:, None]
-    loop = {"estimator": estimator, "X": X, "cv": asked.cv, "groups": asked.groups, "params": asked.params or None}
+    loop = {
+        "estimator": estimator,
+        "X": X,
+        "cv": request.cv,
+        "groups": request.groups,
+        "params": request.params or None,
+    }
     return Plan(obstacle.route, loop=loop)
 
 
-def _check_refit_with_confounds(asked, obstacle):
-    """Refuse confounds where ``fit`` takes none, or its predictions cannot be those that are asked for."""
-    own = own_estimator(asked.estimator)
+def _check_refit_with_confounds(request, obstacle):
+    """Refuse confounds where ``fit`` takes none, or its predictions cannot be those that are request for."""
+    own = own_estimator(request.estimator)
     if not isinstance(own, FOLDLESS_ESTIMATORS):
         raise ValueError(
             f"confounds: {type(own).__name__} would be refitted on every training part ({obstacle}), and its"
             f" fit takes none. Use {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)},"
             " alone or as the last step of a pipeline."
         )
-    if asked.confounds_in_score:
+    if request.confounds.in_score:
         raise ValueError(
-            f"confounds_in_score=True: {type(asked.estimator).__name__} would be refitted on every training part"
-            f" ({obstacle}), and its predictions there leave the confounds' part out. Set confounds_in_score=False."
+            f"confounds: in_score=True is not possible here: {type(request.estimator).__name__} would be refitted on"
+            f" every training part ({obstacle}), and its predictions there leave the confounds' part out. Give the"
+            " array alone."
         )

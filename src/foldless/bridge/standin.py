@@ -75,13 +75,14 @@ class Run:
         decisions = self.task.held_out_decisions(self.parts, Sets.of(sets))
         return decisions.reshape(*sets.shape, *decisions.shape[1:])
 
-    def check_materialises(self, in_score):
+    def check_materialises(self):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
-        if in_score or not isinstance(self.estimator, FOLDLESS_ESTIMATORS):
+        confounds, in_score = len(self.task.problem.origin) > 0, self.task.problem.n_confounds == 0
+        if confounds and (in_score or not isinstance(self.estimator, FOLDLESS_ESTIMATORS)):
             raise ValueError(
                 "confounds: return_estimator=True needs fitted estimators that regress the confounds out by themselves;"
-                f" {type(self.estimator).__name__} with confounds_in_score={in_score} does not. Use one of"
-                f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} with confounds_in_score=False."
+                f" {type(self.estimator).__name__} with in_score={in_score} does not. Use one of"
+                f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} with in_score=False."
             )
 
     def materialise(self, train, model):

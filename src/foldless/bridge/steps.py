@@ -24,8 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from foldless.bridge.pipelines import Search, check_steps, split_steps
-from foldless.bridge.route import NoClosedForm
+from foldless.bridge.pipelines import Search, split_steps, step_that_sees_y
 from foldless.estimators.approximate import LANDMARKS_OF_PARTS, chooses_landmarks
 from foldless.estimators.checks import check_option, warn_caller
 from foldless.linalg.memory import require_memory
@@ -84,15 +83,16 @@ def front_of(estimator, X, params, steps):
     if steps == "each" or taken.first is None:
         inside = isinstance(taken.last, Search) and not fits_steps(taken.last, steps)
         return Front(estimator, X, params, names=split_steps(taken.last.estimator).names if inside else "")
-    try:
-        check_steps(taken.first)
-    except NoClosedForm as obstacle:
-        raise ValueError(
-            f"steps='once': {obstacle}, and would be shown the labels of held-out rows. Use steps='each'."
-        ) from None
+    _check_steps_once(taken.first, "steps='each'")
     mine, others = _split_params(taken, params)
     fitted = clone(taken.first).fit(X, None, **mine)
     return Front(taken.last, fitted.transform(X), others, fitted, taken.name, taken.names)
+
+
+def _check_steps_once(first, remedy):
+    """Refuse steps that may learn from y where they are to be fitted on all rows."""
+    if reason := step_that_sees_y(first):
+        raise ValueError(f"steps='once': {reason}, and would be shown the labels of held-out rows. Use {remedy}.")
 
 
 def fits_steps(search, steps):
@@ -151,13 +151,7 @@ class RowsBehindSteps:
         return self.known[key][0]
 
     def _once(self, taken):
-        try:
-            check_steps(taken.first)
-        except NoClosedForm as obstacle:
-            raise ValueError(
-                f"steps='once': {obstacle}, and would be shown the labels of held-out rows. Use steps='each' with cv=5"
-                " (say)."
-            ) from None
+        _check_steps_once(taken.first, "steps='each' with cv=5 (say)")
         return [clone(taken.first).fit_transform(self.X, None, **self._params(taken))]
 
     def _each(self, taken, parts):

@@ -3,12 +3,12 @@
 import sys
 import warnings
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import date, time, timedelta
 from functools import cache
 from numbers import Integral, Real
 from types import FrameType
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -86,8 +86,64 @@ def check_weights(sample_weight, X):
     return weights
 
 
+@dataclass(frozen=True, eq=False)
+class Confounds:
+    """Confounds, and whether predictions keep what they explain.
+
+    The functions of ``foldless.model_selection`` take it in the place of the array of confounds.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples, n_confounds) or (n_samples,)
+        Columns such as age or site.
+    in_score : bool, default=False
+        Keep what the confounds explain in the held-out predictions: they are then features without penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foldless import LSSVR
+    >>> from foldless.model_selection import Confounds, cross_val_score
+    >>> rng = np.random.default_rng(0)
+    >>> X, age = rng.normal(size=(60, 3)), rng.normal(size=60)
+    >>> y = X[:, 0] + 2 * age + rng.normal(size=60)
+    >>> print(cross_val_score(LSSVR("linear"), X, y, confounds=age).mean().round(2))
+    -0.02
+    >>> print(cross_val_score(LSSVR("linear"), X, y, confounds=Confounds(age, in_score=True)).mean().round(2))
+    0.87
+    """
+
+    values: Any
+    in_score: bool = False
+
+    def __post_init__(self):
+        """Check that there are values."""
+        if self.values is None:
+            raise ValueError("confounds=Confounds(None): there are no confounds; give an array, or confounds=None.")
+        if not isinstance(self.in_score, bool | np.bool_):
+            raise ValueError(f"confounds: in_score={self.in_score!r} must be True or False.")
+
+
+def as_confounds(confounds):
+    """The :class:`Confounds` of the argument ``confounds=``; None where there are none."""
+    return confounds if confounds is None or isinstance(confounds, Confounds) else Confounds(confounds)
+
+
+def confounds_left_out(confounds, what):
+    """The array of the argument ``confounds=`` for ``what``, whose predictions leave out the part of confounds."""
+    confounds = as_confounds(confounds)
+    if confounds is not None and confounds.in_score:
+        raise ValueError(
+            f"confounds: in_score=True is not possible for {what}, whose predictions leave out what the confounds"
+            " explain. Give the array alone."
+        )
+    return None if confounds is None else confounds.values
+
+
 def check_confounds(confounds, n):
     """Confounds of n rows as a finite array (n, k) of doubles; one dimension is one column."""
+    if isinstance(confounds, Confounds):
+        raise ValueError("confounds: Confounds(...) is for the functions of foldless.model_selection; give its values.")
     try:
         C = check_array(confounds, dtype=None, ensure_2d=False, input_name="confounds")
         others = (

@@ -7,6 +7,7 @@ The signatures and results are those of ``sklearn.model_selection``; change the 
 
 from foldless.bridge.route import RefitWarning
 from foldless.bridge.route import Route as Path
+from foldless.estimators.checks import Confounds
 from foldless.heldout.caution import HugePenaltyWarning, LongFitWarning, NothingLearntWarning
 from foldless.inference.comparison import ComparisonResult
 from foldless.inference.intervals import ScoreInterval
@@ -19,12 +20,13 @@ from foldless.model_selection._permutation import permutation_test_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._strata import StratifiedLeaveOneOut
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
-from foldless.permutation.nulls import PermutationTestResult
+from foldless.permutation.nulls import PermutationTestResult, WholeGroups
 from foldless.permutation.patterns import PatternTestResult
 from foldless.tuning.spec import Optimizer
 
 __all__ = [
     "ComparisonResult",
+    "Confounds",
     "FoldlessSearchCV",
     "HugePenaltyWarning",
     "LongFitWarning",
@@ -37,6 +39,7 @@ __all__ = [
     "RefitWarning",
     "ScoreInterval",
     "StratifiedLeaveOneOut",
+    "WholeGroups",
     "compare",
     "cross_val_predict",
     "cross_val_score",

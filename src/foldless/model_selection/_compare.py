@@ -35,7 +35,8 @@ from foldless.model_selection._partitions import (
     scores_of_models,
     truth_and_classes,
 )
-from foldless.model_selection._types import CVLike, Params, ScoringLike
+from foldless.model_selection._searched import FitOptions
+from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 
 DIFFERENCES = {"nested": nested_difference, "nadeau-bengio": corrected_difference}
 
@@ -50,10 +51,9 @@ def compare(
     n_repeats: int | None = None,
     random_state: RandomStateLike = 0,
     params: Params = None,
-    confounds: ArrayLike | None = None,
+    confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
     n_jobs: int | None = None,
-    verbose: int | None = None,
 ) -> ComparisonResult:
     """Whether one model is better than another, or others, on the same rows: ``compare(a, b, X, y)``.
 
@@ -67,7 +67,7 @@ def compare(
         Any estimators that :func:`score_interval` takes, all classifiers or all regressors. In place of several one
         dictionary {name: estimator} gives them names.
     scoring, cv, groups, n_repeats, random_state : as in :func:`score_interval`
-    params, confounds, steps, n_jobs, verbose : as there
+    params, confounds, steps, n_jobs : as there
     confidence : float, default=0.9; of each interval by itself
     method : {"nested", "nadeau-bengio", "sign-flip"}, default="nested"
         The first two as in :func:`score_interval`. "sign-flip" flips the signs of the differences of single rows, and
@@ -107,9 +107,10 @@ def compare(
     estimator = next(iter(models.values()))
     truth, classes = truth_and_classes(estimator, y)
     judge, response = judge_of(scoring, estimator, y, classes)
-    options = {"params": params, "groups": groups, "steps": steps, "n_jobs": n_jobs}
-    options |= {"classes": classes, "response": response, "confounds": confounds}
-    waiting = [partial(LeftOut.of, each, X, y, **options) for each in models.values()]
+    options = FitOptions(groups=groups, params=params, confounds=confounds, steps=steps, n_jobs=n_jobs)
+    waiting = [
+        partial(LeftOut.of, model, X, y, options, classes=classes, response=response) for model in models.values()
+    ]
     names = list(models)
     if method == "sign-flip":
         held, ready, counts = _held_out(waiting, cv, (X, y, groups), truth, judge, is_classifier(estimator))
@@ -118,7 +119,7 @@ def compare(
     else:
         partitions = Partitions.of(cv, X, y, groups, truth, classes, random_state)
         watch = _differences if method == "nested" else None
-        held, ready = scores_of_models(waiting, partitions, truth, judge, n_repeats, verbose, watch)
+        held, ready = scores_of_models(waiting, partitions, truth, judge, n_repeats, watch)
         pairs = all_pairs(names, held, partial(DIFFERENCES[method], confidence=confidence))
         scores = [interval_of(each, method, confidence, judge.kind) for each in held]
     return ComparisonResult(names, scores, pairs, judge.kind.name, method, confidence, [each.route for each in ready])

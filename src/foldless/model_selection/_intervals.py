@@ -15,8 +15,9 @@ from foldless.inference.intervals import ScoreInterval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._left_out import LeftOut
-from foldless.model_selection._partitions import interval_of_model
-from foldless.model_selection._types import CVLike, Params, ScoringLike
+from foldless.model_selection._partitions import IntervalRequest, interval_of_model
+from foldless.model_selection._searched import FitOptions
+from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 
 
 @threads_by_size
@@ -33,10 +34,9 @@ def score_interval(
     n_repeats: int | None = None,
     random_state: RandomStateLike = 0,
     params: Params = None,
-    confounds: ArrayLike | None = None,
+    confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
     n_jobs: int | None = None,
-    verbose: int | None = None,
 ) -> ScoreInterval:
     """A cross-validated score with an interval that holds what it promises.
 
@@ -73,15 +73,18 @@ def score_interval(
         models are searched or refitted). Once for "nadeau-bengio", whose intervals of more partitions are too narrow.
     random_state : int, RandomState instance or None, default=0; draws the partitions
     params : dict, default=None; {"sample_weight": weights} for the fits; scores are not weighted
-    confounds : array-like of shape (n_samples, n_confounds), default=None; as in :func:`cross_validate`
+    confounds : array-like of shape (n_samples, n_confounds) or Confounds, default=None; as in :func:`cross_validate`
     steps : {"each", "once"}, default="each"; as in :func:`cross_validate`
     n_jobs : int, default=None; processes for refits
-    verbose : int, default=None; 1 prints progress, None does so by itself on a terminal after some seconds
 
     Returns
     -------
     ScoreInterval
         Unpacks to score, low, high.
+
+    Notes
+    -----
+    A line of progress appears by itself in terminals and notebooks after some seconds.
 
     Examples
     --------
@@ -95,15 +98,6 @@ def score_interval(
     """
     check_groups(groups)
     X, y, groups = rows_and_labels(X, dense(y), groups)
-    options = {"params": params, "confounds": confounds, "groups": groups, "steps": steps, "n_jobs": n_jobs}
-    asked = {"scoring": scoring, "cv": cv, "confidence": confidence, "method": method, "n_repeats": n_repeats}
-    return interval_of_model(
-        partial(LeftOut.of, estimator, X, y, **options),
-        estimator,
-        X,
-        y,
-        groups,
-        **asked,
-        random_state=random_state,
-        verbose=verbose,
-    )
+    options = FitOptions(groups=groups, params=params, confounds=confounds, steps=steps, n_jobs=n_jobs)
+    request = IntervalRequest(scoring, cv, confidence, method, n_repeats, random_state)
+    return interval_of_model(request, partial(LeftOut.of, estimator, X, y, options), estimator, X, y, groups)

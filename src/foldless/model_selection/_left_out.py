@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,23 +41,20 @@ class LeftOut:
     n_jobs: int | None  # of refits
 
     @classmethod
-    def of(cls, estimator, X, y, first, *, classes, response, params=None, steps="each", **options):
-        """The model, with its way chosen by some sets that are going to be asked for.
-
-        ``options`` are groups, confounds and n_jobs.
-        """
-        front = front_of(estimator, X, params, steps)
-        taken = split_steps(front.estimator).last
+    def of(cls, estimator, X, y, options, first, *, classes, response):
+        """The model with its :class:`FitOptions`; its way is chosen by some sets that are going to be asked for."""
+        front = front_of(estimator, X, options.params, options.steps)
         X, y = rows_and_labels(front.X, y)
-        if isinstance(taken, Search):
-            options |= {"params": front.params or None, "steps": steps}
-            return Searched.of(front.estimator, X, y, classes=classes, response=response, **options)
+        if isinstance(split_steps(front.estimator).last, Search):
+            options = replace(options, params=front.params or None)
+            return Searched.of(front.estimator, X, y, options, classes=classes, response=response)
         splits = splits_of(first, len(y))
-        given = (front.estimator, X, y, splits, None, front.params, options.get("confounds"), False)
-        chosen = plan(CrossValidation("cross_val_predict", *given))
+        request = CrossValidation(
+            "cross_val_predict", front.estimator, X, y, splits, params=front.params, confounds=options.confounds
+        )
+        chosen = plan(request)
         warn_of_refits(estimator, chosen.route, EVERY_SET)
-        route = front.route(chosen.route)
-        return cls(front.estimator, X, y, classes, response, chosen, route, options.get("n_jobs"))
+        return cls(front.estimator, X, y, classes, response, chosen, front.route(chosen.route), options.n_jobs)
 
     @property
     def quick(self):

@@ -27,7 +27,7 @@ from foldless.bridge.scorers import deciding_scoring, scores_by_name, wants_prob
 from foldless.bridge.splits import check_confounds_determined, row_numbers
 from foldless.bridge.steps import StepsLike, fits_steps, front_of
 from foldless.bridge.weights import with_row_weights
-from foldless.estimators.checks import rows_and_labels
+from foldless.estimators.checks import confounds_left_out, rows_and_labels
 from foldless.inference.counts import ScoreKind
 from foldless.inference.intervals import check_confidence, corrected_interval
 from foldless.linalg.threads import threads_by_size
@@ -35,7 +35,7 @@ from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_runs import nested_grid, nested_loop
 from foldless.model_selection._nested_sets import NestedSets, tested
 from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec, with_scores
-from foldless.model_selection._types import CVLike, Params, ScoringLike
+from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 from foldless.results import Result, by_name, lanes
 
 
@@ -168,7 +168,7 @@ def nested_cross_validate(
     params: Params = None,
     n_jobs: int | None = None,
     verbose: int = 0,
-    confounds: ArrayLike | None = None,
+    confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
     return_estimator: bool = False,
 ) -> NestedResult:
@@ -225,7 +225,7 @@ def nested_cross_validate(
     search, params = taken.last, front.params
     _check(search, y, params)
     X, y, groups = rows_and_labels(front.X, y, groups)
-    spec = search_spec(search)
+    spec, confounds = search_spec(search), confounds_left_out(confounds, "a search")
     targets, sample_weight = checked_rows(search, y, (params or {}).get("sample_weight"))
     if search.scoring is not None:
         spec = with_scores(spec, search, targets)

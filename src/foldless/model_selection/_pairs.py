@@ -11,16 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from foldless.bridge.adapters import build_task, closed_form_estimator
+from foldless.bridge.adapters import build_task, closed_form_estimator, require_closed_form
 from foldless.bridge.pipelines import split_steps
-from foldless.bridge.route import NoClosedForm
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.estimators.checks import rows_and_labels
 from foldless.heldout.leave_out import leave_out
 from foldless.heldout.sets import Sets
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
-from foldless.model_selection._types import Params
+from foldless.model_selection._types import ConfoundsLike, Params
 from foldless.readout.ranking import scored_pairs_won
 
 
@@ -31,8 +30,7 @@ def leave_pair_out_auc(
     y: ArrayLike,
     *,
     params: Params = None,
-    confounds: ArrayLike | None = None,
-    confounds_in_score: bool = False,
+    confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
 ) -> float:
     """Exact leave-pair-out AUC: the share of pairs that a model fitted without them ranks correctly.
@@ -47,8 +45,8 @@ def leave_pair_out_auc(
     params : dict, default=None
         ``{"sample_weight": ...}`` for ``fit``; the average over pairs is not weighted. Rows of weight 0 form no
         pairs.
-    confounds, confounds_in_score : as in :func:`cross_validate`
-        Pairs are ranked by scores without (with) the confounds' part.
+    confounds : array-like of shape (n_samples, n_confounds) or Confounds, default=None; as in :func:`cross_validate`
+        Pairs are ranked by scores without the confounds' part, with it if ``in_score=True``.
     steps : {"each", "once"}, default="each"; pipelines need "once", as in :func:`cross_validate`
 
     Returns
@@ -69,16 +67,15 @@ def leave_pair_out_auc(
     estimator, params = front.estimator, front.params
     X, y = rows_and_labels(front.X, y)
     of_last = split_steps(estimator).fit_params_of_last(params)
-    confounds = of_last.get("confounds", confounds)
-    try:
-        solved, weight = closed_form_estimator(estimator, params), of_last.get("sample_weight")
-        task, classes, flat = build_task(solved, X, y, weight, confounds, in_score=confounds_in_score)
-    except NoClosedForm as obstacle:
-        raise ValueError(
+    weight, confounds = of_last.get("sample_weight"), of_last.get("confounds", confounds)
+    task, classes, flat = require_closed_form(
+        lambda: build_task(closed_form_estimator(estimator, params), X, y, weight, confounds),
+        lambda obstacle: (
             f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({obstacle}) and would need a"
             " refit for every pair. Use a least-squares estimator, behind steps of a pipeline with steps='once', or"
             " cross_val_score(..., scoring='roc_auc') for the mean AUC over folds."
-        ) from None
+        ),
+    )
     if not flat or (classes is None and task.readout.cuts):
         raise ValueError("leave_pair_out_auc ranks one output; y has several.")
     if classes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2:

@@ -39,6 +39,18 @@ MOST_REFITTED = 10  # partitions, where their number is not given and models are
 
 
 @dataclass(frozen=True)
+class IntervalRequest:
+    """The arguments of an interval beside the model and its rows."""
+
+    scoring: Any
+    cv: Any
+    confidence: float
+    method: str
+    n_repeats: int | None
+    random_state: Any
+
+
+@dataclass(frozen=True)
 class Partitions:
     """Partitions of the rows by a splitter, drawn anew as often as asked where it shuffles."""
 
@@ -147,12 +159,12 @@ def judge_of(scoring, estimator, y, classes):
 
 
 def check_repeats(n_repeats):
-    """Refuse what is no number of partitions."""
+    """Check that n_repeats is a positive integer or None."""
     if n_repeats is not None and (not isinstance(n_repeats, Integral) or n_repeats < 1):
         raise ValueError(f"n_repeats={n_repeats!r} must be a whole number, at least 1, or None.")
 
 
-def scores_of_models(models, partitions, truth, judge, n_repeats, verbose, watch=None):
+def scores_of_models(models, partitions, truth, judge, n_repeats, watch=None):
     """([FoldScores], [LeftOut]) of models, each given as a function from some of the sets to a ``LeftOut``.
 
     ``n_repeats=None``: until the standard errors of what ``watch`` makes of the scores are known, within limits.
@@ -171,7 +183,7 @@ def scores_of_models(models, partitions, truth, judge, n_repeats, verbose, watch
     quick = all(each.quick for each in ready) and not isinstance(judge.score, partial)  # of scikit-learn, one by one
     most = n_repeats or (MOST if quick else MOST_REFITTED)
     most = most if partitions.shuffled else 1
-    progress = Progress(most, "partitions", verbose)
+    progress = Progress(most, "partitions", None)  # in terminals, after some seconds
 
     def known(scores):
         return all(estimate.known_within(PRECISION) for estimate in watch(scores))
@@ -191,19 +203,17 @@ def scores_of_models(models, partitions, truth, judge, n_repeats, verbose, watch
     return scores, ready
 
 
-def interval_of_model(
-    make, estimator, X, y, groups, *, scoring, cv, confidence, method, n_repeats, random_state, verbose
-):
+def interval_of_model(request, make, estimator, X, y, groups):
     """The :class:`ScoreInterval` of a model; ``make`` is a function from some sets of rows to a ``LeftOut``."""
-    check_confidence(confidence)
-    check_repeats(n_repeats)
-    check_option("method", method, ("nested", "nadeau-bengio"))
-    check_single(scoring, "score_interval takes one.")
-    check_probabilities(scoring, estimator)
+    check_confidence(request.confidence)
+    check_repeats(request.n_repeats)
+    check_option("method", request.method, ("nested", "nadeau-bengio"))
+    check_single(request.scoring, "score_interval takes one.")
+    check_probabilities(request.scoring, estimator)
     truth, classes = truth_and_classes(estimator, y)
-    judge, response = judge_of(scoring, estimator, y, classes)
-    partitions = Partitions.of(cv, X, y, groups, truth, classes, random_state)
+    judge, response = judge_of(request.scoring, estimator, y, classes)
+    partitions = Partitions.of(request.cv, X, y, groups, truth, classes, request.random_state)
     model = partial(make, classes=classes, response=response)
-    watch = (lambda each: each) if method == "nested" else None
-    (scores,), (ready,) = scores_of_models([model], partitions, truth, judge, n_repeats, verbose, watch)
-    return interval_of(scores, method, confidence, judge.kind, path=ready.route)
+    watch = (lambda scores: scores) if request.method == "nested" else None
+    (scores,), (ready,) = scores_of_models([model], partitions, truth, judge, request.n_repeats, watch)
+    return interval_of(scores, request.method, request.confidence, judge.kind, path=ready.route)

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 
-from foldless.bridge.adapters import closed_form_estimator, freeze_class_weights
+from foldless.bridge.adapters import closed_form_estimator, require_closed_form
 from foldless.bridge.permutation_spec import (
+    MEMORY_LIMIT,
     PermutationData,
-    check_numbers,
+    PermutationRequest,
+    check_permutations,
+    has_class_weights,
     keep_association,
-    warn_of_weak_null,
-    weights_move,
+    warn_of_unchanged_labels,
 )
 from foldless.bridge.progress import Progress
-from foldless.bridge.route import NoClosedForm, NoSharedP
+from foldless.bridge.route import NoSharedP
 from foldless.bridge.steps import StepsLike, front_of
-from foldless.estimators.checks import rows_and_labels, warn_of_scale
+from foldless.estimators.checks import as_confounds, confounds_left_out, rows_and_labels, warn_of_scale
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
-from foldless.model_selection._types import Params
+from foldless.model_selection._types import ConfoundsLike, NullLike, Params
 from foldless.permutation.labelings import Solver
-from foldless.permutation.nulls import Exchangeable, draw_null
+from foldless.permutation.nulls import draw_null, scheme_of
 from foldless.permutation.patterns import PatternTestResult, pattern_result, patterns_that_fit, weights_and_covariances
 
 
@@ -35,12 +35,10 @@ def permutation_test_pattern(
     y: ArrayLike,
     *,
     n_permutations: int = 1000,
-    strata: ArrayLike | None = None,
+    null: NullLike = None,
     random_state: RandomStateLike = 0,
     params: Params = None,
-    weights: Literal["fixed"] | None = None,
-    confounds: ArrayLike | None = None,
-    memory_limit: int = 2**29,
+    confounds: ConfoundsLike = None,
     verbose: int = 0,
     steps: StepsLike = "each",
 ) -> PatternTestResult:
@@ -53,16 +51,16 @@ def permutation_test_pattern(
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     n_permutations : int, default=1000
-    strata : array-like of shape (n_samples,), default=None; labels are permuted among rows with equal entries only
+    null : {None, "free"}, array-like of shape (n_samples,) or null scheme, default=None
+        As in :func:`permutation_test_score`: labels are permuted among all rows, among those with equal entries of an
+        array, or by the orders of an object such as :class:`WholeGroups`. (There are no test sets here.)
     random_state : int, RandomState instance or None, default=0
-    params : dict, default=None; {"sample_weight": weights} for the fits; they stay with the rows
-    weights : {None, "fixed"}, default=None
-        None: class weights follow the labels, with a P for each permutation; "fixed": they stay with the
-        rows, and p-values may be too small.
+    params : dict, default=None
+        {"sample_weight": weights} for the fits; they stay with the rows. Class weights follow the labels, with a P for
+        each permutation.
     confounds : array-like of shape (n_samples, n_confounds), default=None
         As in :func:`cross_validate`: regressed out of the features. Patterns are those of the features without them.
         What they explain of y stays in permutations, as in :func:`permutation_test_score`.
-    memory_limit : int, default=2**29; bytes for the columns that are worked on at a time
     verbose : int, default=0; 1 prints progress to standard error
     steps : {"each", "once"}, default="each"
         "once" for a pipeline: its first steps are fitted on all rows, labels unseen, and weights and patterns are those
@@ -86,37 +84,58 @@ def permutation_test_pattern(
     >>> result.pvalue_fwe[0] < 0.05                                    # ... but carries no signal
     array([ True, False, False])
     """
-    front = front_of(estimator, X, params, steps)
-    estimator, params = front.estimator, front.params
+    request = PermutationRequest(
+        estimator=estimator,
+        X=X,
+        y=y,
+        n_permutations=n_permutations,
+        random_state=random_state,
+        verbose=verbose,
+        params=params,
+        confounds=confounds,
+        null=null,
+        steps=steps,
+    )
+    return run_pattern_test(request)
+
+
+def run_pattern_test(request, memory_limit=MEMORY_LIMIT):
+    """The :class:`PatternTestResult` of a request; ``memory_limit`` are bytes of columns at a time, beside P."""
+    front = front_of(request.estimator, request.X, request.params, request.steps)
+    estimator, params, X = front.estimator, front.params, request.X
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    X, y = rows_and_labels(front.X, y)
-    check_numbers(y, n_permutations, weights, memory_limit)
-    if weights == "permuted":
-        raise ValueError("weights='permuted': patterns know sample weights that stay with their rows only.")
+    X, y = rows_and_labels(front.X, request.y)
+    check_permutations(y, request.n_permutations)
+    confounds = as_confounds(confounds_left_out(request.confounds, "patterns"))
     data = PermutationData(X, y, params.get("sample_weight"), confounds)
-    fixed = freeze_class_weights(estimator, y) if weights == "fixed" else estimator
-    try:
-        solved = closed_form_estimator(fixed, params)
-        built = data.task(solved)
-    except NoClosedForm as obstacle:
-        if isinstance(obstacle, NoSharedP):
-            raise ValueError(
-                f"patterns are those of one fit to all rows: {obstacle}. Use {obstacle.otherwise}."
-            ) from None
-        raise ValueError(f"patterns need a linear least-squares model: {obstacle}.") from None
+    solved, built = require_closed_form(lambda: _solved(data, estimator, params), _refusal)
     warn_of_scale(built.task.problem)
     kernel, n = built.task.problem.kernel, built.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear' and penalty='rkhs'; this one is {kernel!r}.")
-    scheme, data = keep_association(estimator, data, Exchangeable(strata))
-    orders = draw_null(scheme, n, n_permutations, random_state).orders
-    warn_of_weak_null(estimator, data, orders, weights)
-    moving = weights_move(estimator, None, weights)
+    scheme = scheme_of(request.null, None, n, names=("free",))
+    scheme, data = keep_association(estimator, data, scheme)
+    orders = draw_null(scheme, n, request.n_permutations, request.random_state).orders
+    warn_of_unchanged_labels(data, orders)
+    moving = has_class_weights(estimator)
     size = 1 if moving else patterns_that_fit(built.task, memory_limit)
-    progress = Progress(n_permutations, "permutations", verbose)
+    progress = Progress(request.n_permutations, "permutations", request.verbose)
     batches = _batches(data, solved, None if moving else built.task, orders, size, progress)
     names = names if names is not None and len(names) == built.task.problem.X.shape[1] else None
-    return pattern_result(batches, n_permutations, built.classes, names)
+    return pattern_result(batches, request.n_permutations, built.classes, names)
+
+
+def _solved(data, estimator, params):
+    """(the estimator to solve, its :class:`EstimatorTask`)."""
+    solved = closed_form_estimator(estimator, params)
+    return solved, data.task(solved)
+
+
+def _refusal(obstacle):
+    """Why there is no model of all rows, in words."""
+    if isinstance(obstacle, NoSharedP):
+        return f"patterns are those of one fit to all rows: {obstacle}. Use {obstacle.otherwise}."
+    return f"patterns need a linear least-squares model: {obstacle}."
 
 
 def _batches(data, estimator, task, orders, size, progress):

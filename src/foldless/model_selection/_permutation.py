@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from joblib import delayed
@@ -15,14 +14,22 @@ from sklearn.utils import gen_batches
 
 from foldless.bridge.families import family_members
 from foldless.bridge.permutation import choose_strategy
-from foldless.bridge.permutation_spec import CONFUSION, PermutationData, check_numbers, specify_test, warn_of_weak_null
+from foldless.bridge.permutation_spec import (
+    COUNTS_OF_LABELS,
+    MEMORY_LIMIT,
+    PermutationData,
+    PermutationRequest,
+    check_permutations,
+    specify_test,
+    warn_of_unchanged_labels,
+)
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.progress import Progress
 from foldless.bridge.route import warn_caller, warn_of_refits
 from foldless.bridge.routing import check_groups
 from foldless.bridge.steps import StepsLike, front_of
 from foldless.bridge.weights import with_row_weights
-from foldless.estimators.checks import dense, rows_and_labels
+from foldless.estimators.checks import as_confounds, dense, rows_and_labels
 from foldless.heldout.caution import NothingLearntWarning
 from foldless.linalg.memory import require_memory
 from foldless.linalg.threads import threads_by_size, threads_for
@@ -30,10 +37,10 @@ from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._permutation_runs import batches, collect, warn_if_interrupted
 from foldless.model_selection._search_spec import search_spec
-from foldless.model_selection._types import CVLike, Params, ScoringLike
+from foldless.model_selection._types import ConfoundsLike, CVLike, NullLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
 from foldless.permutation.metrics import Metric
-from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, NullScheme, PermutationTestResult, p_values
+from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
 from foldless.permutation.tally import Found
 
 EVERY_LABELING = "for every permutation"
@@ -53,17 +60,10 @@ def permutation_test_score(
     verbose: int = 0,
     scoring: ScoringLike | Metric = None,
     params: Params = None,
-    strata: ArrayLike | None = None,
-    resplit: bool = False,
-    weights: Literal["fixed", "permuted"] | None = None,
-    confounds: ArrayLike | None = None,
-    confounds_in_score: bool = False,
+    confounds: ConfoundsLike = None,
+    null: NullLike = None,
     generalise: bool = False,
-    memory_limit: int = 2**29,
-    null: NullScheme | None = None,
     steps: StepsLike = "each",
-    family: bool | None = None,
-    confusion: bool = False,
 ) -> PermutationTestResult:
     """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
 
@@ -80,59 +80,58 @@ def permutation_test_score(
     X : {array-like, sparse matrix} of shape (n_samples, n_features), array of shape (n_samples, n_features, n_times) or
         iterable of matrices
         Three axes (as ``Epochs.get_data()`` of MNE gives them) or several matrices are a family of tests: one for each
-        time, or each matrix, with the same permutations, and p-values corrected for their number. See ``family``.
+        time, or each matrix, with the same permutations, and p-values corrected for their number. Three axes are one
+        test for pipelines that begin with a step of three axes (of mne, pyriemann, aeon or sktime, or with
+        scikit-learn's tag ``three_d_array``), and an error where nothing tells.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     groups : array-like of shape (n_samples,), default=None
-        For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``strata`` is given.
+        For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``null`` says
+        otherwise.
     cv : int, splitter or iterable, default=None; 5-fold by default
     n_permutations : int, default=100; 0 for scores alone, whose p-values are 1
     n_jobs : int, default=None; processes; results do not depend on their number
     random_state : int, RandomState instance or None, default=0; draws the permutations, in the same way as scikit-learn
     verbose : int, default=0; 1 prints progress to standard error
     scoring : str, callable or foldless.permutation.metrics.Metric, or a list or dict of them, default=None
-        None: accuracy, or for values "r2_pooled", R2 of all held-out rows together (with ``resplit=True`` the mean over
-        splits, as in scikit-learn). "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes,
+        None: accuracy, or for values "r2_pooled", R2 of all held-out rows together (with ``null="resplit"`` the mean
+        over splits, as in scikit-learn). "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes,
         "r2_pooled", "r2", "neg_mean_squared_error", "correlation" and a ``Metric`` of your own are computed for all
         permutations at once, other scorers one by one. Several scores share P and the permutations: the result is that
-        of the first, and its ``results`` has all by name.
-    params : dict, default=None; {"sample_weight": weights} for the fits
-    strata : array-like of shape (n_samples,), default=None
-        Labels are permuted among rows with equal entries only: for labels that are exchangeable only there.
-    resplit : bool, default=False
-        Draw the splits anew for every permutation from the permuted labels, as scikit-learn does; the result is then
-        scikit-learn's for the same ``random_state``. By default the splits of the true labels stay. Where they were
-        made from the labels (a stratified splitter; an integer for a classifier), labels are then permuted within the
-        test sets, so that every permutation is as balanced as the true labels; without that p-values are too small.
-        (Where its test sets overlap, or leave fewer than 1000 labelings, labels are permuted freely and the splits go
-        with them.) Splits given as a list are taken to be blind to the labels.
-    weights : {None, "fixed", "permuted"}, default=None
-        None: sample weights stay with the rows and class weights follow the labels (as when refitting); "fixed": both
-        stay with the rows; "permuted": both follow the labels. Weights that follow need a P for each
-        permutation. Weights that were made from the labels and stay favour the true ones: p-values may be too small.
-    confounds : array-like of shape (n_samples, n_confounds), default=None
+        of the first, and its ``results`` has all by name. "confusion" beside scores, ``["accuracy", "confusion"]``,
+        counts which class gets which label, for the true labels and every permutation.
+    params : dict, default=None
+        {"sample_weight": weights} for the fits. Sample weights stay with the rows. Class weights follow the labels, as
+        in refits, which needs a P for each permutation. Class weights that stay are sample weights: one P serves all
+        permutations, but weights that were made from the labels favour the true ones, and p-values may be too small.
+    confounds : array-like of shape (n_samples, n_confounds) or Confounds, default=None
         As in :func:`cross_validate`: regressed out of the features in every training part. They stay with the rows,
         and what they explain of y too: of values the residuals are permuted (Freedman & Lane 1983), and classes with
         their probabilities given the confounds, by a logistic model (Berrett et al. 2020).
-    confounds_in_score : bool, default=False
-        Whether scores keep what the confounds explain, those of permutations too; not for searches.
+        ``Confounds(values, in_score=True)`` keeps what they explain in the scores, those of permutations too; not for
+        searches.
+    null : str, array-like of shape (n_samples,) or null scheme, default=None
+        Which labelings are as likely as the true one.
+
+        - None: labels are permuted freely, or within ``groups``. The splits of the true labels stay. Where they were
+          made from the labels (a stratified splitter; an integer for a classifier), labels are permuted within the
+          test sets as well, so that every permutation is as balanced as the true labels; without that p-values are too
+          small. (Where the test sets overlap, or leave fewer than 1000 labelings, the splits go with the permuted
+          labels instead.) Splits given as a list are taken to be blind to the labels.
+        - "within_test_sets": within the test sets of any splits that test every row once.
+        - "free": among all rows, whatever the ``groups``; splits that were made from the labels go with them.
+        - "resplit": as in scikit-learn, whose result it gives for the same ``random_state``: the splits are drawn anew
+          for every permutation from the permuted labels.
+        - An array: among rows with equal entries (strata), for labels that are exchangeable only there. Splits that
+          were made from the labels are treated as with None.
+        - A null scheme: :class:`WholeGroups`, or an object with a method ``orders(n_samples, n_permutations,
+          random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row
+          ``orders[j, i]``. Those of a time series may be shifted in a circle, say. Splits that were made from the
+          labels go with them. With confounds the residuals of values take these orders; of classes the orders of your
+          own objects are taken as they are.
     generalise : bool, default=False
         For a family of equally many features: test each model at the features of every member (time-by-time
         generalisation).
-    memory_limit : int, default=2**29; bytes for the columns that are worked on at a time, beside P
-    null : NullScheme, default=None
-        Which labelings are as likely as the true one: an object with a method ``orders(n_samples, n_permutations,
-        random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row
-        ``orders[j, i]``. In place of ``strata``, for labels that are not exchangeable one by one: those of a time
-        series may be shifted in a circle, say. Splits that were made from the labels go with them. With confounds the
-        residuals of values take these orders; of classes the orders are taken as they are.
     steps : {"each", "once"}, default="each"; as in :func:`cross_validate`
-    family : bool, default=None
-        Whether X with three axes is a family, a test for each time (True), or goes to the estimator whole, as one test
-        (False). None: whole for pipelines that begin with a step of three axes (of mne, pyriemann, aeon or sktime, or
-        with scikit-learn's tag ``three_d_array``), a family for foldless' and scikit-learn's estimators, and an error
-        where nothing tells.
-    confusion : bool, default=False
-        Whether to count, for the true labels and every permutation, which class gets which label.
 
     Returns
     -------
@@ -150,51 +149,58 @@ def permutation_test_score(
     >>> print(score.round(3), null.mean().round(2), round(p, 4))
     0.973 0.33 0.0005
     """
-    check_groups(groups)
-    by_time = generalise and getattr(X, "ndim", 0) == 3
-    members, is_family = family_members(X, estimator, True if by_time and family is None else family)
-    _check_options(is_family, generalise, resplit, strata, null)
-    if confounds_in_score and confounds is None:
-        raise ValueError("confounds_in_score=True: there are no confounds; give them as confounds=.")
-    fronts = [front_of(estimator, each, params, steps) for each in members]
-    estimator = fronts[0].estimator
-    params = fronts[0].params
-    members = [each.X for each in fronts]
-    X, y, groups = rows_and_labels(members[0], dense(y), groups)
-    check_numbers(y, n_permutations, weights, memory_limit, least=0)
-    last = split_steps(estimator).last
-    splitting = {"cv": cv, "groups": groups, "strata": strata, "null": null, "resplit": resplit, "stay": generalise}
-    asked = {
-        "scoring": scoring,
-        "confusion": confusion,
-        "params": params,
-        "weights": weights,
-        "memory_limit": memory_limit,
-        "steps": steps,
-    }
+    request = PermutationRequest(
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        cv=cv,
+        n_permutations=n_permutations,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        verbose=verbose,
+        scoring=scoring,
+        params=params,
+        confounds=confounds,
+        null=null,
+        generalise=generalise,
+        steps=steps,
+    )
+    return run_permutation_test(request)
+
+
+def run_permutation_test(request, memory_limit=MEMORY_LIMIT):
+    """The :class:`PermutationTestResult` of a request; ``memory_limit`` are bytes of columns at a time, beside P."""
+    check_groups(request.groups)
+    members, is_family = family_members(request.X, request.estimator, generalise=request.generalise)
+    if request.generalise:
+        _check_generalisation(request, is_family)
+    fronts = [front_of(request.estimator, X, request.params, request.steps) for X in members]
+    members = [front.X for front in fronts]
+    X, y, groups = rows_and_labels(members[0], dense(request.y), request.groups)
+    check_permutations(y, request.n_permutations, least=0)
+    request = replace(request, estimator=fronts[0].estimator, params=fronts[0].params, groups=groups)
+    last = split_steps(request.estimator).last
     searched = isinstance(last, Search)
-    refit = {"refit": _searched, "search": search_spec(last)} if searched else {"refit": _validated}
-    data = PermutationData(X, y, None, confounds, confounds_in_score)
-    spec, data, labelings = specify_test(estimator, data, n_permutations, random_state, **splitting, **asked, **refit)
+    refit, search = (_searched, search_spec(last)) if searched else (_validated, None)
+    data = PermutationData(X, y, None, as_confounds(request.confounds))
+    spec, data, labelings = specify_test(request, data, memory_limit, refit, search)
     if searched:
         spec = replace(spec, search=with_row_weights(spec.search, last, data.y, data.sample_weight))
-    warn_of_weak_null(estimator, data, labelings.orders, weights)
+    warn_of_unchanged_labels(data, labelings.orders)
     if is_family:
-        found = _run_family(spec, data, labelings, members, n_jobs, verbose, generalise=generalise)
+        found, route = _run_family(spec, data, labelings, members, request)
     else:
-        found = _run_single(spec, data, labelings, n_jobs, verbose)
-    return _build_results(spec, data, labelings.strata, found[0], fronts[0].route(found[1]))
+        found, route = _run_single(spec, data, labelings, request)
+    return _build_results(spec, data, labelings.strata, found, fronts[0].route(route))
 
 
-def _check_options(is_family, generalise, resplit, strata, null):
-    if generalise and not is_family:
+def _check_generalisation(request, is_family):
+    """Refuse tests at other members where there are none, or where each labeling has splits of its own."""
+    if not is_family:
         raise ValueError("generalise=True needs a family: X with three axes, or a list of feature matrices.")
-    if generalise and resplit:
-        raise ValueError("generalise=True keeps the splits of the true labels; use resplit=False.")
-    if null is not None and not hasattr(null, "orders"):
-        raise ValueError(f"null={null!r} must have a method orders(n_samples, n_permutations, random_state).")
-    if null is not None and strata is not None:
-        raise ValueError("strata and null both say which labels are exchangeable; give one of them.")
+    if request.null_name == "resplit":
+        raise ValueError("generalise=True keeps the splits of the true labels, and null='resplit' does not; use None.")
 
 
 def _validated(spec, data, splits, scores):
@@ -202,37 +208,45 @@ def _validated(spec, data, splits, scores):
     params = spec.metadata.but_splitter(spec.params)
     params = {name: data.sample_weight if value is raw else value for name, value in params.items()}
     options = {"scoring": scores.scoring, "params": params or None, "error_score": "raise"}
-    confounds = {"confounds": data.confounds, "confounds_in_score": data.confounds_in_score}
-    return scores.found(cross_validate(spec.estimator, data.X, data.y, cv=splits, **options, **confounds))
+    result = cross_validate(spec.estimator, data.X, data.y, cv=splits, confounds=data.confounds, **options)
+    return scores.found(result)
 
 
 def _searched(spec, data, splits, scores):
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
     scorers = {name: each.scorer for name, each in spec.scorings.items()}
-    asked = scores.scoring if isinstance(scores.scoring, dict) else scorers
-    options = {"groups": spec.groups, "scoring": asked, "params": params, "n_jobs": 1}
-    options |= {"confounds": data.confounds, "steps": spec.steps}
-    nested = nested_cross_validate(spec.estimator, data.X, data.y, cv=splits, **options)
+    nested = nested_cross_validate(
+        spec.estimator,
+        data.X,
+        data.y,
+        cv=splits,
+        groups=spec.groups,
+        scoring=scores.scoring if isinstance(scores.scoring, dict) else scorers,
+        params=params,
+        n_jobs=1,
+        confounds=data.confounds,
+        steps=spec.steps,
+    )
     return scores.found({f"test_{name}": each for name, each in nested.test_score.items()}, [nested.best_params])
 
 
-def _run_single(spec, data, null, n_jobs, verbose):
+def _run_single(spec, data, null, request):
     """(what is found for the labelings that are done, route)."""
     strategy = choose_strategy(spec, data)
     warn_of_refits(spec.estimator, strategy.route, EVERY_LABELING)
     n = len(null.orders)
     jobs = (delayed(_scores)(null.select(part), strategy) for part in batches(n, strategy))
-    progress = Progress(n - 1, "permutations", verbose)
-    done = collect(jobs, n_jobs, progress, strategy.route.quicker, of_labelings=True)
+    progress = Progress(n - 1, "permutations", request.verbose)
+    done = collect(jobs, request.n_jobs, progress, strategy.route.quicker, of_labelings=True)
     found = Found.joined(done)
     warn_if_interrupted(len(found.scores) - 1, n - 1, "permutations")
     return found, strategy.route
 
 
-def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False):
+def _run_family(spec, data, null, members, request):
     """(what is found, route) of a family: all members have the same labelings."""
     everywhere = None
-    if generalise:
+    if request.generalise:
         if spec.search is not None:
             raise ValueError("generalise=True: a search is not tested at other members; test an estimator.")
         if spec.moves_splits:
@@ -252,7 +266,8 @@ def _run_family(spec, data, null, members, n_jobs, verbose, *, generalise=False)
         delayed(_scores)(null, known.pop(number, None), spec, replace(data, X=X), everywhere)
         for number, X in enumerate(members)
     )
-    done = collect(jobs, n_jobs, Progress(len(members), "members of the family", verbose), route.quicker)
+    progress = Progress(len(members), "members of the family", request.verbose)
+    done = collect(jobs, request.n_jobs, progress, route.quicker)
     warn_if_interrupted(len(done), len(members), "members of the family")
     return Found.stacked(done + [done[0].undefined()] * (len(members) - len(done))), route
 
@@ -275,7 +290,7 @@ def _build_results(spec, data, strata, found, route):
     for name, scoring in spec.scorings.items():
         columns = slice(place, place + scoring.width)
         place += scoring.width
-        if name == CONFUSION:
+        if name == COUNTS_OF_LABELS:
             counts = np.nan_to_num(found.scores[..., columns]).astype(int)  # none of members that were not reached
             counts = counts.reshape(*counts.shape[:-1], *[round(scoring.width**0.5)] * 2)
             for each in results.values():

@@ -39,7 +39,7 @@ from foldless.inference.intervals import ScoreInterval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._partitions import interval_of_model
+from foldless.model_selection._partitions import IntervalRequest, interval_of_model
 from foldless.model_selection._search_best import BestEstimator
 from foldless.model_selection._search_landmarks import fit_with_landmarks
 from foldless.model_selection._search_runs import (
@@ -56,7 +56,7 @@ from foldless.model_selection._search_spec import (
     warn_of_unused_groups,
     with_scores,
 )
-from foldless.model_selection._searched import Searched
+from foldless.model_selection._searched import FitOptions, Searched
 from foldless.model_selection._types import CVLike, ScoringLike
 from foldless.permutation.metrics import Metric
 from foldless.tuning.criteria import Criterion
@@ -322,7 +322,6 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         method: Literal["nested", "nadeau-bengio"] = "nested",
         n_repeats: int | None = None,
         random_state: RandomStateLike = 0,
-        verbose: int | None = None,
     ) -> ScoreInterval:
         """An interval for the score of the search on new rows: ``best_score_`` is too good, it was chosen for that.
 
@@ -335,23 +334,14 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
             raise ValueError("score_interval needs all rows, and some came or went since fit: fit again.")
         X, y, groups, confounds, params = self._learnt.values()
 
-        def searched(_, **options):
-            return Searched.of(self, X, y, groups=groups, confounds=confounds, params=params, **options)
+        options = FitOptions(groups=groups, params=params, confounds=confounds)
 
-        return interval_of_model(
-            searched,
-            self,
-            X,
-            y,
-            groups,
-            scoring=deciding_scoring(self.scoring, self.refit) if scoring is None else scoring,
-            cv=cv,
-            confidence=confidence,
-            method=method,
-            n_repeats=n_repeats,
-            random_state=random_state,
-            verbose=verbose,
-        )
+        def searched(_, *, classes, response):
+            return Searched.of(self, X, y, options, classes=classes, response=response)
+
+        scoring = deciding_scoring(self.scoring, self.refit) if scoring is None else scoring
+        request = IntervalRequest(scoring, cv, confidence, method, n_repeats, random_state)
+        return interval_of_model(request, searched, self, X, y, groups)
 
     def _keep(self, X, y, groups, confounds, sample_weight):
         """Keep the rows of a fit: copies, but of a Gram matrix, which is the largest array of all."""

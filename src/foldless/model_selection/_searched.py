@@ -10,6 +10,7 @@ import numpy as np
 
 from foldless.bridge.pipelines import split_steps
 from foldless.bridge.route import RefitWarning, Route
+from foldless.bridge.steps import StepsLike
 
 
 def splits_of(sets, n):
@@ -30,6 +31,17 @@ def columns_of(values, response, classes):
 
 
 @dataclass(frozen=True)
+class FitOptions:
+    """Arguments that go with the rows of the models of an interval or a comparison."""
+
+    groups: Any = None
+    params: dict | None = None
+    confounds: Any = None
+    steps: StepsLike = "each"
+    n_jobs: int | None = None  # of refits
+
+
+@dataclass(frozen=True)
 class Searched:
     """A search, or a pipeline that ends in one, on its rows; called with sets (b, t) it gives decisions (b, k, t)."""
 
@@ -38,11 +50,11 @@ class Searched:
     y: Any
     classes: np.ndarray | None
     route: Route
-    options: dict  # of ``nested_cross_validate``
+    options: FitOptions
     quick = False  # whether all sets follow from one fit
 
     @classmethod
-    def of(cls, estimator, X, y, *, classes, response, **options):
+    def of(cls, estimator, X, y, options, *, classes, response):
         """The search, unless probabilities are to be judged."""
         if response == "predict_proba":
             raise ValueError("scoring judges probabilities, which a search has no held-out ones of; use another.")
@@ -51,9 +63,19 @@ class Searched:
 
     def __call__(self, sets):
         """Decisions (b, k, t)."""
-        nested = type(split_steps(self.estimator).last)._nested_cross_validate
+        nested, options = type(split_steps(self.estimator).last)._nested_cross_validate, self.options
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RefitWarning)
-            found = nested(self.estimator, self.X, self.y, cv=splits_of(sets, len(self.y)), **self.options)
-        values = found.predictions if self.classes is None else found.decision
+            result = nested(
+                self.estimator,
+                self.X,
+                self.y,
+                cv=splits_of(sets, len(self.y)),
+                groups=options.groups,
+                params=options.params,
+                confounds=options.confounds,
+                steps=options.steps,
+                n_jobs=options.n_jobs,
+            )
+        values = result.predictions if self.classes is None else result.decision
         return np.stack([columns_of(each, "decision_function", self.classes) for each in values])

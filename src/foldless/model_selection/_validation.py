@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,7 @@ from foldless.estimators.checks import dense, rows_and_labels
 from foldless.inference.intervals import ScoreInterval, check_confidence, corrected_interval
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
-from foldless.model_selection._types import CVLike, Params, ScoringLike
+from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 from foldless.results import Result, lanes
 
 EVERY_PART = "on every training part"
@@ -99,8 +100,7 @@ def cross_validate(
     return_estimator: bool = False,
     return_indices: bool = False,
     error_score: float | Literal["raise"] = np.nan,
-    confounds: ArrayLike | None = None,
-    confounds_in_score: bool = False,
+    confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
 ) -> CrossValidationResult:
     """Scores of every split; :func:`sklearn.model_selection.cross_validate` from one fit where that is exact.
@@ -112,13 +112,12 @@ def cross_validate(
 
     Parameters
     ----------
-    confounds : array-like of shape (n_samples, n_confounds), default=None
+    confounds : array-like of shape (n_samples, n_confounds) or Confounds, default=None
         Columns such as age or site. They are regressed out of the (kernel) features, with coefficients of each training
         part, and fitted beside the intercept without penalty, which is the same model (``docs/exactness.md``).
         Constants added to them change nothing. Behind fitted steps of a pipeline they go to its last step, one of
-        foldless' estimators or a search of one.
-    confounds_in_score : bool, default=False
-        Keep what the confounds explain in the held-out predictions: they are then features without penalty.
+        foldless' estimators or a search of one. ``Confounds(values, in_score=True)`` keeps what they explain in the
+        held-out predictions: they are then features without penalty.
     steps : {"each", "once"}, default="each"
         The first steps of a pipeline: fitted on each training part, as scikit-learn does, or once on all rows, labels
         unseen (scalers, imputers, PCA and others that never look at y; a transformer of your own says so by an
@@ -145,38 +144,54 @@ def cross_validate(
     """
     check_probabilities(scoring, estimator)
     X, y = rows_and_labels(X, dense(y))
-    if type(split_steps(estimator).last) in TASKS:  # others are left to scikit-learn
-        for message in objections(named_scorers(scoring).values(), estimator, y):
-            if isinstance(error_score, str):
-                raise ValueError(message)
-            warn_caller(f"{message} The scores will be error_score={error_score!r}.")
+    _report_objections(scoring, estimator, y, error_score)
     front = front_of(estimator, X, params, steps)
-    given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
-    chosen = plan(CrossValidation("cross_validate", *given, scoring=scoring))
+    request = CrossValidation(
+        "cross_validate", front.estimator, front.X, y, cv, groups, front.params, confounds, scoring=scoring
+    )
+    chosen = plan(request)
     route = front.route(chosen.route)
-    options: dict[str, Any] = {"verbose": verbose, "error_score": error_score, "return_indices": return_indices}
-    options |= {"return_train_score": return_train_score, "return_estimator": return_estimator}
+    loop = partial(
+        skl.cross_validate,
+        y=y,
+        verbose=verbose,
+        error_score=error_score,
+        return_indices=return_indices,
+        return_train_score=return_train_score,
+        return_estimator=return_estimator,
+    )
     counting = Counting.of(scoring, front.estimator, y, groups, chosen.drawn)
     if chosen.run is None:
         warn_of_refits(estimator, route, EVERY_PART)
-        options |= {"scoring": counting.scoring(scoring), "n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
-        result, counting = counting.taken_from(skl.cross_validate(y=y, **chosen.loop, **options))
+        scores = loop(**chosen.loop, scoring=counting.scoring(scoring), n_jobs=n_jobs, pre_dispatch=pre_dispatch)
+        result, counting = counting.taken_from(scores)
         fitted = [each.estimator if isinstance(each, WithConfounds) else each for each in result.get("estimator", [])]
     else:
-        if len(chosen.run.task.problem.origin) and return_estimator:
-            chosen.run.check_materialises(confounds_in_score)
+        if return_estimator:
+            chosen.run.check_materialises()
         plain = not (return_train_score or return_estimator or return_indices or verbose or chosen.score_params)
         found = direct.validate(chosen, scoring, counting) if plain else None
         if found is None:
-            options |= {"scoring": scoring_of_rows(counting.scoring(scoring), front.X), "params": chosen.score_params}
-            found = counting.taken_from(
-                skl.cross_validate(StandIn(chosen.run), chosen.run.rows, y, cv=chosen.splits, **options)
+            scoring = scoring_of_rows(counting.scoring(scoring), front.X)
+            scores = loop(
+                StandIn(chosen.run), chosen.run.rows, cv=chosen.splits, scoring=scoring, params=chosen.score_params
             )
+            found = counting.taken_from(scores)
         result, counting = found
         fitted = [standin.materialise() for standin in result.get("estimator", [])]
     if return_estimator:
         result["estimator"] = [front.whole(each) for each in fitted]
     return CrossValidationResult(result, front.route(chosen.route_taken()), chosen.test_share, counting)
+
+
+def _report_objections(scoring, estimator, y, error_score):
+    """Warn of scores that do not go with y, or raise an error with ``error_score="raise"``."""
+    if type(split_steps(estimator).last) not in TASKS:  # others are left to scikit-learn
+        return
+    for message in objections(named_scorers(scoring).values(), estimator, y):
+        if isinstance(error_score, str):
+            raise ValueError(message)
+        warn_caller(f"{message} The scores will be error_score={error_score!r}.")
 
 
 def cross_val_score(
@@ -192,8 +207,7 @@ def cross_val_score(
     params: Params = None,
     pre_dispatch: int | str = "2*n_jobs",
     error_score: float | Literal["raise"] = np.nan,
-    confounds: ArrayLike | None = None,
-    confounds_in_score: bool = False,
+    confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
 ) -> np.ndarray:
     """Score of every split; :func:`sklearn.model_selection.cross_val_score` from one fit where that is exact.
@@ -215,15 +229,31 @@ def cross_val_score(
     array([0.459, 0.495, 0.512])
     """
     check_single(scoring, "cross_val_score takes one, cross_validate takes many.")
-    options: dict[str, Any] = {"groups": groups, "scoring": scoring, "cv": cv, "n_jobs": n_jobs, "verbose": verbose}
-    options |= {"params": params, "pre_dispatch": pre_dispatch, "error_score": error_score, "steps": steps}
-    options |= {"confounds": confounds, "confounds_in_score": confounds_in_score}
+    validate = partial(
+        cross_validate,
+        estimator,
+        y=y,
+        groups=groups,
+        scoring=scoring,
+        cv=cv,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        params=params,
+        pre_dispatch=pre_dispatch,
+        error_score=error_score,
+        confounds=confounds,
+        steps=steps,
+    )
     last = split_steps(estimator).last
     known = type(last) in TASKS or isinstance(last, Search)  # others say themselves what they make of three axes
     if getattr(X, "ndim", 0) == 3 and known and axes_taken(estimator) == 2:
         times = np.moveaxis(np.asarray(X), 2, 0)
-        return np.stack([cross_val_score(estimator, each, y, **options) for each in times], 1)
-    result = cross_validate(estimator, X, y, **options)
+        return np.stack([_single_score(validate(X=features)) for features in times], 1)
+    return _single_score(validate(X=X))
+
+
+def _single_score(result):
+    """The scores of the splits, refused where a scorer returned several values."""
     if "test_score" not in result:
         raise ValueError("scoring returned several values; cross_val_score takes one, cross_validate takes many.")
     return result["test_score"]
@@ -242,8 +272,7 @@ def cross_val_predict(
     params: Params = None,
     pre_dispatch: int | str = "2*n_jobs",
     method: str = "predict",
-    confounds: ArrayLike | None = None,
-    confounds_in_score: bool = False,
+    confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
 ) -> np.ndarray:
     """Held-out prediction of every row: :func:`sklearn.model_selection.cross_val_predict` from one fit where exact.
@@ -269,8 +298,10 @@ def cross_val_predict(
     getattr(estimator, method)  # the estimator's own error where it has no such method
     X, y = rows_and_labels(X, y)
     front = front_of(estimator, X, params, steps)
-    given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
-    chosen = plan(CrossValidation("cross_val_predict", *given, method=method))
+    request = CrossValidation(
+        "cross_val_predict", front.estimator, front.X, y, cv, groups, front.params, confounds, method=method
+    )
+    chosen = plan(request)
     options = {"verbose": verbose, "method": method}
     if chosen.run is None:
         warn_of_refits(estimator, chosen.route, EVERY_PART)
@@ -297,15 +328,14 @@ def explain(
     cv: CVLike = None,
     groups: ArrayLike | None = None,
     params: Params = None,
-    confounds: ArrayLike | None = None,
-    confounds_in_score: bool = False,
+    confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
 ) -> Route:
     """Which way a cross-validation of this estimator on these data would go, and why; nothing is fitted.
 
     Parameters
     ----------
-    estimator, X, y, cv, groups, params, confounds, confounds_in_score, steps : as in :func:`cross_validate`
+    estimator, X, y, cv, groups, params, confounds, steps : as in :func:`cross_validate`
 
     Returns
     -------
@@ -323,5 +353,5 @@ def explain(
     """
     X, y = rows_and_labels(X, y)
     front = front_of(estimator, X, params, steps)
-    given = (front.estimator, front.X, y, cv, groups, front.params, confounds, confounds_in_score)
-    return front.route(plan(CrossValidation("explain", *given)).route)
+    request = CrossValidation("explain", front.estimator, front.X, y, cv, groups, front.params, confounds)
+    return front.route(plan(request).route)

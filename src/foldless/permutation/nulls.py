@@ -20,13 +20,14 @@ A null scheme says which labelings are as likely as the true one where nothing i
 
     orders(n, n_permutations, random_state) -> row numbers (m, n), row i taking the label of row orders[j, i]
 
-and may have ``strata``, the sets of rows within which it permutes. :class:`Exchangeable` is ours; users write others.
+and may have ``strata``, the sets of rows within which it permutes. :class:`Exchangeable` and :class:`WholeGroups` are
+the library's own; users write others. :func:`scheme_of` makes one of the argument ``null=``.
 Splits of the true labels stay, or are a function of a labeling's order: they go with it, or are drawn anew for it.
 """
 
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -41,6 +42,7 @@ from foldless.results import Result, histogram, points
 ROUNDING = 1e-10  # relative difference up to which two scores are the same
 ROUNDING_SINGLE = 1e-5  # the same for data in single precision
 ENOUGH_LABELINGS = 1000  # different ones within test sets, below which splits go with the labels
+NULL_NAMES = ("within_test_sets", "free", "resplit")
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ class Exchangeable:
             return np.zeros(n, int)
         strata = np.asarray(self.strata)
         if strata.shape != (n,):
-            raise ValueError(f"strata has shape {strata.shape}; give one entry for each of the {n} rows of X.")
+            raise ValueError(f"null: strata of shape {strata.shape}; give one stratum for each of the {n} rows of X.")
         if (strata != strata).any():
-            raise ValueError("strata holds NaN; give every row a stratum.")
+            raise ValueError("null: the strata hold NaN; give every row a stratum.")
         return np.unique(strata, return_inverse=True)[1]
 
     def within_test_sets(self, splits, n):
@@ -100,6 +102,11 @@ class Exchangeable:
         Splits that were balanced by the true labels are not balanced for labels permuted across them, which then score
         below chance: the true ones would look better than they are. Within test sets labels are exchangeable.
         """
+        if not tests_every_row_once(splits, n):
+            raise ValueError(
+                "null='within_test_sets' needs splits that test every row once, and those of cv do not. Use"
+                " null='free', or an array with the stratum of every row."
+            )
         fold = np.empty(n, int)
         for number, (_, test) in enumerate(splits):
             fold[test] = number
@@ -127,6 +134,88 @@ class Exchangeable:
         return orders
 
 
+@dataclass(frozen=True)
+class WholeGroups:
+    """A null scheme in which groups of equally many rows exchange their labels, row by row.
+
+    For labels that belong to groups, such as the diagnosis of a subject with several trials, or to blocks of trials.
+
+    Parameters
+    ----------
+    groups : array-like of shape (n_samples,)
+        The group of every row. All groups have equally many rows; the first row of a group takes the label of the first
+        row of another, and so on.
+    among : object with a method ``orders``, default=Exchangeable()
+        The null scheme of the groups, in sorted order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from foldless import LSSVC
+    >>> from foldless.model_selection import WholeGroups, permutation_test_score
+    >>> from sklearn.model_selection import GroupKFold
+    >>> rng, subject = np.random.default_rng(0), np.repeat(np.arange(12), 3)
+    >>> patient = np.isin(subject, [0, 2, 3, 5, 8, 9])
+    >>> X = rng.normal(size=(36, 4)) + 0.8 * patient[:, None]
+    >>> options = {"groups": subject, "cv": GroupKFold(4), "n_permutations": 200}
+    >>> result = permutation_test_score(LSSVC(), X, patient, null=WholeGroups(subject), **options)
+    >>> print(f"p = {result.pvalue:.3f}")
+    p = 0.020
+    """
+
+    groups: ArrayLike
+    among: NullScheme = field(default_factory=Exchangeable)
+
+    @property
+    def members(self) -> np.ndarray:
+        """Row numbers (n_groups, size), one row for each group."""
+        sizes = np.unique(np.asarray(self.groups), return_counts=True)[1]
+        if sizes.min() < sizes.max():
+            raise ValueError(
+                f"null=WholeGroups(groups): groups have {sizes.min()} to {sizes.max()} rows, and only groups of equally"
+                " many rows can exchange their labels. Leave out rows of the larger ones."
+            )
+        return np.argsort(np.asarray(self.groups), kind="stable").reshape(len(sizes), -1)
+
+    def orders(self, n: int, n_permutations: int, random_state: np.random.RandomState, /) -> np.ndarray:
+        """Row numbers (m, n), row i taking the label of row orders[j, i]."""
+        if np.shape(self.groups) != (n,):
+            raise ValueError(
+                f"null=WholeGroups(groups): groups have shape {np.shape(self.groups)}; give one for each of {n} rows."
+            )
+        members = self.members
+        orders = np.empty((n_permutations, n), dtype=int)
+        orders[:, members] = members[self.among.orders(len(members), n_permutations, random_state)]
+        return orders
+
+
+def scheme_of(null, groups, n, names=NULL_NAMES):
+    """The null scheme of the argument ``null=`` for n rows; None permutes within ``groups``, if there are any.
+
+    ``names`` are the strings that are possible here. "resplit" permutes within groups too, as scikit-learn does.
+    """
+    if null is None or (isinstance(null, str) and null == "resplit" and null in names):
+        return Exchangeable(groups)
+    if isinstance(null, str) and null in names:
+        return Exchangeable()
+    if not isinstance(null, type) and callable(getattr(null, "orders", None)):
+        return null
+    strata = np.asarray(null)
+    if isinstance(null, str) or strata.shape != (n,):
+        value = f"null of shape {strata.shape}" if strata.ndim else f"null={null!r}"
+        raise ValueError(
+            f"{value} is not possible here. Use None, {', '.join(map(repr, names))}, an array of shape ({n},) with the"
+            " stratum of every row, or an object with a method orders(n_samples, n_permutations, random_state)."
+        )
+    return Exchangeable(strata)
+
+
+def tests_every_row_once(splits, n):
+    """Whether the test sets of splits are a partition of n rows."""
+    tested = np.sort(np.concatenate([test for _, test in splits]))
+    return np.array_equal(tested, np.arange(n))
+
+
 def moved_splits(first, order):
     """Splits that go with the labels: row i takes the place of row order[i] in the splits of the true labels.
 
@@ -143,8 +232,7 @@ def keep_balance(scheme, first, y, *, stay=False):
     Within test sets there may be few labelings: where most hold rows of one class alone next to none, and no p-value
     can be small. Splits that go with the labels have no such limit. ``stay``: they cannot go if there is another way.
     """
-    tested = np.sort(np.concatenate([test for _, test in first]))
-    if not isinstance(scheme, Exchangeable) or not np.array_equal(tested, np.arange(len(y))):
+    if not isinstance(scheme, Exchangeable) or not tests_every_row_once(first, len(y)):
         return scheme, True
     within = scheme.within_test_sets(first, len(y))
     few = within.log_labelings(y) < np.log(ENOUGH_LABELINGS)
@@ -213,7 +301,7 @@ class PermutationTestResult(Result, namedtuple("_Three", "score permutation_scor
         a family are the last axis. nan for rows that are never tested, None where a row is tested twice and where
         models were refitted.
     confusion : ndarray of shape (..., n_classes, n_classes), how many held-out rows of each class (in sorted order) got
-        which label; None unless ``confusion=True``
+        which label; None unless ``scoring`` names "confusion"
     permutation_confusions : ndarray of shape (n_permutations, ..., n_classes, n_classes), the same of every permutation
     results : dict {name: PermutationTestResult}, of all scores where ``scoring`` names several; None for one
     path : Path, how it was computed and why

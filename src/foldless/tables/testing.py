@@ -11,7 +11,7 @@ Where there are groups, labels move within them; where all rows of a group have 
 """
 
 import time
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,7 @@ from sklearn.model_selection import (
 )
 
 from foldless import LSSVR, FoldlessSearchCV
-from foldless.model_selection import permutation_test_score
-from foldless.permutation.confounded import ExchangeableGivenConfounds
-from foldless.permutation.nulls import Exchangeable, NullScheme
+from foldless.model_selection import WholeGroups, permutation_test_score
 from foldless.tables.folds import blind_folds, outer_folds
 from foldless.tables.parts import PermutationTest
 from foldless.tables.preparing import pipeline
@@ -41,39 +39,6 @@ LEAST = 99  # permutations, however little time there is
 ALPHAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 WIDTHS = (0.1, 0.3, 1.0, 3.0)  # in units of gamma="scale", about one over the number of features
 METRICS = {"R2": "r2_pooled"}  # one R2 of all held-out rows
-
-
-@dataclass(frozen=True)
-class WholeGroups:
-    """Labelings in which groups of equally many rows exchange their labels (``null=`` of the permutation test).
-
-    ``among`` is the null scheme of the groups.
-    """
-
-    groups: Any
-    among: NullScheme = field(default_factory=Exchangeable)
-
-    @classmethod
-    def of(cls, rows):
-        """The scheme of these rows; classes keep their association with the means of the confounds in the groups."""
-        if rows.confounds is None or not rows.classifies:
-            return cls(rows.groups)
-        members = _members(rows.groups)
-        means = np.asarray(rows.confounds)[members].mean(1)
-        return cls(rows.groups, ExchangeableGivenConfounds.of(rows.y[members[:, 0]], means))
-
-    def orders(self, n, n_permutations, random_state):
-        """Row numbers (m, n), row i taking the label of row orders[j, i]."""
-        members = _members(self.groups)
-        orders = np.empty((n_permutations, n), dtype=int)
-        orders[:, members] = members[self.among.orders(len(members), n_permutations, random_state)]
-        return orders
-
-
-def _members(groups):
-    """Row numbers (n_groups, size) of groups of equally many rows."""
-    codes = np.unique(groups, return_inverse=True)[1]
-    return np.argsort(codes, kind="stable").reshape(codes.max() + 1, -1)
 
 
 def permutation_test(rows, options, seconds=None):
@@ -107,20 +72,22 @@ def permutation_test(rows, options, seconds=None):
 def _tested(rows, model, options, splits, whole, how, seconds):
     measure = measures(rows)[0]
     name = "sample_weight" if hasattr(model, "estimator") else "model__sample_weight"
-    asked: dict[str, Any] = {"scoring": METRICS.get(measure.name, measure.scorer), "steps": "once", "cv": splits}
-    asked |= {"random_state": options.seed, "params": None if rows.weights is None else {name: rows.weights}}
-    asked |= given(rows, "confounds")
-    if whole:
-        asked |= {"null": WholeGroups.of(rows)}
-    elif rows.groups is not None:
-        asked |= {"strata": rows.groups}
-    elif rows.classifies:
-        asked |= {"strata": _test_sets(splits, len(rows))}  # the splits know the labels: each keeps its own
-    if getattr(model, "cv", None) is not None:
-        asked |= {"groups": rows.groups}
-    run = permutation_test_score
-    number = _affordable(lambda n: run(model, rows.X, rows.y, n_permutations=n, **asked), options, seconds)
-    found = run(model, rows.X, rows.y, n_permutations=number, **asked)
+    run = partial(
+        permutation_test_score,
+        model,
+        rows.X,
+        rows.y,
+        groups=None if getattr(model, "cv", None) is None else rows.groups,
+        cv=splits,
+        random_state=options.seed,
+        scoring=METRICS.get(measure.name, measure.scorer),
+        params=None if rows.weights is None else {name: rows.weights},
+        confounds=rows.confounds,
+        null=_null(rows, whole),
+        steps="once",
+    )
+    number = _affordable(lambda count: run(n_permutations=count), options, seconds)
+    result = run(n_permutations=number)
     if number < options.permutations:
         how += f"; {number} permutations, as many as the time allows"
     if rows.confounds is not None:
@@ -129,15 +96,24 @@ def _tested(rows, model, options, splits, whole, how, seconds):
         how += f"; {classes if rows.classifies else values}"
     return PermutationTest(
         score_name=measure.name,
-        score=float(found.score),
-        null=np.asarray(found.permutation_scores),
-        p_value=float(found.pvalue),
+        score=float(result.score),
+        null=np.asarray(result.permutation_scores),
+        p_value=float(result.pvalue),
         n_rows=len(rows),
         how=how,
         within_groups=rows.groups is not None and not whole,
         tested=_what_is_tested(model),
         given_confounds=rows.confounds is not None,
     )
+
+
+def _null(rows, whole):
+    """The null scheme: whole groups, or rows within groups, or within test sets that were made from the labels."""
+    if whole:
+        return WholeGroups(rows.groups)
+    if rows.groups is not None:
+        return rows.groups
+    return "within_test_sets" if rows.classifies else "free"
 
 
 def _what_is_tested(model):
@@ -158,13 +134,6 @@ def _affordable(run, options, seconds):
     each = max((marks[2] - marks[1]) - (marks[1] - marks[0]), 1e-4) / 20
     left = seconds - (marks[2] - marks[0]) - (marks[1] - marks[0])
     return int(np.clip(left / each, min(LEAST, options.permutations), options.permutations))
-
-
-def _test_sets(splits, n):
-    sets = np.zeros(n, dtype=int)
-    for number, (_, test) in enumerate(splits):
-        sets[test] = number
-    return sets
 
 
 def _searched(rows, options, splits):
