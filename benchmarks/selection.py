@@ -25,20 +25,20 @@ from threadpoolctl import threadpool_limits
 
 from common import load, markdown, parser, report, standardised, timed
 from foldless import LSSVC, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.kernels import resolve
-from foldless.model_selection import nested_cross_validate
+from foldless.kernels import Boolean, resolve
+from foldless.model_selection import Optimizer, nested_cross_validate
 
-SCALED = {"method": "gradient", "feature_scaling": True}
+CAUCHY = {"method": Optimizer("gradient", feature_scaling=True, prior="cauchy")}
 SEARCHES = {
     "grid": {},
-    "FS": {**SCALED, "prior": None},
-    "FS cauchy": {**SCALED, "prior": "cauchy"},
-    "FS bayes": {**SCALED, "prior": "bayes"},
-    "FS smooth error": {**SCALED, "criterion": "smooth_error"},
+    "FS": {"method": Optimizer("gradient", feature_scaling=True, prior=None)},
+    "FS cauchy": CAUCHY,
+    "FS bayes": {"method": Optimizer("gradient", feature_scaling=True, prior="bayes")},
+    "FS smooth error": {"method": Optimizer("gradient", feature_scaling=True), "criterion": "smooth_error"},
 }
 SHARED = {
-    "FS cauchy, share kernel": {**SCALED, "prior": "cauchy", "share": "kernel"},
-    "FS cauchy, share none": {**SCALED, "prior": "cauchy", "share": "none"},
+    "FS cauchy, share kernel": {**CAUCHY, "share": "kernel"},
+    "FS cauchy, share none": {**CAUCHY, "share": "none"},
 }
 
 
@@ -235,7 +235,7 @@ LEADERS = {
 }
 POLY = [{"kernel": "poly", "degree": degree} for degree in (2, 3)]
 RBF = [{"kernel": "rbf", "gamma": factor} for factor in (0.3, 1.0)]  # times "scale"
-BOOLEAN = [{"kernel": "boolean", "eta": eta} for eta in (0.01, 0.1)]
+BOOLEAN = [{"kernel": Boolean(eta)} for eta in (0.01, 0.1)]
 LINEAR = [{"kernel": "linear"}]
 ALPHAS = np.logspace(-4, 1, 6)  # times the mean of the kernel's diagonal
 
