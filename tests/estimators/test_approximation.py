@@ -155,8 +155,8 @@ def test_searches_tune_alpha_and_gamma_of_the_approximate_model(approximation):
             losses[alpha, gamma] = np.mean(np.square(signs - F))
     assert tuple(search.best_params_.values()) == min(losses, key=losses.__getitem__)
     assert_allclose(search.best_criterion_, min(losses.values()), rtol=1e-8)
-    found = FoldlessSearchCV(model(LSSVC, approximation)).fit(X, Y["two"]).best_params_
-    assert set(found) == {"alpha", "kernel__gamma"}
+    best_params = FoldlessSearchCV(model(LSSVC, approximation)).fit(X, Y["two"]).best_params_
+    assert set(best_params) == {"alpha", "kernel__gamma"}
 
 
 def test_nested_and_permuted_results_equal_those_on_the_features_themselves():
@@ -292,8 +292,8 @@ def test_given_landmarks_are_in_the_units_of_the_rows(sparse):
     rows = sp.csr_array(rows) if sparse else rows
     scaler = StandardScaler(with_mean=not sparse).fit(rows)
     for around in (lambda kernel: kernel, lambda kernel: On([0, 1, 2], kernel), lambda kernel: kernel + Linear()):
-        given, seen = (around(Landmarks(RBF(0.3), landmarks=Z)) for Z in (rows[:8], scaler.transform(rows[:8])))
-        model = LSSVC(given, standardize=True).fit(rows, labels)
+        unscaled, seen = (around(Landmarks(RBF(0.3), landmarks=Z)) for Z in (rows[:8], scaler.transform(rows[:8])))
+        model = LSSVC(unscaled, standardize=True).fit(rows, labels)
         scaled = LSSVC(seen).fit(scaler.transform(rows), labels)
         assert_allclose(model.decision_function(rows), scaled.decision_function(scaler.transform(rows)), rtol=1e-9)
         again = LSSVC(model.kernel_, standardize=True).fit(
@@ -305,11 +305,19 @@ def test_given_landmarks_are_in_the_units_of_the_rows(sparse):
         LSSVC(narrow, standardize=True).fit(rows, labels)
 
 
+def test_landmarks_that_replace_those_of_a_fitted_kernel_are_in_the_units_of_the_rows():
+    rows, labels = X * [1000.0, 0.01, 1.0], Y["two"]
+    fitted = LSSVC(Landmarks(RBF(0.3), 8), standardize=True).fit(rows, labels).kernel_
+    again = LSSVC(fitted.changed(landmarks=rows[:8]), standardize=True).fit(rows, labels)
+    expected = LSSVC(Landmarks(RBF(0.3), landmarks=rows[:8]), standardize=True).fit(rows, labels)
+    assert_array_equal(again.decision_function(rows), expected.decision_function(rows))
+
+
 def test_landmarks_of_the_user_are_those_of_some_columns():
     rows, labels = X * [1000.0, 0.01, 1.0], Y["two"]
     scaler = StandardScaler().fit(rows)
-    given, seen = (On([2, 0], Landmarks(RBF(0.3), landmarks=Z[:8, [2, 0]])) for Z in (rows, scaler.transform(rows)))
-    model = LSSVC(given, standardize=True).fit(rows, labels)
+    unscaled, seen = (On([2, 0], Landmarks(RBF(0.3), landmarks=Z[:8, [2, 0]])) for Z in (rows, scaler.transform(rows)))
+    model = LSSVC(unscaled, standardize=True).fit(rows, labels)
     scaled = LSSVC(seen).fit(scaler.transform(rows), labels)
     assert_allclose(model.decision_function(rows), scaled.decision_function(scaler.transform(rows)), rtol=1e-9)
 

@@ -120,8 +120,8 @@ def test_waves_are_counted_as_landmarks():
 def test_a_kernel_that_does_not_fit_is_approximated_with_a_warning(monkeypatch):
     for module in (landmarks, _search_landmarks):
         monkeypatch.setattr(module, "available_memory", lambda: 900_000)
-    said = r"240 rows: an exact kernel matrix takes 0 GiB.*kernel=Nystroem\('rbf', n_landmarks='auto'\)"
-    with pytest.warns(UserWarning, match=said):
+    message = r"240 rows: an exact kernel matrix takes 0 GiB.*kernel=Nystroem\('rbf', n_landmarks='auto'\)"
+    with pytest.warns(UserWarning, match=message):
         search = search_of(LSSVR()).fit(X, WAVES)
     best, params = search.best_estimator_, search.best_params_
     assert best.kernel_.approximates

@@ -41,21 +41,21 @@ class LandmarksToFind:
         return split_steps(self.search.estimator).prefix
 
     @property
-    def _given(self):
+    def _original(self):
         """The kernel of the estimator, as it was given."""
         return split_steps(self.search.estimator).last.kernel
 
     def params(self, count):
         """Parameters by which the estimator has so many landmarks, for settings that name no kernel."""
-        if _finds_number(self._given):
+        if _finds_number(self._original):
             return {self.prefix + "kernel__n_landmarks": count}
-        kernel = self._with_number(self._given, count)
-        return {} if kernel is self._given else {self.prefix + "kernel": kernel}
+        kernel = self._with_number(self._original, count)
+        return {} if kernel is self._original else {self.prefix + "kernel": kernel}
 
     def with_number(self, count):
         """The search with so many landmarks."""
         name, search = self.prefix + "kernel", clone(self.search)
-        kernel = self._with_number(self._given, count)
+        kernel = self._with_number(self._original, count)
         search.set_params(estimator=clone(self.search.estimator).set_params(**{name: kernel}))
         if not grid_names(search, "kernel"):
             return search

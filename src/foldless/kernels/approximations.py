@@ -167,7 +167,9 @@ class KernelApproximation(KernelFeatures):
         if not self.kernel.takes_rows:
             raise ValueError(f"{name} needs rows; for kernel='precomputed' X is none. Give rows and their kernel.")
         if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
-            also = "; 'auto' is found by a search, FoldlessSearchCV" if isinstance(count, str) else ""
+            also = (
+                "; 'auto' is found by a search, FoldlessSearchCV, of the kernel alone" if isinstance(count, str) else ""
+            )
             raise ValueError(f"n_landmarks={count!r} must be an integer >= 1{also}.")
         return self._placed(self.kernel.resolved(X, sample_weight), X, sample_weight)
 
@@ -192,8 +194,8 @@ class Nystroem(KernelApproximation):
         Centres of k-means, rows drawn at random, rows drawn by how badly others explain them, or rows of yours, in the
         units of X. Chosen once from the rows given to ``fit``; labels are not seen.
     per_fold : bool, default=False
-        Whether cross-validation chooses landmarks anew from each training part, or keeps those of all rows, as
-        ``loo_score_`` and the other methods of a fitted model do in any case.
+        Whether cross-validation chooses landmarks anew from each training part (and resolves "scale" there), or keeps
+        those of all rows, as ``loo_score_`` and the other methods of a fitted model do in any case.
     random_state : int, RandomState instance or None, default=0; draws the landmarks
     whiten : bool, default=True
         Without it the features are k(x, Z) as they are, without e, as with ``penalty="coef"`` of an estimator.

@@ -151,6 +151,9 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         number of its "start" and the "objective" that was minimised: the criterion, and the prior where there is one
     stopped_ : None, or what ended the search before its end: "time_limit" or "interrupted"
     n_iter_ : int, their number
+    landmark_path_ : list of dicts with the numbers of landmarks that were tried, "n_landmarks", their "criterion" and
+        "seconds"; only where the search finds the number, which is ``best_params_["kernel__n_landmarks"]`` or that of
+        ``best_params_["kernel"]``
     feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with a gamma for each feature only
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
