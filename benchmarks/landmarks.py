@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from common import load, markdown, parser, report, standardised, svc_grid
-from foldless import LSSVC, FoldlessSearchCV
+from foldless import LSSVC, FoldlessSearchCV, kernels
 
 SEEDS = 3
 COUNTS = (50, 100, 200, 400, 800, 1600)
@@ -63,8 +63,11 @@ def choice(options, name, rng):
         for count in COUNTS[:2] if options.fast else COUNTS:
             found = []
             for seed in range(1 if options.fast else SEEDS):
-                kind = {"approximation": "rff"} if how == "rff" else {"approximation": "nystroem", "landmarks": how}
-                model = LSSVC(**search.best_params_, **kind, n_landmarks=count, random_state=seed).fit(X, y)
+                if how == "rff":
+                    kernel = kernels.RandomFeatures("rbf", count, random_state=seed)
+                else:
+                    kernel = kernels.Nystroem("rbf", count, landmarks=how, random_state=seed)
+                model = LSSVC(kernel, **search.best_params_).fit(X, y)
                 gap = model.decision_function(X_test) - exact
                 found.append((np.sqrt(np.mean(gap**2) / np.mean(exact**2)), wrong(model, X_test, y_test)))
             difference, error = np.mean(found, axis=0)
@@ -109,9 +112,9 @@ def peers(options, name, rng):
         markdown(table[-1:])
         return model
 
-    ours = FoldlessSearchCV(LSSVC(approximation="nystroem", n_landmarks="auto"))
+    ours = FoldlessSearchCV(LSSVC(kernels.Nystroem("rbf", n_landmarks="auto")))
     ours = measured("foldless", ours, estimate=lambda model: 100 * (1 - model.loo_score_))
-    r = ours.best_params_["n_landmarks"]
+    r = ours.best_params_["kernel__n_landmarks"]
     table[-1] |= {"what": f"foldless, r = {r}"}
     if len(y) <= EXACT:
         measured("foldless, exact", FoldlessSearchCV(LSSVC()), estimate=lambda model: 100 * (1 - model.loo_score_))

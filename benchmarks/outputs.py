@@ -73,7 +73,7 @@ def fitted_outputs(model, data, y, **fit_params):
 def estimator_calls():
     """Fits of every estimator over kernels and options."""
     from foldless import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant
-    from foldless.kernels import RBF, Linear, Poly
+    from foldless.kernels import RBF, Boolean, Linear, Nystroem, Poly, RandomFeatures
 
     data = Data()
     machines = {
@@ -95,8 +95,8 @@ def estimator_calls():
         "standardize": {"standardize": True},
         "coef": {"penalty": "coef"},
         "coef linear": {"penalty": "coef", "kernel": "linear"},
-        "nystroem": {"approximation": "nystroem", "n_landmarks": 20},
-        "rff": {"approximation": "rff", "n_landmarks": 30},
+        "nystroem": {"kernel": Nystroem("rbf", 20)},
+        "rff": {"kernel": RandomFeatures("rbf", 30)},
         "sum": {"kernel": RBF(0.2) + Linear()},
         "product": {"kernel": RBF(0.2) * Poly(degree=2)},
         "small alpha": {"alpha": 1e-8},
@@ -134,7 +134,7 @@ def estimator_calls():
     single.X, single.new = single.X.astype(np.float32), single.new.astype(np.float32)
     calls["fit LSSVC float32"] = lambda: fitted_outputs(LSSVC(gamma=0.3), single, data.three)
     calls["fit LSSVR float32 linear"] = lambda: fitted_outputs(LSSVR("linear"), single, single.values.astype("f4"))
-    calls["fit LSSVC boolean"] = lambda: LSSVC("boolean", eta=0.5).fit(data.X > 0, data.three).loo_decision_function()
+    calls["fit LSSVC boolean"] = lambda: LSSVC(Boolean(0.5)).fit(data.X > 0, data.three).loo_decision_function()
     calls["fit LSSVC precomputed"] = lambda: (
         LSSVC("precomputed").fit(data.X @ data.X.T, data.three).loo_decision_function()
     )
@@ -154,6 +154,7 @@ def _sparse_fit(data):
 def update_calls():
     """Updates, certificates and windows."""
     from foldless import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant, SlidingWindow
+    from foldless.kernels import Nystroem
 
     data = Data()
     X, new = data.X, data.new
@@ -189,9 +190,7 @@ def update_calls():
         "updates LSSVR coef": lambda: stream(LSSVR(gamma=0.3, penalty="coef"), data.values),
         "updates KFDA": lambda: stream(KernelFisherDiscriminant(gamma=0.3), data.three),
         "updates AdaptiveKDA": lambda: stream(AdaptiveKDA(gamma=0.3), data.three),
-        "updates LSSVR nystroem": lambda: stream(
-            LSSVR(gamma=0.3, approximation="nystroem", n_landmarks=20), data.values
-        ),
+        "updates LSSVR nystroem": lambda: stream(LSSVR(Nystroem("rbf", 20), gamma=0.3), data.values),
         "certificate LSSVR": lambda: certificate(LSSVR(gamma=0.3), data.values),
         "window oldest": lambda: window("oldest"),
         "window least": lambda: window("least"),
@@ -220,6 +219,7 @@ def cross_validation_calls():
 
     from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
     from foldless import model_selection as ms
+    from foldless.kernels import Nystroem
 
     data = Data()
     X, machine, regression = data.X, LSSVC(gamma=0.3, alpha=0.2), LSSVR(gamma=0.3, alpha=0.2)
@@ -284,7 +284,7 @@ def cross_validation_calls():
             LSSVC(gamma=0.3, standardize=True), X, data.three, cv=4, method="decision_function"
         ),
         "cross_val_predict nystroem": lambda: ms.cross_val_predict(
-            LSSVC(gamma=0.3, approximation="nystroem", n_landmarks=20), X, data.three, cv=4, method="decision_function"
+            LSSVC(Nystroem("rbf", 20), gamma=0.3), X, data.three, cv=4, method="decision_function"
         ),
         "cross_val_predict pipeline": lambda: ms.cross_val_predict(
             scaled, X, data.three, cv=4, method="decision_function"
@@ -334,6 +334,7 @@ def permutation_calls():
 
     from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, stats
     from foldless import model_selection as ms
+    from foldless.kernels import Nystroem
 
     data = Data()
     X, machine, regression = data.X, LSSVC(gamma=0.3, alpha=0.2), LSSVR(gamma=0.3, alpha=0.2)
@@ -377,7 +378,7 @@ def permutation_calls():
         "permutations class weights": lambda: test(LSSVC(gamma=0.3, class_weight="balanced"), data.rare),
         "permutations confounds": lambda: test(machine, data.two, confounds=data.confounds),
         "permutations values confounds": lambda: test(regression, data.values, confounds=data.confounds),
-        "permutations nystroem": lambda: test(LSSVC(gamma=0.3, approximation="nystroem", n_landmarks=20), data.three),
+        "permutations nystroem": lambda: test(LSSVC(Nystroem("rbf", 20), gamma=0.3), data.three),
         "permutations coef": lambda: test(LSSVC(gamma=0.3, penalty="coef"), data.three),
         "permutations pipeline": lambda: test(make_pipeline(StandardScaler(), machine), data.three),
         "permutations RidgeClassifier": lambda: test(RidgeClassifier(), data.three),
@@ -419,6 +420,7 @@ def search_calls():
     from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
     from foldless import model_selection as ms
     from foldless.criteria import CRITERIA
+    from foldless.kernels import Nystroem
     from foldless.model_selection import Optimizer
 
     data, large = Data(), Data(n=640, seed=3)
@@ -468,9 +470,9 @@ def search_calls():
         "search gradient": lambda: search(LSSVC(), data.two, None, method=Optimizer("gradient", max_iter=10)),
         "search simplex": lambda: search(LSSVR(), data.values, None, method=Optimizer("simplex", max_iter=15)),
         "search feature scales": lambda: search(
-            LSSVC(), data.two, None, method=Optimizer("gradient", max_iter=6), feature_scaling=True
+            LSSVC(), data.two, None, method=Optimizer("gradient", max_iter=6, feature_scaling=True)
         ),
-        "search nystroem": lambda: search(LSSVC(approximation="nystroem", n_landmarks=20), data.three),
+        "search nystroem": lambda: search(LSSVC(Nystroem("rbf", 20)), data.three),
         "search standardize": lambda: search(LSSVC(standardize=True), data.three),
         "search Ridge": lambda: search(Ridge(), data.values, {"alpha": [0.1, 1.0, 10.0]}),
         "search pipeline": lambda: search(
@@ -490,8 +492,7 @@ def search_calls():
             LSSVC(),
             data.two,
             None,
-            method=Optimizer("gradient", prior="bayes", max_iter=5),
-            feature_scaling=[0, 0, 1, 1],
+            method=Optimizer("gradient", prior="bayes", max_iter=5, feature_scaling=[0, 0, 1, 1]),
         ),
         "search starts and bounds": lambda: search(
             LSSVR(),
@@ -502,11 +503,11 @@ def search_calls():
         "search fixed gamma": lambda: search(LSSVR(), data.values, None, method=Optimizer(bounds={"gamma": "fixed"})),
         "search by parts": lambda: _best_of(FoldlessSearchCV(LSSVC()).fit(large.X, large.three), large.new),
         "search by parts, feature scales": lambda: _best_of(
-            FoldlessSearchCV(LSSVR(), feature_scaling=True, method=Optimizer(max_iter=3)).fit(large.X, large.values),
+            FoldlessSearchCV(LSSVR(), method=Optimizer(max_iter=3, feature_scaling=True)).fit(large.X, large.values),
             large.new,
         ),
         "search landmarks": lambda: _best_of(
-            FoldlessSearchCV(LSSVC(approximation="nystroem", n_landmarks="auto")).fit(large.X, large.two), large.new
+            FoldlessSearchCV(LSSVC(Nystroem("rbf", "auto"))).fit(large.X, large.two), large.new
         ),
         "search class by class": lambda: _best_of(
             FoldlessSearchCV(LSSVC(), grid, share="none").fit(X, data.three), data.new
@@ -557,6 +558,7 @@ def _without_predict(search):
 def chunk_calls():
     """Rows in chunks."""
     from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, chunked
+    from foldless.kernels import Nystroem, RandomFeatures
     from foldless.reduction import reduce_instances
 
     data = Data(n=400, d=5)
@@ -570,11 +572,9 @@ def chunk_calls():
         "chunks LSSVC": lambda: run(LSSVC("linear"), data.three),
         "chunks LSSVR": lambda: run(LSSVR("linear"), data.values),
         "chunks KFDA": lambda: run(KernelFisherDiscriminant("linear"), data.three),
-        "chunks nystroem": lambda: run(LSSVC(approximation="nystroem", n_landmarks=30), data.three),
+        "chunks nystroem": lambda: run(LSSVC(Nystroem("rbf", 30)), data.three),
         "chunks alphas": lambda: run(LSSVR("linear"), data.values, alphas=[0.1, 10.0]),
-        "chunks grid": lambda: run(
-            LSSVC(approximation="rff", n_landmarks=30), data.two, param_grid={"gamma": [0.05, 0.2]}
-        ),
+        "chunks grid": lambda: run(LSSVC(RandomFeatures("rbf", 30)), data.two, param_grid={"gamma": [0.05, 0.2]}),
         "chunks probabilities": lambda: run(LSSVC("linear", calibration="sigmoid"), data.two),
         "reduction": lambda: reduce_instances(data.X, data.three, random_state=0),
     }

@@ -20,6 +20,7 @@ from scipy.stats import norm
 
 from common import at_least, at_most, markdown, parser, report, timed
 from foldless import LSSVC, chunked
+from foldless.kernels import RBF, Nystroem
 
 D, FOLDS, WORKERS, GIGABYTE = 20, 10, 2, 2**30
 LIMIT = 4 * GIGABYTE  # of each worker
@@ -70,7 +71,7 @@ def operations(n, r):
 
 def run(client, n, r, chunk, order):
     client.run(np.dot, np.ones((order, order)), np.ones((order, order)))  # the first product takes longer
-    model = LSSVC(approximation="nystroem", n_landmarks=r, landmarks="uniform", gamma=0.01)
+    model = LSSVC(Nystroem(RBF(0.01), r, landmarks="uniform"))
     data = chunked.numbered(twonorm(chunk, order), -(-n // chunk), rows=chunk)
     begin = time.time()
     result, total = timed(lambda: chunked.cross_validate(model, data, cv=FOLDS, client=client))

@@ -25,25 +25,20 @@ from threadpoolctl import threadpool_limits
 
 from common import load, markdown, parser, report, standardised, timed
 from foldless import LSSVC, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.kernels import resolve
+from foldless.kernels import Boolean, resolve
 from foldless.model_selection import Optimizer, nested_cross_validate
 
-
-def scaled(prior="auto", **options):
-    """Options of a search by gradients of a scale for each feature."""
-    return {"method": Optimizer("gradient", prior=prior), "feature_scaling": True, **options}
-
-
+CAUCHY = {"method": Optimizer("gradient", feature_scaling=True, prior="cauchy")}
 SEARCHES = {
     "grid": {},
-    "FS": scaled(None),
-    "FS cauchy": scaled("cauchy"),
-    "FS bayes": scaled("bayes"),
-    "FS smooth error": scaled(criterion="smooth_error"),
+    "FS": {"method": Optimizer("gradient", feature_scaling=True, prior=None)},
+    "FS cauchy": CAUCHY,
+    "FS bayes": {"method": Optimizer("gradient", feature_scaling=True, prior="bayes")},
+    "FS smooth error": {"method": Optimizer("gradient", feature_scaling=True), "criterion": "smooth_error"},
 }
 SHARED = {
-    "FS cauchy, share kernel": scaled("cauchy", share="kernel"),
-    "FS cauchy, share none": scaled("cauchy", share="none"),
+    "FS cauchy, share kernel": {**CAUCHY, "share": "kernel"},
+    "FS cauchy, share none": {**CAUCHY, "share": "none"},
 }
 
 
@@ -240,7 +235,7 @@ LEADERS = {
 }
 POLY = [{"kernel": "poly", "degree": degree} for degree in (2, 3)]
 RBF = [{"kernel": "rbf", "gamma": factor} for factor in (0.3, 1.0)]  # times "scale"
-BOOLEAN = [{"kernel": "boolean", "eta": eta} for eta in (0.01, 0.1)]
+BOOLEAN = [{"kernel": Boolean(eta)} for eta in (0.01, 0.1)]
 LINEAR = [{"kernel": "linear"}]
 ALPHAS = np.logspace(-4, 1, 6)  # times the mean of the kernel's diagonal
 

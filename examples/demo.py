@@ -58,7 +58,7 @@ def tune(X, y):
         ("gradient", {"method": "gradient"}),
         (
             "gradient, a scale for each feature",
-            {"feature_scaling": True, "method": Optimizer("gradient", max_iter=10)},
+            {"method": Optimizer("gradient", max_iter=10, feature_scaling=True)},
         ),
     ):
         other, seconds = clock(lambda options=options: FoldlessSearchCV(LSSVC(), **options).fit(X, y))

@@ -52,7 +52,7 @@ def searches():
     X, y = load_wine(return_X_y=True)
     X = scale(X)
     search = FoldlessSearchCV(LSSVC()).fit(X, y)
-    scaled = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=20), feature_scaling=True).fit(X, y)
+    scaled = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=20, feature_scaling=True)).fit(X, y)
     nested = ms.nested_cross_validate(FoldlessSearchCV(LSSVC()), X, y, cv=10)
     pair = {"rbf": LSSVC(gamma=0.05), "linear": LSSVC("linear"), "poly": LSSVC("poly", degree=2)}
     compared = ms.compare(pair, X[:, :4], y, cv=5, n_repeats=5)

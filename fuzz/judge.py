@@ -24,6 +24,7 @@ from sklearn import model_selection as theirs
 from sklearn.model_selection import (GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut, LeavePOut, RepeatedKFold,
     RepeatedStratifiedKFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit)
 from foldless import AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant, LSSVC, LSSVR
+from foldless.kernels import Boolean
 from foldless.model_selection import (Confounds, compare, cross_val_predict, cross_val_score, cross_validate,
     leave_pair_out_auc, nested_cross_validate, permutation_test_score, score_interval)
 from fuzz.moments import interrupted_at, moments  # from the root of the repository"""

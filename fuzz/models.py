@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.sparse as sp
 
+from foldless.kernels import Boolean
 from fuzz.data import Data, pick
 from fuzz.discriminants import Discriminant
 from fuzz.oracles import LD, Problem, Refit, kernel_matrix, kernel_rounding
@@ -30,7 +31,7 @@ class Model:
     @property
     def text(self):
         """The call that makes it."""
-        parameters = dict(self.kernel)
+        parameters = as_arguments(self.kernel)
         if self.name in ("Ridge", "RidgeClassifier"):
             parameters = {}
         parameters = {"alpha": self.alpha, **parameters, **self.options}
@@ -103,6 +104,13 @@ class Model:
         if not self.classifies:
             return refit.at
         return (lambda rows: refit.at(rows).column(0)) if len(data.classes) == 2 else refit.at
+
+
+def as_arguments(kernel):
+    """A kernel as arguments of an estimator."""
+    if kernel["kernel"] == "boolean":
+        return {"kernel": Boolean(kernel["eta"])}
+    return dict(kernel)
 
 
 def draw_kernel(rng, names=None):

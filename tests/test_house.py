@@ -51,9 +51,6 @@ CLASSES_OF_ONE_NAME = {
 PARAMETERS = 14
 LONG_SIGNATURES = {
     "chunked.ChunkedResult",  # a result: users read its fields
-    "estimators.KernelFisherDiscriminant",
-    "estimators.LSSVC",
-    "model_selection.FoldlessSearchCV",
     "model_selection.cross_validate",  # scikit-learn's fourteen, confounds and steps
     "model_selection.permutation_test_score",  # scikit-learn's eleven, confounds, null, generalise and steps
     "tables.Study",  # a result

@@ -179,7 +179,9 @@ def adaptive(rng, s, judge, before=lambda call, subject: None):
     kernel, alpha = models.draw_kernel(rng), models.draw_alpha(rng)
     coding = sets.pick(rng, "pm1", "fisher")
     d = sets.draw(rng, True, most=18, boolean=kernel["kernel"] == "boolean", singles=False)
-    parameters = ", ".join(f"{k}={v!r}" for k, v in {**kernel, "alpha": alpha, "targets": coding}.items())
+    parameters = ", ".join(
+        f"{k}={v!r}" for k, v in {**models.as_arguments(kernel), "alpha": alpha, "targets": coding}.items()
+    )
     judge.label = f"AdaptiveKDA {kernel['kernel']}"
     K = kernel_matrix(kernel, d.dense, d.dense)
     Y, rows = np.eye(len(d.classes), dtype=LD)[d.codes], np.arange(d.n)

@@ -98,7 +98,6 @@ def reduce_instances(
     gamma: GammaLike = "scale",
     degree: int = 3,
     coef0: float = 1.0,
-    eta: float = 1.0,
     groups: ArrayLike | None = None,
     random_state: RandomStateLike = None,
 ) -> Reduced:
@@ -127,7 +126,7 @@ def reduce_instances(
     keep : int or float, default=None
         Rows that a subsample keeps, or their fraction in (0, 1]; 0.2 by default. (``size`` still means this with
         ``method="subsample"``, with a FutureWarning.)
-    kernel, gamma, degree, coef0, eta : as in the estimators
+    kernel, gamma, degree, coef0 : as in the estimators
     groups : array-like of shape (n_samples,), default=None
         Rows that belong together. Rows of different groups are never averaged, so that splitting by the returned
         ``groups`` keeps every row of a group on one side.
@@ -158,7 +157,7 @@ def reduce_instances(
     """
     rows, targets = check_X_y(X, y, **ARRAYS, multi_output=True)
     rows = canonical(rows)
-    resolved = resolve(kernel, rows, gamma=gamma, degree=degree, coef0=coef0, eta=eta)
+    resolved = resolve(kernel, rows, gamma=gamma, degree=degree, coef0=coef0)
     if not resolved.takes_rows and rows.shape[0] != rows.shape[1]:
         raise ValueError(f"X has shape {rows.shape}; kernel='precomputed' expects the square Gram matrix of all rows.")
     together = None if groups is None else column_or_1d(groups)

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.model_selection import PredefinedSplit
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, chunked
-from foldless.kernels import FeatureMap
+from foldless.kernels import FeatureMap, Nystroem, RandomFeatures
 from foldless.model_selection import FoldlessSearchCV
 from support.refits import refit
 from support.tolerances import assert_close
@@ -104,11 +104,11 @@ def _standardized(X, w):
 
 
 APPROXIMATE = {
-    "nystroem": LSSVC(approximation="nystroem", n_landmarks=12, landmarks="uniform"),
-    "auto": LSSVC(approximation="auto", n_landmarks=12),
-    "coef": KernelFisherDiscriminant(approximation="nystroem", n_landmarks=12, penalty="coef"),
-    "rff": KernelFisherDiscriminant(approximation="rff", n_landmarks=12),
-    "rff regression": LSSVR(approximation="rff", n_landmarks=12, standardize=True),
+    "nystroem": LSSVC(Nystroem("rbf", 12, landmarks="uniform")),
+    "centres": LSSVC(Nystroem("rbf", 12)),
+    "coef": KernelFisherDiscriminant(Nystroem("rbf", 12), penalty="coef"),
+    "rff": KernelFisherDiscriminant(RandomFeatures("rbf", 12)),
+    "rff regression": LSSVR(RandomFeatures("rbf", 12), standardize=True),
 }
 
 
@@ -134,8 +134,8 @@ def test_approximate_kernels_equal_refits_with_the_same_features(name, dtype):
 
 @pytest.mark.parametrize("name", ["nystroem", "coef", "rff regression"])
 def test_landmarks_of_each_training_part_equal_refits(name):
-    options = {"approximation": "nystroem", "n_landmarks": 12, "landmarks": "uniform", "landmarks_per_fold": True}
-    model = APPROXIMATE[name].__class__(penalty=APPROXIMATE[name].penalty, standardize=name != "coef", **options)
+    kernel, penalty = Nystroem("rbf", 12, landmarks="uniform", per_fold=True), APPROXIMATE[name].penalty
+    model = APPROXIMATE[name].__class__(kernel, penalty=penalty, standardize=name != "coef")
     kind = "values" if name == "rff regression" else 4
     X, y = data_of(kind)
     found = arrays_for(y, outputs_of(kind))
@@ -146,7 +146,7 @@ def test_landmarks_of_each_training_part_equal_refits(name):
     for fold in range(3):
         test = found["fold"] == fold
         assert_close(found[of_folds][test], answers(refit(model, X, y, ~test), X[test]))
-    whole = refit(model.set_params(landmarks_per_fold=False), X, y, slice(None))
+    whole = refit(model.set_params(kernel__per_fold=False), X, y, slice(None))
     assert_close(found[of_loo], whole.loo_predict() if of_loo == "loo_prediction" else whole.loo_decision_function())
 
 
@@ -344,7 +344,7 @@ def test_class_weights_are_chosen_as_by_a_search(name, select, weighted, kind):
 @pytest.mark.parametrize("per_fold", [False, True])
 def test_errors_of_folds_of_a_pass_are_those_of_the_sums(per_fold):
     X, y = data_of(2)
-    model = LSSVC(approximation="nystroem", n_landmarks=9, landmarks="uniform", landmarks_per_fold=per_fold)
+    model = LSSVC(Nystroem("rbf", 9, landmarks="uniform", per_fold=per_fold))
     grid, labels = {"class_weight": [None, "balanced"]}, np.unique(y)
     grid["class_weight"].append(dict(zip(labels.tolist(), range(1, 1 + len(labels)), strict=True)))
     data, options = chunked.arrays(X, y, rows=40), {"cv": 3, "alphas": [0.1, 10.0]}

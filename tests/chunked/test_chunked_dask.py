@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, chunked
+from foldless.kernels import RandomFeatures
 from support.tolerances import assert_close
 
 distributed = pytest.importorskip("distributed", reason="dask is not installed")
@@ -18,7 +19,7 @@ N = 150
 X = np.random.default_rng(0).normal(size=(N, 3))
 VALUES = X[:, 0] + np.sin(X[:, 1]) + 0.1 * np.random.default_rng(1).normal(size=N)
 LABELS = np.array(["a", "b", "c"])[(VALUES > -0.5).astype(int) + (VALUES > 0.6)]
-MODEL = LSSVC(approximation="rff", n_landmarks=12, calibration="sigmoid")
+MODEL = LSSVC(RandomFeatures("rbf", 12), calibration="sigmoid")
 
 
 @pytest.fixture(scope="module")

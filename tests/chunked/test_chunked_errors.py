@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant, chunked
-from foldless.kernels import RBF, FeatureMap
+from foldless.kernels import RBF, FeatureMap, Nystroem, RandomFeatures
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 VALUES = X[:, 0] + 0.1 * np.random.default_rng(1).normal(size=120)
@@ -188,15 +188,16 @@ def test_wrong_arguments_are_named(model, options, message):
 
 UNREAD = [
     (LSSVR(RBF(1.0)), {}, "has no explicit features"),
-    (LSSVR("rbf"), {"param_grid": {"approximation": ["nystroem", None]}}, "has no explicit features"),
+    (LSSVR("rbf"), {"param_grid": {"kernel": [Nystroem("rbf"), "rbf"]}}, "has no explicit features"),
     (LSSVR("precomputed"), {}, "has no explicit features"),
     (LSSVR("cubic"), {}, "kernel='cubic' is unknown"),
-    (LSSVR("linear", approximation="guess"), {}, "approximation='guess' is unknown"),
+    (LSSVR(Nystroem("cubic")), {}, "kernel='cubic' is unknown"),
+    (LSSVR(Nystroem(RBF(1.0))), {"param_grid": {"gamma": [0.1]}}, "gamma is ignored.*kernel__gamma"),
     (LSSVR("linear", penalty="coef"), {}, "penalty='coef' has a basis function for every row"),
-    (LSSVR(approximation="nystroem", n_landmarks="auto"), {}, "n_landmarks='auto': a number is needed"),
-    (LSSVR(approximation="auto", n_landmarks="auto"), {}, "n_landmarks='auto': a number is needed"),
-    (LSSVR(approximation="rff", n_landmarks=0), {}, "n_landmarks=0 must be a whole number"),
-    (LSSVR(approximation="nystroem", landmarks="all"), {}, "landmarks='all' is unknown"),
+    (LSSVR(Nystroem("rbf", "auto")), {}, "n_landmarks='auto': a number is needed"),
+    (LSSVR(RandomFeatures(RBF(1.0), "auto")), {}, "n_landmarks='auto': a number is needed"),
+    (LSSVR(RandomFeatures("rbf", 0)), {}, "n_landmarks=0 must be a whole number"),
+    (LSSVR(Nystroem("rbf", landmarks="all")), {}, "landmarks='all' is unknown"),
     (LSSVR("linear"), {"param_grid": {"colour": [1.0]}}, "colour"),
     (LSSVR("linear"), {"cv": "ten"}, "cv='ten' must be a number"),
     (LSSVR("linear"), {"cv": True}, "cv=True must be a number"),
@@ -243,14 +244,14 @@ def test_a_cut_of_two_classes_without_leave_one_out_is_told_before_the_first_chu
 
 
 def test_kernels_that_have_to_see_rows_are_left_for_later():
-    """Features of a map may need more columns than one, and "auto" takes landmarks only where it must."""
+    """Features of a map may need more columns than one."""
 
     class Second(FeatureMap):
         def features(self, X):
             return X[:, 1:2] + 0.0
 
-    for model in (LSSVR(Second()), LSSVR("linear", approximation="auto", n_landmarks="auto")):
-        assert chunked.cross_validate(model, chunked.arrays(X, VALUES), cv=3).n_rows == 120
+    for kernel in (Second(), Second() + Nystroem(RBF(0.5), 5)):
+        assert chunked.cross_validate(LSSVR(kernel), chunked.arrays(X, VALUES), cv=3).n_rows == 120
 
 
 def test_wrong_sources_are_named():

@@ -5,18 +5,20 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
 from foldless import LSSVC, KernelFisherDiscriminant, chunked
 from foldless.chunked.rows import Rows
 from foldless.chunked.survey import survey_of
+from foldless.kernels import Nystroem, RandomFeatures
 from foldless.readout.calibration import fit_calibration
 from foldless.readout.ranking import best_cut
 from support.refits import refit
 from support.tolerances import assert_close
 
 N = 241
-SMOOTH = {"approximation": "rff", "n_landmarks": 12, "gamma": 0.3}
+SMOOTH = {"kernel": RandomFeatures("rbf", 12), "gamma": 0.3}
 
 
 def data_of(n_classes, seed=0):
@@ -51,7 +53,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:calibration='isotonic' of")
 @pytest.mark.parametrize("name", MODELS)
 def test_probabilities_of_the_model_and_of_folds_equal_refits(name, weighted, calibration):
     model, n_classes = MODELS[name]
-    model = model.__class__(**{**model.get_params(), "calibration": calibration})
+    model = clone(model).set_params(calibration=calibration)
     X, y = data_of(n_classes)
     w = weights_of(weighted)
     found = {"fold": np.empty(N, int), "decision": np.empty((N, 4)[: 1 + (n_classes > 2)])}
@@ -96,8 +98,8 @@ def test_cuts_of_the_model_and_of_folds_equal_refits(weighted, share):
 
 def test_landmarks_of_each_training_part_have_their_own_rules():
     X, y = data_of(2)
-    options = {"n_landmarks": 12, "landmarks": "uniform", "landmarks_per_fold": True, "calibration": "sigmoid"}
-    model = KernelFisherDiscriminant(approximation="nystroem", threshold="loo", **options)
+    kernel = Nystroem("rbf", 12, landmarks="uniform", per_fold=True)
+    model = KernelFisherDiscriminant(kernel, threshold="loo", calibration="sigmoid")
     found = {"fold": np.empty(N, int), "decision": np.empty(N), "probability": np.empty((N, 2))}
     chunked.cross_validate(model, chunked.arrays(X, y, rows=60), cv=3, loo=False, sample=N, predictions=found)
     for fold in range(3):
@@ -117,7 +119,7 @@ def test_scores_that_point_away_from_labels_are_stratified(name, shift, weighted
     n, rng = 40, np.random.default_rng(0)
     y = np.arange(n) % n_classes
     X, w = rng.normal(size=(n, 3)) + shift * y[:, None], rng.integers(1, 4, n) / 2 if weighted else None
-    model = model.__class__(**{**model.get_params(), "calibration": "sigmoid", "alpha": 1e3})
+    model = clone(model).set_params(calibration="sigmoid", alpha=1e3)
     fitted = refit(model, X, y, slice(None), sample_weight=w)
     scores = fitted._fitted_task.loo_scores(fitted._loo().whole)
     plain = fit_calibration("sigmoid", scores, y, n_classes, np.ones(n) if w is None else w)

@@ -15,7 +15,7 @@ import foldless.estimators.base as base
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.heldout.gradient import value_and_gradient
 from foldless.heldout.problem import Problem
-from foldless.kernels import RBF, Laplacian, RandomFeatures
+from foldless.kernels import RBF, Laplacian, Linear, On, RandomFeatures
 from foldless.kernels import Nystroem as Landmarks
 from foldless.model_selection import cross_val_predict, explain, nested_cross_validate, permutation_test_score
 
@@ -24,18 +24,19 @@ X = RNG.normal(size=(90, 3))
 Y = {"two": (X[:, 0] + X[:, 1] ** 2 > 1) * 1, "three": np.digitize(X[:, 0] + X[:, 1] ** 2, [0.5, 1.5])}
 W = RNG.integers(0, 3, 90).astype(float)
 every_model = pytest.mark.parametrize("kind", [LSSVC, KernelFisherDiscriminant, LSSVR])
-every_approximation = pytest.mark.parametrize("approximation", ["nystroem", "rff"])
+every_approximation = pytest.mark.parametrize("approximation", [Landmarks, RandomFeatures])
 every_penalty = pytest.mark.parametrize("penalty", ["rkhs", "coef"])
 
 
-def model(kind, approximation="nystroem", **more):
-    return kind(gamma=0.3, alpha=0.1, approximation=approximation, n_landmarks=12, **more)
+def model(kind, approximation=Landmarks, *, per_fold=None, **more):
+    options = {} if per_fold is None else {"per_fold": per_fold}
+    return kind(approximation(RBF(0.3), 12, **options), alpha=0.1, **more)
 
 
 def same_features(estimator, rows, weight=None):
     """The estimator with its landmarks, or its waves, as they are on all rows: what a refit on some of them takes."""
     fitted = clone(estimator).fit(rows, np.arange(rows.shape[0]) % 2, weight)
-    return clone(estimator).set_params(kernel=fitted.kernel_, approximation=None, penalty="rkhs")
+    return clone(estimator).set_params(kernel=fitted.kernel_, penalty="rkhs")
 
 
 def decisions(fitted, rows):
@@ -77,7 +78,7 @@ def test_any_split_equals_refits(kind, approximation, cv, dtype):
 def test_the_model_is_ridge_regression_on_the_features_of_scikit_learn():
     """Its Nystroem features, by the symmetric root of k(Z, Z), span the same space with the same norm."""
     theirs = Nystroem(kernel="rbf", gamma=0.3, n_components=12, random_state=0).fit(X)
-    estimator = LSSVR(gamma=0.3, alpha=0.1, approximation="nystroem", landmarks=theirs.components_).fit(X, X[:, 0])
+    estimator = LSSVR(Landmarks(RBF(0.3), landmarks=theirs.components_), alpha=0.1).fit(X, X[:, 0])
     ridge = Ridge(alpha=0.1).fit(theirs.transform(X), X[:, 0])
     assert_allclose(estimator.predict(X), ridge.predict(theirs.transform(X)), atol=1e-7)
 
@@ -107,7 +108,7 @@ def test_learning_and_forgetting_equal_a_new_fit_with_the_same_landmarks(kind, a
     assert_allclose(estimator.loo_score_, expected.loo_score_)
     certificate = estimator.unlearning_certificate()
     assert certificate.holds
-    assert certificate.inherited == (("landmarks",) if approximation == "nystroem" else ())
+    assert certificate.inherited == (("landmarks",) if approximation is Landmarks else ())
 
 
 @pytest.mark.many_cases
@@ -145,16 +146,17 @@ def test_gradients_are_differences_of_the_loss(kind, kernel, folds, weights, int
 
 @every_approximation
 def test_searches_tune_alpha_and_gamma_of_the_approximate_model(approximation):
-    grid, signs, losses = {"alpha": [0.01, 0.1, 10.0], "gamma": [0.1, 0.3, 3.0]}, np.where(Y["two"], 1, -1), {}
+    grid, signs, losses = {"alpha": [0.01, 0.1, 10.0], "kernel__gamma": [0.1, 0.3, 3.0]}, np.where(Y["two"], 1, -1), {}
     search = FoldlessSearchCV(model(LSSVC, approximation), grid, cv=KFold(3)).fit(X, Y["two"])
     for alpha in grid["alpha"]:
-        for gamma in grid["gamma"]:
-            other = model(LSSVC, approximation).set_params(alpha=alpha, gamma=gamma)
+        for gamma in grid["kernel__gamma"]:
+            other = model(LSSVC, approximation).set_params(alpha=alpha, kernel__gamma=gamma)
             F = cross_val_predict(other, X, Y["two"], cv=KFold(3), method="decision_function")
             losses[alpha, gamma] = np.mean(np.square(signs - F))
     assert tuple(search.best_params_.values()) == min(losses, key=losses.__getitem__)
     assert_allclose(search.best_criterion_, min(losses.values()), rtol=1e-8)
-    assert set(FoldlessSearchCV(model(LSSVC, approximation)).fit(X, Y["two"]).best_params_) == {"alpha", "gamma"}
+    best_params = FoldlessSearchCV(model(LSSVC, approximation)).fit(X, Y["two"]).best_params_
+    assert set(best_params) == {"alpha", "kernel__gamma"}
 
 
 def test_nested_and_permuted_results_equal_those_on_the_features_themselves():
@@ -176,30 +178,45 @@ def test_nested_and_permuted_results_equal_those_on_the_features_themselves():
     assert_allclose(ours.predict_interval(X[:5]), theirs.predict_interval(Phi[:5]), rtol=1e-6)
 
 
-def test_auto_is_exact_for_few_rows_and_approximate_for_many(monkeypatch):
-    estimator = LSSVC(gamma=0.3, approximation="auto", n_landmarks=12)
-    assert not estimator.fit(X, Y["two"]).kernel_.approximates
-    monkeypatch.setattr("foldless.estimators.approximate.MOST_EXACT", 80)
-    assert estimator.fit(X, Y["two"]).kernel_.approximates
-    route = str(explain(estimator, X, Y["two"], cv=5))
+def test_the_route_says_that_landmarks_are_fixed_once():
+    route = str(explain(model(LSSVC), X, Y["two"], cv=5))
     assert "12 features" in route
     assert "fixed once from all rows, labels unseen" in route
-    assert not LSSVC("linear", approximation="auto").fit(X, Y["two"]).kernel_.approximates
 
 
-def test_auto_is_approximate_where_the_matrix_does_not_fit(monkeypatch):
-    monkeypatch.setattr("foldless.estimators.approximate.available_memory", lambda: 100_000)
-    assert LSSVC(gamma=0.3, approximation="auto", n_landmarks=12).fit(X, Y["two"]).kernel_.approximates
+@every_model
+@every_approximation
+@every_penalty
+def test_a_name_inside_takes_the_parameters_of_the_estimator(kind, approximation, penalty):
+    y = Y["three"]
+    by_name = kind(approximation("rbf", 12), gamma=0.3, alpha=0.1, penalty=penalty)
+    by_object = model(kind, approximation, penalty=penalty)
+    assert_array_equal(decisions(by_name.fit(X, y), X), decisions(by_object.fit(X, y), X))
+    scaled, default = (kind(approximation(inside, 12)).fit(X, y) for inside in (RBF("scale"), "rbf"))
+    assert_array_equal(decisions(scaled, X), decisions(default, X))
+    search = FoldlessSearchCV(by_name, {"alpha": [0.1], "gamma": [0.1, 0.3]}).fit(X, y)
+    other = FoldlessSearchCV(by_object, {"alpha": [0.1], "kernel__gamma": [0.1, 0.3]}).fit(X, y)
+    assert_array_equal(search.cv_results_["mean_test_criterion"], other.cv_results_["mean_test_criterion"])
+    assert set(FoldlessSearchCV(by_name).fit(X, y).best_params_) == {"alpha", "gamma"}
+
+
+def test_the_penalty_of_coefficients_takes_the_features_without_whitening():
+    plain = LSSVC(Landmarks(RBF(0.3), 12, whiten=False), alpha=0.1).fit(X, Y["two"])
+    assert_array_equal(model(LSSVC, penalty="coef").fit(X, Y["two"]).decision_function(X), plain.decision_function(X))
+
+
+def test_candidates_of_other_numbers_of_landmarks_are_others():
+    kernels = [Landmarks(RBF(0.3), count) for count in (3, 30)]
+    search = FoldlessSearchCV(LSSVC(alpha=0.1), {"kernel": kernels}).fit(X, Y["two"])
+    expected = [
+        FoldlessSearchCV(LSSVC(kernel), {"alpha": [0.1]}).fit(X, Y["two"]).best_criterion_ for kernel in kernels
+    ]
+    assert_allclose(search.cv_results_["mean_test_criterion"], expected)
 
 
 def test_leave_one_out_by_scikit_learns_loop_is_the_same():
     found = cross_val_predict(model(LSSVC), X, Y["two"], cv=LeaveOneOut(), method="decision_function")
     assert_allclose(found, model(LSSVC).fit(X, Y["two"]).loo_decision_function(), rtol=1e-9)
-
-
-def test_unknown_approximations_are_refused():
-    with pytest.raises(ValueError, match="approximation='exact' is unknown; use one of"):
-        LSSVC(approximation="exact").fit(X, Y["two"])
 
 
 def refits(estimator, y, splits):
@@ -212,7 +229,7 @@ def refits(estimator, y, splits):
 
 @every_model
 def test_landmarks_of_each_training_part_equal_refits(kind):
-    estimator, cv = model(kind, landmarks_per_fold=True), KFold(4)
+    estimator, cv = model(kind, per_fold=True), KFold(4)
     method = "predict" if kind is LSSVR else "decision_function"
     found = cross_val_predict(estimator, X, Y["two"], cv=cv, method=method)
     assert_allclose(found, refits(estimator, Y["two"], cv.split(X)), rtol=1e-9)
@@ -220,11 +237,11 @@ def test_landmarks_of_each_training_part_equal_refits(kind):
     assert abs(found - once).max() > 1e-3
     route = explain(estimator, X, Y["two"], cv=cv)
     assert route.kind == "one P per fold"
-    assert "landmarks_per_fold=False would take one fit" in route.reason
+    assert "per_fold=False of the kernel would take one fit" in route.reason
 
 
 def test_searches_take_landmarks_of_each_training_part():
-    estimator, cv, y = model(LSSVC, landmarks_per_fold=True), KFold(3), Y["two"]
+    estimator, cv, y = model(LSSVC, per_fold=True), KFold(3), Y["two"]
     search = FoldlessSearchCV(estimator, {"alpha": [0.01, 1.0]}, cv=cv).fit(X, y)
     signs = np.where(y, 1.0, -1.0)
     for alpha, score in zip([0.01, 1.0], search.cv_results_["mean_test_criterion"], strict=True):
@@ -233,7 +250,7 @@ def test_searches_take_landmarks_of_each_training_part():
 
 
 def test_nested_results_take_landmarks_of_each_training_part():
-    estimator, y, inner, outer = model(LSSVC, landmarks_per_fold=True), Y["two"], KFold(3), KFold(4)
+    estimator, y, inner, outer = model(LSSVC, per_fold=True), Y["two"], KFold(3), KFold(4)
     grid = {"alpha": [0.01, 1.0]}
     result = nested_cross_validate(FoldlessSearchCV(estimator, grid, cv=inner), X, y, cv=outer)
     signs = np.where(y, 1.0, -1.0)
@@ -252,7 +269,7 @@ def test_nested_results_take_landmarks_of_each_training_part():
 
 @pytest.mark.parametrize("steps", [False, True], ids=["alone", "behind a scaler"])
 def test_permutations_take_landmarks_of_each_training_part(steps):
-    estimator, cv, y = model(LSSVC, landmarks_per_fold=True), StratifiedKFold(3), Y["two"]
+    estimator, cv, y = model(LSSVC, per_fold=True), StratifiedKFold(3), Y["two"]
     estimator = make_pipeline(StandardScaler(), estimator) if steps else estimator
     result = permutation_test_score(estimator, X, y, cv=cv, n_permutations=4, random_state=0)
     assert result.path.kind == "one P per fold"
@@ -274,17 +291,40 @@ def test_given_landmarks_are_in_the_units_of_the_rows(sparse):
     labels = np.arange(60) % 2
     rows = sp.csr_array(rows) if sparse else rows
     scaler = StandardScaler(with_mean=not sparse).fit(rows)
-    options = {"gamma": 0.3, "approximation": "nystroem"}
-    model = LSSVC(**options, landmarks=rows[:8], standardize=True).fit(rows, labels)
-    scaled = LSSVC(**options, landmarks=scaler.transform(rows[:8])).fit(scaler.transform(rows), labels)
-    assert_allclose(model.decision_function(rows), scaled.decision_function(scaler.transform(rows)), rtol=1e-9)
+    for around in (lambda kernel: kernel, lambda kernel: On([0, 1, 2], kernel), lambda kernel: kernel + Linear()):
+        unscaled, seen = (around(Landmarks(RBF(0.3), landmarks=Z)) for Z in (rows[:8], scaler.transform(rows[:8])))
+        model = LSSVC(unscaled, standardize=True).fit(rows, labels)
+        scaled = LSSVC(seen).fit(scaler.transform(rows), labels)
+        assert_allclose(model.decision_function(rows), scaled.decision_function(scaler.transform(rows)), rtol=1e-9)
+        again = LSSVC(model.kernel_, standardize=True).fit(
+            rows, labels
+        )  # its landmarks are rows as the kernel sees them
+        assert_array_equal(again.decision_function(rows), model.decision_function(rows))
+    narrow = Landmarks(RBF(0.3), landmarks=np.ones((8, 2)))
     with pytest.raises(ValueError, match=r"landmarks has shape \(8, 2\)"):
-        LSSVC(**options, landmarks=np.ones((8, 2)), standardize=True).fit(rows, labels)
+        LSSVC(narrow, standardize=True).fit(rows, labels)
+
+
+def test_landmarks_that_replace_those_of_a_fitted_kernel_are_in_the_units_of_the_rows():
+    rows, labels = X * [1000.0, 0.01, 1.0], Y["two"]
+    fitted = LSSVC(Landmarks(RBF(0.3), 8), standardize=True).fit(rows, labels).kernel_
+    again = LSSVC(fitted.changed(landmarks=rows[:8]), standardize=True).fit(rows, labels)
+    expected = LSSVC(Landmarks(RBF(0.3), landmarks=rows[:8]), standardize=True).fit(rows, labels)
+    assert_array_equal(again.decision_function(rows), expected.decision_function(rows))
+
+
+def test_landmarks_of_the_user_are_those_of_some_columns():
+    rows, labels = X * [1000.0, 0.01, 1.0], Y["two"]
+    scaler = StandardScaler().fit(rows)
+    unscaled, seen = (On([2, 0], Landmarks(RBF(0.3), landmarks=Z[:8, [2, 0]])) for Z in (rows, scaler.transform(rows)))
+    model = LSSVC(unscaled, standardize=True).fit(rows, labels)
+    scaled = LSSVC(seen).fit(scaler.transform(rows), labels)
+    assert_allclose(model.decision_function(rows), scaled.decision_function(scaler.transform(rows)), rtol=1e-9)
 
 
 def test_features_of_new_rows_are_looked_at_some_at_a_time(monkeypatch):
     labels = np.arange(60) % 2
-    model = LSSVC(gamma=0.3, approximation="nystroem", landmarks=X[:6]).fit(X[:60], labels)
+    model = LSSVC(Landmarks(RBF(0.3), landmarks=X[:6])).fit(X[:60], labels)
     expected, seen, kind = model.decision_function(X), [], type(model.kernel_)
     features = kind.features
     monkeypatch.setattr(kind, "features", lambda self, rows: seen.append(len(rows)) or features(self, rows))
@@ -295,6 +335,6 @@ def test_features_of_new_rows_are_looked_at_some_at_a_time(monkeypatch):
 
 
 def test_an_approximate_linear_kernel_has_no_coefficients_of_columns():
-    model = LSSVC("linear", approximation="nystroem", landmarks=X[:6]).fit(X, np.arange(len(X)) % 2)
+    model = LSSVC(Landmarks(Linear(), landmarks=X[:6])).fit(X, np.arange(len(X)) % 2)
     with pytest.raises(AttributeError, match="coef_ exists for kernel='linear' only, not for an approximation"):
         _ = model.coef_

@@ -35,7 +35,7 @@ def test_memory_that_will_not_suffice_is_told_before_it_is_asked_for(monkeypatch
     assert f"fewer rows (about {fewer} fit)" in message
     assert (f"float32 input ({needed / 2**31:.1f} GiB, still too much)" in message) == (dtype == np.float64)
     assert "explicit features, up to" in message
-    assert "approximation='nystroem'" in message
+    assert "kernel=Nystroem(..., n_landmarks=500) of foldless.kernels" in message
 
 
 @every_kind

@@ -232,7 +232,7 @@ def test_numbers_of_any_type_are_taken_from_frames():
 
 
 def test_names_that_are_nearly_right_are_suggested():
-    with pytest.raises(ValueError, match=r"approximation='nystrom' is unknown.*Did you mean 'nystroem'\?"):
-        LSSVC(approximation="nystrom").fit(np.eye(4), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match=r"penalty='coeff' is unknown.*Did you mean 'coef'\?"):
+        LSSVC(penalty="coeff").fit(np.eye(4), [0, 1, 0, 1])
     with pytest.raises(ValueError, match=r"kernel='RBF' is unknown.*Did you mean 'rbf'\?"):
         LSSVC("RBF").fit(np.eye(4), [0, 1, 0, 1])

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.kernels import Boolean
 from foldless.model_selection import cross_val_predict
 from foldless.reference import heldout_fits
 from support.bad_input import D, N, data, every_classifier, every_kind
@@ -93,7 +94,7 @@ def test_unknown_kernel_is_refused(kind, value):
         ({"gamma": [1.0, 2.0]}, rf"gamma has shape \(2,\); .*{D} features"),
         ({"kernel": "poly", "degree": 0}, r"degree=0 must be a finite number > 0"),
         ({"kernel": "poly", "coef0": -1}, r"coef0=-1 must be a finite number >= 0"),
-        ({"kernel": "boolean", "eta": 0}, r"eta=0 must be a finite number > 0"),
+        ({"kernel": Boolean(0)}, r"eta=0 must be a finite number > 0"),
     ],
     ids=str,
 )

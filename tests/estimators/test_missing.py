@@ -10,6 +10,7 @@ from sklearn.base import clone
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant, SlidingWindow
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.missing import COUNTERPARTS, UNNEEDED, parameter_hint
+from foldless.kernels import Nystroem
 
 X = np.random.default_rng(0).normal(size=(20, 2))
 LABELS = np.arange(20) % 2
@@ -32,6 +33,16 @@ every_kind = pytest.mark.parametrize("kind", [*KINDS, *MADE_OF_OTHERS], ids=lamb
         ("max_iter", "Leave it out: the fit is solved directly"),
         ("n_jobs", "Leave it out: the linear algebra uses threads"),
         ("kernel_params", "Give gamma, degree or coef0 by name"),
+        ("eta", r"Did you mean kernel=Boolean\(eta\)\?"),
+        (
+            "approximation",
+            r"Write kernel=Nystroem\('rbf', n_landmarks=500.* or kernel=RandomFeatures\('rbf', n_landmarks",
+        ),
+        ("n_landmarks", r"Write kernel=Nystroem\('rbf', n_landmarks=500.*searched as kernel__n_landmarks"),
+        ("landmarks", r"Write kernel=Nystroem\(.*, landmarks='kmeans'"),
+        ("landmarks_per_fold", r"Write kernel=Nystroem\(.*, per_fold=False"),
+        ("random_state", r"Leave it out: a fit draws nothing. .*kernel=Nystroem\('rbf', random_state=0\)"),
+        ("feature_scaling", r"Write method=Optimizer\(feature_scaling=True\) of a search"),
     ],
 )
 def test_an_unknown_argument_is_named_with_what_to_write(kind, name, hint):
@@ -61,6 +72,14 @@ def test_a_parameter_of_the_estimator_is_not_one_of_the_search():
         FoldlessSearchCV(LSSVC(), calibration="sigmoid")
     with pytest.raises(TypeError, match=r"'param_distributions'. Did you mean param_grid\?"):
         FoldlessSearchCV(LSSVC(), param_distributions={})
+
+
+def test_arguments_that_moved_are_named_with_their_place():
+    with pytest.raises(TypeError, match=r"'feature_scaling'. Write method=Optimizer\(feature_scaling=True\)"):
+        FoldlessSearchCV(LSSVC(), feature_scaling=True)
+    for kernel, hint in ((Nystroem("rbf"), r"Did you mean kernel__n_landmarks\?"), ("rbf", r"Write kernel=Nystroem\(")):
+        with pytest.raises(ValueError, match=rf"'n_landmarks': {hint}"):
+            FoldlessSearchCV(LSSVC(kernel), {"n_landmarks": [5, 10]}).fit(X, LABELS)
 
 
 def test_other_type_errors_are_pythons():

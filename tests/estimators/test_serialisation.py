@@ -8,11 +8,13 @@ import re
 import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
 import foldless
 from foldless import LSSVC, LSSVR
 from foldless.estimators import versions
+from foldless.kernels import RBF, Nystroem, RandomFeatures
 from support.kinds_of_models import X, every_kernel, every_model, new, three, values
 from support.tolerances import assert_close
 
@@ -99,6 +101,42 @@ def test_kernels_can_be_written_alone_and_in_a_model(written, case):
     again = every_format[written](model)
     assert_alike(outputs(again), outputs(model))
     assert_alike(outputs(again.forget([3, 5])), outputs(model.forget([3, 5])))
+
+
+APPROXIMATIONS = {
+    "nystroem": Nystroem(RBF("scale"), 10, landmarks="uniform", per_fold=True, random_state=3, whiten=False),
+    "by name": Nystroem("laplacian", n_landmarks="auto"),
+    "landmarks of the user": Nystroem(RBF(0.2), landmarks=X[:7]),
+    "random features": RandomFeatures("rbf", 12, random_state=4),
+}
+
+
+@pytest.mark.parametrize("case", APPROXIMATIONS)
+@pytest.mark.parametrize("written", ["clone", *every_format])
+def test_settings_of_approximations_come_back(written, case):
+    copied = clone if written == "clone" else every_format[written]
+    kernel = APPROXIMATIONS[case]
+    for again in (copied(kernel), copied(LSSVC(kernel)).kernel):
+        assert type(again) is type(kernel)
+        assert repr(again) == repr(kernel)
+        settings, expected = again.get_params(deep=False), kernel.get_params(deep=False)
+        assert settings.keys() == expected.keys()
+        for name, value in expected.items():
+            assert np.array_equal(settings[name], value), name
+
+
+@pytest.mark.parametrize("case", APPROXIMATIONS)
+def test_settings_of_approximations_are_parameters_of_the_estimator(case):
+    model = LSSVC(clone(APPROXIMATIONS[case]))
+    for name, value in {"n_landmarks": 5, "random_state": 7, "kernel": RBF(0.5), "gamma": 0.3}.items():
+        model.set_params(**{f"kernel__{name}": value})
+        assert model.get_params()[f"kernel__{name}"] == value
+    fitted = model.set_params(kernel__n_landmarks=6).fit(X, three)
+    assert fitted.get_params()["kernel__n_landmarks"] == 6
+    with pytest.raises(ValueError, match=r"kernel__n_landmarks: changed since the model was fitted"):
+        fitted.set_params(kernel__n_landmarks=8).partial_fit(X, three)
+    with pytest.raises(ValueError, match="Invalid parameter 'colour' for kernel"):
+        model.set_params(kernel__colour=1)
 
 
 @pytest.mark.parametrize("written", every_format)

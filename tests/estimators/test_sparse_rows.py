@@ -7,6 +7,7 @@ from sklearn.linear_model import Ridge
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, chunked, reduction
 from foldless.estimators import AdaptiveKDA
+from foldless.kernels import RBF, Nystroem
 from foldless.model_selection import cross_val_predict, cross_val_score, permutation_test_score
 from support.tolerances import assert_close
 
@@ -39,7 +40,7 @@ def learn_and_forget(X, Z):
 
 
 def with_landmarks(X, Z):
-    return LSSVC(gamma=0.3, approximation="nystroem", landmarks=Z).fit(X, Y).decision_function(Z)
+    return LSSVC(Nystroem(RBF(0.3), landmarks=Z)).fit(X, Y).decision_function(Z)
 
 
 def searched(X, Z):
@@ -70,9 +71,7 @@ CALLS = {
     "poly": lambda X, Z: KernelFisherDiscriminant("poly", gamma=0.3).fit(X, Y).decision_function(Z),
     "cosine": lambda X, Z: LSSVC("cosine").fit(X, Y).loo_decision_function(),
     "linear": lambda X, Z: LSSVR("linear").fit(X, VALUES).predict(Z),
-    "landmarks": lambda X, Z: (
-        LSSVC(gamma=0.3, approximation="nystroem", landmarks=X[:8]).fit(X, Y).decision_function(Z)
-    ),
+    "landmarks": lambda X, Z: LSSVC(Nystroem(RBF(0.3), landmarks=X[:8])).fit(X, Y).decision_function(Z),
     "set": lambda X, Z: LSSVC(gamma=0.3).fit(X, Y).conformal_p_values(Z),
     "updates": learn_and_forget,
     "adaptive": adaptive,

@@ -117,7 +117,7 @@ def test_search_nested_and_permutations_equal_those_of_scaled_features():
     assert_allclose(tests[0].permutation_scores, tests[1].permutation_scores, rtol=1e-9)
 
 
-@pytest.mark.parametrize("how", [{}, {"method": Optimizer("gradient", max_iter=5), "feature_scaling": True}])
+@pytest.mark.parametrize("how", [{}, {"method": Optimizer("gradient", max_iter=5, feature_scaling=True)}])
 @every_kind
 def test_searches_without_a_grid_look_at_scaled_features(kind, how):
     scaler, y = scaler_of(), KINDS[kind]

@@ -159,7 +159,7 @@ def test_estimators_of_cross_validation_learn_and_forget(kind):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"method": Optimizer("gradient", max_iter=3), "feature_scaling": True}], ids=["grid", "gradient"]
+    "options", [{}, {"method": Optimizer("gradient", max_iter=3, feature_scaling=True)}], ids=["grid", "gradient"]
 )
 @every_kind
 def test_the_best_estimator_of_a_search_learns_and_forgets(kind, options):

@@ -11,7 +11,7 @@ from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDi
 from foldless.heldout import rows as rows_module
 from foldless.heldout.problem import Problem
 from foldless.heldout.rows import equal_rows
-from foldless.kernels import Linear
+from foldless.kernels import RBF, Linear, RandomFeatures
 from foldless.model_selection import (
     Confounds,
     RefitWarning,
@@ -101,7 +101,7 @@ FITTED = {
     "LSSVR": (LSSVR(gamma=0.5), "predict"),
     "LSSVC": (LSSVC(gamma=0.5), "decision_function"),
     "linear": (LSSVC("linear"), "decision_function"),
-    "features": (LSSVC(gamma=0.5, approximation="rff", n_landmarks=7), "decision_function"),
+    "features": (LSSVC(RandomFeatures(RBF(0.5), 7)), "decision_function"),
     "calibrated": (LSSVC(gamma=0.5, calibration="sigmoid"), "predict_proba"),
     "centroid": (KernelFisherDiscriminant(gamma=0.5, threshold="centroid"), "decision_function"),
     "axes": (KernelFisherDiscriminant(gamma=0.5), "transform"),

@@ -11,6 +11,7 @@ from foldless.estimators import checks
 from foldless.estimators.access import task_of
 from foldless.heldout import caution
 from foldless.heldout.caution import LongFitWarning, caution_of_size, long_fit
+from foldless.kernels import Nystroem
 from foldless.linalg import memory
 from foldless.online.minimum_norm import cost_of_factors
 from foldless.readout.task import Task
@@ -42,7 +43,7 @@ def test_thirty_thousand_rows_are_announced_with_time_memory_and_remedy():
     message = said(LSSVC(), 30_000)
     assert "a fit of 30000 rows takes about 2 minutes" in message
     assert "6.7 GiB of memory" in message
-    assert "approximation='nystroem'" in message
+    assert "Quicker is kernel=Nystroem(...) of foldless.kernels" in message
     assert "1 minute on two processors, and 3.4 GiB" in said(LSSVC(), 30_000, np.float32)
     assert "9 minutes on two processors, and 20.1 GiB" in said(LSSVC(penalty="coef"), 30_000)
 
@@ -53,7 +54,7 @@ def test_thirty_thousand_rows_are_announced_with_time_memory_and_remedy():
     [
         (LSSVC(), 20_000),
         (LSSVC("linear"), 50_000),
-        (LSSVC(approximation="nystroem", landmarks="uniform", n_landmarks=50), 50_000),
+        (LSSVC(Nystroem("rbf", 50, landmarks="uniform")), 50_000),
     ],
 )
 def test_quick_fits_are_not_announced(model, n):
@@ -63,7 +64,7 @@ def test_quick_fits_are_not_announced(model, n):
 @pytest.mark.usefixtures("much_memory")
 def test_a_gram_matrix_has_no_landmarks():
     message = str(long_fit(30_000, 9e12, 1, np.float64, takes_rows=False))
-    assert "nystroem" not in message
+    assert "Nystroem" not in message
     assert "reduce_instances" in message
 
 

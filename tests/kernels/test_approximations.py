@@ -1,11 +1,15 @@
 """Kernels by landmarks and by random waves: what they equal, whence landmarks come, and the way back to parameters."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import kernel_approximation
+from sklearn.base import clone
 
+from foldless import LSSVC
 from foldless.kernels import RBF, Boolean, Laplacian, Linear, Nystroem, On, Poly, Precomputed, RandomFeatures
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -82,7 +86,7 @@ def test_landmarks_follow_from_rows_of_positive_weight_alone(landmarks):
 @every_form
 def test_landmarks_are_the_same_for_the_same_seed_and_others_for_another(landmarks, form):
     def drawn(seed):
-        Z = Nystroem(RBF(0.3), 9, seed, landmarks=landmarks).resolved(form(X)).landmarks
+        Z = Nystroem(RBF(0.3), 9, random_state=seed, landmarks=landmarks).resolved(form(X)).landmarks
         return Z.toarray() if sp.issparse(Z) else Z
 
     assert_array_equal(drawn(3), drawn(3))
@@ -92,7 +96,7 @@ def test_landmarks_are_the_same_for_the_same_seed_and_others_for_another(landmar
 def test_leverage_finds_a_far_group_that_a_uniform_draw_misses():
     rows = np.vstack([np.random.default_rng(1).normal(size=(995, 2)) * 0.01, 10 + np.eye(5, 2)])
     for seed in range(5):
-        Z = Nystroem(RBF(1.0), 10, seed, landmarks="leverage").resolved(rows).landmarks
+        Z = Nystroem(RBF(1.0), 10, random_state=seed, landmarks="leverage").resolved(rows).landmarks
         assert Z.max() > 5
 
 
@@ -115,8 +119,12 @@ def test_equal_rows_as_landmarks_do_no_harm():
         (Nystroem(RBF(0.3), landmarks="all"), "landmarks='all' is unknown; use one of 'uniform', 'kmeans', 'leverage'"),
         (Nystroem(RBF(0.3), landmarks=np.ones((3, 2))), "give at least one row of 3 features"),
         (Nystroem(RBF(0.3), landmarks=np.full((3, 3), np.nan)), "no finite numbers"),
-        (Nystroem(Precomputed()), "approximation needs rows"),
-        (RandomFeatures(Poly()), "approximation='rff' is for 'rbf' and 'laplacian'"),
+        (Nystroem(Precomputed()), "Nystroem needs rows"),
+        (Nystroem("rbf"), "Nystroem: kernel='rbf' is a name or a function, which only estimators take. Give an object"),
+        (Nystroem(RBF(0.3), "auto"), "n_landmarks='auto' must be an integer >= 1; 'auto' is found by a search"),
+        (Nystroem(RBF(0.3), per_fold="yes"), "per_fold='yes' must be True or False"),
+        (Nystroem(RBF(0.3), whiten=1), "whiten=1 must be True or False"),
+        (RandomFeatures(Poly()), r"RandomFeatures is for 'rbf' and 'laplacian', not for Poly\(.*use Nystroem"),
     ],
 )
 def test_what_cannot_be_approximated_is_told(kernel, message):
@@ -165,13 +173,62 @@ def test_the_way_back_from_waves_is_the_derivative(kernel, form):
     assert_allclose(found["gamma"], expected["gamma"], rtol=1e-5)
 
 
-def test_parameters_are_those_of_the_kernel():
+def test_parameters_of_the_kernel_keep_their_names():
     kernel = Nystroem(RBF("scale"), 8).resolved(X)
     other = kernel.changed(gamma=2.0)
     assert (other.get_params()["gamma"], other.landmarks is kernel.landmarks) == (2.0, True)
     assert kernel == kernel.changed(gamma=kernel.get_params()["gamma"])
     assert kernel != other
     assert kernel.default_grid(X) == RBF(1.0).default_grid(X)
+    assert kernel.changed(n_landmarks=3, gamma=1.0).get_params(deep=False)["n_landmarks"] == 3
+    assert Nystroem(On([0, 1], RBF(0.2))).changed(kernel__gamma=2.0) == Nystroem(On([0, 1], RBF(2.0)))
+    with pytest.raises(ValueError, match=r"Invalid parameter 'degree' for kernel Nystroem\(RBF.*'n_landmarks'"):
+        kernel.changed(degree=3)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Nystroem(RBF(0.3), 8), Nystroem(RBF(0.3), 9)),
+        (Nystroem(RBF(0.3)), Nystroem(RBF(0.3), per_fold=True)),
+        (Nystroem(RBF(0.3)), Nystroem(RBF(0.3), whiten=False)),
+        (Nystroem("rbf"), Nystroem("laplacian")),
+        (RandomFeatures(RBF(0.3)), RandomFeatures(RBF(0.3), random_state=1)),
+    ],
+    ids=str,
+)
+def test_kernels_of_other_settings_differ(one, other):
+    assert one != other
+    assert one == clone(one) == pickle.loads(pickle.dumps(one))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "text"),
+    [
+        (Nystroem("rbf"), "Nystroem('rbf', n_landmarks=500)"),
+        (Nystroem(RBF("scale"), 8, per_fold=True), "Nystroem(RBF(gamma='scale'), n_landmarks=8, per_fold=True)"),
+        (Nystroem(RBF(0.5), landmarks=X[:9].tolist()), "Nystroem(RBF(gamma=0.5), landmarks=<9 rows>)"),
+        (Nystroem(RBF(0.5), 7, whiten=False).resolved(X), "Nystroem(RBF(gamma=0.5), landmarks=<7 rows>, whiten=False)"),
+        (
+            RandomFeatures(RBF(0.5), 8, random_state=3).resolved(X),
+            "RandomFeatures(RBF(gamma=0.5), n_landmarks=8, random_state=3)",
+        ),
+    ],
+    ids=str,
+)
+def test_the_representation_is_short(kernel, text):
+    assert repr(kernel) == text
+
+
+def test_clones_have_a_generator_of_their_own():
+    kernel = Nystroem(RBF(0.3), 5, landmarks="uniform", random_state=np.random.RandomState(0))
+    first, second = (clone(kernel).resolved(X).landmarks for _ in range(2))
+    assert_array_equal(first, second)
+
+
+def test_a_class_in_the_place_of_a_kernel_is_told():
+    with pytest.raises(ValueError, match=r"kernel=Nystroem is a class; give an object, for instance Nystroem\(kernel="):
+        LSSVC(Nystroem).fit(X, np.arange(60) % 2)
 
 
 def test_float32_rows_have_float32_features():

@@ -109,12 +109,13 @@ def test_a_precomputed_kernel_is_refused():
     assert_allclose(same, LSSVR(gamma=0.3, penalty="coef").fit(X, X[:, 0]).predict(X), rtol=1e-8)
 
 
-def test_parameters_are_those_of_the_kernel():
+def test_parameters_of_the_kernel_keep_their_names():
     found = BasisFunctions(RBF("scale"))
     assert found.unresolved == {"gamma": "scale", "penalty": "coef"}
     found = found.resolved(X)
     assert found.unresolved == {}
-    assert found.get_params() == RBF("scale").resolved(X).get_params()
+    kernel = RBF("scale").resolved(X)
+    assert found.get_params() == {**kernel.get_params(), "kernel": kernel, "Z": found.Z}
     assert found == found.changed(gamma=found.get_params()["gamma"])
     assert found != found.changed(gamma=7.0)
     assert found != BasisFunctions(found.kernel, X.copy())  # functions are not compared value by value

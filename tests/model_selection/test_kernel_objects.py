@@ -24,7 +24,7 @@ PAIRS = {  # an object, and what it is by name
     "rbf, per feature": (RBF([0.1, 0.2, 0.4]), {"kernel": "rbf", "gamma": [0.1, 0.2, 0.4]}),
     "laplacian": (Laplacian(0.3), {"kernel": "laplacian", "gamma": 0.3}),
     "poly": (Poly("scale", 2, 0.5), {"kernel": "poly", "degree": 2, "coef0": 0.5}),
-    "boolean": (Boolean(0.4), {"kernel": "boolean", "eta": 0.4}),
+    "boolean": (Boolean(1.0), {"kernel": "boolean"}),
     "cosine": (Cosine(), {"kernel": "cosine"}),
     "linear": (Linear(), {"kernel": "linear"}),
 }
@@ -48,7 +48,7 @@ def renamed(params):
 def test_objects_equal_names(kind, pair):
     kernel, options = PAIRS[pair]
     y = ESTIMATORS[kind]
-    mine, named = kind(kernel, gamma="nonsense", degree=-1, coef0=-1, eta=-1).fit(X, y), kind(**options).fit(X, y)
+    mine, named = kind(kernel, gamma="nonsense", degree=-1, coef0=-1).fit(X, y), kind(**options).fit(X, y)
     np.testing.assert_array_equal(mine.predict(X), named.predict(X))
     assert repr(mine.kernel_) == repr(named.kernel_)
     assert mine.kernel_ is not kernel
@@ -115,12 +115,32 @@ def test_default_grids_are_the_same():
     assert [renamed(each) for each in mine.cv_results_["params"]] == named.cv_results_["params"]
 
 
-@pytest.mark.parametrize("pair", ["poly", "boolean", "linear"])
-@pytest.mark.filterwarnings("ignore:kernel=.boolean. is for")
+@pytest.mark.parametrize("pair", ["poly", "cosine", "linear"])
 def test_default_grids_of_other_kernels_are_the_same(pair):
     kernel, options = PAIRS[pair]
     mine, named = FoldlessSearchCV(LSSVC(kernel)).fit(X, LABELS), FoldlessSearchCV(LSSVC(**options)).fit(X, LABELS)
     assert_same_search(mine, named)
+
+
+@pytest.mark.parametrize("few", [500, 10], ids=["whole grid", "by parts"])
+def test_a_search_leaves_parameters_that_an_object_alone_has(monkeypatch, few):
+    monkeypatch.setattr("foldless.bridge.candidates.FEW", few)
+    search = FoldlessSearchCV(LSSVC("boolean")).fit((X > 0).astype(float), LABELS)
+    assert set(search.best_params_) == {"alpha"}
+    assert search.best_estimator_.kernel_ == Boolean(1.0)
+    objects = FoldlessSearchCV(LSSVC(Boolean(1.0))).fit((X > 0).astype(float), LABELS)
+    assert set(objects.best_params_) == {"alpha", "kernel__eta"}
+
+
+@pytest.mark.parametrize("method", ["gradient", "simplex"])
+def test_continuous_searches_leave_parameters_that_an_object_alone_has(method):
+    rows, fixed = (X > 0).astype(float), {"kernel__eta": "fixed"}
+    named = FoldlessSearchCV(LSSVC("boolean"), method=Optimizer(method, max_iter=8)).fit(rows, LABELS)
+    mine = FoldlessSearchCV(LSSVC(Boolean(1.0)), method=Optimizer(method, bounds=fixed, max_iter=8)).fit(rows, LABELS)
+    assert set(named.best_params_) == {"alpha"}
+    assert_same_search(mine, named)
+    with pytest.raises(ValueError, match=r"bounds names 'eta'; the continuous parameters are alpha, gamma and coef0"):
+        FoldlessSearchCV(LSSVC("boolean"), method=Optimizer(bounds={"eta": (0.1, 1.0)})).fit(rows, LABELS)
 
 
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
@@ -136,7 +156,7 @@ def test_continuous_searches_are_the_same(method, bounds):
 
 
 def test_feature_scales_are_the_same():
-    mine, named = by_object_and_name(method=Optimizer("gradient", max_iter=10), feature_scaling=[0, 0, 1])
+    mine, named = by_object_and_name(method=Optimizer("gradient", max_iter=10, feature_scaling=[0, 0, 1]))
     mine.fit(X, BINARY)
     named.fit(X, BINARY)
     np.testing.assert_array_equal(mine.feature_scales_, named.feature_scales_)

@@ -77,7 +77,7 @@ LOOPED = {
         LSSVC(), method=Optimizer("gradient", max_iter=4), criterion=CRITERIA["smooth_error"].with_slope(3.0)
     ),
     "gradient, folds": FoldlessSearchCV(LSSVC(), {"alpha": [0.1, 1.0]}, method=Optimizer("gradient", max_iter=3), cv=3),
-    "feature scales": FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=4), feature_scaling=True),
+    "feature scales": FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=4, feature_scaling=True)),
     "decisions": FoldlessSearchCV(KFDA(), method=Optimizer("simplex", max_iter=4), criterion="multiclass_error"),
     "a kernel for all": FoldlessSearchCV(LSSVC(), GRID, share="kernel", criterion="auc"),
     "nothing shared": FoldlessSearchCV(LSSVC(), GRID, share="none", cv=skl.KFold(3, shuffle=True, random_state=0)),

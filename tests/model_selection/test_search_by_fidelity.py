@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge import candidates
+from foldless.kernels import Nystroem
 from foldless.model_selection import Optimizer, _search_runs, nested_cross_validate
 from foldless.tuning import fidelity
 from foldless.tuning.criteria import CRITERIA
@@ -123,7 +124,7 @@ def test_places_on_all_rows_follow_a_parabola_through_what_is_known():
 
 @pytest.mark.parametrize("kernel_rows", [None, 8])
 def test_time_grows_with_the_rows_alone_where_features_are_explicit(kernel_rows):
-    model = LSSVC() if kernel_rows is None else LSSVC(approximation="nystroem", n_landmarks=kernel_rows)
+    model = LSSVC() if kernel_rows is None else LSSVC(Nystroem("rbf", kernel_rows))
     problem = candidates.SearchData(X, Y).task(model).task.problem
     power = fidelity.GROWTH if kernel_rows is None else 1.0
     assert fidelity.growth(problem, 45, N) == pytest.approx(2**power)
@@ -175,9 +176,9 @@ def test_scales_of_features_start_from_one_gamma_for_all(monkeypatch):
     monkeypatch.setattr(fidelity, "PER_CLASS", 20)  # too few rows do not tell noise from the rest
     rows, labels = make_moons(200, noise=0.2, random_state=0)
     rows = np.column_stack([rows, np.random.default_rng(0).normal(size=(200, 2))])
-    search = FoldlessSearchCV(LSSVC(), feature_scaling=True, criterion=CRITERIA["smooth_error"].with_slope(2.0)).fit(
-        rows, labels
-    )
+    search = FoldlessSearchCV(
+        LSSVC(), method=Optimizer(feature_scaling=True), criterion=CRITERIA["smooth_error"].with_slope(2.0)
+    ).fit(rows, labels)
     kinds = [np.ndim(step["gamma"]) for step in search.history_]
     assert kinds == sorted(kinds)
     assert set(kinds) == {0, 1}

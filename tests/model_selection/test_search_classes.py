@@ -73,7 +73,7 @@ def test_a_shared_kernel_of_a_grid_is_the_one_with_the_least_sum():
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
 @pytest.mark.parametrize("scaling", [False, True])
 def test_a_shared_kernel_with_an_alpha_for_each_class(method, scaling):
-    options = {"method": Optimizer(method, max_iter=15, prior=None), "feature_scaling": scaling}
+    options = {"method": Optimizer(method, max_iter=15, prior=None, feature_scaling=scaling)}
     search = FoldlessSearchCV(LSSVC(), share="kernel", **options).fit(X, LABELS)
     gammas = [each["gamma"] for each in search.best_params_]
     assert len(gammas) == 3

@@ -143,7 +143,7 @@ def test_a_search_starts_at_the_parameters_it_is_given():
 @pytest.mark.parametrize("method", ["gradient", "simplex"])
 @pytest.mark.parametrize("scaling", [False, True])
 def test_continuous_search_is_the_same_in_other_units(method, scaling):
-    options = {"method": Optimizer(method, max_iter=10), "feature_scaling": scaling}
+    options = {"method": Optimizer(method, max_iter=10, feature_scaling=scaling)}
     one = FoldlessSearchCV(LSSVR(), **options).fit(MOONS, CURVE)
     two = FoldlessSearchCV(LSSVR(), **options).fit(1e3 * MOONS, 1e-4 * CURVE)
     assert len(one.history_) == len(two.history_)
@@ -154,7 +154,7 @@ def test_continuous_search_is_the_same_in_other_units(method, scaling):
 
 @pytest.mark.parametrize("scaling", [False, True])
 def test_the_best_estimator_is_a_warm_start(scaling):
-    options = {"method": Optimizer("gradient", max_iter=200), "feature_scaling": scaling}
+    options = {"method": Optimizer("gradient", max_iter=200, feature_scaling=scaling)}
     first = FoldlessSearchCV(LSSVC(), **options).fit(MOONS, RING)
     again = FoldlessSearchCV(first.best_estimator_, **options).fit(MOONS, RING)
     assert again.history_[0]["criterion"] == pytest.approx(first.best_criterion_, rel=1e-9)
@@ -178,7 +178,7 @@ def test_search_stays_within_bounds(method):
         for step in search.history_:
             assert low * (1 - 1e-12) <= step[name] <= high * (1 + 1e-12)
     scaled = FoldlessSearchCV(
-        LSSVC(), method=Optimizer(method, bounds={"gamma": (0.02, 0.025)}, max_iter=5), feature_scaling=True
+        LSSVC(), method=Optimizer(method, bounds={"gamma": (0.02, 0.025)}, max_iter=5, feature_scaling=True)
     ).fit(MOONS, RING)
     assert scaled.feature_scales_.min() >= 0.02 * (1 - 1e-12)
     assert scaled.feature_scales_.max() <= 0.025 * (1 + 1e-12)
@@ -219,7 +219,7 @@ def test_more_iterations_score_better_and_are_counted():
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
 def test_feature_scales_find_the_features_that_matter(kernel):
     data, y = xor()
-    search = FoldlessSearchCV(LSSVC(kernel), method="gradient", feature_scaling=True).fit(data, y)
+    search = FoldlessSearchCV(LSSVC(kernel), method=Optimizer("gradient", feature_scaling=True)).fit(data, y)
     scales = search.feature_scales_
     assert scales.shape == (6,)
     assert scales[:2].min() > 10 * scales[2:].max()
@@ -232,21 +232,21 @@ def test_feature_scales_find_the_features_that_matter(kernel):
 
 @pytest.mark.parametrize("groups", [[0, 0, 1, 1], ["b", "a", "a", "b"], np.array([7, 3, 7, 3])], ids=str)
 def test_features_of_a_group_share_a_scale(groups):
-    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=8), feature_scaling=groups).fit(X, LABELS)
+    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=8, feature_scaling=groups)).fit(X, LABELS)
     scales = search.feature_scales_
     for group in np.unique(groups):
         assert np.unique(scales[np.asarray(groups) == group]).size == 1
     assert np.unique(scales).size == 2
     tied = np.unique(groups, return_inverse=True)[1]
     assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, X, LABELS), rel=1e-6)
-    free = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=8), feature_scaling=True).fit(X, LABELS)
+    free = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=8, feature_scaling=True)).fit(X, LABELS)
     assert np.unique(free.feature_scales_).size == 4
     assert len(tied) == 4
 
 
 def test_one_group_for_all_is_one_gamma():
     one = FoldlessSearchCV(LSSVC(), method="gradient").fit(X, LABELS)
-    two = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=[5] * D).fit(X, LABELS)
+    two = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", feature_scaling=[5] * D)).fit(X, LABELS)
     assert two.best_criterion_ == pytest.approx(one.best_criterion_, rel=1e-8)
     assert_close(two.feature_scales_, np.full(D, one.best_params_["gamma"]), rtol=1e-4)
 
@@ -255,7 +255,7 @@ def test_one_group_for_all_is_one_gamma():
 @pytest.mark.parametrize("scaling", [False, True])
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_targets_without_variance_leave_nothing_to_search(method, scaling, value):
-    search = FoldlessSearchCV(LSSVR(), method=Optimizer(method, max_iter=3), feature_scaling=scaling).fit(
+    search = FoldlessSearchCV(LSSVR(), method=Optimizer(method, max_iter=3, feature_scaling=scaling)).fit(
         X, np.full(N, value)
     )
     assert search.best_criterion_ == pytest.approx(0.0, abs=1e-20)
@@ -267,7 +267,7 @@ def test_targets_without_variance_leave_nothing_to_search(method, scaling, value
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
 def test_features_without_variance_leave_nothing_to_search(method, kernel):
     data = np.full((N, 2), 3.0)
-    search = FoldlessSearchCV(LSSVC(kernel), method=Optimizer(method, max_iter=3), feature_scaling=kernel != "linear")
+    search = FoldlessSearchCV(LSSVC(kernel), method=Optimizer(method, max_iter=3, feature_scaling=kernel != "linear"))
     losses = {
         search.fit(data, BINARY).best_criterion_,
         FoldlessSearchCV(LSSVC(kernel)).fit(data, BINARY).best_criterion_,
@@ -276,7 +276,7 @@ def test_features_without_variance_leave_nothing_to_search(method, kernel):
 
 
 def test_scales_of_a_single_feature_are_still_a_vector():
-    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=3), feature_scaling=True).fit(
+    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=3, feature_scaling=True)).fit(
         X[:, :1], BINARY
     )
     assert search.feature_scales_.shape == (1,)
@@ -287,7 +287,7 @@ def test_scales_of_a_single_feature_are_still_a_vector():
 @pytest.mark.parametrize("estimator", [LSSVR("poly", degree=2), LSSVR("laplacian"), KFDA()], ids=str)
 def test_scores_with_feature_scaling_are_those_of_the_scales(estimator, method):
     y = LABELS if is_classifier(estimator) else VALUES
-    search = FoldlessSearchCV(estimator, method=Optimizer(method, max_iter=5, prior=None), feature_scaling=True).fit(
+    search = FoldlessSearchCV(estimator, method=Optimizer(method, max_iter=5, prior=None, feature_scaling=True)).fit(
         X, y
     )
     alone = FoldlessSearchCV(estimator, {k: [v] for k, v in search.best_params_.items()}).fit(X, y)
@@ -301,14 +301,14 @@ def test_feature_scaling_finds_two_features_among_noise():
     rows, y = make_moons(150, noise=0.2, random_state=0)
     rows = np.column_stack([rows, rng.randn(150, 15)])
     rows = (rows - rows.mean(0)) / rows.std(0)
-    scales = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True).fit(rows, y).feature_scales_
+    scales = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", feature_scaling=True)).fit(rows, y).feature_scales_
     assert scales[:2].min() > 5 * scales[2:].max()
 
 
 def test_the_automatic_prior_is_for_squared_errors_only():
     def scores(criterion, prior):
         search = FoldlessSearchCV(
-            LSSVC(), method=Optimizer("gradient", max_iter=3, prior=prior), criterion=criterion, feature_scaling=True
+            LSSVC(), method=Optimizer("gradient", max_iter=3, prior=prior, feature_scaling=True), criterion=criterion
         )
         return search.fit(MOONS[:20], RING[:20]).decision_function(MOONS)
 

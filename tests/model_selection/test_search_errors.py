@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.kernels import RBF
 from foldless.model_selection import Optimizer, nested_cross_validate
 from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.selection import Judged, Selection, best_place
@@ -37,13 +38,16 @@ def no_slope(f, t, w):
         ({"method": "gradient", "criterion": "multiclass_error"}, r"criterion='multiclass_error' has no derivative"),
         ({"method": "gradient", "criterion": no_slope}, r"criterion.*no derivative.*return \(loss.*method='simplex'"),
         ({"share": "none", "criterion": "multiclass_error"}, r"criterion='multiclass_error' .*share='all'"),
-        ({"feature_scaling": True}, r"feature_scaling needs method='gradient'"),
-        ({"feature_scaling": [0, 0, 1, 1]}, r"feature_scaling needs method='gradient'"),
+        ({"method": Optimizer(feature_scaling=True)}, r"feature_scaling needs method='gradient'"),
+        ({"method": Optimizer(feature_scaling=[0, 0, 1, 1])}, r"feature_scaling needs method='gradient'"),
         ({"method": Optimizer(prior="bayes"), "criterion": "hinge"}, r"prior='bayes' .*criterion='hinge'"),
         ({"method": Optimizer(n_starts=0)}, r"n_starts=0 must be an integer >= 1"),
         ({"method": Optimizer(n_starts=1.5)}, r"n_starts=1.5 must be an integer >= 1"),
         ({"method": Optimizer(max_iter=0)}, r"max_iter=0 must be an integer >= 1"),
-        ({"feature_scaling": "yes"}, r"feature_scaling='yes' must be True, False or a group for each feature"),
+        (
+            {"method": Optimizer(feature_scaling="yes")},
+            r"feature_scaling='yes' must be True, False or a group for each feature",
+        ),
         ({"param_grid": {"alpha": [1.0, -1.0]}}, r"alpha=-1.0 must be a finite number > 0"),
         ({"param_grid": {"alpha": [np.nan]}}, r"alpha=nan must be a finite number > 0"),
         ({"param_grid": {"alpha": ["1"]}}, r"alpha='1' must be a finite number > 0"),
@@ -52,6 +56,10 @@ def no_slope(f, t, w):
         ({"param_grid": {"lssvc__alpha": [1.0]}}, r"'lssvc__alpha': Did you mean alpha\?"),
         ({"param_grid": {"kernel__gamma": [1.0]}}, r"param_grid: \['kernel__gamma'\] cannot be set.* mean gamma\?"),
         ({"param_grid": {"gamma": [-1.0]}}, "gamma=-1.0 must be positive"),
+        (
+            {"estimator": LSSVC(RBF("scale")), "param_grid": {"gamma": [0.1], "alpha": [1.0]}},
+            r"param_grid: gamma is ignored, since kernel=RBF\(gamma='scale'\) has .*Use their names: kernel__gamma\.",
+        ),
         ({"param_grid": []}, "param_grid"),
         ({"param_grid": {"alpha": []}}, "alpha"),
         ({"method": Optimizer("gradient", bounds={"gama": (1, 2)})}, "bounds names 'gama'; .*gamma"),
@@ -66,8 +74,14 @@ def no_slope(f, t, w):
             r"bounds\['alpha'\]=\('a', 'b'\) must be two finite",
         ),
         ({"method": Optimizer("gradient", bounds=[(1, 2)])}, r"bounds=\[\(1, 2\)\] must be a dict"),
-        ({"method": "gradient", "feature_scaling": [0, 1]}, r"feature_scaling has shape \(2,\); X has 4 features"),
-        ({"method": "gradient", "feature_scaling": np.eye(4)}, r"feature_scaling has shape \(4, 4\); X has 4 features"),
+        (
+            {"method": Optimizer("gradient", feature_scaling=[0, 1])},
+            r"feature_scaling has shape \(2,\); X has 4 features",
+        ),
+        (
+            {"method": Optimizer("gradient", feature_scaling=np.eye(4))},
+            r"feature_scaling has shape \(4, 4\); X has 4 features",
+        ),
         ({"cv": [(np.arange(20), np.arange(15, 25))]}, r"cv: split 0 tests rows that it trains on"),
         (
             {"cv": [(np.arange(20), np.arange(20, 30)), (np.arange(9), [8])]},
@@ -79,7 +93,7 @@ def no_slope(f, t, w):
         ({"cv": 1}, "n_splits"),
         ({"estimator": LSSVC(gamma=[1.0] * D), "method": "gradient"}, r"gamma .*each feature.*feature_scaling=True"),
         (
-            {"estimator": LSSVC("linear"), "method": "gradient", "feature_scaling": True},
+            {"estimator": LSSVC("linear"), "method": Optimizer("gradient", feature_scaling=True)},
             r"feature_scaling needs .*kernel='rbf', 'poly' or 'laplacian'; LSSVC with Linear\(\)",
         ),
         ({"estimator": SVC()}, r"estimator=SVC is not .*\(LSSVC, .*make_pipeline.*GridSearchCV"),
@@ -119,7 +133,7 @@ def test_what_needs_classes_is_refused_for_regressors(estimator, options):
 @pytest.mark.parametrize("estimator", [Ridge(), KernelRidge(kernel="rbf"), LSSVR("cosine"), LSSVR("boolean")], ids=str)
 def test_feature_scaling_needs_a_kernel_with_scales(estimator):
     with pytest.raises(ValueError, match=rf"feature_scaling needs .*'rbf'.*{type(estimator).__name__}"):
-        FoldlessSearchCV(estimator, method="gradient", feature_scaling=True).fit(X, VALUES)
+        FoldlessSearchCV(estimator, method=Optimizer("gradient", feature_scaling=True)).fit(X, VALUES)
 
 
 @pytest.mark.parametrize("estimator", [LSSVC(), KFDA(), RidgeClassifier()], ids=str)

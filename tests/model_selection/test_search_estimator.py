@@ -52,7 +52,7 @@ def test_scikit_learns_checks(estimator, check):
 
 SEARCHES = {
     "grid": (FoldlessSearchCV(LSSVC(), RBF_GRID), LABELS),
-    "gradient": (FoldlessSearchCV(KFDA(), method=Optimizer("gradient", max_iter=5), feature_scaling=True), LABELS),
+    "gradient": (FoldlessSearchCV(KFDA(), method=Optimizer("gradient", max_iter=5, feature_scaling=True)), LABELS),
     "classes apart": (FoldlessSearchCV(LSSVC(calibration="sigmoid"), {"alpha": ALPHAS}, share="none"), LABELS),
     "ridge": (FoldlessSearchCV(RidgeClassifier(), {"alpha": ALPHAS}, cv=skl.KFold(5)), BINARY),
     "regression": (FoldlessSearchCV(LSSVR(), RBF_GRID), VALUES),
@@ -195,9 +195,9 @@ def test_without_a_refit_there_are_results_and_no_predictions():
 
 
 def test_a_second_fit_leaves_nothing_of_the_first():
-    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=3), feature_scaling=True).fit(X, LABELS)
+    search = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", max_iter=3, feature_scaling=True)).fit(X, LABELS)
     assert hasattr(search, "feature_scales_")
-    search.set_params(method="grid", feature_scaling=False, param_grid=RBF_GRID, refit=False).fit(X, BINARY)
+    search.set_params(method="grid", param_grid=RBF_GRID, refit=False).fit(X, BINARY)
     assert not hasattr(search, "feature_scales_")
     assert not hasattr(search, "best_estimator_")
     assert list(search.classes_) == ["no", "yes"]

@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless.estimators import checks
+from foldless.kernels import Boolean
 from foldless.tuning.criteria import CRITERIA
 from support.refits import fit_weights, fits_of_candidate, signs, with_fixed_functions
 from support.searches import (
@@ -296,7 +297,8 @@ def test_most_regularised_of_equal_candidates_is_taken():
         (LSSVC("laplacian", penalty="coef"), BINARY, {"alpha", "gamma"}),
         (LSSVC("linear"), LABELS, {"alpha"}),
         (LSSVC("cosine"), LABELS, {"alpha"}),
-        (KFDA("boolean"), LABELS, {"alpha", "eta"}),
+        (KFDA("boolean"), LABELS, {"alpha"}),
+        (KFDA(Boolean()), LABELS, {"alpha", "kernel__eta"}),
         (RidgeClassifier(), LABELS, {"alpha"}),
         (Ridge(), VALUES, {"alpha"}),
         (KernelRidge(kernel="rbf"), VALUES, {"alpha", "gamma"}),
@@ -304,7 +306,7 @@ def test_most_regularised_of_equal_candidates_is_taken():
     ids=lambda value: str(value) if hasattr(value, "fit") else "",
 )
 def test_without_a_grid_one_is_made_from_the_data(estimator, y, names):
-    data = (X > 0).astype(float) if getattr(estimator, "kernel", None) == "boolean" else X
+    data = (X > 0).astype(float) if isinstance(estimator, KFDA) else X
     search = FoldlessSearchCV(estimator).fit(data, y)
     assert set(search.best_params_) == names
     assert len(search.cv_results_["params"]) >= 15

@@ -9,8 +9,10 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import foldless.estimators.approximate as approximate
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless.bridge import landmarks
+from foldless.bridge.landmarks import landmarks_to_find
+from foldless.kernels import RBF, Laplacian, Nystroem, RandomFeatures
 from foldless.model_selection import (
     Optimizer,
     RefitWarning,
@@ -30,11 +32,12 @@ def few_landmarks(monkeypatch):
 
 
 def search_of(estimator, **options):
-    return FoldlessSearchCV(estimator, {"alpha": [1e-3, 1e-1], "gamma": [0.1, 0.5, 2.0]}, **options)
+    name = "gamma" if isinstance(estimator.kernel, str) else "kernel__gamma"
+    return FoldlessSearchCV(estimator, {"alpha": [1e-3, 1e-1], name: [0.1, 0.5, 2.0]}, **options)
 
 
 def auto(kind=LSSVR, **more):
-    return kind(approximation="nystroem", n_landmarks="auto", **more)
+    return kind(Nystroem(RBF("scale"), n_landmarks="auto"), **more)
 
 
 def test_landmarks_double_until_the_criterion_stops_falling():
@@ -43,54 +46,56 @@ def test_landmarks_double_until_the_criterion_stops_falling():
     counts, losses = [each["n_landmarks"] for each in path], [each["criterion"] for each in path]
     assert counts == [5 * 2**k for k in range(len(path))]
     least = min(losses[-3:])
-    assert search.best_params_["n_landmarks"] == next(
+    assert search.best_params_["kernel__n_landmarks"] == next(
         count for count, loss in zip(counts[-3:], losses[-3:], strict=True) if 0.99 * loss <= least
     )
-    assert search.best_estimator_.n_landmarks == search.best_params_["n_landmarks"]
+    assert search.best_estimator_.kernel.n_landmarks == search.best_params_["kernel__n_landmarks"]
     for count, loss in zip(counts, losses, strict=True):
-        assert_allclose(search_of(auto().set_params(n_landmarks=count)).fit(X, WAVES).best_criterion_, loss)
+        assert_allclose(search_of(auto().set_params(kernel__n_landmarks=count)).fit(X, WAVES).best_criterion_, loss)
 
 
 def test_searches_with_more_landmarks_look_around_the_best_so_far():
     search = FoldlessSearchCV(auto()).fit(X, WAVES)
-    first, second = FoldlessSearchCV(auto().set_params(n_landmarks=5)).fit(X, WAVES), search.landmark_path_[1]
-    alpha, gamma = first.best_params_["alpha"], first.best_params_["gamma"]
-    grid = {"alpha": alpha * np.logspace(-3, 2, 21), "gamma": [gamma / 2, gamma, 2 * gamma]}
-    around = FoldlessSearchCV(auto().set_params(n_landmarks=10), grid).fit(X, WAVES)
+    first, second = FoldlessSearchCV(auto().set_params(kernel__n_landmarks=5)).fit(X, WAVES), search.landmark_path_[1]
+    alpha, gamma = first.best_params_["alpha"], first.best_params_["kernel__gamma"]
+    grid = {"alpha": alpha * np.logspace(-3, 2, 21), "kernel__gamma": [gamma / 2, gamma, 2 * gamma]}
+    around = FoldlessSearchCV(auto().set_params(kernel__n_landmarks=10), grid).fit(X, WAVES)
     assert_allclose([each["criterion"] for each in search.landmark_path_[:1]], first.best_criterion_)
     assert_allclose(second["criterion"], around.best_criterion_)
     assert len(search.cv_results_["params"]) == 3 * 21
 
 
-@pytest.mark.parametrize("options", [{"bounds": {"gamma": (0.1, 1.0)}}, {"method": "gradient"}])
+@pytest.mark.parametrize("options", [{"bounds": {"kernel__gamma": (0.1, 1.0)}}, {"method": "gradient"}])
 def test_searches_that_are_told_where_to_look_look_there_with_more_landmarks(options):
     optimizer = Optimizer(max_iter=3, **options)
     search = FoldlessSearchCV(auto(), method=optimizer).fit(X, WAVES)
     for each in search.landmark_path_:
-        plain = FoldlessSearchCV(auto().set_params(n_landmarks=each["n_landmarks"]), method=optimizer)
+        plain = FoldlessSearchCV(auto().set_params(kernel__n_landmarks=each["n_landmarks"]), method=optimizer)
         assert_allclose(plain.fit(X, WAVES).best_criterion_, each["criterion"])
 
 
 def test_a_smooth_function_needs_few_landmarks():
     smooth = search_of(auto()).fit(X, X[:, 0] + np.random.default_rng(5).normal(0, 0.5, 240))
     rough = search_of(auto()).fit(X, WAVES)
-    assert smooth.best_params_["n_landmarks"] < rough.best_params_["n_landmarks"]
+    assert smooth.best_params_["kernel__n_landmarks"] < rough.best_params_["kernel__n_landmarks"]
 
 
 def test_the_search_is_the_one_with_that_number():
     search = search_of(auto(LSSVC)).fit(X, WAVES > 0)
-    number = search.best_params_["n_landmarks"]
-    plain = search_of(LSSVC(approximation="nystroem", n_landmarks=number)).fit(X, WAVES > 0)
+    number = search.best_params_["kernel__n_landmarks"]
+    plain = search_of(LSSVC(Nystroem(RBF("scale"), number))).fit(X, WAVES > 0)
     assert_allclose(search.decision_function(X), plain.decision_function(X))
-    assert search.best_params_ == {**plain.best_params_, "approximation": "nystroem", "n_landmarks": number}
-    assert search.estimator.n_landmarks == "auto"
+    assert search.best_params_ == {**plain.best_params_, "kernel__n_landmarks": number}
+    assert search.estimator.kernel.n_landmarks == "auto"
+    again = clone(search.estimator).set_params(**search.best_params_).fit(X, WAVES > 0)
+    assert_allclose(search.decision_function(X), again.decision_function(X))
     assert_allclose(clone(search).fit(X, WAVES > 0).best_criterion_, search.best_criterion_)
 
 
 def test_a_pipeline_finds_the_number_of_its_last_step():
     pipeline = make_pipeline(StandardScaler(), auto())
-    search = FoldlessSearchCV(pipeline, {"lssvr__alpha": [1e-3], "lssvr__gamma": [5.0]}, cv=3).fit(X, WAVES)
-    assert search.best_params_["lssvr__n_landmarks"] > 5
+    search = FoldlessSearchCV(pipeline, {"lssvr__alpha": [1e-3], "lssvr__kernel__gamma": [5.0]}, cv=3).fit(X, WAVES)
+    assert search.best_params_["lssvr__kernel__n_landmarks"] > 5
 
 
 def test_the_time_limit_ends_the_doubling(monkeypatch):
@@ -105,59 +110,104 @@ def test_the_second_search_looks_at_less_and_is_expected_to_grow_less(monkeypatc
     assert [each["n_landmarks"] for each in search.landmark_path_] == [5, 10]
 
 
+def test_waves_are_counted_as_landmarks():
+    search = search_of(LSSVR(RandomFeatures(RBF("scale"), "auto"))).fit(X, WAVES)
+    number = search.best_params_["kernel__n_landmarks"]
+    plain = search_of(LSSVR(RandomFeatures(RBF("scale"), number))).fit(X, WAVES)
+    assert_allclose(search.predict(X), plain.predict(X))
+
+
 def test_a_kernel_that_does_not_fit_is_approximated_with_a_warning(monkeypatch):
-    for module in (approximate, _search_landmarks):
+    for module in (landmarks, _search_landmarks):
         monkeypatch.setattr(module, "available_memory", lambda: 900_000)
-    with pytest.warns(UserWarning, match="240 rows: an exact kernel matrix takes 0 GiB.*approximation='nystroem'"):
+    message = r"240 rows: an exact kernel matrix takes 0 GiB.*kernel=Nystroem\('rbf', n_landmarks='auto'\)"
+    with pytest.warns(UserWarning, match=message):
         search = search_of(LSSVR()).fit(X, WAVES)
-    assert search.best_estimator_.kernel_.approximates
-    assert search.best_params_["approximation"] == "nystroem"
+    best, params = search.best_estimator_, search.best_params_
+    assert best.kernel_.approximates
+    assert set(params) == {"alpha", "gamma", "kernel"}
+    assert params["kernel"] == best.kernel == Nystroem("rbf", params["kernel"].n_landmarks)
+    assert params["kernel"].n_landmarks in [step["n_landmarks"] for step in search.landmark_path_]
+    assert_allclose(LSSVR().set_params(**params).fit(X, WAVES).predict(X), search.predict(X))
 
 
-def test_a_search_of_very_many_rows_is_approximated_with_a_warning(monkeypatch):
-    monkeypatch.setattr(approximate, "MOST_SEARCHED", 239)
+@pytest.mark.parametrize("kernel", [RBF("scale"), Laplacian("scale")], ids=repr)
+def test_a_search_of_very_many_rows_is_approximated_with_a_warning(monkeypatch, kernel):
+    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 239)
     with pytest.warns(UserWarning, match="an exact search of more than 239 takes long, which time_limit= allows"):
-        search = FoldlessSearchCV(LSSVR()).fit(X, WAVES)
+        search = FoldlessSearchCV(LSSVR(kernel)).fit(X, WAVES)
     assert search.best_estimator_.kernel_.approximates
+    assert set(search.best_params_) == {"alpha", "kernel", "kernel__gamma"}
+    again = LSSVR(kernel).set_params(**search.best_params_).fit(X, WAVES)
+    assert_allclose(again.predict(X), search.predict(X))
+    named = FoldlessSearchCV(LSSVR(Nystroem(kernel, "auto"))).fit(X, WAVES)  # the same search, asked for
+    assert_allclose(named.best_criterion_, search.best_criterion_)
 
 
 @pytest.mark.parametrize("told", [{"time_limit": 1000.0}, {"param_grid": {"alpha": [0.1]}}, {"method": "grid"}])
 def test_a_search_that_is_told_what_to_do_stays_exact(monkeypatch, told):
-    monkeypatch.setattr(approximate, "MOST_SEARCHED", 239)
+    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 239)
     values = WAVES + np.random.default_rng(1).normal(0, 0.3, len(X))
     assert not FoldlessSearchCV(LSSVR(), **told).fit(X, values).best_estimator_.kernel_.approximates
 
 
-def test_one_function_says_what_takes_the_place_of_a_kernel_and_why(monkeypatch):
-    choose = approximate.choose_approximation
-    monkeypatch.setattr(approximate, "available_memory", lambda: 2 * 30_000**2 * 8)
-    auto_model, exact = LSSVR(approximation="auto"), LSSVR()
-    assert choose(exact, 10**9).kind is None  # a fit is what was asked for
-    assert choose(auto_model, 12_000).kind is None
-    assert choose(auto_model, 12_001) == approximate.Approximation(
-        "nystroem", False, "an exact kernel of more than 12000 rows takes long"
-    )
-    assert choose(exact, 25_001, searched=True).kind is None
-    assert choose(exact, 25_001, searched=True, unlimited=True).finds_number
-    assert choose(exact, 30_000, searched=True).kind is None
-    too_large = choose(exact, 30_001, searched=True)
-    assert too_large.finds_number
-    assert too_large.reason == "an exact kernel matrix takes 7 GiB and 13 GiB are free"
-    assert choose(exact, 30_001, itemsize=4, searched=True).kind is None
-    assert choose(auto(), 20) == approximate.Approximation("nystroem", True, "approximation='nystroem'")
-    for linear in ("linear", "precomputed"):
-        assert choose(LSSVR(linear, approximation="auto"), 10**6, searched=True).kind is None
+def rows(n, dtype=float):
+    return np.empty((n, 0), dtype)
+
+
+def test_one_function_says_whether_a_search_finds_landmarks_and_why(monkeypatch):
+    monkeypatch.setattr(landmarks, "available_memory", lambda: 2 * 30_000**2 * 8)
+    search, limited = FoldlessSearchCV(LSSVR()), FoldlessSearchCV(LSSVR(), time_limit=9.0)
+    assert landmarks_to_find(search, rows(25_000)) is None
+    assert landmarks_to_find(limited, rows(30_000)) is None
+    long, large = landmarks_to_find(search, rows(25_001)), landmarks_to_find(limited, rows(30_001))
+    assert long.reason == "an exact search of more than 25000 takes long, which time_limit= allows"
+    assert large.reason == "an exact kernel matrix takes 7 GiB and 13 GiB are free"
+    assert large.kernel == Nystroem("rbf", "auto")
+    assert landmarks_to_find(limited, rows(30_001, np.float32)) is None
+    assert landmarks_to_find(FoldlessSearchCV(auto()), rows(20)).reason == ""
+    for kernel in ("linear", "precomputed", Nystroem("rbf")):
+        assert landmarks_to_find(FoldlessSearchCV(LSSVR(kernel)), rows(10**6)) is None
 
 
 def test_a_linear_kernel_of_very_many_rows_stays_exact(monkeypatch):
-    monkeypatch.setattr(approximate, "MOST_SEARCHED", 239)
+    monkeypatch.setattr(landmarks, "MOST_SEARCHED", 239)
     assert not FoldlessSearchCV(LSSVR("linear")).fit(X, WAVES).best_estimator_.kernel_.approximates
 
 
-def test_auto_of_few_rows_stays_exact():
-    search = search_of(LSSVR(approximation="auto", n_landmarks="auto")).fit(X, WAVES)
-    assert not search.best_estimator_.kernel_.approximates
-    assert not hasattr(search, "landmark_path_")
+def test_kernels_of_a_grid_share_the_number_that_is_found():
+    names = ("rbf", "laplacian")
+    grid = {"alpha": [1e-3, 1e-1], "kernel": [*(Nystroem(name, "auto") for name in names), "linear"]}
+    search = FoldlessSearchCV(LSSVR(), grid).fit(X, WAVES)
+    number = search.best_params_["kernel"].n_landmarks
+    assert number in [step["n_landmarks"] for step in search.landmark_path_]
+    fixed = {"alpha": grid["alpha"], "kernel": [*(Nystroem(name, number) for name in names), "linear"]}
+    plain = FoldlessSearchCV(LSSVR(), fixed).fit(X, WAVES)
+    assert search.best_params_ == plain.best_params_
+    assert_allclose(search.cv_results_["mean_test_criterion"], plain.cv_results_["mean_test_criterion"])
+    assert search.param_grid is grid
+
+
+def test_settings_without_landmarks_may_be_the_best():
+    values = X @ [1.0, -2.0] + np.random.default_rng(2).normal(0, 0.1, len(X))
+    grids = [{"alpha": [1e-2]}, {"alpha": [1e-2], "kernel": [Nystroem(RBF(50.0), "auto")]}]
+    search = FoldlessSearchCV(LSSVR("linear"), grids).fit(X, values)
+    assert search.best_params_ == {"alpha": 1e-2}
+    assert len(search.landmark_path_) > 1
+
+
+def test_exact_kernels_of_a_grid_that_do_not_fit_are_approximated(monkeypatch):
+    for module in (landmarks, _search_landmarks):
+        monkeypatch.setattr(module, "available_memory", lambda: 900_000)
+    grid = {"alpha": [1e-3, 1e-1], "kernel": ["linear", RBF(0.5), "laplacian"]}
+    with pytest.warns(UserWarning, match="240 rows: an exact kernel matrix takes 0 GiB"):
+        search = FoldlessSearchCV(LSSVR(), grid).fit(X, WAVES)
+    kernels = {str(kernel) for kernel in search.cv_results_["param_kernel"]}
+    count = search.best_params_["kernel"].n_landmarks
+    assert kernels == {
+        "linear",
+        *(f"Nystroem({inner}, n_landmarks={count})" for inner in ("RBF(gamma=0.5)", "'laplacian'")),
+    }
 
 
 def test_one_number_for_each_class_is_refused():
@@ -180,30 +230,28 @@ def test_a_search_that_fails_leaves_an_earlier_fit_as_it_was():
 
 # -- grids that name landmarks, and searches inside other functions ----------------------------------------------------
 
-FIXED = {"gamma": 0.5, "alpha": 0.1, "approximation": "nystroem", "n_landmarks": 10}
+FIXED = Nystroem(RBF(0.5), 10)
 
 
 def test_a_grid_that_names_the_number_is_looked_at_as_it_is():
-    search = FoldlessSearchCV(auto(LSSVR, gamma=0.5), {"n_landmarks": [5, 20], "alpha": [0.1]}).fit(X, WAVES)
-    assert search.best_params_["n_landmarks"] == search.best_estimator_.n_landmarks == 20
-
-
-def test_the_number_for_several_approximations_is_refused():
-    with pytest.raises(ValueError, match="n_landmarks='auto' is for one approximation, and param_grid names some"):
-        FoldlessSearchCV(auto(), {"approximation": ["rff", None]}).fit(X, WAVES)
+    search = FoldlessSearchCV(LSSVR(Nystroem(RBF(0.5), "auto")), {"kernel__n_landmarks": [5, 20], "alpha": [0.1]}).fit(
+        X, WAVES
+    )
+    assert search.best_params_["kernel__n_landmarks"] == search.best_estimator_.kernel.n_landmarks == 20
 
 
 @pytest.mark.parametrize(
-    ("estimator", "grid"),
+    ("kernel", "grid"),
     [
-        (LSSVR(**FIXED), {"landmarks_per_fold": [True]}),
-        (LSSVR(**FIXED, landmarks_per_fold=True).set_params(approximation=None), {"approximation": ["nystroem"]}),
-        (LSSVR(**FIXED, landmarks_per_fold=True, landmarks=X[:10]), {"landmarks": ["uniform"]}),
+        (FIXED, {"kernel__per_fold": [True]}),
+        (FIXED, {"kernel": [FIXED.changed(per_fold=True)]}),
+        ("rbf", {"kernel": [FIXED.changed(per_fold=True, landmarks="uniform")]}),
+        (FIXED.changed(per_fold=True, landmarks=X[:10]), {"kernel__landmarks": ["uniform"]}),
     ],
-    ids=["landmarks_per_fold", "approximation", "landmarks"],
+    ids=["per_fold", "kernel", "landmarks in the place of a name", "landmarks"],
 )
-def test_settings_of_a_grid_choose_landmarks_on_every_part(estimator, grid):
-    rows, values = X[:80], WAVES[:80]
+def test_settings_of_a_grid_choose_landmarks_on_every_part(kernel, grid):
+    rows, values, estimator = X[:80], WAVES[:80], LSSVR(clone(kernel, safe=False), alpha=0.1)
     setting = {name: each for name, (each,) in grid.items()}
     cv = KFold(3)
     search = FoldlessSearchCV(estimator, grid, cv=cv).fit(rows, values)
@@ -216,8 +264,17 @@ def test_settings_of_a_grid_choose_landmarks_on_every_part(estimator, grid):
 
 
 def test_landmarks_of_parts_for_some_settings_only_are_refused():
-    with pytest.raises(ValueError, match="landmarks_per_fold is one for all settings; set it of the estimator"):
-        FoldlessSearchCV(LSSVR(**FIXED), {"landmarks_per_fold": [True, False]}, cv=3).fit(X, WAVES)
+    for grid in ({"kernel__per_fold": [True, False]}, {"kernel": [FIXED, FIXED.changed(per_fold=True)]}):
+        with pytest.raises(ValueError, match="per_fold is one for all kernels of landmarks; set it of the estimator's"):
+            FoldlessSearchCV(LSSVR(clone(FIXED)), grid, cv=3).fit(X, WAVES)
+
+
+def test_exact_kernels_beside_landmarks_of_parts_are_resolved_on_parts():
+    kernels, cv = [RBF("scale"), Nystroem(RBF("scale"), 10, per_fold=True)], KFold(3)
+    search = FoldlessSearchCV(LSSVR(alpha=0.1), {"kernel": kernels}, cv=cv).fit(X[:80], WAVES[:80])
+    for kernel, criterion in zip(kernels, search.cv_results_["mean_test_criterion"], strict=True):
+        expected = skl.cross_val_predict(LSSVR(kernel, alpha=0.1), X[:80], WAVES[:80], cv=cv)
+        assert_allclose(criterion, np.mean((WAVES[:80] - expected) ** 2), rtol=1e-8)
 
 
 def test_nested_cross_validation_finds_a_number_in_every_part():

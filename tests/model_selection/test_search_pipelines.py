@@ -67,13 +67,13 @@ def press_of_refits(search, y, splits, data=X, weight=None, **given):
         (None, {"method": Optimizer("gradient", max_iter=4)}),
         (None, {"method": Optimizer("simplex", max_iter=4)}),
         (None, {"method": Optimizer("gradient", max_iter=3), "share": "kernel"}),
-        (None, {"method": Optimizer("gradient", max_iter=2, bounds={"alpha": (0.1, 10.0)}), "feature_scaling": True}),
+        (None, {"method": Optimizer("gradient", max_iter=2, bounds={"alpha": (0.1, 10.0)}, feature_scaling=True)}),
     ],
     ids=str,
 )
 def test_once_is_a_search_of_the_last_step_behind_steps_fitted_on_all_rows(grid, options):
     plain = FoldlessSearchCV(LSSVC(), grid, **options).fit(SCALED, LABELS)
-    if "feature_scaling" in options:
+    if getattr(options.get("method"), "bounds", None) is not None:
         options = options | {"method": replace(options["method"], bounds={"lssvc__alpha": (0.1, 10.0)})}
     search = FoldlessSearchCV(pipeline(), grid and GRID, **options).fit(X, LABELS)
 
@@ -351,7 +351,7 @@ def test_weights_are_routed_to_the_steps_that_ask_for_them():
         (pipeline(), {"steps": "always"}, "steps='always' is unknown; use one of 'each', 'once'"),
         (LSSVC(), {"steps": "always"}, "steps='always' is unknown"),
         (pipeline(), {"steps": "each", "method": "gradient"}, r"steps='each' .*use steps='once', or method='grid'"),
-        (pipeline(), {"steps": "each", "feature_scaling": True}, r"steps='each' .*use steps='once'"),
+        (pipeline(), {"steps": "each", "method": Optimizer(feature_scaling=True)}, r"steps='each' .*use steps='once'"),
         (pipeline(), {"share": "none", "param_grid": {"standardscaler__with_std": [True]}}, "share='none' .*with_std"),
         (pipeline(), {"param_grid": {"lssvc__alpha": [-1.0]}}, "lssvc__alpha=-1.0 must be a finite number > 0"),
         (

@@ -260,7 +260,7 @@ def test_continuous_searches_leave_fixed_parameters_alone():
             {"method": Optimizer("gradient", bounds={"kernel__gamma": "fixed"})},
             "'kernel__gamma'; .* alpha, kernel__weights and kernel__terms__0",
         ),
-        ({"method": "gradient", "feature_scaling": True}, "has no scale for each feature"),
+        ({"method": Optimizer("gradient", feature_scaling=True)}, "has no scale for each feature"),
     ],
 )
 def test_searches_say_what_a_sum_cannot_do(options, said):

@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 import foldless.online.sums as sums
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.kernels import RBF, Nystroem, RandomFeatures
 from foldless.online import updates
 from foldless.precision import cost
 from support.tolerances import assert_close
@@ -19,7 +20,7 @@ TWO = np.where(X[:, 0] * X[:, 1] > 9, "yes", "no")
 THREE = np.digitize(X[:, 0] + X[:, 1], [5.5, 6.5])
 WEIGHTS = RNG.integers(0, 4, N) / 2
 CONFOUNDS = RNG.normal(size=(N, 2)) + 5.0
-LANDMARKS = {"approximation": "nystroem", "landmarks": X[:12], "gamma": 0.1, "alpha": 0.3}
+LANDMARKS = {"kernel": Nystroem(RBF(0.1), landmarks=X[:12]), "alpha": 0.3}
 MODELS = {
     "two classes": (LSSVC(**LANDMARKS), TWO),
     "three classes": (KernelFisherDiscriminant(**LANDMARKS), THREE),
@@ -27,7 +28,7 @@ MODELS = {
     "values": (LSSVR(**LANDMARKS), VALUES),
     "no intercept": (LSSVR(**LANDMARKS, fit_intercept=False), VALUES),
     "two outputs": (LSSVR(**LANDMARKS), np.column_stack([VALUES, X[:, 2]])),
-    "waves": (LSSVC(approximation="rff", n_landmarks=12, gamma=0.1, alpha=0.3), TWO),
+    "waves": (LSSVC(RandomFeatures(RBF(0.1), 12), alpha=0.3), TWO),
     "linear": (LSSVC("linear", alpha=2.0), TWO),
 }
 

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from foldless import LSSVC, LSSVR, chunked
+from foldless.kernels import Nystroem
 from foldless.model_selection import FoldlessSearchCV, nested_cross_validate, permutation_test_score
 from support.tolerances import assert_close
 
@@ -23,7 +24,7 @@ X = np.random.default_rng(0).normal(size=(N, 3))
 VALUES = X[:, 0] + np.sin(X[:, 1]) + 0.1 * np.random.default_rng(1).normal(size=N)
 LABELS = np.where(X[:, 0] + X[:, 1] ** 2 > 0.5, "b", "a")
 WEIGHTS = np.random.default_rng(2).integers(0, 3, N) / 2
-MODEL = LSSVC(approximation="nystroem", n_landmarks=15, landmarks="uniform")
+MODEL = LSSVC(Nystroem("rbf", 15, landmarks="uniform"))
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +98,7 @@ def test_every_source_gives_the_same_on_a_cluster(client, tmp_path, kind):
 
 def test_probabilities_of_folds_are_written_by_workers(client, tmp_path):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    model = LSSVC(approximation="nystroem", n_landmarks=15, landmarks="uniform", calibration="sigmoid")
+    model = LSSVC(Nystroem("rbf", 15, landmarks="uniform"), calibration="sigmoid")
     expected = np.empty((N, 2))
     chunked.cross_validate(model, chunked.arrays(X, LABELS), cv=3, predictions={"probability": expected})
     found = chunked.cross_validate(model, slowly(LABELS), cv=3, client=client, predictions=tmp_path / "held out")
@@ -107,7 +108,7 @@ def test_probabilities_of_folds_are_written_by_workers(client, tmp_path):
 
 
 def test_landmarks_of_each_training_part_on_a_cluster(client):
-    model = LSSVC(approximation="nystroem", n_landmarks=9, landmarks="uniform", landmarks_per_fold=True)
+    model = LSSVC(Nystroem("rbf", 9, landmarks="uniform", per_fold=True))
     expected = chunked.cross_validate(model, chunked.arrays(X, LABELS), cv=3)
     found = chunked.cross_validate(model, slowly(LABELS), cv=3, client=client)
     assert_close(found.kfold_press, expected.kfold_press)

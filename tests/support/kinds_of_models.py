@@ -26,6 +26,8 @@ every_kernel = {
     "columns": On([0, 2], RBF(0.2)) + On([1, 3], Linear()),
     "nystroem": Nystroem(RBF(0.2), n_landmarks=10),
     "nystroem without whitening": Nystroem(RBF(0.2), n_landmarks=10, whiten=False),
+    "nystroem of each part": Nystroem(RBF("scale"), 10, landmarks="uniform", per_fold=True, random_state=3),
+    "landmarks of the user": Nystroem(RBF(0.2) + Linear(), landmarks=X[:7]),
     "random features": RandomFeatures(Laplacian(0.2), n_landmarks=10),
 }
 every_model = {
@@ -42,7 +44,7 @@ every_model = {
     "precomputed": lambda: LSSVR("precomputed").fit(rbf_kernel(X), values),
     "boolean": lambda: LSSVC("boolean").fit(X > 0, three),
     "coefficients": lambda: LSSVC(penalty="coef").fit(X, three),
-    "landmarks": lambda: LSSVC(approximation="nystroem", n_landmarks=10).fit(X, three),
+    "landmarks": lambda: LSSVC(Nystroem("rbf", n_landmarks=10, landmarks="uniform", per_fold=True)).fit(X, three),
     "sigmoid": lambda: LSSVC(gamma=0.2, calibration="sigmoid").fit(X, two),
     "sigmoid of three": lambda: LSSVC(gamma=0.2, calibration="sigmoid").fit(X[:24], three[:24]),
     "isotonic": lambda: LSSVC(gamma=0.2, calibration="isotonic").fit(X, two),
@@ -64,7 +66,7 @@ every_model = {
     "grid with folds": lambda: FoldlessSearchCV(
         LSSVC(calibration="sigmoid"), {"alpha": [0.1, 1.0]}, cv=3, scoring="roc_auc"
     ).fit(X, two),
-    "gradient": lambda: FoldlessSearchCV(LSSVR(), method=Optimizer("gradient", max_iter=3), feature_scaling=True).fit(
+    "gradient": lambda: FoldlessSearchCV(LSSVR(), method=Optimizer("gradient", max_iter=3, feature_scaling=True)).fit(
         X, values
     ),
     "search of a pipeline": lambda: FoldlessSearchCV(

@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, linalg
+from foldless.kernels import Boolean
 from support.refits import with_fixed_functions
 from support.tolerances import assert_close
 
@@ -70,7 +71,10 @@ class Case:
         return dict(self.options).get("kernel", "rbf")
 
     def estimator(self):
-        return KINDS[self.kind](**({"gamma": 0.2, "alpha": 0.3, "eta": 0.5, "degree": 2} | dict(self.options)))
+        parameters = {"gamma": 0.2, "alpha": 0.3, "degree": 2} | dict(self.options)
+        if self.kernel == "boolean":
+            parameters["kernel"] = Boolean(0.5)
+        return KINDS[self.kind](**parameters)
 
     def targets(self, rows):
         return VALUES[rows] if self.y == "two" else targets(self.kind, rows, self.y)

@@ -39,7 +39,7 @@ def with_fixed_functions(estimator, X, weights=None):
     Its fits are those of ``estimator``, and refits on a part of the rows keep the functions of the others.
     """
     parameters = estimator.get_params(deep=False)
-    if parameters.get("penalty") != "coef" or parameters.get("approximation") is not None:
+    if parameters.get("penalty") != "coef" or getattr(parameters["kernel"], "approximates", False):
         return estimator
     rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
     functions = BasisFunctions(given_kernel(estimator)).resolved(rows, weights)

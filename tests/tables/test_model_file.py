@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics.pairwise import rbf_kernel
 
 pd = pytest.importorskip("pandas", reason="tables need the extra cli")
 sio = pytest.importorskip("skops.io", reason="tables need the extra cli")
 
+from foldless.kernels import RBF, Custom, Laplacian, Linear, Nystroem, On, Poly, RandomFeatures  # noqa: E402
 from foldless.tables import Table, TableError, Wishes, load_model, pipeline, prepare, save_model  # noqa: E402
 
 RNG = np.random.default_rng(0)
@@ -125,6 +127,34 @@ def test_what_would_call_or_import_is_refused_whatever_type_it_claims(tmp_path, 
     repacked(path, model_skops=changed.getvalue())
     with pytest.raises(TableError, match=f"objects of type {loader}"):
         load_model(path)
+
+
+every_kernel = {
+    "landmarks by name": lambda width: Nystroem("rbf", 12, landmarks="uniform", random_state=3),
+    "landmarks": lambda width: Nystroem(RBF(0.3), 12, per_fold=True, whiten=False),
+    "landmarks of the user": lambda width: Nystroem(RBF("scale"), landmarks=np.eye(width)[:5]),
+    "waves": lambda width: RandomFeatures(Laplacian(0.2), np.int64(20)),
+    "widths": lambda width: RBF(np.linspace(0.1, 0.5, width)),
+    "sum": lambda width: 0.5 * RBF("scale") + Nystroem(Poly(), 9) * Linear(),
+    "a formula": lambda width: Poly(0.3, 2),
+}
+
+
+@pytest.mark.parametrize("case", every_kernel)
+def test_kernels_that_are_objects_survive(tmp_path, case):
+    rows, model = saved(tmp_path / "m")
+    width = model[-1].n_features_in_
+    rows, model = saved(tmp_path / "m", kernel=every_kernel[case](width))
+    again = load_model(tmp_path / "m").pipeline
+    assert repr(again[-1].kernel) == repr(model[-1].kernel).replace("np.int64(20)", "20")
+    assert_allclose(again.decision_function(rows.X), model.decision_function(rows.X), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [On([0, 1], RBF(0.1)), Custom(rbf_kernel)], ids=["columns", "a function"])
+def test_kernels_of_other_kinds_are_not_written(tmp_path, kernel):
+    with pytest.raises(TableError, match="a model file holds words and numbers, and not"):
+        saved(tmp_path / "m", kernel=kernel)
+    assert not (tmp_path / "m").exists()
 
 
 def test_parameters_that_are_types_are_refused(tmp_path):

@@ -151,7 +151,7 @@ def test_known_criteria_are_taken_as_objects_too():
         one = FoldlessSearchCV(KernelFisherDiscriminant(), criterion=CRITERIA[name], **options).fit(X, LABELS)
         two = FoldlessSearchCV(KernelFisherDiscriminant(), criterion=name, **options).fit(X, LABELS)
         np.testing.assert_array_equal(one.cv_results_["mean_test_criterion"], two.cv_results_["mean_test_criterion"])
-    options = {"method": Optimizer("gradient", max_iter=5), "feature_scaling": True}
+    options = {"method": Optimizer("gradient", max_iter=5, feature_scaling=True)}
     one = clone(FoldlessSearchCV(LSSVC(), criterion=CRITERIA["press"], **options)).fit(X, BINARY)
     two = FoldlessSearchCV(LSSVC(), **options).fit(X, BINARY)
     np.testing.assert_array_equal(one.feature_scales_, two.feature_scales_)  # the prior is that of "press"
@@ -164,5 +164,5 @@ def test_rules_hold_for_them():
         FoldlessSearchCV(Ridge(), criterion=LOGISTIC).fit(X, VALUES)
     with pytest.raises(ValueError, match="goes with a model of squared residuals"):
         FoldlessSearchCV(
-            LSSVC(), criterion=LOGISTIC, method=Optimizer("gradient", prior="cauchy"), feature_scaling=True
+            LSSVC(), criterion=LOGISTIC, method=Optimizer("gradient", prior="cauchy", feature_scaling=True)
         ).fit(X, LABELS)

@@ -105,7 +105,7 @@ def test_slopes_of_a_prior_equal_central_differences(prior):
 def test_a_search_with_a_prior_reports_the_criterion_and_follows_the_objective(prior):
     data, y = xor(60, noise=6)
     search = FoldlessSearchCV(
-        LSSVC(), method=Optimizer("gradient", max_iter=30, prior=prior), feature_scaling=True
+        LSSVC(), method=Optimizer("gradient", max_iter=30, prior=prior, feature_scaling=True)
     ).fit(data, y)
     assert search.best_criterion_ == pytest.approx(criterion_by_refits(search, data, y), rel=1e-6)
     best = [step for step in search.history_ if np.array_equal(step["gamma"], search.feature_scales_)][-1]
@@ -146,7 +146,7 @@ def test_pack_inverts_unpack(name):
 
 def test_repeated_splits_weigh_no_more_against_the_prior():
     folds = list(skl.KFold(5, shuffle=True, random_state=0).split(X))
-    options = {"method": "gradient", "feature_scaling": True}
+    options = {"method": Optimizer("gradient", feature_scaling=True)}
     once = FoldlessSearchCV(LSSVC(), cv=folds, **options).fit(X, BINARY)
     often = FoldlessSearchCV(LSSVC(), cv=folds * 4, **options).fit(X, BINARY)
     np.testing.assert_allclose(often.best_criterion_, once.best_criterion_, rtol=1e-4)

@@ -21,9 +21,8 @@ from sklearn.utils.validation import check_X_y
 from foldless.bridge.pipelines import Search, check_steps, split_steps
 from foldless.bridge.route import NoClosedForm, NoSharedP
 from foldless.bridge.scorers import named_scorers, wants_probabilities
-from foldless.estimators.access import EstimatorTask, task_of
+from foldless.estimators.access import EstimatorTask, chooses_landmarks, task_of
 from foldless.estimators.adaptive import AdaptiveKDA
-from foldless.estimators.approximate import chooses_landmarks
 from foldless.estimators.checks import as_confounds, check_confounds, check_square, check_weights, dense
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
@@ -190,7 +189,7 @@ def closed_form_estimator(estimator, fit_params):
     check_fit_params(set(steps.fit_params_of_last(fit_params)) - known)
     if chooses_landmarks(last):
         reason = f"landmarks chosen on each training part, then one solve of {kind.__name__} there"
-        raise NoSharedP(reason, "landmarks_per_fold=False")
+        raise NoSharedP(reason, "per_fold=False of the kernel")
     return last
 
 

@@ -12,24 +12,21 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _num_samples
 
 from foldless.bridge.adapters import (
     FOLDLESS_ESTIMATORS,
     TASKS,
     build_task,
     freeze_class_weights,
-    grid_names,
     require_closed_form,
 )
 from foldless.bridge.pipelines import split_steps, with_last
 from foldless.bridge.steps import RowsBehindSteps, content_of_params
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.access import checked_rows_of
-from foldless.estimators.approximate import EXACT, choose_approximation
 from foldless.estimators.missing import parameter_hint
 from foldless.heldout.solution import Solution
-from foldless.kernels.registry import KERNELS, is_object, is_precomputed
+from foldless.kernels.registry import KERNELS, SHORTHANDS, check_shorthands, has_parameters, is_precomputed
 from foldless.readout.task import Task
 from foldless.tuning.criteria import CRITERIA
 from foldless.tuning.descent import Start
@@ -120,15 +117,27 @@ def _task_of(estimator, X, y, sample_weight, confounds, **options):
 def targets_of(estimator, y, sample_weight):
     """(task, classes, flat) of an estimator as far as y goes: it may be asked for targets, and for nothing of X."""
     last = clone(split_steps(estimator).last)
-    plain = {"kernel": "linear", "approximation": None}
-    last.set_params(**{name: value for name, value in plain.items() if hasattr(last, name)})
+    if hasattr(last, "kernel"):
+        last.set_params(kernel="linear")
     return _task_of(last, np.arange(len(y), dtype=float)[:, None], y, sample_weight, None)
 
 
 def kernel_prefix(estimator):
     """What stands in front of the names of the kernel's parameters among those of an estimator."""
     taken = split_steps(estimator)
-    return taken.prefix + ("kernel__" if is_object(getattr(taken.last, "kernel", None)) else "")
+    return taken.prefix + ("kernel__" if has_parameters(getattr(taken.last, "kernel", None)) else "")
+
+
+def _not_settable(estimator, kernel):
+    """Names of the parameters that a kernel by name has and its estimator has not, such as eta of "boolean"."""
+    prefix, known = kernel_prefix(estimator), estimator.get_params()
+    return tuple(name for name in kernel.differentiable if prefix + name not in known)
+
+
+def grid_from_data(estimator, problem):
+    """The default grid of the task of an estimator, of what the estimator can set."""
+    fixed = _not_settable(estimator, problem.kernel)
+    return {name: values for name, values in default_grid(problem).items() if name not in fixed}
 
 
 class SearchData:
@@ -188,13 +197,16 @@ class SearchData:
 
 def candidates(estimator, param_grid, data):
     """The list of parameter dictionaries; without a grid, one made from the data (labels are not looked at)."""
+    last, prefix = split_steps(estimator).last, split_steps(estimator).prefix
     if param_grid is None:
-        prefixes = {"alpha": split_steps(estimator).prefix}
-        grid = default_grid(data.task(estimator).task.problem)
+        prefixes = {"alpha": prefix}
+        grid = grid_from_data(estimator, data.task(estimator).task.problem)
         param_grid = {prefixes.get(name, kernel_prefix(estimator)) + name: values for name, values in grid.items()}
     listed = list(ParameterGrid(param_grid))
     if not listed:
         raise ValueError(f"param_grid={param_grid!r} names no candidate.")
+    for params in listed:
+        check_shorthands(getattr(last, "kernel", None), params, prefix)
     return listed
 
 
@@ -258,7 +270,7 @@ def starting_points(spec, estimator, param_grid, data):
 def _space(spec, estimator, problem, n_alphas):
     """The parameters to move: one alpha (or one a class), one value for all features or one for each or each group."""
     kernel = problem.kernel
-    fixed = _fixed(spec, estimator)
+    fixed = _fixed(spec, estimator, kernel)
     last = split_steps(estimator).last
     free = set(kernel.differentiable) - set(fixed)
     if spec.feature_scaling and (kernel.per_feature not in free or not isinstance(last, FOLDLESS_ESTIMATORS)):
@@ -270,17 +282,19 @@ def _space(spec, estimator, problem, n_alphas):
     return Space.of(kernel, problem.X.shape[1], n_alphas, **options)
 
 
-def _fixed(spec, estimator):
+def _fixed(spec, estimator, kernel):
     """Names of the parameters of the kernel that stay."""
     prefix = kernel_prefix(estimator)
-    return tuple(name.removeprefix(prefix) for name, pair in spec.bounds.items() if isinstance(pair, str))
+    named = (name.removeprefix(prefix) for name, pair in spec.bounds.items() if isinstance(pair, str))
+    return (*named, *_not_settable(estimator, kernel))
 
 
 def _check_bounded_names(bounds, starts, own):
     objects = [each for each in starts if each.prefix != own]  # kernels that are objects
     known = [own + "alpha", *(each.prefix + name for each in objects for name in each.space.kernel.differentiable)]
     if len(objects) < len(starts):
-        known += [own + name for kind in KERNELS.values() for name in kind().differentiable]
+        names = [name for kind in KERNELS.values() for name in kind().differentiable if name in SHORTHANDS]
+        known += [own + name for name in names]
     *others, last = dict.fromkeys(known)
     for name in bounds:
         if name not in known:
@@ -294,7 +308,7 @@ def _check_bounded_names(bounds, starts, own):
 def has_grid(search):
     """Whether a search is one of a grid, or may be: nothing asks for values between those of a grid."""
     optimizer = optimizer_of(search)
-    between = optimizer.bounds is not None or scales_features(search)
+    between = optimizer.bounds is not None or scales_features(optimizer)
     return optimizer.method == "grid" or (optimizer.method == "auto" and not between)
 
 
@@ -305,23 +319,10 @@ def by_grid(search, data):
         return has_grid(search)
     problem = data.task(search.estimator).task.problem
     n = len(problem.active)
-    if Space(problem.kernel).names and len(default_grid(problem)) == 1:
+    space = Space(problem.kernel, fixed=_not_settable(search.estimator, problem.kernel))
+    if space.names and len(grid_from_data(search.estimator, problem)) == 1:
         return False  # the grid is one of alpha alone, and there is more to tune, as for sums of kernels
     return n <= FEW or (problem.n_features(n) is not None and not problem.kernel.approximates)
-
-
-def search_approximation(search, X):
-    """The :class:`Approximation` of the estimator of a search; a grid that names it is looked at as it is."""
-    last: Any = split_steps(search.estimator).last
-    if not hasattr(last, "approximation") or grid_names(search, "n_landmarks"):
-        return EXACT
-    if grid_names(search, "approximation"):
-        if last.n_landmarks == "auto":
-            raise ValueError("n_landmarks='auto' is for one approximation, and param_grid names some; give a number.")
-        return EXACT
-    unlimited = optimizer_of(search).method == "auto" and search.param_grid is None and search.time_limit is None
-    itemsize = 4 if getattr(X, "dtype", None) == np.float32 else 8
-    return choose_approximation(last, _num_samples(X), itemsize, searched=True, unlimited=unlimited)
 
 
 def beginning(spec, estimator, data):
@@ -330,7 +331,7 @@ def beginning(spec, estimator, data):
     prefix, own = kernel_prefix(estimator), split_steps(estimator).prefix
     if spec.feature_scaling:
         _space(spec, estimator, task.problem, 1)  # says so where features have no scales
-    space = Space(task.problem.kernel, fixed=_fixed(spec, estimator))
+    space = Space(task.problem.kernel, fixed=_fixed(spec, estimator, task.problem.kernel))
     bounds = {name: pair for name, pair in spec.bounds.items() if not isinstance(pair, str)}
     limits = {name.removeprefix(prefix).removeprefix(own): pair for name, pair in bounds.items()}
     start = Start(task, classes, space, np.empty(0), limits, None, None, {}, prefix, own + "alpha")

@@ -17,7 +17,8 @@ from sklearn.model_selection import check_cv
 
 from foldless.bridge import adapters, route
 from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, TASKS
-from foldless.bridge.candidates import SearchData, has_grid, search_approximation, settings
+from foldless.bridge.candidates import SearchData, has_grid, settings
+from foldless.bridge.landmarks import landmarks_to_find
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.permutation_spec import has_class_weights
 from foldless.bridge.pipelines import check_steps, fit_steps, split_steps, transform_split
@@ -27,9 +28,9 @@ from foldless.bridge.split_scores import SplitScores
 from foldless.bridge.splits import check_confounds_determined, depends_on_labels
 from foldless.bridge.standin import Run, StandIn
 from foldless.bridge.steps import fits_steps
-from foldless.estimators.approximate import chooses_landmarks, kernel_for
+from foldless.estimators.access import chooses_landmarks
 from foldless.estimators.checks import confounds_left_out, warn_of_scale
-from foldless.kernels.registry import is_precomputed
+from foldless.kernels.registry import is_precomputed, penalised_kernel
 from foldless.permutation.labelings import Solver, labelings_that_fit, truth_of
 from foldless.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
 from foldless.permutation.tally import Score
@@ -160,8 +161,7 @@ def _solver_behind_steps(first, last, data, train, test):
     problem = data.task(last).task.problem
     if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" and landmarks are those of the training part, as in a refit
         weight = None if data.sample_weight is None else data.sample_weight[train]
-        kernel = kernel_for(last, len(train), problem.dtype.itemsize)
-        problem = problem.replace(kernel=kernel.resolved(problem.X[train], weight))
+        problem = problem.replace(kernel=penalised_kernel(last).resolved(problem.X[train], weight))
     return Solver(problem.restricted(train), steps=fitted)
 
 
@@ -215,7 +215,7 @@ def _check_one_P_serves(spec, data, steps, search):
     """Refuse searches that choose by more than one P of each candidate, and are repeated for every permutation."""
     if search.cv is not None and depends_on_labels(check_cv(search.cv, data.y, classifier=is_classifier(search))):
         raise NoClosedForm(f"{REPEATED}, as its inner splits are drawn from the labels", FIXED_SPLITS)
-    if search_approximation(search, data.X).finds_number:
+    if landmarks_to_find(search, data.X) is not None:
         raise NoClosedForm(f"{REPEATED}, as it finds its number of landmarks")
     if has_class_weights(search):
         raise NoClosedForm(f"{REPEATED}, as its class weights follow the labels", FIXED_SEARCH)

@@ -25,8 +25,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from foldless.bridge.pipelines import Search, split_steps, step_that_sees_y
-from foldless.estimators.approximate import LANDMARKS_OF_PARTS, chooses_landmarks
 from foldless.estimators.checks import check_option, warn_caller
+from foldless.kernels.registry import is_object
 from foldless.linalg.memory import require_memory
 
 StepsLike: TypeAlias = Literal["each", "once"]
@@ -104,13 +104,28 @@ def fits_steps(search, steps):
 def _takes_landmarks_from_parts(search):
     """Whether a setting of a search chooses landmarks on every training part: all of them then go part by part."""
     taken = split_steps(search.estimator)
-    names = {taken.prefix + name: name for name in LANDMARKS_OF_PARTS}
     grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or [{}]
-    asked = [{names[key]: values for key, values in each.items() if key in names} for each in grids]
-    settings = list(ParameterGrid(asked))
-    if len({bool(each["landmarks_per_fold"]) for each in settings if "landmarks_per_fold" in each}) > 1:
-        raise ValueError("param_grid: landmarks_per_fold is one for all settings; set it of the estimator.")
-    return any(chooses_landmarks(taken.last, **each) for each in settings)
+    settings = ParameterGrid([{key: grid[key] for key in grid if _decides_landmarks(key, taken)} for grid in grids])
+    choices = {_landmarks_per_fold(taken, params) for params in settings}
+    if {True, False} <= choices:
+        raise ValueError("param_grid: per_fold is one for all kernels of landmarks; set it of the estimator's kernel.")
+    return True in choices
+
+
+def _decides_landmarks(key, taken):
+    """Whether a name in a grid is one of the kernel, or says how a kernel chooses landmarks."""
+    name = key.removeprefix(taken.prefix)
+    return name == "kernel" or (name.startswith("kernel__") and name.endswith(("per_fold", "landmarks")))
+
+
+def _landmarks_per_fold(taken, params):
+    """The same of the kernel of the last step with these parameters; None where it chooses no landmarks."""
+    try:
+        last = clone(taken.last).set_params(**{name.removeprefix(taken.prefix): params[name] for name in params})
+    except (AttributeError, ValueError):  # told where settings are made
+        return None
+    kernel: Any = getattr(last, "kernel", None)
+    return kernel.landmarks_per_fold if is_object(kernel) else None
 
 
 def _split_params(taken, params):

@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
-from foldless.estimators.approximate import kernel_for
 from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import check_option, check_options, check_whole, numbers
 from foldless.kernels.landmarks import CHOICES
+from foldless.kernels.registry import check_shorthands, penalised_kernel
 
 LABELS_TOGETHER = 2**16  # that are looked at together
 
@@ -77,11 +77,10 @@ def check_candidates(estimator, candidates, labels, *, loo):
     ``labels`` are all that occur, as often as they like, or None where they are not known.
     """
     for each in candidates:
+        check_shorthands(estimator.kernel, each)
         model = clone(estimator).set_params(**each)
         check_options(model)
-        kernel = kernel_for(model, 0)
-        if model.approximation == "auto" and _surely_without_features(kernel):
-            kernel = kernel_for(clone(model).set_params(approximation="nystroem"), 0)
+        kernel = penalised_kernel(model)
         if kernel.squares_condition:
             raise basis_of_rows(model)
         if kernel.approximates:
@@ -121,7 +120,7 @@ def without_features(estimator):
     """The error of a kernel without explicit features."""
     return ValueError(
         f"kernel={estimator.kernel!r} has no explicit features, and its n x n matrix is never formed in chunks. Use"
-        " approximation='nystroem' or 'rff', kernel='linear', or a kernels.FeatureMap."
+        " kernel=Nystroem(...) or RandomFeatures(...) of foldless.kernels, kernel='linear', or a kernels.FeatureMap."
     )
 
 
@@ -129,7 +128,7 @@ def basis_of_rows(estimator):
     """The error of a penalty that needs all rows."""
     return ValueError(
         f"penalty={estimator.penalty!r} has a basis function for every row. Use penalty='rkhs', or"
-        " approximation='nystroem', whose landmarks are its basis functions."
+        " kernel=Nystroem(...) of foldless.kernels, whose landmarks are its basis functions."
     )
 
 

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from foldless.chunked.arguments import basis_of_rows, without_features
 from foldless.chunked.folds import Folds, OneFold
 from foldless.chunked.rows import Layout
-from foldless.estimators.access import class_factors, prepared, seen_by
-from foldless.estimators.approximate import chooses_landmarks
+from foldless.estimators.access import chooses_landmarks, class_factors, prepared, seen_by
 
 ENTRIES_TOGETHER = 2**20  # entries of a block of features: a few thousand rows, which stay in the cache
 
@@ -125,12 +123,9 @@ def plans_of(estimator, survey, layout, folds, names=None):
 
 
 def _prepared(estimator, sample, classes, names):
-    """The model and its task; ``approximation="auto"`` is needed where the kernel has no features."""
+    """The model and its task, whose kernel needs features."""
     X = sample.X.astype(np.float64)
     model, task = prepared(estimator, X, sample.y, sample.sample_weight, classes, names)
-    if task.problem.kernel.n_features(X) is None and estimator.approximation == "auto":
-        estimator = clone(estimator).set_params(approximation="nystroem")
-        model, task = prepared(estimator, X, sample.y, sample.sample_weight, classes, names)
     if task.problem.kernel.n_features(X) is None:
         raise without_features(estimator)
     if task.problem.kernel.squares_condition:

@@ -42,12 +42,12 @@ def cross_validate(
 ) -> ChunkedResult:
     """Fit a model to chunks of rows, with exact k-fold and leave-one-out scores of the model.
 
-    The kernel needs explicit features: ``kernel="linear"``, a ``kernels.FeatureMap``, or an ``approximation``. Widths,
-    scales and landmarks come from a sample of all rows, never from labels, and are the same in every fold. Results do
-    not depend on the sizes of the chunks, apart from rounding. Chunks in single precision are added up in double.
-    Probabilities (``calibration=``) and the cut of ``threshold="loo"`` come from leave-one-out scores of the sample:
-    with no more rows than it has, they are those of the estimator in memory. That cut has no leave-one-out of its own,
-    and needs ``loo=False``.
+    The kernel needs explicit features: ``kernel="linear"``, ``kernels.Nystroem``, ``kernels.RandomFeatures`` or another
+    ``kernels.FeatureMap``. Widths, scales and landmarks come from a sample of all rows, never from labels, and are the
+    same in every fold. Results do not depend on the sizes of the chunks, apart from rounding. Chunks in single
+    precision are added up in double. Probabilities (``calibration=``) and the cut of ``threshold="loo"`` come from
+    leave-one-out scores of the sample: with no more rows than it has, they are those of the estimator in memory. That
+    cut has no leave-one-out of its own, and needs ``loo=False``.
 
     Parameters
     ----------

@@ -4,14 +4,14 @@ Nobody else reads an estimator's private attributes.
 """
 
 from copy import copy
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from foldless.heldout.model import Model
-from foldless.kernels.registry import is_precomputed
+from foldless.kernels.registry import is_object, is_precomputed
 from foldless.readout.task import Task
 
 
@@ -73,6 +73,12 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
         fitted._set_columns(len(train), train)
     fitted._keep_for_updates(None if sample_weight is None else weights[train], None)
     return fitted._accept(task, model, rule)
+
+
+def chooses_landmarks(estimator):
+    """Whether cross-validation chooses the landmarks of an estimator anew on every training part."""
+    kernel: Any = getattr(estimator, "kernel", None)
+    return is_object(kernel) and bool(kernel.landmarks_per_fold)
 
 
 def rows_of(estimator, X, rows, train):

@@ -49,7 +49,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, eta : as in LSSVC; "precomputed" can be fitted only, not updated
+    kernel, gamma, degree, coef0 : as in LSSVC; "precomputed" can be fitted only, not updated
     alpha : float, default=1.0
         The paper's lambda, >= 0; larger is smoother. 0 is KDA/MSE: the pseudo-inverse by singular values, which can be
         fitted only, neither updated nor left out.

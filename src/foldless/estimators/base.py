@@ -20,7 +20,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.estimators.approximate import kernel_for
 from foldless.estimators.checks import (
     FLOATS,
     check_confounds,
@@ -37,7 +36,7 @@ from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids, re
 from foldless.estimators.versions import Versioned
 from foldless.heldout.problem import Problem
 from foldless.heldout.rows import tied
-from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed
+from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed, penalised_kernel
 from foldless.linalg.threads import threads_by_size
 from foldless.linalg.types import MatrixLike
 
@@ -59,7 +58,6 @@ class KernelExpansion(Versioned):
     gamma: GammaLike = "scale"
     degree: int = 3
     coef0: float = 1.0
-    eta: float = 1.0
     alpha: float = 1.0
 
     X_fit_: Any = field(init=False)
@@ -120,11 +118,6 @@ class KernelMachine(KernelExpansion):
     penalty: Literal["rkhs", "coef"] = "rkhs"
     fit_intercept: bool = True
     standardize: bool = False
-    approximation: Literal[None, "nystroem", "rff", "auto"] = None
-    n_landmarks: int = 500
-    landmarks: Any = "kmeans"
-    landmarks_per_fold: bool = False
-    random_state: Any = 0
 
     # What subclasses know: y, and how fits are read out.
     _make_task: ClassVar[Callable]  # the Task of validated X, y, weights and named classes
@@ -212,8 +205,7 @@ class KernelMachine(KernelExpansion):
         return StandardScaler(with_mean=not sp.issparse(X)).fit(X, sample_weight=weights)
 
     def _taken_from_rows(self):
-        kernel = kernel_for(self, self.X_fit_.shape[0], self.X_fit_.dtype.itemsize)
-        return kernel.unresolved | ({"standardize": True} if self.standardize else {})
+        return penalised_kernel(self).unresolved | ({"standardize": True} if self.standardize else {})
 
     def _seen(self, X):
         """Validated rows as the kernel sees them."""
@@ -226,16 +218,12 @@ class KernelMachine(KernelExpansion):
         center = self._scaler.mean_.astype(X.dtype) if self._scaler.with_mean else 0.0
         return (X - center) / self._scaler.scale_.astype(X.dtype)
 
-    def _seen_landmarks(self, Z):
-        """Landmarks that were given, in the units of X, as the kernel sees rows; it says what is wrong with others."""
-        Z = Z if sp.issparse(Z) else np.asarray(Z)
-        scaler = self._scaler
-        if scaler is None or Z.ndim != 2 or Z.shape[1] != scaler.n_features_in_ or Z.dtype.kind not in "fiub":
-            return Z
-        return self._seen(Z.astype(float))
-
     def _problem(self, X, weights, base_weights):
-        kernel = kernel_for(self, X.shape[0], X.dtype.itemsize, self._seen_landmarks).resolved(X, base_weights)
+        kernel, scaler = penalised_kernel(self), self._scaler
+        if scaler is not None:  # landmarks of the user are in the units of X
+            center = scaler.mean_ if scaler.with_mean else np.zeros(scaler.n_features_in_)
+            kernel = kernel.standardized(center, scaler.scale_)
+        kernel = kernel.resolved(X, base_weights)
         Q = np.ones((X.shape[0], 1 if self.fit_intercept else 0), X.dtype)
         return Problem(kernel, X, float(self.alpha), Q, sample_weight=weights)
 

@@ -28,7 +28,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, eta : as in LSSVC
+    kernel, gamma, degree, coef0 : as in LSSVC
     alpha : float, default=1.0
         Penalty, > 0, added to the within-class scatter. Values from 1e-3 to 1e3 are worth trying, on features of
         comparable scale.
@@ -36,7 +36,6 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Norm that is penalised: of the function or of its expansion coefficients (the 2003 paper).
     fit_intercept : bool, default=True; without it scatter is taken about the origin and ``transform`` has one more axis
     standardize : bool, default=False; as in LSSVC
-    approximation, n_landmarks, landmarks, landmarks_per_fold, random_state : as in LSSVC
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes, scaled to a mean of 1; "balanced" gives all classes the same total,
         computed once from the y given to ``fit``.

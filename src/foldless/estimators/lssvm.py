@@ -38,39 +38,26 @@ class LSSVC(KernelClassifier):
     kernel : str, callable or Kernel, default="rbf"
         "linear", "poly", "rbf", "laplacian", "boolean", "cosine" or "precomputed"; a function that takes two matrices
         and returns their Gram matrix; or an object such as ``kernels.RBF(0.1)``, or a sum of some, whose parameters are
-        set and searched as ``kernel__gamma`` (``gamma``, ``degree``, ``coef0`` and ``eta`` are then ignored).
+        set and searched as ``kernel__gamma`` (``gamma``, ``degree`` and ``coef0`` are then ignored). For many rows
+        ``kernels.Nystroem(RBF("scale"), n_landmarks=500)`` or ``kernels.RandomFeatures`` has explicit features in the
+        place of the kernel: time and memory grow with n_samples * n_landmarks.
     gamma : float, array-like of shape (n_features,), "scale" or "auto", default="scale"
         Width for "rbf", "laplacian", "poly"; "scale" is 1 / (n_features * X.var()), "auto" 1 / n_features, resolved in
         ``fit`` and stored in ``kernel_``.
     degree : int, default=3; degree of "poly"
     coef0 : float, default=1.0; constant of "poly"
-    eta : float, default=1.0; parameter of "boolean", (1 + eta)^(x.z)
     alpha : float, default=1.0
         Penalty, > 0; larger is smoother. Values from 1e-3 to 1e3 are worth trying, on features of comparable scale. It
         is what 1 / C is to an SVC.
     penalty : {"rkhs", "coef"}, default="rkhs"
         The norm that is penalised: of the function, or of its expansion coefficients. With "coef" the kernel functions
-        of the rows given to ``fit`` are features. They are fixed then: rows that are left out, learnt or forgotten
-        later neither take their functions along nor bring new ones.
+        of the rows given to ``fit`` are features; with ``kernels.Nystroem`` those of the landmarks. They are fixed
+        then: rows that are left out, learnt or forgotten later neither take their functions along nor bring new ones.
     fit_intercept : bool, default=True; whether b is fitted; it is not penalised
     standardize : bool, default=False
         Whether features are divided by their standard deviation and, where X is dense, centred. Both are resolved once
         on the rows given to ``fit``, as ``gamma="scale"`` is: weights count as repetitions, labels are not seen, and
         cross-validation leaves them as they are. ``coef_`` and ``intercept_`` are those of X as it was given.
-    approximation : {None, "nystroem", "rff", "auto"}, default=None
-        Explicit features in the place of the exact kernel, for many rows: time and memory grow with n_samples *
-        n_landmarks. "nystroem" takes any kernel, "rff" (random Fourier features) "rbf" and "laplacian"; "auto" is exact
-        up to 12,000 rows, if two n_samples x n_samples matrices fit into memory, then "nystroem". With
-        penalty="coef" the coefficients of the landmarks' kernel functions are penalised.
-    n_landmarks : int, default=500; number of features, for "rff" an even one
-    landmarks : {"kmeans", "uniform", "leverage"} or array-like of shape (n_landmarks, n_features), default="kmeans"
-        Where "nystroem" looks at the kernel: centres of k-means, rows drawn at random, rows drawn by how badly others
-        explain them, or rows of yours, in the units of X. Chosen once from the rows given to ``fit``; labels are not
-        seen.
-    landmarks_per_fold : bool, default=False
-        Whether cross-validation chooses landmarks anew from each training part, or keeps those of all rows, as
-        ``loo_score_`` and the other methods of a fitted model do in any case.
-    random_state : int, RandomState instance or None, default=0; draws of landmarks and random features
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y
         given to ``fit``.
@@ -123,8 +110,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, eta, alpha, penalty, fit_intercept, standardize : as in LSSVC
-    approximation, n_landmarks, landmarks, landmarks_per_fold, random_state : as in LSSVC
+    kernel, gamma, degree, coef0, alpha, penalty, fit_intercept, standardize : as in LSSVC
 
     Attributes
     ----------

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 
 from foldless.kernels.parameters import did_you_mean
 
-# Parameters of scikit-learn's classes: the parameter that takes their place, and what to write.
+# Parameters of scikit-learn's classes and of earlier versions: the parameter in their place, and what to write.
 COUNTERPARTS = {
     "C": ("alpha", "alpha = 1 / C"),
     "alphas": ("param_grid", "param_grid={'alpha': [...]}"),
+    "eta": ("kernel", "kernel=Boolean(eta)"),
     "normalize": ("standardize", "standardize=True"),
     "param_distributions": ("param_grid", "param_grid"),
     "probability": ("calibration", "calibration='sigmoid'"),
@@ -25,17 +26,24 @@ DIRECT = "Leave it out: the fit is solved directly, without iterations."
 THREADS = "Leave it out: the linear algebra uses threads by itself."
 ONE_AGAINST_ALL = "Leave it out: several classes are coded one against all."
 SQUARED_LOSS = "Leave it out: the loss is the squared error."
+NYSTROEM = "Write kernel=Nystroem('rbf', n_landmarks=500, landmarks='kmeans', per_fold=False, random_state=0)"
+LANDMARKS = f"{NYSTROEM} of foldless.kernels, whose parameters are searched as kernel__n_landmarks."
+APPROXIMATION = f"{NYSTROEM} or kernel=RandomFeatures('rbf', n_landmarks=500) of foldless.kernels."
 NO_FITS = "Leave it out: candidates are scored without a fit for each."
 
-# Parameters of scikit-learn's classes that have no counterpart.
+# Parameters of scikit-learn's classes and of earlier versions that no single parameter replaces.
 UNNEEDED = {
     **dict.fromkeys(("cache_size", "dual", "max_iter", "shrinking", "solver", "tol", "warm_start"), DIRECT),
     **dict.fromkeys(("n_jobs", "verbose"), THREADS),
     **dict.fromkeys(("break_ties", "decision_function_shape", "multi_class"), ONE_AGAINST_ALL),
     **dict.fromkeys(("epsilon", "loss", "nu"), SQUARED_LOSS),
     **dict.fromkeys(("error_score", "n_iter", "pre_dispatch", "return_train_score"), NO_FITS),
+    **dict.fromkeys(("landmarks", "landmarks_per_fold", "n_landmarks"), LANDMARKS),
     "alphas": "Use FoldlessSearchCV(estimator), which chooses alpha.",
+    "approximation": APPROXIMATION,
+    "feature_scaling": "Write method=Optimizer(feature_scaling=True) of a search, FoldlessSearchCV.",
     "kernel_params": "Give gamma, degree or coef0 by name, or a kernel object of foldless.kernels.",
+    "random_state": "Leave it out: a fit draws nothing. Landmarks have one: kernel=Nystroem('rbf', random_state=0).",
 }
 
 Kind = TypeVar("Kind", bound=type)
@@ -47,8 +55,9 @@ def parameter_hint(name, known, prefix=""):
     ``known`` are the names of all parameters; in a pipeline those of the last step begin with ``prefix``.
     """
     bare = name.rpartition("__")[2]
-    if prefix + bare in known:
-        return f"Did you mean {prefix}{bare}?"
+    for place in (prefix, f"{prefix}kernel__"):
+        if place + bare in known:
+            return f"Did you mean {place}{bare}?"
     counterpart, code = COUNTERPARTS.get(bare, ("", ""))
     if counterpart and prefix + counterpart in known:
         return f"Did you mean {prefix}{code}?"

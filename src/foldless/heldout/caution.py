@@ -75,7 +75,7 @@ def long_fit(n, flops, arrays, dtype, *, takes_rows=True):
         return None
     remedy = "Quicker are fewer rows (foldless.reduction.reduce_instances)"
     if takes_rows:
-        remedy = "Quicker is approximation='nystroem', which needs no array of n x n numbers"
+        remedy = "Quicker is kernel=Nystroem(...) of foldless.kernels, which needs no array of n x n numbers"
     return LongFitWarning(
         f"a fit of {n} rows takes {_duration(seconds)} on two processors, and {needed / GIB:.1f} GiB"
         f" of memory for arrays of n x n numbers. {remedy}."

@@ -54,9 +54,11 @@ class FeatureScalesDisplay(Display):
 
     @classmethod
     def from_search(cls, search: Any, *, ax: Ax = None, line_kw: Style = None) -> Self:
-        """Draw the scales of a search with ``feature_scaling=True``."""
+        """Draw the scales of a search with ``method=Optimizer(feature_scaling=True)``."""
         if not hasattr(search, "feature_scales_"):
-            raise ValueError(f"{cls.__name__} needs a search fitted with feature_scaling=True; this one has no scales")
+            raise ValueError(
+                f"{cls.__name__} needs a search with method=Optimizer(feature_scaling=True); this one has no scales"
+            )
         names, classes = (getattr(search, name, None) for name in ("feature_names_in_", "classes_"))
         return cls(scales=search.feature_scales_, names=names, classes=classes).plot(ax, line_kw=line_kw)
 

@@ -12,7 +12,8 @@ Talbot 2003, eq. 5; Bo, Wang & Jiao 2006): of the landmarks, or of all training 
 all rows is K K'. Rows that are left out of a fit keep their functions, as they keep the landmarks.
 
 All that a model of these features is asked for is exact: held-out results equal refits with the same landmarks. The
-parameters are those of the kernel that is approximated. With D = dL/dPhi the way back to them is, for C = k(X, Z),
+parameters of the kernel keep their names: ``kernel__gamma`` of an estimator, beside ``kernel__n_landmarks``. With
+D = dL/dPhi the way back to them is, for C = k(X, Z),
 
     dL/dC = D L^-1,     dL/dk(Z, Z) = -1/2 L'^-1 Phi' D L^-1
 
@@ -20,9 +21,9 @@ and then the kernel's own way: n r d operations.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,9 +31,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state, gen_batches
 
-from foldless.kernels.base import FeatureMap, canonical, dot, gram_of_all
+from foldless.kernels.base import FeatureMap, Kernel, canonical, dense, dot, gram_of_all
 from foldless.kernels.landmarks import BLOCK, CHOICES, choose, factor
-from foldless.kernels.parameters import Parameter
+from foldless.kernels.parameters import DERIVED, Parameter
 from foldless.linalg import invert_lower_, lower_times_, product
 from foldless.linalg.types import Matrix
 
@@ -41,9 +42,10 @@ JITTER = {8: 1e-10, 4: 1e-5}  # share of the mean diagonal that is added to k(Z,
 
 @dataclass(frozen=True, eq=False)
 class KernelFeatures(FeatureMap):
-    """Base of the features that are made of a kernel: the parameters are those of this kernel.
+    """Base of the features that are made of a kernel, whose parameters keep their names.
 
-    ``_resolved`` names what a subclass draws or chooses from the data; ``_features`` takes some rows at a time.
+    ``_resolved`` names what a subclass draws or chooses from the data; ``_features`` takes some rows at a time. The
+    kernel may be a name or a function where an estimator takes the object (``registry.build``).
     """
 
     approximates: ClassVar[bool] = True
@@ -56,7 +58,9 @@ class KernelFeatures(FeatureMap):
         if type(self) is not type(other):
             return NotImplemented
         mine, theirs = vars(self), vars(other)
-        return self.kernel == other.kernel and all(mine[name] is theirs[name] for name in self._resolved)
+        alike = all(_is_same(mine[name], theirs[name]) for name in self._resolved)
+        settings = self.parameters().keys() - self._resolved
+        return alike and all(mine[name] == theirs[name] for name in settings)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -76,20 +80,34 @@ class KernelFeatures(FeatureMap):
             Phi[rows] = self._features(X[rows])
         return Phi
 
-    # -- parameters: those of the kernel ---------------------------------------------------------------------------
+    def unwhitened(self) -> Self:
+        """The features whose coefficients are those of kernel functions, where there are such."""
+        return self
+
+    # -- parameters: their own, and those of the kernel under the names they have there ----------------------------
 
     def __sklearn_clone__(self) -> Self:
-        return replace(self, kernel=clone(self.kernel))
+        return replace(self, kernel=clone(self.kernel, safe=False))
 
     @property
     def parts(self) -> dict[str, Any]:
-        return self.kernel.parts
+        return self.kernel.parts if isinstance(self.kernel, Kernel) else {}
 
     def get_params(self, deep: bool = True) -> dict:
-        return self.kernel.get_params(deep)
+        settings = {name: getattr(self, name) for name in self.parameters()}
+        inside = self.kernel.get_params() if deep and hasattr(self.kernel, "get_params") else {}
+        return {**inside, **settings}
 
     def changed(self, **params: Any) -> Self:
-        return replace(self, kernel=self.kernel.changed(**params))
+        settings = {name: params.pop(name) for name in self.parameters().keys() & params.keys()}
+        new = replace(self, **settings)
+        if not params:
+            return new
+        unknown = [name for name in params if name not in new.get_params()]
+        if unknown:
+            known = list(new.get_params())
+            raise ValueError(f"Invalid parameter {unknown[0]!r} for kernel {new!r}. Valid parameters are: {known!r}.")
+        return replace(new, kernel=new.kernel.changed(**params))
 
     @property
     def kinds(self) -> dict[str, Parameter]:
@@ -110,41 +128,82 @@ class KernelFeatures(FeatureMap):
         return self.kernel.caution(X)
 
 
-@dataclass(frozen=True, eq=False)
+def _is_same(one, other):
+    return one is other or (isinstance(one, str) and isinstance(other, str) and one == other)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class KernelApproximation(KernelFeatures):
     """Base of the approximations of a kernel; ``_placed`` draws or chooses what they are made from."""
 
     _placed: ClassVar[Callable]
 
-    n_landmarks: int = 500
+    n_landmarks: int | Literal["auto"] = 500
+    _: KW_ONLY
     random_state: Any = 0
 
+    def __repr__(self):
+        settings = [repr(self.kernel), *(f"{name}={text}" for name, text in self._settings().items())]
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+    def _settings(self):
+        """{parameter: text} for the representation: the number of landmarks, and what differs from the default."""
+        values = self.get_params(deep=False)
+        changed = {name: value for name, value in values.items() if name not in ("kernel", "n_landmarks")}
+        changed = {name: value for name, value in changed.items() if not _is_same(value, getattr(type(self), name))}
+        return {name: repr(value) for name, value in [("n_landmarks", self.n_landmarks), *changed.items()]}
+
+    def __sklearn_clone__(self) -> Self:
+        random_state = clone(self.random_state, safe=False)  # a generator is copied, as that of an estimator
+        return replace(super().__sklearn_clone__(), random_state=random_state)
+
     def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
-        if not self.kernel.takes_rows:
+        name, count = type(self).__name__, self.n_landmarks
+        if not isinstance(self.kernel, Kernel):
             raise ValueError(
-                "approximation needs rows; for kernel='precomputed' X is none. Give rows and their kernel."
+                f"{name}: kernel={self.kernel!r} is a name or a function, which only estimators take. Give an object,"
+                " such as kernels.RBF('scale') or kernels.Custom(f)."
             )
-        count = self.n_landmarks
+        if not self.kernel.takes_rows:
+            raise ValueError(f"{name} needs rows; for kernel='precomputed' X is none. Give rows and their kernel.")
         if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
-            also = "; 'auto' is found by a search, FoldlessSearchCV" if isinstance(count, str) else ""
+            also = (
+                "; 'auto' is found by a search, FoldlessSearchCV, of the kernel alone" if isinstance(count, str) else ""
+            )
             raise ValueError(f"n_landmarks={count!r} must be an integer >= 1{also}.")
         return self._placed(self.kernel.resolved(X, sample_weight), X, sample_weight)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Nystroem(KernelApproximation):
-    """A kernel through its values at ``n_landmarks`` rows.
+    """A kernel through its values at ``n_landmarks`` rows, for many rows: features in the place of an n x n matrix.
 
-    ``landmarks`` are "uniform", "kmeans" or "leverage" (``kernels.landmarks``), or the rows themselves, and become rows
-    when the kernel is resolved. The features are L^-1 k(Z, x) with L L' = k(Z, Z) + e I, and the kernel is
+    The features are L^-1 k(Z, x) with L L' = k(Z, Z) + e I for landmarks Z, and the kernel is
     k(x, Z) (k(Z, Z) + e I)^-1 k(Z, x'), where e is 1e-10 of the mean diagonal of k(Z, Z), 1e-5 in float32, or more if
     rounding leaves no Cholesky factor. ``Nystroem`` of scikit-learn has no such e, but a least singular value of 1e-12:
-    models agree as far as the eigenvalues of k(Z, Z) that they use exceed e (docs/approximation.md). Without ``whiten``
-    the features are k(x, Z) as they are, without e.
+    models agree as far as the eigenvalues of k(Z, Z) that they use exceed e (docs/approximation.md).
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        The kernel that is approximated. Its parameters keep their names: ``kernel__gamma`` of an estimator. A name such
+        as "rbf" takes ``gamma``, ``degree`` and ``coef0`` of the estimator, as ``kernel="rbf"`` does.
+    n_landmarks : int or "auto", default=500
+        Number of features. "auto" is found by ``FoldlessSearchCV``.
+    landmarks : {"kmeans", "uniform", "leverage"} or array-like of shape (n_landmarks, n_features), default="kmeans"
+        Centres of k-means, rows drawn at random, rows drawn by how badly others explain them, or rows of yours, in the
+        units of X. Chosen once from the rows given to ``fit``; labels are not seen.
+    per_fold : bool, default=False
+        Whether cross-validation chooses landmarks anew from each training part (and resolves "scale" there), or keeps
+        those of all rows, as ``loo_score_`` and the other methods of a fitted model do in any case.
+    random_state : int, RandomState instance or None, default=0; draws the landmarks
+    whiten : bool, default=True
+        Without it the features are k(x, Z) as they are, without e, as with ``penalty="coef"`` of an estimator.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from foldless import LSSVC
     >>> from foldless.kernels import RBF, Nystroem
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> kernel = Nystroem(RBF(0.1), n_landmarks=40).resolved(X)
@@ -152,10 +211,16 @@ class Nystroem(KernelApproximation):
     (200, 40)
     >>> bool(abs(kernel.gram(X) - RBF(0.1).gram(X)).max() < 1e-2)
     True
+    >>> model = LSSVC(Nystroem(RBF("scale"), n_landmarks=40)).fit(X, X[:, 0] > 0)
+    >>> round(model.loo_score_, 1)
+    1.0
     """
 
+    _: KW_ONLY
     landmarks: Any = "kmeans"
+    per_fold: bool = False
     whiten: bool = True
+    as_seen: bool = field(default=False, metadata=DERIVED)  # whether landmarks are rows as the kernel sees them
 
     _resolved: ClassVar[tuple] = ("landmarks",)
 
@@ -164,14 +229,46 @@ class Nystroem(KernelApproximation):
         named = {"landmarks": self.landmarks} if isinstance(self.landmarks, str) else {}
         return super().unresolved | named
 
+    @property
+    def landmarks_per_fold(self) -> bool | None:
+        return bool(self.per_fold) if isinstance(self.landmarks, str) else None
+
+    def _settings(self):
+        settings = super()._settings()
+        if isinstance(self.landmarks, str):
+            return settings
+        others = {name: text for name, text in settings.items() if name == "whiten"}
+        return {"landmarks": f"<{np.shape(self.landmarks)[0]} rows>", **others}
+
+    def unwhitened(self) -> Self:
+        return replace(self, whiten=False)
+
+    def changed(self, **params: Any) -> Self:
+        new = super().changed(**params)
+        return replace(new, as_seen=False) if "landmarks" in params else new
+
+    def standardized(self, center: np.ndarray, spread: np.ndarray) -> Self:
+        Z: Any = self.landmarks
+        if isinstance(Z, str) or self.as_seen:
+            return self
+        Z = Z if sp.issparse(Z) else np.asarray(Z)
+        if Z.ndim != 2 or Z.shape[1] != len(spread) or Z.dtype.kind not in "fiub":
+            return self  # ``resolved`` says what is wrong
+        if sp.issparse(Z) and not center.any():
+            return replace(self, landmarks=(Z @ sp.diags_array(1 / spread)).tocsr())
+        return replace(self, landmarks=(dense(Z).astype(float) - center) / spread)
+
     def _placed(self, kernel, X, sample_weight):
         how, count = self.landmarks, self.n_landmarks
+        for name in ("per_fold", "whiten"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name}={getattr(self, name)!r} must be True or False.")
         if isinstance(how, str):
             if how not in CHOICES:
                 names = ", ".join(map(repr, CHOICES))
                 raise ValueError(f"landmarks={how!r} is unknown; use one of {names}, or an array of rows.")
             chosen = choose(how, kernel, X, count, sample_weight, self.random_state)
-            return replace(self, kernel=kernel, landmarks=chosen)
+            return replace(self, kernel=kernel, landmarks=chosen, as_seen=True)
         Z = canonical(how) if sp.issparse(how) else np.asarray(how)
         if Z.ndim != 2 or Z.shape[1] != X.shape[1] or not Z.shape[0]:
             raise ValueError(
@@ -179,7 +276,7 @@ class Nystroem(KernelApproximation):
             )
         if Z.dtype.kind not in "fiub" or not np.isfinite(Z.data if sp.issparse(Z) else Z).all():
             raise ValueError("landmarks holds values that are no finite numbers.")
-        return replace(self, kernel=kernel, landmarks=Z.astype(X.dtype, copy=False))
+        return replace(self, kernel=kernel, landmarks=Z.astype(X.dtype, copy=False), as_seen=True)
 
     @cached_property
     def _root(self):
@@ -205,9 +302,15 @@ class Nystroem(KernelApproximation):
         return {name: found[name] + value for name, value in kernel.pullback(own, Z, kernel.gram(Z)).items()}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RandomFeatures(KernelApproximation):
-    """A kernel of differences as a mean of waves; ``n_landmarks`` cosines and sines in all.
+    """A kernel of differences, "rbf" or "laplacian", as a mean of random waves (Rahimi & Recht 2007).
+
+    Parameters
+    ----------
+    kernel : RBF, Laplacian or their names; as in Nystroem
+    n_landmarks : int or "auto", default=500; number of cosines and sines in all, an even one
+    random_state : int, RandomState instance or None, default=0; draws the waves
 
     Examples
     --------
@@ -219,15 +322,16 @@ class RandomFeatures(KernelApproximation):
     True
     """
 
-    waves: Any = field(default=None, repr=False)  # (n_features, n_landmarks / 2), of a width of 1
+    _: KW_ONLY
+    waves: Any = field(default=None, metadata=DERIVED)  # (n_features, n_landmarks / 2), of a width of 1
 
     _resolved: ClassVar[tuple] = ("waves",)
 
     def _placed(self, kernel, X, sample_weight):
         rng = check_random_state(self.random_state)
-        waves = kernel.waves(rng, (X.shape[1], max(1, self.n_landmarks // 2)))
+        waves = kernel.waves(rng, (X.shape[1], max(1, int(self.n_landmarks) // 2)))
         if waves is None:
-            raise ValueError(f"approximation='rff' is for 'rbf' and 'laplacian', not for {kernel!r}; use 'nystroem'.")
+            raise ValueError(f"RandomFeatures is for 'rbf' and 'laplacian', not for {kernel!r}; use Nystroem.")
         return replace(self, kernel=kernel, waves=waves.astype(X.dtype))
 
     def n_features(self, X: Matrix) -> int:

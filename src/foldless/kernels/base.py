@@ -90,6 +90,19 @@ class Kernel(Parametrised):
         """False where the user gives what may not be."""
         return all(each.surely_symmetric for each in self.parts.values())
 
+    @property
+    def landmarks_per_fold(self) -> bool | None:
+        """Whether cross-validation chooses landmarks anew on every training part; None where none are chosen."""
+        choices = {part.landmarks_per_fold for part in self.parts.values()} - {None}
+        return any(choices) if choices else None
+
+    def standardized(self, center: np.ndarray, spread: np.ndarray) -> "Kernel":
+        """The kernel for rows less ``center``, divided by ``spread``: so are landmarks that the user gave."""
+        parts = self.parts
+        if not parts:
+            return self
+        return self.with_parts({name: part.standardized(center, spread) for name, part in parts.items()})
+
     # -- kernels made of this one ----------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> "Sum":

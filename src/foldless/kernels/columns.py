@@ -50,6 +50,13 @@ class On(Kernel):
             )
         return replace(self, kernel=self.kernel.resolved(seen, sample_weight))
 
+    def standardized(self, center: np.ndarray, spread: np.ndarray) -> Self:
+        try:
+            seen = self._seen(np.stack([center, spread]))
+        except IndexError:  # ``resolved`` says what is wrong with the columns
+            return self
+        return replace(self, kernel=self.kernel.standardized(*seen))
+
     def default_grid(self, X: Matrix) -> dict:
         return {f"kernel__{name}": values for name, values in self.kernel.default_grid(self._seen(X)).items()}
 

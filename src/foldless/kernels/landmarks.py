@@ -84,5 +84,5 @@ def factor(K: np.ndarray, penalty: float = 0.0, least: float = 1e-10) -> Any:
             continue
     raise ValueError(
         "the kernel of the landmarks is far from positive definite: it is no kernel that can be approximated."
-        " Use approximation=None, or another kernel."
+        " Use it as it is, without Nystroem, or another kernel."
     )

@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike
 
 from foldless.linalg.types import Matrix
 
+DERIVED = {"derived": True}  # metadata of a field that is no parameter: the object derives it from parameters and X
+
 
 def did_you_mean(name, known):
     """The most similar of the known names, as a question; empty if none is similar."""
@@ -133,7 +135,8 @@ class Parametrised:
     def parameters(cls) -> dict[str, Parameter]:
         """The kinds of the fields by their names, in order."""
         hints = get_type_hints(cls, include_extras=True)
-        extras = {each.name: getattr(hints[each.name], "__metadata__", ()) for each in fields(cls)}
+        names = [entry.name for entry in fields(cls) if not entry.metadata.get("derived")]
+        extras = {name: getattr(hints[name], "__metadata__", ()) for name in names}
         return {
             name: next((extra for extra in found if isinstance(extra, Parameter)), Parameter())
             for name, found in extras.items()

@@ -1,14 +1,14 @@
 """Kernels that the user gives: by name, as a function, as an object, or as the Gram matrix itself."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from foldless.kernels.approximations import Nystroem, RandomFeatures
+from foldless.kernels.approximations import BasisFunctions
 from foldless.kernels.base import Kernel, dense
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
 from foldless.kernels.parameters import did_you_mean
@@ -99,15 +99,22 @@ def check_symmetric(K: Matrix, what: str) -> None:
 
 
 KERNELS = {kind.name: kind for kind in (Linear, Poly, RBF, Laplacian, Boolean, Cosine, Precomputed)}
-SHORTHANDS = ("gamma", "degree", "coef0", "eta")  # parameters of named kernels that estimators take by themselves
+SHORTHANDS = ("gamma", "degree", "coef0")  # parameters of named kernels that estimators take by themselves
 
 
 def build(kernel, **shorthands):
-    """The kernel object for an object, a callable, or a name and its parameters ``shorthands``, as they were given."""
+    """The kernel object for an object, a callable, or a name and its parameters ``shorthands``, as they were given.
+
+    A name inside of an approximation, as in ``Nystroem("rbf")``, has these parameters as well.
+    """
     if is_object(kernel):
+        if kernel.approximates and not is_object(kernel.kernel):
+            return replace(kernel, kernel=build(kernel.kernel, **shorthands))
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        raise ValueError(f"kernel={kernel.__name__} is a class; give an object, for instance {kernel.__name__}().")
+        needed = [entry.name for entry in fields(kernel) if entry.default is MISSING]
+        example = f"{kernel.__name__}({', '.join(f'{name}=...' for name in needed)})"
+        raise ValueError(f"kernel={kernel.__name__} is a class; give an object, for instance {example}.")
     if callable(kernel):
         return Custom(kernel)
     if not isinstance(kernel, str) or kernel not in KERNELS:
@@ -115,7 +122,7 @@ def build(kernel, **shorthands):
         message = f"kernel={kernel!r} is unknown; use one of {sorted(KERNELS)} or a callable k(X, Z). {hint}"
         raise ValueError(message.rstrip())
     kind = KERNELS[kernel]
-    return kind(**{name: shorthands[name] for name in kind.parameters()})
+    return kind(**{name: shorthands[name] for name in kind.parameters() if name in shorthands})
 
 
 def is_object(kernel):
@@ -123,18 +130,33 @@ def is_object(kernel):
     return isinstance(kernel, Kernel)
 
 
+def has_parameters(kernel):
+    """Whether a kernel, as estimators take it, has parameters of its own; those of a name are the estimator's."""
+    return is_object(kernel) and (not kernel.approximates or is_object(kernel.kernel))
+
+
+def check_shorthands(kernel, params, prefix=""):
+    """Refuse parameters of a grid that an estimator with this kernel ignores: those of a kernel by name."""
+    ignored = [name for name in SHORTHANDS if prefix + name in params]
+    if ignored and has_parameters(kernel) and f"{prefix}kernel" not in params:
+        known = ", ".join(f"{prefix}kernel__{name}" for name in kernel.get_params())
+        raise ValueError(
+            f"param_grid: {prefix}{ignored[0]} is ignored, since kernel={kernel!r} has parameters of its own. Use their"
+            f" names: {known}."
+        )
+
+
 def given_kernel(estimator):
     """The kernel object of an estimator with ``kernel`` and the shorthands, as it was given."""
     return build(estimator.kernel, **{name: getattr(estimator, name) for name in SHORTHANDS})
 
 
-def approximated(kernel, how, *, whiten=True, **options):
-    """The approximation of a kernel that ``how`` names; the kernel itself for None."""
-    if how is None or kernel.approximates:
+def penalised_kernel(estimator):
+    """The same behind the penalty: "coef" is one of the coefficients of features, which are kernel functions."""
+    kernel = given_kernel(estimator)
+    if estimator.penalty == "rkhs":
         return kernel
-    if how == "rff":
-        return RandomFeatures(kernel, options["n_landmarks"], options["random_state"])
-    return Nystroem(kernel, **options, whiten=whiten)
+    return kernel.unwhitened() if kernel.approximates else BasisFunctions(kernel)
 
 
 def is_precomputed(kernel):

@@ -88,6 +88,7 @@ def _ways_out(shape, dtype, needed, free):
     features = int(free / (4 * n * dtype.itemsize))
     if n == columns and features:
         ways.append(
-            f"explicit features, up to {features} of them (approximation='nystroem', n_landmarks={min(500, features)})"
+            f"explicit features, up to {features} of them (kernel=Nystroem(..., n_landmarks={min(500, features)}) of"
+            " foldless.kernels)"
         )
     return f"Use {', or '.join(ways)}."

@@ -16,9 +16,10 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import check_cv
 
 from foldless.bridge.adapters import check_probabilities
-from foldless.bridge.candidates import SearchData, by_grid, search_approximation
+from foldless.bridge.candidates import SearchData, by_grid
 from foldless.bridge.confounded import columns_alone
 from foldless.bridge.counting import Counting
+from foldless.bridge.landmarks import landmarks_to_find
 from foldless.bridge.nested_data import NestedData
 from foldless.bridge.pipelines import Search, split_steps
 from foldless.bridge.route import Route
@@ -309,7 +310,7 @@ def _in_closed_form(data, steps):
     search = data.search
     if data.steps is not None or search.share != "all" or fits_steps(search, steps):
         return False
-    if search_approximation(search, data.X).finds_number:
+    if landmarks_to_find(search, data.X) is not None:
         return False
     return by_grid(search, SearchData(data.X, data.y, data.sample_weight, data.confounds))
 

@@ -18,8 +18,7 @@ from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, REFIT, Route
 from foldless.bridge.scorers import known_outputs
 from foldless.bridge.splits import draw_splits
 from foldless.bridge.steps import parts_of
-from foldless.estimators.access import cut_of, fits_of, loo_scores_of
-from foldless.estimators.approximate import chooses_landmarks
+from foldless.estimators.access import chooses_landmarks, cut_of, fits_of, loo_scores_of
 from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.readout.calibration import fit_calibration
 from foldless.tuning.grid import (

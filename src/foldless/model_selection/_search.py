@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -19,12 +18,12 @@ from foldless.bridge.candidates import (
     SearchData,
     beginning,
     by_grid,
-    search_approximation,
     settings,
     starting_points,
     widened,
 )
 from foldless.bridge.confounded import columns_alone
+from foldless.bridge.landmarks import landmarks_to_find
 from foldless.bridge.pipelines import Search, input_tags, split_steps
 from foldless.bridge.scorers import deciding_scoring
 from foldless.bridge.splits import check_confounds_determined, draw_splits
@@ -106,10 +105,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         criterion there and on a fifth of the rows, and at the end at one to three settings on all rows. "grid" looks
         at the whole grid on all rows. "simplex" (Nelder-Mead) and "gradient" (L-BFGS-B) work on the logarithms of alpha
         and of the parameters of the kernel. An :class:`~foldless.model_selection.Optimizer` is such a method with
-        bounds, further starting points, a number of iterations and the prior of feature scales.
-    feature_scaling : bool or array-like of shape (n_features,), default=False
-        One gamma for each feature, or for each group of features with equal entries, for "rbf", "poly" and "laplacian"
-        by "gradient" (or, for very few, "simplex"); "auto" first finds one gamma for all of them and starts from it.
+        bounds, further starting points, a number of iterations, and a gamma for each feature.
     share : {"all", "kernel", "none"}, default="all"
         What the classes have in common: all parameters, the kernel but not alpha, or nothing.
     random_state : int, RandomState instance or None, default=0
@@ -155,18 +151,22 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         number of its "start" and the "objective" that was minimised: the criterion, and the prior where there is one
     stopped_ : None, or what ended the search before its end: "time_limit" or "interrupted"
     n_iter_ : int, their number
-    feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with feature scaling only
+    landmark_path_ : list of dicts with the numbers of landmarks that were tried, "n_landmarks", their "criterion" and
+        "seconds"; only where the search finds the number, which is ``best_params_["kernel__n_landmarks"]`` or that of
+        ``best_params_["kernel"]``
+    feature_scales_ : ndarray of shape (n_features,) or (n_classes, n_features), with a gamma for each feature only
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from foldless import FoldlessSearchCV, LSSVC
+    >>> from foldless.model_selection import Optimizer
     >>> X, y = load_iris(return_X_y=True)
     >>> search = FoldlessSearchCV(LSSVC(), {"alpha": [0.01, 0.1, 1.0], "gamma": [0.01, 0.1, 1.0]}).fit(X, y)
     >>> search.best_params_
     {'alpha': 0.1, 'gamma': 1.0}
-    >>> scaled = FoldlessSearchCV(LSSVC(), method="gradient", feature_scaling=True).fit(X, y)
+    >>> scaled = FoldlessSearchCV(LSSVC(), method=Optimizer("gradient", feature_scaling=True)).fit(X, y)
     >>> bool(scaled.best_criterion_ < search.best_criterion_), scaled.feature_scales_.shape
     (True, (4,))
     >>> balanced = FoldlessSearchCV(LSSVC(), cv=5, scoring="balanced_accuracy").fit(X, y)
@@ -184,7 +184,6 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         criterion: str | Callable | Criterion = "press",
         criterion_weight: Literal["auto", "balanced", "sample_weight"] | None = "auto",
         method: Literal["auto", "grid", "simplex", "gradient"] | Optimizer = "auto",
-        feature_scaling: bool | ArrayLike = False,
         share: Literal["all", "kernel", "none"] = "all",
         random_state: RandomStateLike = 0,
         n_jobs: int | None = None,
@@ -200,7 +199,6 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         self.criterion = criterion
         self.criterion_weight = criterion_weight
         self.method = method
-        self.feature_scaling = feature_scaling
         self.share = share
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -239,10 +237,10 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         if y is None:
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
         X, y, groups = rows_and_labels(X, y, groups)
-        approximation = search_approximation(self, X)
-        if approximation.finds_number:
+        to_find = landmarks_to_find(self, X)
+        if to_find is not None:
             others = {"y": y, "sample_weight": sample_weight, "groups": groups, "confounds": confounds}
-            return fit_with_landmarks(self, approximation, X, others)
+            return fit_with_landmarks(self, to_find, X, others)
         spec = search_spec(self)
         warn_of_unused_groups(self.cv, groups, stacklevel=3)
         learnt = y  # several labels a row, if sparse, are predicted as such

@@ -1,22 +1,20 @@
 """How many landmarks a search takes.
 
-``n_landmarks="auto"`` is decided by the criterion of the held-out fits: a search with ``FIRST`` landmarks, then others
-with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows, ``MOST``, the
-memory or the time limit is reached. The first search looks where any search looks. Those after it look around the best
-of the one before: at half, the same and twice the kernel's parameter, since more landmarks can show a narrower one,
-and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is looked at as it is, and
-kernels of several parameters are tuned anew each time.
+``n_landmarks="auto"`` of a kernel is decided by the criterion of the held-out fits: a search with ``FIRST`` landmarks,
+then others with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows,
+``MOST``, the memory or the time limit is reached. The first search looks where any search looks. Those after it look
+around the best of the one before: at half, the same and twice the kernel's parameter, since more landmarks can show a
+narrower one, and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is looked at as
+it is, and kernels of several parameters are tuned anew each time.
 
-Whether a search takes landmarks at all is decided by ``estimators.approximate.choose_approximation``.
+Whether a search finds a number at all is decided by ``bridge.landmarks.landmarks_to_find``.
 """
 
 import time
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from foldless.bridge.pipelines import split_steps
 from foldless.estimators.checks import warn_caller
 from foldless.estimators.rows import all_or_nothing
 from foldless.linalg.memory import available_memory
@@ -31,23 +29,24 @@ GROWTH = 4.0  # factor of the time for twice as many landmarks
 GROWTH_OF_SECOND = 2.0  # the same where the first search looks everywhere, and the second only around its best
 
 
-def fit_with_landmarks(search, approximation, X, data):
+def fit_with_landmarks(search, to_find, X, data):
     """The search fitted as one with a number of landmarks; ``data`` are further arguments of ``fit``."""
-    if split_steps(search.estimator).last.approximation is None:
+    if to_find.reason:
         warn_caller(
-            f"{_num_samples(X)} rows: {approximation.reason}. The kernel is approximated by landmarks"
-            f" (approximation='nystroem'); results are exact for that model."
+            f"{_num_samples(X)} rows: {to_find.reason}. The kernel is approximated by landmarks"
+            f" (kernel={to_find.kernel!r}); results are exact for that model."
         )
     if search.share != "all":
         raise ValueError(f"n_landmarks='auto' is one number for all classes; share={search.share!r} needs a number.")
-    landmark_search = LandmarkSearch(search, approximation.kind, X, data)
+    landmark_search = LandmarkSearch(search, to_find, X, data)
     best = landmark_search.best()
     with all_or_nothing(search) as fitted:
         params = fitted.get_params(deep=False)
         for name in set(vars(fitted)) - set(params):
             delattr(fitted, name)
         vars(fitted).update({name: value for name, value in vars(best).items() if name not in params})
-        fitted.best_params_ = {**best.best_params_, **landmark_search.params(landmark_search.count)}
+        if to_find.prefix + "kernel" not in best.best_params_:  # a kernel of the grid has its number of landmarks
+            fitted.best_params_ = {**best.best_params_, **to_find.params(landmark_search.count)}
         fitted.landmark_path_ = landmark_search.path
     return search
 
@@ -55,17 +54,13 @@ def fit_with_landmarks(search, approximation, X, data):
 class LandmarkSearch:
     """Searches with more and more landmarks."""
 
-    def __init__(self, search, kind, X, data):
+    def __init__(self, search, to_find, X, data):
         self.search = search
-        self.kind = kind  # of the approximation
+        self.to_find = to_find
         self.X = X
         self.data = data
-        self.prefix, self.n = split_steps(search.estimator).prefix, _num_samples(X)
+        self.n = _num_samples(X)
         self.begin, self.path, self.count = time.monotonic(), [], 0
-
-    def params(self, count):
-        """Parameters of the estimator with so many landmarks."""
-        return {self.prefix + "approximation": self.kind, self.prefix + "n_landmarks": count}
 
     def best(self):
         """The fitted search with the least number of landmarks that is about as good as the best."""
@@ -86,8 +81,7 @@ class LandmarkSearch:
         left, limit = None, self.search.time_limit
         if limit is not None:
             left = max(0.1, limit - (time.monotonic() - self.begin))
-        estimator = clone(self.search.estimator).set_params(**self.params(count))
-        search = clone(self.search).set_params(estimator=estimator, time_limit=left)
+        search = self.to_find.with_number(count).set_params(time_limit=left)
         grid = self._around(before[0].best_params_) if before else None
         return search if grid is None else search.set_params(param_grid=grid, method="grid")
 
@@ -95,7 +89,7 @@ class LandmarkSearch:
         """Whether the search chooses by itself where to look."""
         optimizer = optimizer_of(self.search)
         anywhere = optimizer.method == "auto" and optimizer.bounds is None
-        return anywhere and self.search.param_grid is None and not scales_features(self.search)
+        return anywhere and self.search.param_grid is None and not scales_features(optimizer)
 
     def _around(self, best):
         """A grid around the best parameters; None where the user says where to look.
@@ -104,8 +98,8 @@ class LandmarkSearch:
         """
         if not self._free():
             return None
-        alpha = self.prefix + "alpha"
-        others = [name for name in best if name != alpha and name not in self.params(0)]
+        alpha = self.to_find.prefix + "alpha"
+        others = [name for name in best if name != alpha]
         if len(others) != 1 or np.ndim(best[others[0]]) or alpha not in best:
             return None
         return {

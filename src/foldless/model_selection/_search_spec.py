@@ -35,14 +35,15 @@ def search_spec(search):
     check_known(search.estimator)
     _check_options(search)
     criterion = criteria.resolve(search.criterion)
-    optimizer, scaled = optimizer_of(search), scales_features(search)
+    optimizer = optimizer_of(search)
+    scaled = scales_features(optimizer)
     squares = criterion.function is criteria.press and search.scoring is None  # what the priors are made for
     _check_classes(search, criterion)
     _check_method(search, optimizer, criterion, scaled)
     _check_prior(optimizer.prior, search.criterion, squares, scaled)
     _check_apart(search)
     _check_steps(search)
-    groups = search.feature_scaling if scaled and np.ndim(search.feature_scaling) else None
+    groups = optimizer.feature_scaling if scaled and np.ndim(optimizer.feature_scaling) else None
     return SearchSpec(
         criterion=criterion,
         method=optimizer.method,
@@ -69,7 +70,7 @@ def _check_options(search):
     check_option("criterion_weight", search.criterion_weight, criteria.WEIGHTS)
     if not isinstance(search.refit, str | bool | np.bool_):
         raise ValueError(f"refit={search.refit!r} must be True, False or the name of a score.")
-    scaling = search.feature_scaling
+    scaling = optimizer.feature_scaling
     if not isinstance(scaling, bool | np.bool_) and np.ndim(scaling) == 0:
         raise ValueError(f"feature_scaling={scaling!r} must be True, False or a group for each feature.")
     if isinstance(search.scoring, str | None) and search.refit not in (True, False, search.scoring):
@@ -136,7 +137,7 @@ def _check_prior(prior, criterion, squares, scaled):
             " Use criterion='press' or prior=None."
         )
     if prior in PRIORS and not scaled:
-        raise ValueError(f"prior={prior!r} is one of feature scales; it needs feature_scaling=True.")
+        raise ValueError(f"prior={prior!r} is one of feature scales; it needs Optimizer(feature_scaling=True).")
 
 
 def _check_apart(search):

@@ -33,7 +33,7 @@ import scipy.sparse as sp
 import skops.io as sio
 from sklearn.pipeline import Pipeline
 
-from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, __version__
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, __version__, kernels
 from foldless.readout.conformal import group_half_width
 from foldless.tables import archive
 from foldless.tables.errors import TableError
@@ -45,6 +45,13 @@ from foldless.tables.scores import calibrated
 FORMAT = "foldless model 1"
 MEMBERS = {"manifest.json", "schema.json", "model.skops"}
 MACHINES = {each.__name__: each for each in (LSSVC, LSSVR, KernelFisherDiscriminant)}
+KERNELS = {
+    kind.__name__: kind
+    for kind in (
+        *(kernels.RBF, kernels.Laplacian, kernels.Poly, kernels.Linear, kernels.Boolean, kernels.Cosine),
+        *(kernels.Nystroem, kernels.RandomFeatures, kernels.Sum, kernels.Product),
+    )
+}
 ALLOWED = {
     "builtins": {"dict", "list", "str", "tuple", "slice", "int", "float", "bool", "NoneType"},
     "numpy": {"ndarray", "dtype", "float64", "int64", "bool", "bool_", "object_", "str_"},
@@ -126,7 +133,7 @@ def save_model(path: str | Path, rows, pipeline: Pipeline, about: dict[str, Any]
     state = {
         "table": pipeline[0] if len(pipeline) > 1 else None,
         "machine": type(last).__name__,
-        "params": {name: each for name, each in last.get_params().items() if each is not None},
+        "params": _described_params(last),
         "X": X,
         "y": y.astype(float),
         "weights": rows.weights,
@@ -147,6 +154,40 @@ def save_model(path: str | Path, rows, pipeline: Pipeline, about: dict[str, Any]
     beside = Path(path).with_name(Path(path).name + ".part")
     beside.write_bytes(written)
     beside.replace(path)
+
+
+def _described_params(machine):
+    """The parameters of a machine that are not None, its kernel in words and numbers."""
+    params = {name: value for name, value in machine.get_params(deep=False).items() if value is not None}
+    return params | {"kernel": _described(machine.kernel)}
+
+
+def _described(value):
+    """A parameter of a kernel; a kernel as its class and parameters."""
+    if isinstance(value, tuple | list):
+        return [_described(entry) for entry in value]
+    if isinstance(value, str | int | float | np.ndarray | np.generic | None):
+        return value.item() if isinstance(value, np.generic) else value
+    kind = type(value).__name__
+    if KERNELS.get(kind) is not type(value):
+        hint = f"Use a kernel by name, or of {', '.join(KERNELS)}, with numbers as parameters."
+        raise TableError(f"a model file holds words and numbers, and not {value!r}.", hint)
+    return {"class": kind, **{name: _described(entry) for name, entry in value.get_params(deep=False).items()}}
+
+
+def _kernel_of(described):
+    """The kernel, or the parameter of one, that :func:`_described` has described."""
+    if isinstance(described, str | int | float | None):
+        return described
+    if isinstance(described, np.ndarray) and described.dtype.kind in "fiu":
+        return described
+    if isinstance(described, list):
+        return tuple(map(_kernel_of, described))
+    params = dict(described) if isinstance(described, dict) else {}
+    kind = KERNELS.get(str(params.pop("class", "")))
+    if kind is None or not params.keys() <= kind.parameters().keys():
+        raise archive.ArchiveError("has parameters that are not words and numbers")
+    return kind(**{name: _kernel_of(value) for name, value in params.items()})
 
 
 def _packed(parts, compression):
@@ -200,16 +241,33 @@ def _check_rows(schema, machine, state, packed):
 def _check_fit(machine, X, packed):
     """Refuse fits that no model in a file of this size needs: a small file must not ask for hours."""
     n, width = X.shape
-    size = machine.n_landmarks if machine.approximation else min(n, width) if machine.kernel == "linear" else n
-    dense = size * width if machine.approximation else width  # landmarks or frequencies; means and deviations
+    counts = list(_numbers_of_landmarks(machine.kernel))
+    size = sum(counts) if counts else min(n, width) if machine.kernel == "linear" else n
+    if counts and not machine.kernel.approximates:  # beside exact kernels
+        size += n
+    dense = size * width if counts else width  # landmarks or frequencies; means and deviations
     small = n <= _most_rows(packed) and width <= max(MOST_WIDE, packed)
-    if sp.issparse(X) and (machine.approximation or machine.standardize):
+    if sp.issparse(X) and (counts or machine.standardize):
         small = small and dense <= max(MOST_DENSE, N_LANDMARKS * packed)
     if not small or min(n, size) > EXACT_ROWS or n * size > max(EXACT_ROWS**2, N_LANDMARKS * packed):
         raise ValueError(
             f"a fit to {n:,} rows of {width:,} numbers by {size:,} functions is larger than any of a file of"
             f" {packed:,} bytes"
         )
+
+
+def _numbers_of_landmarks(value):
+    """Numbers of landmarks or waves of all approximations in a kernel."""
+    if isinstance(value, tuple | list):
+        for entry in value:
+            yield from _numbers_of_landmarks(entry)
+    elif hasattr(value, "get_params"):
+        params = value.get_params(deep=False)
+        if "n_landmarks" in params:
+            landmarks = params.get("landmarks", "")
+            yield params["n_landmarks"] if isinstance(landmarks, str) else len(landmarks)
+        for name in params.keys() - {"landmarks"}:
+            yield from _numbers_of_landmarks(params[name])
 
 
 def _most_rows(packed):
@@ -304,9 +362,10 @@ def _state(content, packed):
     if strange:
         raise archive.ArchiveError(f"holds objects of type {strange[0][:60]}, which no model has")
     state = sio.loads(content, trusted=[f"{module}.{name}" for module in ALLOWED for name in ALLOWED[module]])
-    if not all(isinstance(each, str | int | float | None) for each in state["params"].values()):
+    params = state["params"]
+    if not all(isinstance(value, str | int | float | None) for name, value in params.items() if name != "kernel"):
         raise archive.ArchiveError("has parameters that are not words and numbers")
-    return state
+    return state | {"params": params | {"kernel": _kernel_of(params.get("kernel"))}}
 
 
 def _values(described, key):

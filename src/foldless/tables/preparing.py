@@ -5,14 +5,13 @@ them; truth values are 0 and 1; categories are indicators of their levels, rare 
 the target. All of it is one scikit-learn pipeline, so that the steps are part of what is cross-validated.
 """
 
-from typing import Any
-
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless.kernels import Nystroem
 from foldless.tables.cells import rare
 
 IMPUTERS = ("median", "mean", "most_frequent")
@@ -70,16 +69,21 @@ def approximated(rows, kernel="auto"):
 
 def machine(rows, kernel="auto"):
     """The least-squares machine for some rows, not fitted."""
-    about: dict[str, Any] = {}
-    if approximated(rows, kernel):
-        about = {"approximation": "nystroem", "n_landmarks": N_LANDMARKS}
+    name = kernel
     if kernel == "auto":
-        kernel = "linear" if rows.schema.n_sparse else "rbf"
+        name = "linear" if rows.schema.n_sparse else "rbf"
+    chosen = Nystroem(name, N_LANDMARKS) if approximated(rows, kernel) else name
     if not rows.classifies:
-        return LSSVR(kernel, **about)
+        return LSSVR(chosen)
     if rows.unbalanced:
-        return KernelFisherDiscriminant(kernel, threshold="fisher", **about)
-    return LSSVC(kernel, **about)
+        return KernelFisherDiscriminant(chosen, threshold="fisher")
+    return LSSVC(chosen)
+
+
+def kernel_name(model):
+    """The name of the kernel of a machine, or of the one that its landmarks approximate."""
+    kernel = getattr(model.kernel, "kernel", model.kernel)
+    return kernel if isinstance(kernel, str) else repr(kernel)
 
 
 def pipeline(rows, impute="median", kernel="auto", **params):

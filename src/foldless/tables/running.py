@@ -25,7 +25,7 @@ from foldless.tables.guessing import Guessed, Wishes, guess
 from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
 from foldless.tables.looking import closer_look, surprising
 from foldless.tables.parts import Chosen, Data, HeldOut, Trial
-from foldless.tables.preparing import N_LANDMARKS, approximated, in_words
+from foldless.tables.preparing import N_LANDMARKS, approximated, in_words, kernel_name
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
 from foldless.tables.scores import BELOW
@@ -297,7 +297,7 @@ def _described(rows, options, model, search):
     params, kernel = {"alpha": float(last.alpha)}, getattr(last.kernel_, "kernel", last.kernel_)  # of landmarks: whose
     if hasattr(kernel, "gamma"):
         params["gamma"] = float(kernel.gamma)
-    found = Chosen(type(last).__name__, last.kernel, params, "press", np.nan, (), steps)
+    found = Chosen(type(last).__name__, kernel_name(last), params, "press", np.nan, (), steps)
     if search is None:
         return replace(found, criterion_name="none")
     trials = [

@@ -27,7 +27,7 @@ from foldless import LSSVR, FoldlessSearchCV
 from foldless.model_selection import WholeGroups, permutation_test_score
 from foldless.tables.folds import blind_folds, outer_folds
 from foldless.tables.parts import PermutationTest
-from foldless.tables.preparing import pipeline
+from foldless.tables.preparing import kernel_name, pipeline
 from foldless.tables.scores import measures
 from foldless.tables.searching import chosen, given, search_of
 
@@ -140,7 +140,7 @@ def _searched(rows, options, splits):
     """A search over a few settings around those that suit standardised features."""
     model = pipeline(rows, options.impute, options.kernel)
     grid: dict[str, Any] = {"model__alpha": list(ALPHAS)}
-    if model[-1].kernel == "rbf":
+    if kernel_name(model[-1]) == "rbf":
         width = LSSVR("rbf").fit(_prepared(model, rows), np.arange(len(rows)) % 2.0).kernel_.gamma
         grid["model__gamma"] = [width * each for each in WIDTHS]
     if rows.groups is None:

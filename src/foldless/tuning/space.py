@@ -30,7 +30,9 @@ class Space:
         name = kernel.per_feature
         if not feature_scaling:
             if name is not None and name not in fixed and np.ndim(kernel.get_params()[name]):
-                raise ValueError(f"{name} holds one value for each feature; use feature_scaling=True to tune them.")
+                raise ValueError(
+                    f"{name} holds one value for each feature; use Optimizer(feature_scaling=True) to tune them."
+                )
             return cls(kernel, n_alphas, fixed=fixed)
         groups = np.arange(n_features) if feature_groups is None else np.asarray(feature_groups)
         if groups.shape != (n_features,):

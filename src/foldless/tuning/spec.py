@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from foldless.tuning.criteria import Criterion
 from foldless.tuning.selection import Selection
@@ -27,6 +28,9 @@ class Optimizer:
         Starting points for each candidate, the first at its own parameters, the others around it.
     max_iter : int, default=50
         Iterations from each starting point.
+    feature_scaling : bool or array-like of shape (n_features,), default=False
+        One gamma for each feature, or for each group of features with equal entries, for "rbf", "poly" and "laplacian"
+        by "gradient" (or, for very few, "simplex"); "auto" first finds one gamma for all of them and starts from it.
     prior : {"auto", "cauchy", "bayes", None}, default="auto"
         Guards "press" against over-fitting where features have scales of their own: "cauchy" draws them to one gamma,
         "bayes" to 0 (Cawley & Talbot 2007), None leaves them free. "auto" is "cauchy" for "press", None otherwise
@@ -49,6 +53,7 @@ class Optimizer:
     bounds: Mapping[str, tuple[float, float] | Literal["fixed"]] | None = None
     n_starts: int = 1
     max_iter: int = 50
+    feature_scaling: bool | ArrayLike = False
     prior: Literal["auto", "cauchy", "bayes"] | None = "auto"
 
 
@@ -57,9 +62,9 @@ def optimizer_of(search):
     return search.method if isinstance(search.method, Optimizer) else Optimizer(search.method)
 
 
-def scales_features(search):
+def scales_features(optimizer):
     """Whether every feature, or group of features, has a scale of its own."""
-    scaling = search.feature_scaling
+    scaling = optimizer.feature_scaling
     return bool(scaling) if isinstance(scaling, bool | np.bool_) else True
 
 
