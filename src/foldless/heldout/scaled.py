@@ -31,7 +31,7 @@ LITTLE = 1e-6  # share of the variance below which the sums of a part are taken 
 ENTRIES = 2**21  # entries of an intermediate array
 
 
-class Sums(NamedTuple):
+class ScaledSums(NamedTuple):
     """Sums over rows; leading axes are a batch of sets of rows."""
 
     n: np.ndarray  # rows
@@ -63,7 +63,7 @@ class Sums(NamedTuple):
 
     def minus(self, other):
         """The sums of the rows of these that are not among the others."""
-        return Sums(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+        return ScaledSums(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -121,13 +121,13 @@ class ScaledParts:
     @cached_property
     def sums(self):
         """Sums of all rows."""
-        return Sums.of(self.X, self.Y, self.w)
+        return ScaledSums.of(self.X, self.Y, self.w)
 
     def part(self, train):
         """The model of the rows ``train``."""
         left = np.setdiff1d(np.arange(len(self.X)), train)
         sums = self.sums.minus(self._sums(left)) if len(left) < len(train) else self._sums(train)
-        model = self._solve(Sums(*(each[None] for each in sums)), lambda _: train)
+        model = self._solve(ScaledSums(*(each[None] for each in sums)), lambda _: train)
         matrices = Moments(model.matrices.N[0], model.matrices.U[0])
         return ScaledModel(self.X, model.B[0], model.b[0], matrices)
 
@@ -149,7 +149,7 @@ class ScaledParts:
         return self._solve(sums, lambda number: np.delete(self.rows, members[number]))
 
     def _sums(self, rows):
-        return Sums.of(self.X[rows], self.Y[rows], self.w[rows])
+        return ScaledSums.of(self.X[rows], self.Y[rows], self.w[rows])
 
     def _solve(self, sums, rows_of):
         """Models of k training parts from their sums; ``rows_of(number)`` are the rows of one of them."""

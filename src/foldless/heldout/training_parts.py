@@ -50,13 +50,13 @@ class TrainingParts:
     @cached_property
     def whole(self):
         """The solution on all rows of positive weight."""
-        return Solution(self.problem, self.problem.active, self.Y[self.problem.active])
+        return Solution.fit(self.problem, self.problem.active, self.Y[self.problem.active])
 
     @cached_property
     def _prepared(self):
         """The same, ready to be left out of; where nested, every part will need columns of P."""
         P = self.whole.precision
-        return self.whole.changed(precision=P.prepare_blocks()) if self.nested else self.whole
+        return self.whole.with_precision(P.prepare_blocks()) if self.nested else self.whole
 
     # -- decisions -------------------------------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ class TrainingParts:
         """The model of the training rows ``train`` (rows of weight 0 are ignored)."""
         rows = np.intersect1d(train, self.problem.active)
         if not self.leaves_out(len(rows)):
-            return Solution(self.problem, rows, self.Y[rows])
+            return Solution.fit(self.problem, rows, self.Y[rows])
         return self._prepared.without(np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True)))
 
     def leave_out(self, sets, *, nested=False):

@@ -20,6 +20,7 @@ from sklearn.utils import gen_batches
 
 from foldless.linalg import (
     NotPositiveDefiniteError,
+    add_diagonal_,
     add_square_,
     cholesky_,
     cholesky_solve,
@@ -91,17 +92,17 @@ def solved(sums, problem, Y):
     """(A, B, w) of the whitened targets Y of all rows of a problem; None where that cannot be had."""
     rows, dtype = problem.active, problem.dtype
     root, Phi = problem.root(rows), problem.features(rows)
-    rest, B = problem.beyond_unpenalised(rows, Y)
+    rest, B = problem.residual_of_Q(rows, Y)
     Qo, R = orthonormal(problem.whitened_columns(rows))
-    found, q = np.zeros((len(sums.gram), Qo.shape[1] + Y.shape[1])), Qo.shape[1]
-    for batch in gen_batches(len(rows), max(1, BLOCK // len(found))):  # in double precision, about the origin
+    q = Qo.shape[1]
+    products = np.zeros((len(sums.gram), q + Y.shape[1]))  # Phi' Qo and Phi' Y
+    for batch in gen_batches(len(rows), max(1, BLOCK // len(products))):  # in double precision, about the origin
         T = root[batch] * (Phi[batch] - sums.origin)
-        found += product(T, np.hstack([Qo[batch], rest[batch]]).astype(np.float64), transpose_a=True)
-    taken = found[:, :q]
-    M = sums.gram - taken @ taken.T
-    M.flat[:: len(M) + 1] += problem.alpha
+        products = products + product(T, np.hstack([Qo[batch], rest[batch]]).astype(np.float64), transpose_a=True)
+    of_Q = products[:, :q]
+    M = add_diagonal_(sums.gram - of_Q @ of_Q.T, problem.alpha)
     try:
-        w = cholesky_solve(cholesky_(M), found[:, q:]).astype(dtype)
+        w = cholesky_solve(cholesky_(M), products[:, q:]).astype(dtype)
     except NotPositiveDefiniteError:
         return None
     rest = rest - root * product(Phi, w)

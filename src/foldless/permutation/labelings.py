@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from foldless.heldout.moments import Moments, Targets, own_moments
+from foldless.heldout.moments import ColumnGroups, Moments, moments_of
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution
 from foldless.linalg.memory import require_memory
@@ -46,7 +46,7 @@ class Solver:
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
         Y = Y if len(self.rows) == len(Y) else Y[self.rows]
-        return Solution(self.problem, self.rows, Y, self.precision)
+        return Solution.fit(self.problem, self.rows, Y, self.precision)
 
 
 def truth_of(task, orders, residuals=None):
@@ -79,7 +79,7 @@ def labelings_that_fit(task, memory_limit):
     return max(1, int(entries // (task.problem.n * count_columns(task)[0])))
 
 
-class Labelings(Targets):
+class Labelings(ColumnGroups):
     """b labelings of one task, whose ``truth`` is known, with P applied: decisions of all for any training part."""
 
     def __init__(self, solver, task, truth, solution=None):
@@ -189,16 +189,16 @@ class Labelings(Targets):
 
     def left_unexplained(self, part):
         """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
-        A = part.whole.A[part.removed]
-        return self.whole(part.whole).U - part.problem.alpha * self.products(part.E, A)
+        A = part.solution.A[part.removed]
+        return self.full_moments(part.solution).U - part.problem.alpha * self.products(part.E, A)
 
     @cached_property
-    def _whole(self):
-        return own_moments(self.solution, self)
+    def _full_moments(self):
+        return moments_of(self.solution, self)
 
-    def whole(self, solution):
+    def full_moments(self, solution):
         """N and U of a solution of all columns."""
-        return self._whole if solution is self.solution else own_moments(solution, self)
+        return self._full_moments if solution is self.solution else moments_of(solution, self)
 
 
 def _present(D, mass):

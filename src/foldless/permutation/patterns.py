@@ -123,6 +123,6 @@ def weights_and_covariances(solver, task, orders, residuals=None):
     weight = np.square(problem.root_w[solver.rows])[:, None]
     X = problem.features(solver.rows)
     if problem.n_confounds:
-        X = X - problem.Q[solver.rows] @ ConfoundSums(problem, solver.rows, np.sqrt(weight) * X).whole().D
+        X = X - problem.Q[solver.rows] @ ConfoundSums(problem, solver.rows, np.sqrt(weight) * X).of_all_rows().D
     X = X - (weight * X).sum(0) / weight.sum()  # about the weighted means
     return np.stack([W, (W @ X.T * weight[:, 0]) @ X / weight.sum()])

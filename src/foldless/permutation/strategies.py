@@ -109,7 +109,7 @@ class Batched:
     def _moving(self, orders, splits):
         labelings, tally = Moving(self.shared, self.task, orders, self.residuals), Tally(self.asked)
         for train, test in splits:
-            tally.add(labelings.held_out(train, test), labelings.own_truth[..., test], labelings.places[0, test])
+            tally.add(labelings.held_out(train, test), labelings.truth_of_places[..., test], labelings.places[0, test])
         return tally.found(self.task.problem.n)
 
     def _one_by_one(self, truth, splits):
@@ -236,7 +236,7 @@ class Weighted:
         problem = task.problem
         P = shared.precision(problem)
         if leaves_every_class(task, splits):
-            decisions = decisions_of_one(task, Solution(problem, problem.active, task.Y, P), splits)
+            decisions = decisions_of_one(task, Solution.fit(problem, problem.active, task.Y, P), splits)
         else:
             one = Labelings(Solver(problem, P), task, task.codes[None])
             decisions = [one.decisions(one.part(train), test) for train, test in splits]

@@ -30,8 +30,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from foldless.heldout.moments import SMALL
 from foldless.linalg import eigh, norm
+from foldless.precision.digits import SMALL
 from foldless.readout.codings import Readout, drop_rounding_noise
 
 THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
