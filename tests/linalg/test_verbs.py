@@ -200,6 +200,11 @@ LAWS = {
         lambda v, a: (v.add_diagonal_(fortran(a.G), a.S.sum(0)), a.G + np.diag(a.S.sum(0))),
         lambda v, a: (v.add_diagonal_(np.vstack([a.G, a.G])[: a.n], 2.0), a.G + 2.0 * np.eye(a.n)),
     ],
+    "divide": [
+        lambda v, a: (v.divide(a.B, np.abs(a.C)), a.B / np.abs(a.C)),
+        lambda v, a: (v.divide(a.B, a.C.clip(0)), np.where(a.C > 0, a.B / np.abs(a.C), 0.0).astype(a.B.dtype)),
+        lambda v, a: (v.divide(a.B, a.C.clip(0), a.B), np.where(a.C > 0, a.B / np.abs(a.C), a.B)),
+    ],
     "scale_": [
         lambda v, a: (v.scale_(a.B.copy(), a.C.sum(1), a.C.sum(0)), np.diag(a.C.sum(1)) @ a.B @ np.diag(a.C.sum(0))),
     ],
@@ -213,6 +218,8 @@ LAWS = {
         lambda v, a: (v.put(a.G.copy(), (np.arange(a.n), np.arange(a.n)), 0.0), a.G - np.diag(np.diag(a.G))),
     ],
     "like": [lambda v, a: (v.like(a.B, [[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]], a.B.dtype))],
+    "row_major": [lambda v, a: (v.row_major(a.B.T), a.B.T)],
+    "column_major": [lambda v, a: (v.column_major(a.B), a.B)],
     "to_host": [lambda v, a: (v.to_host(a.B), a.B)],
     "qr_": [lambda v, a: (whole(*v.qr_(a.B.copy())), (a.B, np.eye(a.n), np.zeros((a.n, a.m))))],
     "append_rows": [appended],

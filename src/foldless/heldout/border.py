@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
-from foldless.linalg import dots
+from foldless.linalg import dots, row_major
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def border(solution, X):
         s = problem.alpha * (1.0 + row_norms(c, squared=True)) + row_norms(rest, squared=True)
     else:
         K, q = r**2 * problem.gram_new(X, solution.rows), r * Q
-        f, c = K @ solution.A / r + Q @ solution.B, P.apply(np.ascontiguousarray(K.T)).T + q @ P.G
+        f, c = K @ solution.A / r + Q @ solution.B, P.apply(row_major(K.T)).T + q @ P.G
         s = problem.alpha + r**2 * problem.diag_new(X) - dots(K, c)
         if Q.shape[1]:
             s = s - dots(q, K @ P.G.T - q @ P.Omega)

@@ -110,7 +110,7 @@ class Problem:
         same_rows = related is not None and related.X is X
         same_features = same_rows and related.kernel is kernel
         same_weights = related is not None and related.root_w is self.root_w
-        self.active: np.ndarray = related.active if same_weights else np.flatnonzero(self.root_w)
+        self.active: np.ndarray = related.active if same_weights else np.nonzero(self.root_w)[0]
         self.table: Lazy = related.table if same_features else Lazy(kernel.features, X)
         plain = sample_weight is None and root_w is None
         self.weighted: bool = related.weighted if same_weights else not (plain or (self.root_w[self.active] == 1).all())

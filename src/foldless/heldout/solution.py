@@ -27,6 +27,7 @@ from foldless.heldout.held_out import HeldOut
 from foldless.heldout.model import Model
 from foldless.heldout.moments import ALL_COLUMNS, finished, moments_of
 from foldless.heldout.part import Part
+from foldless.linalg import row_major
 from foldless.precision import cost
 from foldless.precision.base import Precision
 from foldless.precision.digits import rows_beyond_rank
@@ -55,7 +56,7 @@ class Solution(Model):
     def fit(cls, problem, rows, Y, precision=None):
         """The solution for targets Y in their units; P is made of the problem unless it is known."""
         P = problem.precision(rows) if precision is None else precision
-        Y = np.ascontiguousarray(problem.root(rows) * Y)
+        Y = row_major(problem.root(rows) * Y)
         residual, B = problem.residual_of_Q(rows, Y)
         A = P.apply(residual)
         B = B + P.G @ residual
@@ -223,5 +224,5 @@ def loo_path(problem, rows, Y, alphas, path=None):
     problem.check_sets(rows, alone)
     if problem.n_confounds:
         explained = np.einsum("nq,nqm->nm", problem.Q[rows], ConfoundSums(problem, rows, root * Y).without(alone).D)
-    Y = np.ascontiguousarray(problem.residual_of_Q(rows, root * Y)[0])
+    Y = row_major(problem.residual_of_Q(rows, root * Y)[0])
     return path.loo_path(Y, alphas) / root + explained

@@ -38,9 +38,9 @@ __all__ = [  # noqa: RUF022
     "orthonormal", "thin_qr", "eigh_", "eigh", "eigenvalues", "svd",
     "solve", "solve_definite", "inverse", "lu_factor", "lu_solve", "least_squares_",
     # entries
-    "add_diagonal_", "put", "scale_", "take_block", "take_blocks",
+    "add_diagonal_", "divide", "put", "scale_", "take_block", "take_blocks",
     # arrays
-    "free_memory", "like", "to_host",
+    "column_major", "free_memory", "like", "row_major", "to_host",
     # updated QR: A = Q R with a square orthogonal Q, Fortran-ordered; rows and columns come and go by rotations, O(n^2)
     # flops each, without loss of orthogonality
     "qr_", "append_rows", "insert_columns_", "delete",
@@ -48,6 +48,7 @@ __all__ = [  # noqa: RUF022
 # fmt: on
 
 solve, inverse, norm, thin_qr, eigh = np.linalg.solve, np.linalg.inv, np.linalg.norm, np.linalg.qr, np.linalg.eigh
+row_major, column_major = np.ascontiguousarray, np.asfortranarray  # other kinds of arrays need no order
 
 LARGE = 8192  # rows from which on triangles and squares are computed in panels
 LEAST_HALVED, HALVED = 64, 2048  # rows between which a triangle is inverted by halves; blocks of it are copied
@@ -392,6 +393,12 @@ def scale_(M, rows, columns):
     M *= rows[:, None]
     M *= columns
     return M
+
+
+def divide(A, B, otherwise=0.0):
+    """A / B, entry by entry, and ``otherwise`` where B is not positive."""
+    positive = B > 0
+    return np.where(positive, A / np.where(positive, B, 1.0), otherwise)
 
 
 def take_block(A, rows, columns):

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from foldless.heldout.solution import Solution
-from foldless.linalg import NotPositiveDefiniteError, add_diagonal_, norm, solve
+from foldless.linalg import NotPositiveDefiniteError, add_diagonal_, norm, row_major, solve
 from foldless.linalg.memory import require_memory
 from foldless.online.sums import changed, keep_digits, recentred, solved, sums_of
 from foldless.precision import cost
@@ -206,4 +206,4 @@ def _tolerance(problem, P):
 
 
 def _whitened(problem, Y):
-    return np.ascontiguousarray(problem.root(problem.active) * Y[problem.active])
+    return row_major(problem.root(problem.active) * Y[problem.active])

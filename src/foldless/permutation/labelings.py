@@ -19,6 +19,7 @@ import numpy as np
 from foldless.heldout.moments import ColumnGroups, Moments, moments_of
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution
+from foldless.linalg import row_major
 from foldless.linalg.memory import require_memory
 
 ARRAYS = 10  # arrays of the size of the columns alive at a time
@@ -58,7 +59,7 @@ def truth_of(task, orders, residuals=None):
         return task.codes[orders]
     if residuals is not None:
         return residuals.permuted(orders).astype(task.Y.dtype, copy=False)
-    return np.ascontiguousarray(task.Y[orders].transpose(0, 2, 1))
+    return row_major(task.Y[orders].transpose(0, 2, 1))
 
 
 def count_columns(task):
@@ -104,7 +105,7 @@ class Labelings(ColumnGroups):
 
     def split(self, columns):
         """Columns (t, b * width) as (b, width, t), contiguous."""
-        return np.ascontiguousarray(columns.T).reshape(len(self), self.width, -1)
+        return row_major(columns.T).reshape(len(self), self.width, -1)
 
     def classes(self, fits):
         """Fits (t, b * width) of indicators as those of all classes, (b, c, t)."""

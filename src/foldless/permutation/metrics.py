@@ -23,6 +23,7 @@ import numpy as np
 from sklearn import metrics as theirs
 from sklearn.exceptions import UndefinedMetricWarning
 
+from foldless.linalg import divide
 from foldless.readout.codings import chosen_among_close
 from foldless.readout.ranking import pairs_won
 
@@ -61,7 +62,7 @@ def confusions(n_classes, D, codes):
 def roc_auc(D, codes):
     """Area under the ROC curve of two classes; nan where a labeling has one class only among these rows."""
     won, pairs = pairs_won(D[:, 0], codes == 1)
-    return np.divide(won, pairs, out=np.full(len(D), np.nan), where=pairs > 0)
+    return divide(won, pairs, np.nan)
 
 
 def roc_auc_in_trapezoids(D, codes):
@@ -83,9 +84,7 @@ def r2(D, T):
     """Coefficient of determination, averaged over outputs; of constant values 1 if they are met, else 0."""
     residual = np.square(_differences(T, D)).sum(2)
     total = np.square(T - T.mean(2, keepdims=True)).sum(2)
-    constant = total == 0
-    ratio = np.divide(residual, total, out=(residual > 0).astype(residual.dtype), where=~constant)
-    return (1.0 - ratio).mean(1)
+    return (1.0 - divide(residual, total, (residual > 0).astype(residual.dtype))).mean(1)
 
 
 def neg_mean_squared_error(D, T):
@@ -97,7 +96,7 @@ def correlation(D, T):
     """Pearson's correlation of predictions and values, averaged over outputs; 0 where one is constant."""
     D, T = _differences(D, D.mean(2, keepdims=True)), T - T.mean(2, keepdims=True)
     size = np.sqrt(np.square(D).sum(2) * np.square(T).sum(2))
-    return np.divide((D * T).sum(2), size, out=np.zeros_like(size), where=size > 0).mean(1)
+    return divide((D * T).sum(2), size).mean(1)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from foldless.heldout.confounds import ConfoundSums
+from foldless.linalg import divide
 from foldless.permutation.labelings import Labelings, labelings_that_fit, truth_of
 from foldless.permutation.nulls import ROUNDING
 from foldless.readout.codings import against_all
@@ -96,7 +97,7 @@ def pattern_result(batches, n_permutations, classes=None, feature_names=None):
     (weights_alone, alone), (weights_all, everywhere) = counts / (1.0 + n_permutations)  # the true ones are counted
     return PatternTestResult(
         weights=W,
-        patterns=np.divide(covariance, variance, out=np.zeros_like(W), where=variance > 0),
+        patterns=divide(covariance, variance),
         pvalue=alone,
         pvalue_fwe=everywhere,
         weights_pvalue=weights_alone,

@@ -24,6 +24,7 @@ from foldless.linalg import (
     NotPositiveDefiniteError,
     cholesky_,
     cholesky_solve,
+    like,
     lu_factor,
     lu_solve,
     product,
@@ -63,7 +64,7 @@ class HeldOutBlock:
 
     @cached_property
     def factor(self):
-        return cholesky_(np.array(self.block, order="C"))
+        return cholesky_(self.block.copy())
 
     @cached_property
     def _lu(self):
@@ -224,13 +225,13 @@ class AlphaPath(Precision, Path):
     def path_apply(self, Y, alphas):
         """U diag(1 / (s + alpha)) U' Y for all alphas, (len(alphas), n, m)."""
         k, m = len(alphas), Y.shape[1]
-        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))  # (n - q, k)
+        weights = 1.0 / (self.s[:, None] + like(self.s, alphas))  # (n - q, k)
         stacked = weights[:, :, None] * product(self.U, Y, transpose_a=True)[:, None, :]
         return product(self.U, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
 
     def path_diagonal(self, alphas):
         """The diagonal of the same, shape (len(alphas), n)."""
-        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))
+        weights = 1.0 / (self.s[:, None] + like(self.s, alphas))
         return product(np.square(self.U), weights).T
 
 

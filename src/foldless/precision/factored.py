@@ -138,7 +138,7 @@ class Factored(Precision):
         require_memory((self.n, self.n), self.G.dtype, "P, the matrix of the fit,")
         P = linalg.lower_square(self._Linv)
         if len(self.G):
-            P = linalg.add_outer_(P, self._MQ, np.ascontiguousarray(self.G.T), -1.0)
+            P = linalg.add_outer_(P, self._MQ, linalg.row_major(self.G.T), -1.0)
         return Explicit(P, self.G, self.alpha)
 
     def block(self, rows):

@@ -42,11 +42,13 @@ from foldless.linalg import (
     NotPositiveDefiniteError,
     add_signed_,
     cholesky_,
+    column_major,
     inverse,
     lower_solve,
     norm,
     orthonormal,
     put,
+    row_major,
     solve,
     symmetric_times,
     upper_solve,
@@ -179,7 +181,7 @@ class Square:
 
     def columns_of_H(self, slots):
         below = np.arange(len(self))[:, None] >= slots
-        return np.asfortranarray(np.where(below, self.H[:, slots], self.H[slots].T))
+        return column_major(np.where(below, self.H[:, slots], self.H[slots].T))
 
     def entries_of_H(self, i, j):
         return self.H[np.maximum(i, j), np.minimum(i, j)]
@@ -208,7 +210,7 @@ def inverse_root(s, floor):
         if not value > floor:
             raise NotPositiveDefiniteError(f"Schur complement {value:.3g}")
         return 1.0 / np.sqrt(s)
-    L = cholesky_(np.array(s, order="C"))
+    L = cholesky_(s.copy())
     if L.diagonal().min() ** 2 <= floor:
         raise NotPositiveDefiniteError("Schur complement lost in rounding")
     return lower_solve(L, np.eye(len(s), dtype=s.dtype))
@@ -291,7 +293,7 @@ class Growing(Precision):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        return self._as_read(np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T))
+        return self._as_read(row_major(self.square.H[self.slots, : self._held.q].T))
 
     @property
     def Omega(self):  # type: ignore[override]
@@ -418,7 +420,7 @@ class Learning:
         """P of all rows, old ones first; the old one can no longer be used."""
         square, t = self.precision.square, len(self.R)
         slots = np.array(square.free[:t])
-        v = np.asfortranarray(self.u @ self.R.T)
+        v = column_major(self.u @ self.R.T)
         v[slots] = -self.R.T
         square.version += 1
         add_signed_(square.H, v, 1.0)
@@ -451,7 +453,7 @@ class Forgetting:
     def forget(self):
         """P of the other rows; the old one can no longer be used."""
         square, slots = self.precision.square, self.precision.slots
-        v = np.asfortranarray(self.h @ self.R.T)
+        v = column_major(self.h @ self.R.T)
         square.version += 1
         add_signed_(square.H, v, -1.0)
         for slot in slots[self.rows]:

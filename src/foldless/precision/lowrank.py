@@ -144,7 +144,7 @@ class LowRank(AlphaPath):
 
     @cached_property
     def _Psi(self):
-        return np.hstack([self.Qo, self.U * np.sqrt(self.s * self.inverted)])
+        return np.concatenate([self.Qo, self.U * np.sqrt(self.s * self.inverted)], 1)
 
     def with_alpha(self, alpha):
         decomposition = None if alpha < self._least else self._decomposition
@@ -157,7 +157,7 @@ class LowRank(AlphaPath):
         if min(alphas) < self._least:
             return self.with_alpha(min(alphas)).loo_path(Y, alphas)
         k, m = len(alphas), Y.shape[1]
-        alphas = np.asarray(alphas, self.s.dtype)
+        alphas = linalg.like(self.s, alphas)
         weights = 1.0 / (self.s[:, None] + alphas)  # (r, k)
         stacked = (weights[:, :, None] * (self.U.T @ Y)[:, None, :]).reshape(-1, k * m)
         outside = self._complement(Y)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foldless.linalg import add_outer_, eigenvalues, eigh_, orthonormal, outer_square, product, upper_solve
+from foldless.linalg import add_outer_, eigenvalues, eigh_, orthonormal, outer_square, product, row_major, upper_solve
 from foldless.linalg.memory import require_memory
 from foldless.precision.base import AlphaPath, Explicit
 
@@ -97,7 +97,7 @@ class Spectrum(AlphaPath):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        return upper_solve(self.R, self.Qo.T - self.apply(np.ascontiguousarray(self.QS.T)).T)
+        return upper_solve(self.R, self.Qo.T - self.apply(row_major(self.QS.T)).T)
 
     @property
     def Omega(self):  # type: ignore[override]

@@ -30,7 +30,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from foldless.linalg import eigh, norm
+from foldless.linalg import divide, eigh, norm
 from foldless.precision.digits import SMALL
 from foldless.readout.codings import Readout, drop_rounding_noise
 
@@ -174,13 +174,12 @@ def _within(matrix, basis):
 
 def _safe_inverse(values):
     """1 / values, and 0 where a value is 0."""
-    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return divide(1.0, values)
 
 
 def _complement(root):
     """Orthonormal basis (c, c - 1) of the complement of a positive vector, from its Householder matrix."""
     u = root / norm(root, axis=-1, keepdims=True)
-    v = u.copy()
-    v[..., 0] += 1.0  # u >= 0, so nothing cancels here
+    v = np.concatenate([u[..., :1] + 1.0, u[..., 1:]], -1)  # u >= 0, so nothing cancels here
     H = np.eye(u.shape[-1], dtype=u.dtype) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
     return H[..., :, 1:]

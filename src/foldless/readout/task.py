@@ -17,6 +17,7 @@ from foldless.heldout.moments import Moments
 from foldless.heldout.problem import Problem
 from foldless.heldout.sets import Sets
 from foldless.heldout.training_parts import TrainingParts
+from foldless.linalg import row_major
 from foldless.precision.base import SingularBlockError
 from foldless.readout.calibration import Calibrator, fit_calibration
 from foldless.readout.codings import Readout, chosen_codes, plus_minus
@@ -104,7 +105,7 @@ class Task:
     def relabelled(self, truth):
         """The task with other class numbers (n,), or values (m, n); weights stay with the rows."""
         if self.codes is None:
-            return replace(self, Y=np.ascontiguousarray(truth.T))
+            return replace(self, Y=row_major(truth.T))
         return replace(self, Y=self.readout.targets(truth, self.Y.dtype), codes=truth)
 
     def restricted(self, rows):
