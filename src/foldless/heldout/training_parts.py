@@ -36,8 +36,11 @@ class TrainingParts:
     """
 
     def __init__(self, problem, Y, *, nested=False, whole=None):
-        self.problem, self.Y, self.nested = problem, Y, nested
-        self._from_P, self._given = True, whole is not None
+        self.problem = problem
+        self.Y = Y
+        self.nested = nested
+        self._from_P = True
+        self._is_solved = whole is not None
         self._removals: dict[int, bool] = {}  # whether parts of so many rows are left out of P
         if whole is not None:
             self.whole = whole
@@ -71,7 +74,7 @@ class TrainingParts:
         self._from_P = bool(shared < alone)
         if not self._from_P:
             return Plan(False, "few large folds: solving each training part alone is less work than P of all rows")
-        if not self._given:
+        if not self._is_solved:
             self.require_memory(min(sizes))
         return Plan(True, f"all held-out predictions follow from one P ({self.problem.describe_holder()})")
 
@@ -99,8 +102,8 @@ class TrainingParts:
 
     def leaves_out(self, k):
         """Whether a training part of k rows is made by leaving the others out of P."""
-        if self._given or not self._from_P:
-            return self._given
+        if self._is_solved or not self._from_P:
+            return self._is_solved
         if k not in self._removals:
             alone, removal = self._costs(k)
             self._removals[k] = bool(removal <= alone)

@@ -31,9 +31,9 @@ def _free(_moment):
 def _free_on_machine():
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
-        found = dict(line.split(":") for line in meminfo.read_text().splitlines())
-        if "MemAvailable" in found:
-            return int(found["MemAvailable"].split()[0]) * 1024
+        amounts = dict(line.split(":") for line in meminfo.read_text().splitlines())
+        if "MemAvailable" in amounts:
+            return int(amounts["MemAvailable"].split()[0]) * 1024
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -301,8 +301,8 @@ def eigh_(S):
     if len(S) < 2:  # refused by SciPy before 1.13
         return S.diagonal().copy(), np.ones_like(S)
     with _safely(len(S)), two_threads_where_idle(len(S), THREADED_EIGENPROBLEM):
-        own = S.T if S.flags.c_contiguous else S  # LAPACK wants columns; S is symmetric, and no copy is made
-        return linalg.eigh(own, driver="evd", overwrite_a=True, check_finite=False)
+        columns = S.T if S.flags.c_contiguous else S  # LAPACK wants columns; S is symmetric, and no copy is made
+        return linalg.eigh(columns, driver="evd", overwrite_a=True, check_finite=False)
 
 
 def eigenvalues(S):

@@ -136,8 +136,8 @@ def threads_by_size(function: Function) -> Function:
 
     @wraps(function)
     def limited(*args, **options):
-        given = args[place] if place < len(args) else options.get("X", ())
-        shapes = _shape(given), _shape(getattr(args[0], "X_fit_", ()) if args else ())
+        X = args[place] if place < len(args) else options.get("X", ())
+        shapes = _shape(X), _shape(getattr(args[0], "X_fit_", ()) if args else ())
         with threads_for(*max(shapes)):
             return function(*args, **options)
 

@@ -59,9 +59,9 @@ class Certificate(Result):
     def __str__(self):
         verdict = "equals" if self.holds else "DIFFERS from"
         names = ", ".join(self.inherited) if self.n_forgotten else ""
-        given = f" with the same {names}" if names else ""
+        same = f" with the same {names}" if names else ""
         lines = [
-            f"A model of {self.n_samples} rows, {self.n_forgotten} forgotten, {verdict} a new fit on its rows{given}.",
+            f"A model of {self.n_samples} rows, {self.n_forgotten} forgotten, {verdict} a new fit on its rows{same}.",
             f"  largest residual of the equations       {self.residual:.1e} of the largest target",
             f"  largest difference of the coefficients  {self.difference:.1e} of their size",
             f"  of the leave-one-out fits               {self.loo_difference:.1e} of their size",

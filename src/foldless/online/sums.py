@@ -29,8 +29,8 @@ from foldless.linalg import (
     product,
     upper_solve,
 )
+from foldless.precision.digits import SQUARED, cancels
 
-SQUARED = 1e-8  # alpha by the trace of the sum, down to which it keeps 8 digits
 GONE = 0.5  # share of the largest trace so far, below which rounding of rows that have left may count
 MANY = 100  # changes
 BLOCK = 2**22  # entries of features that are looked at together
@@ -85,7 +85,8 @@ def recentred(sums, problem):
 
 def keep_digits(sums, alpha):
     """Whether a solution from these sums has 8 digits."""
-    return sums.changes <= MANY and GONE * sums.peak <= sums.gram.trace() and SQUARED * sums.peak <= alpha
+    gone = cancels(sums.gram.trace(), sums.peak, GONE) or cancels(alpha, sums.peak, SQUARED)
+    return sums.changes <= MANY and not gone
 
 
 def solved(sums, problem, Y):

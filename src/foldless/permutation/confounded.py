@@ -110,7 +110,7 @@ class ExchangeableGivenConfounds(Exchangeable):
     def of(cls, y, C, strata=None):
         """The scheme of classes y (n,), or of the labels (n, m) of rows with several, with confounds C (n, k)."""
         y = np.asarray(y)
-        columns = np.column_stack([np.unique(each, return_inverse=True)[1] for each in y.reshape(len(y), -1).T])
+        columns = np.column_stack([np.unique(label, return_inverse=True)[1] for label in y.reshape(len(y), -1).T])
         labels, codes = np.unique(columns, axis=0, return_inverse=True)
         levels = Exchangeable(strata).levels(len(y))
         seen = standardised(C)
@@ -148,8 +148,8 @@ class ExchangeableGivenConfounds(Exchangeable):
             if n_labels == 2:  # where both have the same label the odds do not matter
                 log_odds = gain[:, 1:] - gain[:, :1]
             else:
-                of_high, of_low = (np.take_along_axis(gain, each.astype(int), 1) for each in (high, low))
-                log_odds = of_high - of_low
+                gain_of_high = np.take_along_axis(gain, high.astype(int), 1)
+                log_odds = gain_of_high - np.take_along_axis(gain, low.astype(int), 1)
             first_has_high = generator.random(low.shape, dtype=np.float32) < expit(log_odds)
             labels[a], labels[b] = np.where(first_has_high, high, low), np.where(first_has_high, low, high)
         return labels

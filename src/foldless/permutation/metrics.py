@@ -39,9 +39,9 @@ def balanced_accuracy(D, codes):
     shape = len(D), max(2, D.shape[1])
     share, size = np.empty(shape), np.empty(shape, np.intp)
     for k in range(shape[1]):
-        mine = codes == k
-        size[:, k] = np.count_nonzero(mine, axis=1)
-        share[:, k] = np.count_nonzero(right & mine, axis=1) / np.maximum(size[:, k], 1)
+        in_class = codes == k
+        size[:, k] = np.count_nonzero(in_class, axis=1)
+        share[:, k] = np.count_nonzero(right & in_class, axis=1) / np.maximum(size[:, k], 1)
     out, present = share.mean(1), size > 0
     for j in np.flatnonzero(~present.all(1)):
         out[j] = share[j, present[j]].mean()
@@ -69,7 +69,7 @@ def roc_auc_in_trapezoids(D, codes):
     """The same to the last bit of scikit-learn's, whose sums differ from those of ranks by rounding."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return np.array([theirs.roc_auc_score(*each) for each in zip(codes, D[:, 0], strict=True)])
+        return np.array([theirs.roc_auc_score(truth, d) for truth, d in zip(codes, D[:, 0], strict=True)])
 
 
 def _differences(A, B):
@@ -128,7 +128,7 @@ def _one(function):
     """A vectorised function of values as one of (truth, predictions)."""
 
     def score(truth, predictions):
-        columns = [np.asarray(each, float).reshape(len(truth), -1).T[None] for each in (predictions, truth)]
+        columns = [np.asarray(values, float).reshape(len(truth), -1).T[None] for values in (predictions, truth)]
         return float(function(*columns)[0])
 
     score.__name__ = function.__name__

@@ -63,19 +63,20 @@ class PatternTestResult(Result):
 
     def __repr__(self):
         few = (self.pvalue_fwe <= 0.05).sum(1)
-        found = ", ".join(f"{output}: {count}" for output, count in zip(self.outputs, few, strict=True))
+        counts = ", ".join(f"{output}: {count}" for output, count in zip(self.outputs, few, strict=True))
         return (
             f"patterns of {self.patterns.shape[1]} features, {self.n_permutations} permutations; family-wise p <= 0.05"
-            f" for {found}"
+            f" for {counts}"
         )
 
     def _columns(self):
         k, d = self.patterns.shape
         names = range(d) if self.feature_names is None else self.feature_names
-        found = {"weight": self.weights, "pattern": self.patterns, "pvalue": self.pvalue, "pvalue_fwe": self.pvalue_fwe}
-        found |= {name: getattr(self, name) for name in ("weights_pvalue", "weights_pvalue_fwe")}
-        places = {"output": [each for each in self.outputs for _ in range(d)], "feature": [*names] * k}
-        return places | {name: values.ravel() for name, values in found.items()}
+        columns = {"weight": self.weights, "pattern": self.patterns}
+        columns |= {"pvalue": self.pvalue, "pvalue_fwe": self.pvalue_fwe}
+        columns |= {"weights_pvalue": self.weights_pvalue, "weights_pvalue_fwe": self.weights_pvalue_fwe}
+        places = {"output": [output for output in self.outputs for _ in range(d)], "feature": [*names] * k}
+        return places | {name: values.ravel() for name, values in columns.items()}
 
     def _picture(self):
         features = np.broadcast_to(np.arange(self.patterns.shape[1]), self.patterns.shape)

@@ -378,7 +378,7 @@ class Growing(Precision):
             raise NotPositiveDefiniteError("Schur complement overflows")
         # What the subtraction leaves below its own rounding is no number.
         floor = 4 * np.finfo(s.dtype).eps * size.max()
-        return Learning(self, b, corner, u, inverse_root((s + s.T) / 2, floor))
+        return Insertion(self, b, corner, u, inverse_root((s + s.T) / 2, floor))
 
     def removal(self, rows):
         """The update that forgets these rows."""
@@ -398,11 +398,11 @@ class Growing(Precision):
         if not self.refines:  # rounding of P, of which a small pivot leaves little else
             rounding = np.finfo(h.dtype).eps * float(self.diagonal().max()) * float(np.square(R).sum())
             square.drift = max(square.drift, rounding)
-        return Forgetting(self, rows, h, R)
+        return Removal(self, rows, h, R)
 
 
 @dataclass(eq=False)
-class Learning:
+class Insertion:
     """What is known about t new rows before they are learnt: b, mu, u and s^-1 = R' R."""
 
     precision: Growing
@@ -432,7 +432,7 @@ class Learning:
 
 
 @dataclass(eq=False)
-class Forgetting:
+class Removal:
     """What is known about t rows before they are forgotten: h = H[:, te] and h_te,te^-1 = R' R."""
 
     precision: Growing

@@ -22,13 +22,12 @@ from sklearn.utils import gen_batches
 
 from foldless import linalg
 from foldless.precision.base import AlphaPath, HeldOutBlock, SingularBlockError
-from foldless.precision.digits import TINY, cancels, nearly_fitted
+from foldless.precision.digits import SQUARED, TINY, cancels, nearly_fitted
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 GATHERED = 2**22  # entries of Psi that are put together for many held-out sets
 DOUBLED = 2**25  # entries of a part of the features that is held in double precision
 TALL = 64  # features from which the Gram matrix is worth its precautions
-SQUARED = 1e-8  # alpha over the largest eigenvalue down to which it keeps 8 digits
 GRADED = 4.0  # ratio of roots of weights from which the decomposition takes care of the light rows
 
 
