@@ -219,6 +219,18 @@ def test_verbs_on_matrices_come_from_linalg_alone(name):
     assert name == "reference" or not asked & {"np.linalg", "numpy.linalg", "scipy.linalg", "sp.linalg"}
 
 
+ENGINE = ("heldout", "online", "permutation", "precision", "readout")
+OF_NUMPY_ALONE = {"flat", "ix_", "fill_diagonal", "copyto", "ascontiguousarray", "asfortranarray"}
+ON_THE_HOST = {"heldout.rows", "readout.codings"}  # where rows of users and labels are
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if room_of(name) in ENGINE])
+def test_the_engine_reaches_into_arrays_by_verbs_alone(name):
+    inside = {node.attr for node in ast.walk(modules()[name]) if isinstance(node, ast.Attribute)}
+    found = inside & OF_NUMPY_ALONE
+    assert not found or name in ON_THE_HOST, f"{name} uses {sorted(found)}; take a verb of linalg"
+
+
 def test_nobody_asks_for_the_class_of_a_kernel_or_holder():
     owner = {
         node.name: room_of(name)

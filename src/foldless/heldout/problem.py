@@ -313,10 +313,10 @@ class Problem:
         if not self.more_columns:
             return
         Qo = self.basis_of_Q(rows)[members]
-        kept = eigenvalues(np.eye(members.shape[1], dtype=Qo.dtype) - Qo @ Qo.transpose(0, 2, 1))[:, 0]
-        if kept.min() > 16 * Qo.shape[2] * np.finfo(Qo.dtype).eps:
+        smallest = eigenvalues(np.eye(members.shape[1], dtype=Qo.dtype) - Qo @ Qo.transpose(0, 2, 1))[:, 0]
+        if smallest.min() > 16 * Qo.shape[2] * np.finfo(Qo.dtype).eps:
             return
-        worst = members[kept.argmin()]
+        worst = members[smallest.argmin()]
         try:
             self.basis_of_Q(np.delete(rows, worst))
         except SingularBlockError as error:  # says which column

@@ -27,6 +27,7 @@ from foldless.linalg import (
     mirror_,
     orthonormal,
     product,
+    row_major,
     upper_solve,
 )
 from foldless.precision.digits import SQUARED, cancels
@@ -68,7 +69,7 @@ def added(sums, parts, sign):
     """The sums with some rows of features (sign 1), or without them (-1): ``parts`` are arrays of such rows."""
     square = np.zeros_like(sums.gram)
     for T in parts:
-        add_square_(square, np.ascontiguousarray(T, dtype=np.float64).T)
+        add_square_(square, row_major(T.astype(np.float64, copy=False)).T)
     gram = sums.gram + sign * mirror_(square)
     return sums._replace(gram=gram, peak=max(sums.peak, float(gram.trace())), changes=sums.changes + 1)
 

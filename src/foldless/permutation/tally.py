@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foldless.linalg import row_major
+
 
 class Score(NamedTuple):
     """A function from decisions (b, k, t) and truth to numbers (b,), of one split or of all held-out rows together.
@@ -85,7 +87,7 @@ class Tally:
         """What the splits of n rows that came in make up."""
         of_splits = np.array(self._of_splits)  # (n_splits, q, b)
         # Summed as NumPy sums a vector: equal scores stay equal.
-        scores, place = np.ascontiguousarray(of_splits.transpose(2, 1, 0)).mean(-1), 0
+        scores, place = row_major(of_splits.transpose(2, 1, 0)).mean(-1), 0
         for score in self.scores:
             if score.pooled:
                 D, truth = (np.concatenate(parts, -1) for parts in zip(*self._held, strict=True))

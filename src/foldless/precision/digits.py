@@ -45,7 +45,7 @@ def little_kept(kept, before):
 
 def nearly_fitted(free):
     """Whether rows nearly fit themselves: ``free`` is the share of them that their own targets do not explain."""
-    return cancels(free, 1.0, FREE)
+    return free < FREE
 
 
 def rows_beyond_rank(precision, size, dtype):
