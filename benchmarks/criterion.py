@@ -83,7 +83,7 @@ def all_fits(X, y, X_test, y_test):
         problem = problem.replace(kernel=RBF(gamma))
         path, K = problem.path(everything), problem.gram_new(X_test, everything)
         heldout.append(T - loo_path(problem, everything, T, grid["alpha"], path))
-        models = (Solution(problem.replace(alpha=a), everything, T, path.with_alpha(a)) for a in grid["alpha"])
+        models = (Solution.fit(problem.replace(alpha=a), everything, T, path.with_alpha(a)) for a in grid["alpha"])
         A, B = zip(*((each.A, each.B) for each in models), strict=True)
         fits = (K @ np.hstack(A)).reshape(len(K), len(A), -1).transpose(1, 0, 2)
         test.append(fits + np.array(B))

@@ -17,7 +17,7 @@ from foldless.estimators.rows import all_or_nothing
 from foldless.linalg import memory, panels
 from foldless.linalg import numpy as verbs
 from foldless.precision import factored
-from foldless.precision.square import Square
+from foldless.precision.growing import Square
 from support.interrupts import with_a_call_at_every_line
 from support.readers import N_THREADS, X, every_reader, fitted, labels, new, read, read_together, values
 from support.tolerances import assert_close

@@ -262,7 +262,7 @@ def test_gradients_with_other_unpenalised_columns_equal_differences_of_refits(q,
 @both_forms
 def test_held_out_residuals_equal_refits(kernel, penalty, weights, split, form):
     one = setup(kernel, penalty, weights, split)
-    solution = Solution(one.problem(form), one.rows, one.T[one.rows])
+    solution = Solution.fit(one.problem(form), one.rows, one.T[one.rows])
     assert_close(residuals(solution, one.folds), one.stacked - one.fits)
 
 

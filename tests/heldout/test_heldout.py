@@ -71,7 +71,7 @@ def test_schur_complement_equals_P_of_the_training_part(case):
     parts = TrainingParts(case.problem(), target(case), strategy="part")
     train, _ = odd_splits(len(case.K))[2]
     part = parts.part(train)
-    expected = Solution(part.problem, part.rows, target(case)[part.rows]).precision.explicit()
+    expected = Solution.fit(part.problem, part.rows, target(case)[part.rows]).precision.explicit()
     assert_close(part.precision.P, expected.P)
     assert_close(part.precision.G, expected.G) if case.q else None
 
@@ -152,8 +152,8 @@ def test_leave_one_out_models_at_new_points_keep_their_digits_beside_one_row_bey
 
 def test_changing_y_leaves_P_identical():
     case = Case()
-    first = Solution(case.problem(), np.arange(26), case.Y).precision.explicit().P
-    second = Solution(case.problem(), np.arange(26), case.Y[::-1] ** 2).precision.explicit().P
+    first = Solution.fit(case.problem(), np.arange(26), case.Y).precision.explicit().P
+    second = Solution.fit(case.problem(), np.arange(26), case.Y[::-1] ** 2).precision.explicit().P
     np.testing.assert_array_equal(first, second)
 
 
@@ -215,7 +215,7 @@ every_removal = pytest.mark.parametrize("which", REMOVED)
 
 def part_of(case, which):
     whole = TrainingParts(case.problem(), target(case)).whole
-    return Part(whole, np.array(REMOVED[which](len(whole.rows))))
+    return Part.of(whole, np.array(REMOVED[which](len(whole.rows))))
 
 
 def whitened_precision(case, rows):
@@ -242,8 +242,8 @@ def test_the_precision_of_a_part_is_that_of_its_rows_alone(case, which):
 def test_factors_of_a_removal_multiply_to_the_removed_matrix(case, which):
     """V' W = P_,te P_te,te^-1 P_te, of one factor."""
     part = part_of(case, which)
-    V, W = part.halves
-    P = part.whole.precision.explicit().P.astype(float)
+    V, W = part.block.halves
+    P = part.solution.precision.explicit().P.astype(float)
     te = part.removed
     assert_close(
         V.T @ W,
@@ -282,7 +282,7 @@ def test_parts_of_parts_equal_refits(case, which):
 
     assert_close(alone.fits(part.rows), refit(part.rows, part.rows), rtol=rtol)
     assert_close(alone.loo().fits[:, 0], part.loo().fits[:, 0], rtol=rtol)
-    again = Part(alone, np.array([2, 0]))
+    again = Part.of(alone, np.array([2, 0]))
     kept = np.delete(part.rows, [0, 2])
     np.testing.assert_array_equal(again.rows, kept)
     assert_close(again.fits(everything), refit(kept, everything), rtol=rtol)
@@ -291,7 +291,7 @@ def test_parts_of_parts_equal_refits(case, which):
     assert_close(again.precision.P, P.astype(case.dtype), rtol=wide)
     inner = again.loo().fits[:, 0]
     assert_close(inner[1], refit(np.delete(kept, 1), kept[[1]])[0], scale=1.0 + np.abs(inner).max())
-    third = Part(again.as_solution(), np.array([1]))
+    third = Part.of(again.as_solution(), np.array([1]))
     assert_close(third.fits(kept), refit(np.delete(kept, 1), kept), rtol=rtol)
     N, U, *_ = again.moments()
     F = refit(kept, kept)
@@ -311,7 +311,7 @@ def test_loo_of_a_part_without_the_rows_that_carried_its_features(rows):
     X, Y = rng.normal(size=(n, 4)), rng.normal(size=(n, 2))
     X[rows] *= 1e6
     problem = Problem(kernels.Linear(), X, alpha=alpha, Q=np.ones((n, 1)))
-    part = Part(Solution(problem, np.arange(n), Y), np.array(rows))
+    part = Part.of(Solution.fit(problem, np.arange(n), Y), np.array(rows))
     splits = [(np.setdiff1d(part.rows, row), [row]) for row in part.rows]
     expected = [ridge_fits(X, Y, np.ones((n, 1)), train, row, alpha)[0] for train, row in splits]
     assert_close(part.loo().fits[:, 0], np.array(expected), rtol=1e-6)

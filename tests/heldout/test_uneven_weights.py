@@ -194,7 +194,7 @@ def test_loo_residual_of_a_row_with_nearly_all_weight_equals_refit(penalty, n_co
     Q, kernel = np.column_stack([np.ones(n), rng.normal(size=(n, n_confounds))]), kernels.RBF(0.2)
     functions = penalised(kernel, penalty, X, w)
     problem = Problem(functions, X, alpha=1e6, Q=Q, sample_weight=w, n_confounds=n_confounds)
-    found = residuals(Solution(problem, np.arange(n), Y), None)
+    found = residuals(Solution.fit(problem, np.arange(n), Y), None)
     options = {"Q": Q, "penalty": penalty, "n_confounds": n_confounds}
     assert_close(found[4], Y[4] - loo_fits(kernel.gram(X), Y, 1e6, at=[4], w=w, **options)[0])
 

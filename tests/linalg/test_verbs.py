@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from foldless import linalg
+from foldless.linalg import memory
 from support.tolerances import assert_close
 
 BACKENDS = ["foldless.linalg.numpy"]
-NO_VERBS = {"LinAlgError", "NotPositiveDefiniteError"}  # looked at below, without shapes
+NO_VERBS = {"LinAlgError", "NotPositiveDefiniteError", "free_memory"}  # looked at below, without shapes
 SHAPES = [(1, 1), (2, 1), (5, 3), (40, 12)]  # n rows, m columns
 EMPTY = [(0, 0), (0, 1), (0, 20), (3, 0)]
 RTOL = {"float64": 1e-11, "float32": 2e-4}
@@ -96,6 +97,16 @@ def deleted(v, a, which):
     return whole(*v.delete(*factored(A), 0, 1, which)), (rest, np.eye(len(rest)), np.zeros_like(rest))
 
 
+def chosen(a):
+    """Some rows and columns of B, out of order."""
+    return np.arange(a.n)[::-2], np.arange(a.m)[::-1]
+
+
+def pairs(a):
+    """Rows (k, 2) of G; a row may come twice."""
+    return np.column_stack([np.arange(a.n), np.arange(a.n)[::-1]])
+
+
 def triangle(a):
     """What thin factors of B are expected to give."""
     k = min(a.n, a.m)
@@ -129,6 +140,11 @@ LAWS = {
         lambda v, a: (v.product(fortran(a.B), a.C, transpose_a=True), a.B.T @ a.C),
         lambda v, a: (v.product(a.B.T, fortran(a.C)), a.B.T @ a.C),
         lambda v, a: (v.product(a.B[:, :0], a.C[:0].reshape(0, a.m)), np.zeros((a.n, a.m))),
+    ],
+    "gram": [lambda v, a: (v.gram(a.B), a.B @ a.B.T), lambda v, a: (v.gram(fortran(a.B)), a.B @ a.B.T)],
+    "dots": [
+        lambda v, a: (v.dots(a.B, a.C), (a.B * a.C).sum(1)),
+        lambda v, a: (v.dots(fortran(a.B), a.C, axis=0), (a.B * a.C).sum(0)),
     ],
     "outer_square": [lambda v, a: (v.outer_square(a.B), a.B @ a.B.T)],
     "lower_square": [lambda v, a: (v.lower_square(fortran(a.L)), a.L.T @ a.L)],
@@ -179,6 +195,32 @@ LAWS = {
     "lu_factor": [lambda v, a: (v.lu_solve(v.lu_factor(a.G), a.G), np.eye(a.n))],
     "lu_solve": [lambda v, a: (v.lu_solve(v.lu_factor(a.G), a.B), np.linalg.solve(a.G, a.B))],
     "least_squares_": [least_squares],
+    "add_diagonal_": [
+        lambda v, a: (v.add_diagonal_(a.S.copy(), 0.5), a.S + 0.5 * np.eye(a.n)),
+        lambda v, a: (v.add_diagonal_(fortran(a.G), a.S.sum(0)), a.G + np.diag(a.S.sum(0))),
+        lambda v, a: (v.add_diagonal_(np.vstack([a.G, a.G])[: a.n], 2.0), a.G + 2.0 * np.eye(a.n)),
+    ],
+    "divide": [
+        lambda v, a: (v.divide(a.B, np.abs(a.C)), a.B / np.abs(a.C)),
+        lambda v, a: (v.divide(a.B, a.C.clip(0)), np.where(a.C > 0, a.B / np.abs(a.C), 0.0).astype(a.B.dtype)),
+        lambda v, a: (v.divide(a.B, a.C.clip(0), a.B), np.where(a.C > 0, a.B / np.abs(a.C), a.B)),
+    ],
+    "scale_": [
+        lambda v, a: (v.scale_(a.B.copy(), a.C.sum(1), a.C.sum(0)), np.diag(a.C.sum(1)) @ a.B @ np.diag(a.C.sum(0))),
+    ],
+    "take_block": [lambda v, a: (v.take_block(a.B, *chosen(a)), a.B[chosen(a)[0]][:, chosen(a)[1]])],
+    "take_blocks": [
+        lambda v, a: (v.take_blocks(a.G, pairs(a)), np.array([a.G[r][:, r] for r in pairs(a)]).reshape(a.n, 2, 2)),
+    ],
+    "put": [
+        lambda v, a: (v.put(a.B.copy(), slice(1), a.C[:1]), np.vstack([a.C[:1], a.B[1:]])),
+        lambda v, a: (v.put(a.B.copy(), a.B > 0, 0.0), np.where(a.B > 0, 0.0, a.B)),
+        lambda v, a: (v.put(a.G.copy(), (np.arange(a.n), np.arange(a.n)), 0.0), a.G - np.diag(np.diag(a.G))),
+    ],
+    "like": [lambda v, a: (v.like(a.B, [[1, 2], [3, 4]]), np.array([[1, 2], [3, 4]], a.B.dtype))],
+    "row_major": [lambda v, a: (v.row_major(a.B.T), a.B.T)],
+    "column_major": [lambda v, a: (v.column_major(a.B), a.B)],
+    "to_host": [lambda v, a: (v.to_host(a.B), a.B)],
     "qr_": [lambda v, a: (whole(*v.qr_(a.B.copy())), (a.B, np.eye(a.n), np.zeros((a.n, a.m))))],
     "append_rows": [appended],
     "insert_columns_": [inserted],
@@ -229,6 +271,23 @@ def test_underscores_work_in_the_memory_of_their_argument(dtype, backend):
     assert np.shares_memory(verbs.add_signed_(T, fortran(a.B), 1.0), T)
     assert np.shares_memory(verbs.add_outer_(O, a.B, a.B, 1.0), O)
     assert np.shares_memory(verbs.mirror_(verbs.add_square_(O, a.B)), O)
+    assert np.shares_memory(verbs.add_diagonal_(O, 1.0), O)
+    assert np.shares_memory(verbs.scale_(O, a.S[0], a.S[0]), O)
+
+
+@every_backend
+def test_free_memory_is_a_number_of_bytes_where_the_array_lies(backend, monkeypatch):
+    verbs, A = importlib.import_module(backend), data(2, 1, "float64").S
+    known = verbs.free_memory(A)
+    assert known is None or known > 0
+    monkeypatch.setattr(memory, "available_memory", lambda: 17)
+    assert verbs.free_memory(A) == 17
+
+
+@every_backend
+def test_to_host_gives_an_array_of_numpy(backend):
+    verbs, A = importlib.import_module(backend), data(2, 1, "float64").S
+    assert type(verbs.to_host(verbs.like(A, A))) is np.ndarray
 
 
 @every_backend

@@ -156,7 +156,7 @@ def test_held_out_fits_after_updates_equal_refits(penalty, weights):
     for found, expected in zip(whole.held_out(sets).moments()[:2], new.held_out(sets).moments()[:2], strict=True):
         assert_close(found, expected)
     assert_close(whole.loo_at(X, Q), new.loo_at(X, Q))
-    one, other = Part(whole, sets[0]), Part(new, sets[0])
+    one, other = Part.of(whole, sets[0]), Part.of(new, sets[0])
     assert_close(one.fits(np.arange(20)), other.fits(np.arange(20)))
     assert_close(one.loo().fits, other.loo().fits)
     assert_close(one.precision.P, other.precision.P)

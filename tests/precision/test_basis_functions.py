@@ -49,7 +49,7 @@ def test_residuals_at_a_tiny_alpha_keep_their_digits(folds, share, w, q, count, 
     functions, Q = BasisFunctions(kernel, FUNCTIONS[count]), np.ones((N, q))
     problem = Problem(functions, X, alpha=1.0, Q=Q, sample_weight=w)
     problem = problem.replace(alpha=share * problem.mean_diagonal)
-    solution = Solution(problem, np.arange(N), TWO)
+    solution = Solution.fit(problem, np.arange(N), TWO)
     assert isinstance(solution.precision, LowRank)
     sets = [test for _, test in leave_one_out(N)] if folds is None else folds
     expected = TWO[np.concatenate(sets)] - refits(functions.features(X), Q, problem.alpha, w, sets)

@@ -5,6 +5,7 @@ import pytest
 
 import foldless.precision.lowrank as lowrank
 from foldless import reference
+from foldless.precision import digits
 from foldless.precision.lowrank import LowRank
 from foldless.precision.spectral import Spectrum
 from support.refits import ridge_fits
@@ -178,7 +179,7 @@ def test_rows_that_fit_themselves_are_refitted_along_a_path(r, batch, monkeypatc
     E = holder.loo_path(Y, alphas)
     for k, alpha in enumerate(alphas):
         single = holder.with_alpha(alpha)
-        assert alpha * single.diagonal()[3] < lowrank.FREE
+        assert alpha * single.diagonal()[3] < digits.FREE
         each = single.loo_residual(single.apply(Y), Y, single.diagonal())
         for row in (3, 120, 119, 4):
             expected = Y[row] - ridge_fits(Phi, Y, Q, np.delete(np.arange(len(Y)), row), [row], alpha)[0]

@@ -51,7 +51,7 @@ def whitened(case, rows):
 def solution(case):
     problem = case.problem()
     rows = problem.active
-    return Solution(problem, rows, case.Y[rows], Bordered(*whitened(case, rows), case.alpha))
+    return Solution.fit(problem, rows, case.Y[rows], Bordered(*whitened(case, rows), case.alpha))
 
 
 CASES = [Case(weights=weights, q=q) for weights in ("none", "zeros") for q in (0, 1, 3)]
@@ -85,7 +85,7 @@ def test_every_verb_follows_from_four(case):
     assert_close(held.solve_general(A[te]), np.linalg.solve(block, A[te]))
     assert_close(held.residual(A, Y), np.linalg.solve(block, A[te]))
     assert held.keeps_digits
-    assert not holder.lost(block[None]).any()
+    assert not holder.ill_conditioned(block[None]).any()
     assert holder.feature_weights(te) is None
     assert holder.current
     assert not holder.grows

@@ -152,5 +152,5 @@ def test_class_sums_of_weak_axes_of_all_labelings_equal_single_ones(weighted, in
     for part in (fitted.solution, fitted.part(train)):
         found = fitted.moments(part).V
         for order, V in zip(orders, found, strict=True):
-            alone = Solution(task.problem, part.rows, task.Y[order][part.rows]).moments().V
+            alone = Solution.fit(task.problem, part.rows, task.Y[order][part.rows]).moments().V
             assert np.abs(V - alone).max() < 1e-11 * np.abs(alone).max()

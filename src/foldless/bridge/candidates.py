@@ -365,7 +365,7 @@ def _heldout_scores(built, data, splits):
     task, spec = built[0].task, SearchSpec(CRITERIA["press"])
     if data.parts is None:
         selection = spec.selection(task, splits)
-        scores = selection.scores(Solution(task.problem, selection.rows, task.Y[selection.rows]))
+        scores = selection.scores(Solution.fit(task.problem, selection.rows, task.Y[selection.rows]))
     else:
         selection = selection_of_parts(spec, [each.task for each in built], splits, data.active)
         scores = selection.scores_at(task.problem.alpha)

@@ -250,9 +250,9 @@ def _batched_grid(spec, data, steps):
     return BatchedGrid(
         route=Route(route.ONE_FIT, reason),
         n_together=TOGETHER,
-        tried=tried,
-        listed=listed,
-        asked=_asked(spec, tried[0]),
+        settings=tried,
+        candidates=listed,
+        metrics=_asked(spec, tried[0]),
         selections=[nested.selections(known, each.task, spec.first, inner) for each in tried],
         weight="balanced" if search.criterion_weight == "balanced" else None,
         memory_limit=spec.memory_limit,

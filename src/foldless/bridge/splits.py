@@ -74,7 +74,7 @@ def check_confounds_determined(problem, splits):
     """Refuse splits with a training part in which confounds depend on each other, before any of them is solved."""
     for number, (train, _) in enumerate(splits if problem.more_columns else ()):
         try:
-            problem.span(np.intersect1d(train, problem.active))
+            problem.basis_of_Q(np.intersect1d(train, problem.active))
         except SingularBlockError as error:
             raise ValueError(f"cv: the training part of split {number}: {error}") from None
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from foldless.heldout.model import Model
+from foldless.heldout.model import FittedCoefficients
 from foldless.kernels.registry import is_object, is_precomputed
 from foldless.readout.task import Task
 
@@ -67,8 +67,8 @@ def fitted_on_part(estimator, task, model, train, X, y, sample_weight=None):
     task = task.subset(train)
     active = task.problem.active  # rows are counted within the part from now on, in the order of the split
     order = np.searchsorted(model.rows, train[active])
-    known = {"Y": model.Y[order], "A": model.A[order], "B": model.B, "weights": model.weights}
-    model = Model.of(problem=task.problem, rows=active, **known, choice=model.choice)
+    A, B = model.A[order], model.B
+    model = FittedCoefficients(task.problem, active, model.Y[order], A, B, model.weights, model.choice)
     if is_precomputed(fitted.kernel):
         fitted._set_columns(len(train), train)
     fitted._keep_for_updates(None if sample_weight is None else weights[train], None)

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
+from foldless.linalg import dots, row_major
+
 
 @dataclass(frozen=True)
 class Border:
@@ -41,21 +43,21 @@ class Border:
         return np.maximum(h, np.finfo(h.dtype).tiny)
 
 
-def border(whole, X):
+def border(solution, X):
     """The :class:`Border` of new rows X, of a solution with the function norm, equal weights and no confounds."""
-    P = whole.own_precision
-    problem = whole.problem
-    r = whole.root[0, 0]
+    P = solution.own_precision
+    problem = solution.problem
+    r = solution.root[0, 0]
     Q = np.ones((X.shape[0], problem.Q.shape[1]), problem.dtype)
-    if whole.weights is not None:
+    if solution.weights is not None:
         Phi = problem.features_new(X)
-        f, c = Phi @ whole.weights + Q @ whole.B, r * (Phi @ P.feature_weights(slice(None)) + Q @ P.G)
-        rest = r * (Phi - c @ problem.features(whole.rows))
+        f, c = Phi @ solution.weights + Q @ solution.B, r * (Phi @ P.feature_weights(slice(None)) + Q @ P.G)
+        rest = r * (Phi - c @ problem.features(solution.rows))
         s = problem.alpha * (1.0 + row_norms(c, squared=True)) + row_norms(rest, squared=True)
     else:
-        K, q = r**2 * problem.gram_new(X, whole.rows), r * Q
-        f, c = K @ whole.A / r + Q @ whole.B, P.apply(np.ascontiguousarray(K.T)).T + q @ P.G
-        s = problem.alpha + r**2 * problem.diag_new(X) - np.einsum("tn,tn->t", K, c)
+        K, q = r**2 * problem.gram_new(X, solution.rows), r * Q
+        f, c = K @ solution.A / r + Q @ solution.B, P.apply(row_major(K.T)).T + q @ P.G
+        s = problem.alpha + r**2 * problem.diag_new(X) - dots(K, c)
         if Q.shape[1]:
-            s = s - np.einsum("tq,tq->t", q, K @ P.G.T - q @ P.Omega)
-    return Border(f, c, np.maximum(s, problem.alpha).astype(c.dtype), whole.A / r, P.diagonal())
+            s = s - dots(q, K @ P.G.T - q @ P.Omega)
+    return Border(f, c, np.maximum(s, problem.alpha).astype(c.dtype), solution.A / r, P.diagonal())

@@ -12,7 +12,7 @@ import numpy as np
 from foldless.linalg.memory import GIB, is_free
 from foldless.precision import cost
 
-FIRST, BEFORE_SAID = (4, 20), (500, 500)  # rows and columns of K that are looked at
+FIRST, BEFORE_WARNING = (4, 20), (500, 500)  # rows and columns of K that are looked at
 # What a fit takes: 30,000 rows are factorised in about two minutes by two processors.
 FLOPS_PER_SECOND = 7e10  # in double precision
 LONG = 60.0  # seconds from which a fit is announced
@@ -99,15 +99,15 @@ def caution(problem):
     unsuited = problem.kernel.caution(problem.X)
     if unsuited is not None:
         return NothingLearntWarning(unsuited)
-    rows, found = problem.active, None
+    rows, warning = problem.active, None
     if len(rows) < 2:
         return None
-    for few, some in (FIRST, BEFORE_SAID):
+    for few, some in (FIRST, BEFORE_WARNING):
         columns = rows[np.linspace(0, len(rows) - 1, min(some, len(rows))).astype(int)]
-        found = _of_block(problem, columns, -(-len(columns) // few))
-        if found is None:
+        warning = _of_block(problem, columns, -(-len(columns) // few))
+        if warning is None:
             break
-    return found
+    return warning
 
 
 def _of_block(problem, rows, step):

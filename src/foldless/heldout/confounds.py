@@ -47,7 +47,7 @@ class ConfoundSums:
         Qo, R = orthonormal(self.problem.whitened_columns(self.rows))
         return Qo, R, Qo.T @ self.Y
 
-    def whole(self):
+    def of_all_rows(self):
         """:class:`Explained` of all rows."""
         return self.without(np.empty(0, int))
 
@@ -56,9 +56,10 @@ class ConfoundSums:
         Qo, R, sums = self._factors
         left = np.swapaxes(Qo[members], -1, -2)
         gram, sums = np.eye(len(R), dtype=Qo.dtype) - left @ Qo[members], sums - left @ self.Y[members]
-        one, own = slice(self.problem.n_shown), slice(self.problem.n_shown, None)
-        means = solve(gram[..., one, one], gram[..., one, own])  # of the confounds
+        one = slice(self.problem.n_shown)  # the intercept, if there is one
+        confounds = slice(self.problem.n_shown, None)
+        means = solve(gram[..., one, one], gram[..., one, confounds])  # of the confounds
         centred = np.swapaxes(means, -1, -2)
-        g = sums[..., own, :] - centred @ sums[..., one, :]
-        theta = solve(gram[..., own, own] - centred @ gram[..., one, own], g)
+        g = sums[..., confounds, :] - centred @ sums[..., one, :]
+        theta = solve(gram[..., confounds, confounds] - centred @ gram[..., one, confounds], g)
         return Explained(g, theta, solve(R, np.concatenate([-means @ theta, theta], -2)))

@@ -26,11 +26,10 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.leave_out import leave_out
-from foldless.heldout.moments import takes_nearly_all
 from foldless.heldout.part import Part
 from foldless.heldout.sets import Sets
 from foldless.heldout.solution import Solution
-from foldless.linalg import add_outer_, product
+from foldless.linalg import add_outer_, product, put, scale_, take_block
 from foldless.linalg.memory import require_memory
 
 COLUMNS = 256  # columns that P is applied to at a time
@@ -48,7 +47,7 @@ def residuals(model, folds):
 
 def _fold_residuals(model, part):
     """Residuals of one set, by its part or by a solution of its own where nearly nothing of a target is left."""
-    if not takes_nearly_all(model, part.removed):
+    if not model.carries_nearly_all(part.removed):
         return part.residuals
     members = part.removed
     return model.Y[members] / model.root[members] - model.solve_without(members).fits(model.rows[members])
@@ -63,35 +62,34 @@ def value_and_gradient(problem, rows, Y, folds, loss):
     """
     tuned = bool(problem.kernel.differentiable)
     if not tuned:
-        held = _held_out(Solution(problem, rows, Y), folds)
-        value, slopes = loss(held.residuals)
-        return value, {"alpha": held.by_alpha(slopes)}
+        held_out = _held_out(Solution.fit(problem, rows, Y), folds)
+        value, slopes = loss(held_out.residuals)
+        return value, {"alpha": held_out.by_alpha(slopes)}
     problem = problem.replace(shift=None)  # pullback takes K as the kernel gives it
     if problem.kernel.approximates and problem.n_features(len(rows)) is not None:
         return _through_features(problem, rows, Y, folds, loss)
     require_memory((len(rows), len(rows)), problem.dtype, "the derivatives by the kernel", ARRAYS)
     K = problem.gram(rows, rows)
-    held = _held_out(Solution(problem, rows, Y, problem.precision(rows, K)), folds)
-    value, slopes = loss(held.residuals)
-    dK, root = held.adjoint(slopes), problem.root(rows)
+    held_out = _held_out(Solution.fit(problem, rows, Y, problem.precision(rows, K)), folds)
+    value, slopes = loss(held_out.residuals)
+    dK, root = held_out.adjoint(slopes), problem.root(rows)
     by_alpha = dK.trace()
     if not (root == 1).all():
-        dK *= root
-        dK *= root.T
+        dK = scale_(dK, root[:, 0], root[:, 0])
     return value, {"alpha": by_alpha, **problem.kernel.pullback(dK, problem.data(rows), K)}
 
 
 def _through_features(problem, rows, Y, folds, loss):
     """The same with dL/dPhi = 2 W^1/2 dL/dZ W^1/2 Phi in the place of dL/dK: nothing n x n is formed."""
-    held = _held_out(Solution(problem, rows, Y), folds)
-    value, slopes = loss(held.residuals)
-    root, Phi = problem.root(rows), held.solution.precision.Phi  # whitened
-    by_kernel = problem.kernel.pullback_features(root * held.doubled(slopes, Phi), problem.data(rows), Phi / root)
-    return value, {"alpha": held.by_alpha(slopes), **by_kernel}
+    held_out = _held_out(Solution.fit(problem, rows, Y), folds)
+    value, slopes = loss(held_out.residuals)
+    root, Phi = problem.root(rows), held_out.solution.precision.Phi  # whitened
+    by_kernel = problem.kernel.pullback_features(root * held_out.doubled(slopes, Phi), problem.data(rows), Phi / root)
+    return value, {"alpha": held_out.by_alpha(slopes), **by_kernel}
 
 
 def _held_out(solution, folds):
-    return EachRow(solution) if folds is None else Folds(solution, folds)
+    return SingleRows(solution) if folds is None else RowSets(solution, folds)
 
 
 def _symmetric(L, R, PV=None, P=None):
@@ -102,7 +100,7 @@ def _symmetric(L, R, PV=None, P=None):
     return add_outer_(product(PV, P).T, left, right, 0.5)
 
 
-class EachRow:
+class SingleRows:
     """Every row left out alone: residuals (n, m) in the units of the targets, and the way back from slopes by them.
 
     ``by_alpha`` is dL/dalpha = tr(V P^2) - u' A alone: nothing n x n is formed where the holder of P forms nothing.
@@ -138,12 +136,12 @@ class EachRow:
         return _symmetric(-product(P, z), self.solution.A, P * self._V(z), P)
 
 
-class Folds:
+class RowSets:
     """The same for sets of rows left out together, each factorised once; residuals are stacked, (N, m)."""
 
     def __init__(self, solution, folds):
         self.solution = solution
-        self.parts = [Part(solution, te) for te in folds]
+        self.parts = [Part.of(solution, te) for te in folds]
         self.residuals = np.concatenate([_fold_residuals(solution, part) for part in self.parts])
 
     def _z(self, slopes):
@@ -157,11 +155,13 @@ class Folds:
         A = self.solution.A
         sets = list(self._z(slopes))
         for batch in gen_batches(len(sets), max(1, COLUMNS // A.shape[1])):
-            both = np.zeros((2, len(A), len(sets[batch]), A.shape[1]), A.dtype)
+            shape = len(A), len(sets[batch]), A.shape[1]
+            Z, E = np.zeros(shape, A.dtype), np.zeros(shape, A.dtype)
             for number, (part, z) in enumerate(sets[batch]):
-                both[0, part.removed, number] = z
-                both[1, part.removed, number] = part.E
-            yield [self.solution.precision.apply(each.reshape(len(A), -1)).reshape(each.shape) for each in both]
+                Z = put(Z, (part.removed, number), z)
+                E = put(E, (part.removed, number), part.E)
+            apply = self.solution.precision.apply
+            yield [apply(columns.reshape(len(A), -1)).reshape(shape) for columns in (Z, E)]
 
     def by_alpha(self, slopes):
         return sum(np.vdot(L, R) - np.vdot(L.sum(1), self.solution.A) for L, R in self._spread(slopes))
@@ -172,7 +172,7 @@ class Folds:
         D = np.zeros_like(Phi)
         for L, R in self._spread(slopes):
             total += L.sum(1)
-            L, R = (each.reshape(len(A), -1) for each in (L, R))
+            L, R = L.reshape(len(A), -1), R.reshape(len(A), -1)
             D += L @ (R.T @ Phi) + R @ (L.T @ Phi)
         return D - total @ (A.T @ Phi) - A @ (total.T @ Phi)
 
@@ -181,11 +181,12 @@ class Folds:
         A = self.solution.A
         n, m = A.shape
         if len(self.parts) * m <= n // 2:
-            L, R = (np.concatenate(each, 1) for each in zip(*self._spread(slopes), strict=True))
+            L, R = (np.concatenate(batches, 1) for batches in zip(*self._spread(slopes), strict=True))
             return _symmetric(np.hstack([L.reshape(n, -1), -L.sum(1)]), np.hstack([R.reshape(n, -1), A]))
         P = self.solution.precision.explicit().P
         z, V = np.zeros_like(A), np.zeros_like(P)
-        for part, of_set in self._z(slopes):
-            z[part.removed] += of_set
-            V[np.ix_(part.removed, part.removed)] += (of_set @ part.E.T + part.E @ of_set.T) / 2
+        for part, z_te in self._z(slopes):
+            te = part.removed
+            z = put(z, te, z[te] + z_te)
+            V = put(V, (te[:, None], te), take_block(V, te, te) + (z_te @ part.E.T + part.E @ z_te.T) / 2)
         return _symmetric(-product(P, z), A, product(P, V), P)

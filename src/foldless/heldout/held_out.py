@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.moments import Moments, adds_up, few_digits, nearly_gone, remaining_masses, takes_nearly_all
-from foldless.linalg import LinAlgError, solve_definite
+from foldless.heldout.moments import Moments, nearly_gone, remaining_masses
+from foldless.linalg import LinAlgError, put, solve_definite, take_block
 from foldless.precision.base import SingularBlockError
+from foldless.precision.digits import adds_up, few_digits
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeldOut:
     """k sets of t rows, every one left out of one model alone.
 
@@ -38,20 +39,20 @@ class HeldOut:
     A: np.ndarray
     D: np.ndarray
     E: np.ndarray
-    lost: np.ndarray | None = None  # sets (k,) whose blocks have no digits left
+    ill_conditioned: np.ndarray  # sets (k,) that P has too few digits for
 
     @classmethod
-    def solve(cls, model, members, A, D, lost=None):
-        """Residuals E = D^-1 A, set by set; those of ``lost`` sets mean nothing, they are solved by themselves."""
+    def solve(cls, model, members, A, D, ill_conditioned):
+        """Residuals E = D^-1 A, set by set; those of ill-conditioned sets, solved by themselves, mean nothing."""
         Y = model.Y[members]
         regular = D
-        if lost is not None and lost.any():
-            regular = np.where(lost[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
+        if ill_conditioned.any():
+            regular = np.where(ill_conditioned[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
         try:
             E = A / regular if D.shape[-1] == 1 else solve_definite(regular, A)
         except LinAlgError:
             raise SingularBlockError.of(range(Y.shape[1]), len(model.rows)) from None
-        return cls(model, members, Y, A, D, E, lost)
+        return cls(model, members, Y, A, D, E, ill_conditioned)
 
     @cached_property
     def fits(self):
@@ -59,28 +60,33 @@ class HeldOut:
         model, t = self.model, self.Y.shape[1]
         F = (self.Y - self.E) / model.root[self.members]
         if model.problem.n_confounds:
-            F -= self._columns() @ self._confound_fit.D
-        lost, alike = few_digits(F[:, 0], model.target_scale), t > 1
-        for row in range(1, t):  # sets are many and small
-            lost |= few_digits(F[:, row], model.target_scale)
-            alike &= few_digits(F[:, row] - F[:, 0], model.target_scale)
-        lost |= alike
-        if lost.any():
-            sets, columns = np.flatnonzero(lost.any(1)), np.flatnonzero(lost.any(0))
-            found, terms = self._from_coefficients(sets, columns)
-            places = np.ix_(sets, np.arange(t), columns)
-            taken = lost[np.ix_(sets, columns)][:, None, :] & adds_up(terms, model.target_scale[columns])
-            F[places] = np.where(taken, found, F[places])
-        for number, other in self._solved.items():
-            F[number] = other.evaluated(model.rows[self.members[number]])
+            F = F - self._columns() @ self._confound_fit.D
+        F = self._with_digits(F)
+        for number, solution in self._solved.items():
+            F = put(F, number, solution.evaluated(model.rows[self.members[number]]))
         numbers = model.problem.equal.value if t > 1 else None
         if numbers is None:
             return F
         numbers = numbers[model.rows[self.members]]
-        first = (numbers[:, :, None] == numbers[:, None, :]).argmax(
-            2
-        )  # (k, t): rows of a set that equal an earlier one
+        # (k, t): the first row of the set that a row equals
+        first = (numbers[:, :, None] == numbers[:, None, :]).argmax(2)
         return np.take_along_axis(F, first[:, :, None], 1)
+
+    def _with_digits(self, F):
+        """The fits F, those from the coefficients where differences have few digits."""
+        model, t = self.model, F.shape[1]
+        cancelled, alike = few_digits(F[:, 0], model.target_scale), t > 1
+        for row in range(1, t):  # sets are many and small
+            cancelled = cancelled | few_digits(F[:, row], model.target_scale)
+            alike = alike & few_digits(F[:, row] - F[:, 0], model.target_scale)
+        cancelled = cancelled | alike
+        if not cancelled.any():
+            return F
+        sets, columns = np.flatnonzero(cancelled.any(1)), np.flatnonzero(cancelled.any(0))
+        values, terms = self._from_coefficients(sets, columns)
+        places = sets[:, None, None], np.arange(t)[:, None], columns
+        better = take_block(cancelled, sets, columns)[:, None, :] & adds_up(terms, model.target_scale[columns])
+        return put(F, places, np.where(better, values, F[places]))
 
     def training(self, number):
         """The model without one of the sets."""
@@ -92,18 +98,18 @@ class HeldOut:
         model, root = self.model, self.model.root[self.members]
         E = self.E / root
         if model.problem.n_confounds:
-            E += self._columns() @ self._confound_fit.D
-        for number, other in self._solved.items():
-            E[number] = self.Y[number] / root[number] - other.evaluated(model.rows[self.members[number]])
+            E = E + self._columns() @ self._confound_fit.D
+        for number, solution in self._solved.items():
+            fits = solution.evaluated(model.rows[self.members[number]])
+            E = put(E, number, self.Y[number] / root[number] - fits)
         return E
 
     @cached_property
     def _solved(self):
         """Models without the sets that P cannot leave out, solved by themselves; by number of the set."""
-        if self.lost is None and not self.model.problem.weighted:
+        if not self.ill_conditioned.any():
             return {}
-        sets = takes_nearly_all(self.model, self.members)
-        sets = np.flatnonzero(sets if self.lost is None else sets | self.lost)
+        sets = np.flatnonzero(self.ill_conditioned)
         return {number: self.model.solve_without(self.members[number]) for number in sets}
 
     def _from_coefficients(self, sets, columns):
@@ -114,7 +120,7 @@ class HeldOut:
         F, terms = (np.empty((len(sets), self.Y.shape[1], len(columns)), self.Y.dtype) for _ in range(2))
         for batch, T, A, size in self._coefficients(sets, columns):
             F[batch], terms[batch] = T @ A, np.abs(T) @ size
-        return F + self._columns(sets) @ self.shown_B(sets)[:, :, columns], terms
+        return F + self._columns(sets) @ self.score_offsets(sets)[:, :, columns], terms
 
     def _coefficients(self, sets, columns=slice(None)):
         """Some sets at a time: a slice of them, T (k, t, n) of their rows, A without each, and its terms in size.
@@ -122,35 +128,32 @@ class HeldOut:
         Both are 0 at the rows of the set.
         """
         model, t = self.model, self.Y.shape[1]
-        whole, n = model.A[:, columns], len(model.A)
-        for batch in gen_batches(len(sets), max(1, MAX_ENTRIES // (n * (2 * t + whole.shape[1])))):
+        A, n = model.A[:, columns], len(model.A)
+        for batch in gen_batches(len(sets), max(1, MAX_ENTRIES // (n * (2 * t + A.shape[1])))):
             members = self.members[sets[batch]]
             k = len(members)
-            T = model.functionals(model.rows[members.ravel()]).reshape(k, t, n)
-            C = model.precision.columns(members.ravel()).T.reshape(k, t, n)
+            T = model.functionals(model.rows[members.reshape(-1)]).reshape(k, t, n)
+            C = model.precision.columns(members.reshape(-1)).T.reshape(k, t, n)
             C, E = C.transpose(0, 2, 1), self.E[sets[batch]][:, :, columns]
-            A, size = whole - C @ E, np.abs(whole) + np.abs(C) @ np.abs(E)
-            places = np.broadcast_to(members[:, :, None], E.shape)
-            for values in (A, size):
-                np.put_along_axis(values, places, 0.0, axis=1)
-            yield batch, T, A, size
+            places = np.arange(k)[:, None], members
+            yield batch, T, put(A - C @ E, places, 0.0), put(np.abs(A) + np.abs(C) @ np.abs(E), places, 0.0)
 
-    def _with_sums(self, found):
+    def _with_sums(self, moments):
         """The class matrices with V of the sets without which all axes are weak."""
         model, problem = self.model, self.model.problem
-        weak = found.weak(problem.intercept)
+        weak = moments.weak(problem.intercept)
         if problem.more_columns or not weak.any():
-            return found
-        V = found.sums.copy()
-        size = np.zeros_like(found.U)
+            return moments
+        V = moments.sums.copy()
+        size = np.zeros_like(moments.U)
         sets = np.flatnonzero(weak)
         H, Yt = model.functional_sums(model.Y), (model.root[self.members] * self.Y).transpose(0, 2, 1)
         for batch, T, A, _ in self._coefficients(sets):
             rest = H - Yt[sets[batch]] @ T
             V[sets[batch]], size[sets[batch]] = rest @ A, np.abs(rest) @ np.abs(A)
         if problem.intercept:
-            V -= found.mass[:, :, None] * (V.sum(1) / found.mass.sum(1)[:, None])[:, None, :]
-        return found.with_sums(weak, V, size)
+            V -= moments.mass[:, :, None] * (V.sum(1) / moments.mass.sum(1)[:, None])[:, None, :]
+        return moments.with_sums(weak, V, size)
 
     def _columns(self, sets=slice(None)):
         """Q of the rows of the sets, (k, t, q)."""
@@ -161,7 +164,7 @@ class HeldOut:
         """What confounds explain by themselves in the training part of each set."""
         return self.model.confound_sums.without(self.members)
 
-    def shown_B(self, sets=slice(None)):
+    def score_offsets(self, sets=slice(None)):
         """Coefficients of the columns of Q in the scores without each set, (k, q, m)."""
         G = self.model.G(slice(None))[:, self.members[sets]]
         B = self.model.B - G.transpose(1, 0, 2) @ self.E[sets]
@@ -170,20 +173,20 @@ class HeldOut:
     def moments(self):
         """N and U, with confounds C, each (k, m, m), of the training part of every set."""
         model = self.model
-        whole = model.moments()
-        N, present = remaining_masses(whole.N, model.Y, self.Y)
+        full = model.moments()
+        N, present = remaining_masses(full.N, model.Y, self.Y)
         Yt = self.Y.transpose(0, 2, 1)
-        taken = Yt @ self.A + (self.A - self.D @ self.Y).transpose(0, 2, 1) @ self.E
-        found = Moments(N, whole.U - model.problem.alpha * taken)
-        gone = nearly_gone(found, whole, present)
-        if whole.C is not None:
+        left_out = Yt @ self.A + (self.A - self.D @ self.Y).transpose(0, 2, 1) @ self.E
+        moments = Moments(N, full.U - model.problem.alpha * left_out)
+        gone = nearly_gone(moments, full, present)
+        if full.C is not None:
             g, theta, _ = self._confound_fit
-            found = found._replace(C=g.transpose(0, 2, 1) @ theta)
-        found = self._with_sums(found)
-        for number in {*np.flatnonzero(gone), *self._solved}:
-            other = self._solved.get(number) or model.solve_without(self.members[number])
-            exact = other.moments()
-            for mine, theirs in zip(found, exact._replace(V=exact.sums), strict=True):
-                if mine is not None:
-                    mine[number] = theirs
-        return found
+            moments = moments._replace(C=g.transpose(0, 2, 1) @ theta)
+        moments = self._with_sums(moments)
+        for number in np.flatnonzero(gone | self.ill_conditioned):
+            solution = self._solved.get(number) or model.solve_without(self.members[number])
+            exact = solution.moments()
+            for matrices, matrix in zip(moments, exact._replace(V=exact.sums), strict=True):
+                if matrices is not None:
+                    matrices[number] = matrix
+        return moments

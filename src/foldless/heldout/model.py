@@ -4,27 +4,36 @@ Everything here is whitened by the weights (``heldout.problem``); fits are given
 With confounds among the columns Q, fits leave out what these explain by themselves (``heldout.confounds``).
 """
 
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.confounds import ConfoundSums
-from foldless.heldout.moments import adds_up, few_digits
-from foldless.heldout.rows import Frozen
+from foldless.linalg import put, take_block
 from foldless.precision.base import SingularBlockError
+from foldless.precision.digits import adds_up, few_digits, little_kept
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
-OF_TARGETS = {"Y", "A", "B", "E", "taken", "weights", "target_scale"}
-OF_ALL = {"own_moments", "confound_sums", "confound_fit"}  # made again where targets are selected
 
 
-class Model(Frozen):
-    """A fitted training part: ``rows`` of a ``problem`` with whitened targets Y, coefficients A and B. Frozen.
+class Model:
+    """A fitted training part: ``rows`` of a ``problem`` with whitened targets Y, coefficients A and B.
 
     ``weights`` are those of explicit features where P is held through them (else None), ``choice`` says how P is held,
-    and why.
+    and why; ``select_targets`` is the same fit for some of the targets. Subclasses are frozen.
     """
+
+    problem: Any
+    rows: np.ndarray
+    Y: Any
+    A: Any
+    B: Any
+    weights: Any
+    choice: Any
+    select_targets: Any
 
     @property
     def root(self):
@@ -36,51 +45,54 @@ class Model(Frozen):
         """Size of the targets, one number a column."""
         return np.abs(self.Y / self.root).max(0, initial=0.0)
 
-    def select_targets(self, columns):
-        """The same fit for some of the targets."""
-        known = {**vars(self)}  # a copy: another thread may compute a cached field meanwhile
-        for name in OF_ALL:
-            known.pop(name, None)
-        mine = {name: known[name][..., columns] for name in OF_TARGETS & known.keys() if known[name] is not None}
-        return self.of(**known | mine)
+    def carries_nearly_all(self, members):
+        """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,)."""
+        if not self.problem.weighted:
+            return np.zeros(members.shape[:-1], bool)
+        squares = np.square(self.Y)
+        total = squares.sum(0)
+        return little_kept(total - squares[members].sum(-2), total).any(-1)
 
     def fits(self, rows):
         """Fits at these rows of X without the confounds' part, in the units of the targets.
 
         Equal rows have equal fits.
         """
-        problem, known = self.problem, np.zeros(len(rows), bool)
+        problem = self.problem
+        done = np.zeros(len(rows), bool)
         F = np.empty((len(rows), self.B.shape[1]), self.B.dtype)
-        for members, fitted in self._known_fits():
+        for members, fits_of in self._fits_from_targets():
             place = np.full(problem.n, -1)
             place[members] = np.arange(len(members))
-            here = place[rows] >= 0
-            if here.any():
-                F[here] = fitted(place[rows[here]])
-                known |= here
+            inside = place[rows] >= 0
+            if inside.any():
+                F = put(F, inside, fits_of(place[rows[inside]]))
+                done |= inside
         if problem.n_confounds:
-            F[known] -= problem.Q[rows[known]] @ self.confound_fit.D
-        if not known.all():
-            F[~known] = self.evaluated(rows[~known])
-        self._restore_digits(F, rows)
-        return problem.tie_equal_rows(rows, F)
+            F = put(F, done, F[done] - problem.Q[rows[done]] @ self.confound_fit.D)
+        if not done.all():
+            F = put(F, ~done, self.evaluated(rows[~done]))
+        return problem.tie_equal_rows(rows, self._with_digits(F, rows))
 
-    def _known_fits(self):
+    def _fits_from_targets(self):
         """Row numbers, and a function from places among them to fits that follow from their targets."""
-        yield self.rows, lambda own: (self.Y[own] - self.problem.alpha * self.A[own]) / self.root[own]
+        yield self.rows, lambda places: (self.Y[places] - self.problem.alpha * self.A[places]) / self.root[places]
 
-    def _restore_digits(self, F, rows):
-        """Evaluate the model where the kernel's part of the fits F is tiny beside the targets they are differences of.
+    def _with_digits(self, F, rows):
+        """The fits F, evaluated where the kernel's part is tiny beside the targets that it is a difference of.
 
-        What is left there below eps |Y| depends on Y: labels would be read off the rounding.
+        Differences below eps * |Y| are rounding noise that correlates with Y.
         """
-        lost = few_digits(F - self.problem.unpenalised_part(rows, self.shown_B), self.target_scale)
-        if lost.any():
-            columns, places = np.flatnonzero(lost.any(0)), np.flatnonzero(lost.any(1))
-            here, model = np.ix_(places, columns), self.select_targets(columns)
-            terms = np.abs(model.functionals(rows[places])) @ model._sizes_of_A
-            taken = lost[here] & adds_up(terms, self.target_scale[columns])
-            F[here] = np.where(taken, model.evaluated(rows[places]), F[here])
+        cancelled = few_digits(F - self.problem.unpenalised_part(rows, self.score_offsets), self.target_scale)
+        if not cancelled.any():
+            return F
+        columns = np.flatnonzero(cancelled.any(0))
+        places = np.flatnonzero(cancelled.any(1))
+        model = self.select_targets(columns)
+        terms = np.abs(model.functionals(rows[places])) @ model._sizes_of_A
+        evaluated = take_block(cancelled, places, columns) & adds_up(terms, self.target_scale[columns])
+        values = np.where(evaluated, model.evaluated(rows[places]), take_block(F, places, columns))
+        return put(F, (places[:, None], columns), values)
 
     @property
     def _sizes_of_A(self):
@@ -92,12 +104,12 @@ class Model(Frozen):
 
         ``from_A``: weights of features are made anew, Phi' W^1/2 A.
         """
-        shown = self.problem.unpenalised_part(rows, self.shown_B)
+        offsets = self.problem.unpenalised_part(rows, self.score_offsets)
         if self.weights is not None or self.problem.kernel.approximates:
             weights = self.feature_weights() if from_A or self.weights is None else self.weights
-            return self.problem.features(rows) @ weights + shown
+            return self.problem.features(rows) @ weights + offsets
         basis, beta = self.expansion()
-        return self.problem.gram(rows, basis) @ beta + shown
+        return self.problem.gram(rows, basis) @ beta + offsets
 
     def functionals(self, rows):
         """T (len(rows), n) with f(x) = T(x) A + q(x)' B."""
@@ -121,7 +133,7 @@ class Model(Frozen):
 
     def in_features(self):
         """(weights, B) of the score phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
-        problem, weights, B = self.problem, self.weights, self.shown_B
+        problem, weights, B = self.problem, self.weights, self.score_offsets
         if not problem.has_features:
             return None, B
         if weights is None:
@@ -131,14 +143,14 @@ class Model(Frozen):
             B[0] -= problem.shift @ weights
         return weights, B
 
-    def _check_rest(self, t):
+    def check_rest(self, t):
         """Without t rows, the unpenalised columns must still be determined."""
         if len(self.rows) - t < self.problem.Q.shape[1]:
             raise SingularBlockError.of(range(t), len(self.rows))
 
-    def _check_sets(self, members):
+    def check_sets(self, members):
         """Without any one of these sets (k, t) of positions, the unpenalised columns must still be determined."""
-        self._check_rest(members.shape[1])
+        self.check_rest(members.shape[1])
         self.problem.check_sets(self.rows, members)
 
     @cached_property
@@ -149,9 +161,26 @@ class Model(Frozen):
     @cached_property
     def confound_fit(self):
         """What confounds explain by themselves in the training part, q(x)' D at any x."""
-        return self.confound_sums.whole()
+        return self.confound_sums.of_all_rows()
 
     @property
-    def shown_B(self):
-        """Coefficients (q, m) of the unpenalised columns in the scores."""
+    def score_offsets(self):
+        """FittedCoefficients (q, m) of the unpenalised columns in the scores."""
         return self.B - self.confound_fit.D if self.problem.n_confounds else self.B
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCoefficients(Model):
+    """A fitted training part without P: it predicts, and no sets are left out of it."""
+
+    problem: Any
+    rows: np.ndarray
+    Y: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+    weights: np.ndarray | None
+    choice: str
+
+    def select_targets(self, columns):
+        weights = None if self.weights is None else self.weights[:, columns]
+        return replace(self, Y=self.Y[:, columns], A=self.A[:, columns], B=self.B[:, columns], weights=weights)

@@ -12,13 +12,13 @@ C is there only where Q holds confounds whose part the scores leave out. Without
 
     U <- U - alpha ( Y_te' A_te + (A_te - P_te,te Y_te)' E_te )
 
-Differences lose digits in two cases, which are looked for:
+Differences lose digits in two cases (``precision.digits``):
 
 - a training part that keeps next to nothing of a class, or of what is unexplained of it, is solved by itself.
 - where the kernel explains next to nothing of all classes, V = N - U has few digits. With three classes or more V is
   then Y' W (g - mean) instead, from the kernel's part g of the fits, which differs by the constant alone.
 
-A ``model`` brings the numbers of a training part, a :class:`Targets` says which of its
+A ``model`` brings the numbers of a training part, a :class:`ColumnGroups` says which of its
 columns form the classes of one problem. Leading axes are a batch: of labelings, or of held-out sets.
 """
 
@@ -26,31 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-LEAST_KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
-SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a difference has few digits, by bytes of a number
-MOST_ADDED = {
-    8: 2.0**12,
-    4: 2.0**6,
-}  # times the targets up to which adding terms up loses no more than that
-
-
-def few_digits(values, size):
-    """Whether differences of targets of this size (m,) that come out as ``values`` (..., m) have lost most digits."""
-    return np.abs(values) < SMALL[values.dtype.itemsize] * size
-
-
-def adds_up(terms, size):
-    """Whether adding up terms of this size in all (..., m) loses few digits beside the targets."""
-    return terms <= MOST_ADDED[terms.dtype.itemsize] * size
-
-
-def takes_nearly_all(model, members):
-    """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,)."""
-    if not model.problem.weighted:
-        return np.zeros(members.shape[:-1], bool)
-    squares = np.square(model.Y)
-    kept = squares.sum(0) - squares[members].sum(-2)
-    return (kept < LEAST_KEPT * squares.sum(0)).any(-1)
+from foldless.precision.digits import SMALL, cancels, little_kept
 
 
 class Moments(NamedTuple):
@@ -85,7 +61,7 @@ class Moments(NamedTuple):
         here = mass > 0
         rest = np.diagonal(self.U, axis1=-2, axis2=-1) / np.where(here, mass, 1.0)
         a2 = np.where(here, 1.0 - rest, 0.0).sum(-1) - intercept
-        return (a2 < SMALL[mass.dtype.itemsize]) & (mass.shape[-1] > 2)
+        return cancels(a2, 1.0, SMALL[mass.dtype.itemsize]) & (mass.shape[-1] > 2)
 
     def with_sums(self, weak, V, size):
         """V put in where axes are weak, unless it rounds more than N - U does: it adds up terms of this size."""
@@ -102,7 +78,7 @@ class Moments(NamedTuple):
         return Moments(np.where(chosen, other.N, self.N), np.where(chosen, other.U, self.U), C, V)
 
 
-class Targets:
+class ColumnGroups:
     """All columns of a model form the classes of one problem."""
 
     def products(self, X, Z):
@@ -119,22 +95,23 @@ class Targets:
 
     def left_masses(self, part):
         """N of a training part as a difference, and which classes have rows in it."""
-        return remaining_masses(self.whole(part.whole).N, part.whole.Y, part.whole.Y[part.removed])
+        solution = part.solution
+        return remaining_masses(self.full_moments(solution).N, solution.Y, solution.Y[part.removed])
 
     def left_unexplained(self, part):
         """U of a training part as a difference."""
-        whole = part.whole
-        Y = part.whole.Y[part.removed]
-        A = whole.A[part.removed]
-        inner = self.products(whole.Y, whole.A) - self.products(Y, A)
+        solution = part.solution
+        Y = solution.Y[part.removed]
+        A = solution.A[part.removed]
+        inner = self.products(solution.Y, solution.A) - self.products(Y, A)
         return part.problem.alpha * (inner - self.products(A - part.block.times(Y), part.E))
 
-    def whole(self, solution):
+    def full_moments(self, solution):
         """N and U of the solution from which sets are held out."""
-        return solution.own_moments
+        return solution.unfinished_moments
 
 
-ALL_COLUMNS = Targets()
+ALL_COLUMNS = ColumnGroups()
 
 
 def remaining_masses(N, Y, left):
@@ -143,31 +120,34 @@ def remaining_masses(N, Y, left):
     return np.where(present[..., None], N - np.swapaxes(left, -1, -2) @ left, 0.0), present
 
 
-def own_moments(model, targets=ALL_COLUMNS):
-    """N and U of a model from its own coefficients."""
-    return Moments(targets.mass_matrix(model), model.problem.alpha * targets.products(model.Y, model.A))
+def moments_of(model, groups=ALL_COLUMNS):
+    """N and U of a model from its coefficients."""
+    return Moments(groups.mass_matrix(model), model.problem.alpha * groups.products(model.Y, model.A))
 
 
-def finished(model, targets, found):
+def finished(model, groups, moments):
     """The class matrices with C and V where these are needed: with confounds, and where all axes are weak."""
     problem = model.problem
     if problem.n_confounds:
         g, theta, _ = model.confound_fit
-        return found._replace(C=targets.products(g, theta))
-    weak = found.weak(problem.intercept)
+        return moments._replace(C=groups.products(g, theta))
+    weak = moments.weak(problem.intercept)
     if problem.more_columns or not weak.any():
-        return found
-    H = model.functional_sums(problem.beyond_unpenalised(model.rows, model.Y)[0]).T
-    return found.with_sums(weak, targets.products(H, model.A), targets.sizes(H, model.A))
+        return moments
+    H = model.functional_sums(problem.residual_of_Q(model.rows, model.Y)[0]).T
+    return moments.with_sums(weak, groups.products(H, model.A), groups.sizes(H, model.A))
 
 
-def nearly_gone(part, whole, present):
+def nearly_gone(part, full, present):
     """Whether a training part keeps next to nothing of a class, or of what is unexplained of it, (...,).
 
-    ``present`` (..., m) says which classes have rows there.
+    ``part`` and ``full`` are the class matrices of the training part and of all rows; ``present`` (..., m) says which
+    classes have rows in the training part.
     """
-    mass, mass_before = part.mass, whole.mass
-    rest, rest_before = (np.diagonal(each.U, axis1=-2, axis2=-1) for each in (part, whole))
-    noise = 1e3 * np.finfo(mass.dtype).eps * mass_before  # all that is left of U where one class is all there is
-    little = (mass < LEAST_KEPT * mass_before) | (rest < LEAST_KEPT * np.where(rest_before > noise, rest_before, 0.0))
+    rest = np.diagonal(part.U, axis1=-2, axis2=-1)
+    rest_before = np.diagonal(full.U, axis1=-2, axis2=-1)
+    mass_before = full.mass
+    noise = 1e3 * np.finfo(rest.dtype).eps * mass_before  # all that is left of U where one class is all there is
+    little = little_kept(part.mass, mass_before)
+    little |= little_kept(rest, np.where(rest_before > noise, rest_before, 0.0))
     return (little & present).any(-1)

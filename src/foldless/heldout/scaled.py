@@ -31,7 +31,7 @@ LITTLE = 1e-6  # share of the variance below which the sums of a part are taken 
 ENTRIES = 2**21  # entries of an intermediate array
 
 
-class Sums(NamedTuple):
+class ScaledSums(NamedTuple):
     """Sums over rows; leading axes are a batch of sets of rows."""
 
     n: np.ndarray  # rows
@@ -63,7 +63,7 @@ class Sums(NamedTuple):
 
     def minus(self, other):
         """The sums of the rows of these that are not among the others."""
-        return Sums(*(mine - theirs for mine, theirs in zip(self, other, strict=True)))
+        return ScaledSums(*(all_rows - some for all_rows, some in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,10 @@ class ScaledParts:
     """
 
     def __init__(self, X, Y, w, alpha, *, intercept, with_mean=True, with_std=True):
-        self.given, self.Y, self.w, self.alpha = X, Y, w, alpha
+        self.raw_X = X
+        self.Y = Y
+        self.w = w
+        self.alpha = alpha
         self.options = {"intercept": intercept, "with_mean": with_mean, "with_std": with_std}
         self.center = X.mean(0)
         spread = X.std(0)
@@ -121,13 +124,13 @@ class ScaledParts:
     @cached_property
     def sums(self):
         """Sums of all rows."""
-        return Sums.of(self.X, self.Y, self.w)
+        return ScaledSums.of(self.X, self.Y, self.w)
 
     def part(self, train):
         """The model of the rows ``train``."""
         left = np.setdiff1d(np.arange(len(self.X)), train)
         sums = self.sums.minus(self._sums(left)) if len(left) < len(train) else self._sums(train)
-        model = self._solve(Sums(*(each[None] for each in sums)), lambda _: train)
+        model = self._solve(ScaledSums(*(values[None] for values in sums)), lambda _: train)
         matrices = Moments(model.matrices.N[0], model.matrices.U[0])
         return ScaledModel(self.X, model.B[0], model.b[0], matrices)
 
@@ -149,7 +152,7 @@ class ScaledParts:
         return self._solve(sums, lambda number: np.delete(self.rows, members[number]))
 
     def _sums(self, rows):
-        return Sums.of(self.X[rows], self.Y[rows], self.w[rows])
+        return ScaledSums.of(self.X[rows], self.Y[rows], self.w[rows])
 
     def _solve(self, sums, rows_of):
         """Models of k training parts from their sums; ``rows_of(number)`` are the rows of one of them."""
@@ -165,8 +168,8 @@ class ScaledParts:
             target = np.zeros_like(sums.c)
         M = sums.G - mean[:, :, None] * sums.g[:, None, :] - sums.g[:, :, None] * mean[:, None, :]
         M += (sums.s[:, None] * mean)[:, :, None] * mean[:, None, :]
-        places = np.arange(M.shape[1])
-        M[:, places, places] += self.alpha * squares
+        diagonal = np.arange(M.shape[1])
+        M[:, diagonal, diagonal] += self.alpha * squares
         C = sums.C - mean[:, :, None] * sums.c[:, None, :]
         B = solve(M, C)
         b = target - np.einsum("kr,krm->km", mean, B)
@@ -178,12 +181,12 @@ class ScaledParts:
 
     def _solve_alone(self, models, number, rows):
         """Put one model in its place, from features that are standardised by its own rows."""
-        own = ScaledParts(self.given[rows], self.Y[rows], self.w[rows], self.alpha, **self.options)
-        model = own.part(np.arange(len(rows)))
-        models.B[number] = model.B * (self.unit / own.unit)[:, None]
-        models.b[number] = model.b + ((self.center - own.center) / own.unit) @ model.B
-        for mine, other in zip(models.matrices[:2], model.matrices[:2], strict=True):
-            mine[number] = other
+        alone = ScaledParts(self.raw_X[rows], self.Y[rows], self.w[rows], self.alpha, **self.options)
+        model = alone.part(np.arange(len(rows)))
+        models.B[number] = model.B * (self.unit / alone.unit)[:, None]
+        models.b[number] = model.b + ((self.center - alone.center) / alone.unit) @ model.B
+        for matrices, matrix in zip(models.matrices[:2], model.matrices[:2], strict=True):
+            matrices[number] = matrix
 
 
 def _constant(variance, mean, n):

@@ -16,62 +16,99 @@ All exact. Leave-one-out needs the diagonal of P, a fold of t rows n t^2 + t^3/3
 weights (``heldout.problem``).
 """
 
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from foldless.heldout.confounds import ConfoundSums
 from foldless.heldout.held_out import HeldOut
 from foldless.heldout.model import Model
-from foldless.heldout.moments import ALL_COLUMNS, finished, own_moments, takes_nearly_all
+from foldless.heldout.moments import ALL_COLUMNS, finished, moments_of
 from foldless.heldout.part import Part
+from foldless.linalg import row_major
 from foldless.precision import cost
-from foldless.precision.lowrank import TINY
+from foldless.precision.base import Precision
+from foldless.precision.digits import rows_beyond_rank
 
 
+@dataclass(frozen=True, eq=False)
 class Solution(Model):
-    """The fit of targets Y (n, m) on ``rows`` of a problem. Frozen.
+    """The fit of whitened targets Y (n, m) on ``rows`` of a problem: :meth:`fit` solves it.
 
-    ``own_precision`` is P as the fit made it, ``precision`` P in the form from which sets are held out.
+    ``holder`` is P as the fit made it; None where the solution was found without P (``online.sums``), by the ``sums``
+    that gave the weights of the features (``solved_weights``). ``prepared`` is P in the form from which sets are held
+    out, if it is another.
     """
 
-    def __init__(self, problem, rows, Y, precision=None):
+    problem: Any
+    rows: np.ndarray
+    Y: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+    holder: Precision | None
+    prepared: Precision | None = None
+    solved_weights: np.ndarray | None = None
+    sums: Any = None
+
+    @classmethod
+    def fit(cls, problem, rows, Y, precision=None):
+        """The solution for targets Y in their units; P is made of the problem unless it is known."""
         P = problem.precision(rows) if precision is None else precision
-        Y = np.ascontiguousarray(problem.root(rows) * Y)
-        rest, B = problem.beyond_unpenalised(rows, Y)
-        A = P.apply(rest)
-        B = B + P.G @ rest
+        Y = row_major(problem.root(rows) * Y)
+        residual, B = problem.residual_of_Q(rows, Y)
+        A = P.apply(residual)
+        B = B + P.G @ residual
         if not (np.isfinite(A).all() and np.isfinite(B).all()):
             raise ValueError(
                 f"the fit on {len(rows)} rows overflows: the kernel matrix of {problem.kernel!r} holds values too"
                 " large for this precision. Rescale X (for instance with sklearn.preprocessing.StandardScaler)."
             )
-        vars(self).update(problem=problem, rows=rows, Y=Y, A=A, B=B, own_precision=P, choice=P.choice)
+        return cls(problem, rows, Y, A, B, P)
+
+    def with_precision(self, precision):
+        """The same solution with P in another form."""
+        return Solution(
+            self.problem, self.rows, self.Y, self.A, self.B, self.holder, precision, self.solved_weights, self.sums
+        )
 
     def explicit(self):
         """The same solution with P as an array: the form that serves very many small sets."""
-        return self.changed(precision=self.precision.explicit())
+        return self.with_precision(self.precision.explicit())
+
+    def select_targets(self, columns):
+        weights = None if self.solved_weights is None else self.solved_weights[:, columns]
+        Y, A, B = self.Y[:, columns], self.A[:, columns], self.B[:, columns]
+        return replace(self, Y=Y, A=A, B=B, solved_weights=weights)
 
     # -- P ---------------------------------------------------------------------------------------------------------
 
     @cached_property
     def own_precision(self):
-        """P, where the solution was found without it (``online.sums``)."""
-        return self.problem.precision(self.rows)
+        """P as the fit made it, or made now where the solution was found without it."""
+        return self.problem.precision(self.rows) if self.holder is None else self.holder
 
     @cached_property
     def precision(self):
-        return self.own_precision
+        """P in the form from which sets are held out."""
+        return self.own_precision if self.prepared is None else self.prepared
+
+    @property
+    def choice(self):
+        if self.holder is None:
+            return f"sums over rows: {len(self.weights)} features for {len(self.rows)} rows"
+        return self.holder.choice
 
     @property
     def current(self):
         """Whether P is still that of these rows: a growing one may have learnt or forgotten some since."""
-        return "own_precision" not in vars(self) or self.own_precision.current
+        return self.holder is None or self.holder.current
 
     @property
     def drift(self):
         """Largest relative residual that updates of P have met."""
-        return self.own_precision.drift if "own_precision" in vars(self) else 0.0
+        return 0.0 if self.holder is None else self.holder.drift
 
     def G(self, columns):
         """Rows of G that give the coefficients of these unpenalised columns."""
@@ -79,53 +116,51 @@ class Solution(Model):
 
     @cached_property
     def weights(self):
+        if self.solved_weights is not None:
+            return self.solved_weights
         columns = self.own_precision.feature_weights(slice(None))
-        return None if columns is None else columns @ self.problem.beyond_unpenalised(self.rows, self.Y)[0]
+        return None if columns is None else columns @ self.problem.residual_of_Q(self.rows, self.Y)[0]
 
     @cached_property
-    def own_moments(self):
-        return own_moments(self)
+    def unfinished_moments(self):
+        """N and U, from which those of training parts are differences."""
+        return moments_of(self)
 
-    def moments(self, targets=ALL_COLUMNS):
-        return finished(self, targets, targets.whole(self))
+    def moments(self, groups=ALL_COLUMNS):
+        return finished(self, groups, groups.full_moments(self))
 
     # -- what is left out ------------------------------------------------------------------------------------------
 
     def without(self, removed):
-        """The model without these positions: by P, or solved by itself where nearly nothing of a target is left."""
+        """The model without these positions: by P, or solved by itself where P has too few digits for it."""
         if not len(removed):
             return self
-        alone = takes_nearly_all(self, removed) or self._loses_digits(len(removed))
-        return self.solve_without(removed) if alone else Part(self, removed)
+        alone = self.carries_nearly_all(removed) or self._loses_digits(len(removed))
+        return self.solve_without(removed) if alone else Part.of(self, removed)
 
     def solve_without(self, members, precision=None):
         """The solution without these positions, by a factorisation of its own unless its P is known."""
-        rows, Y = (np.delete(each, members, axis=0) for each in (self.rows, self.Y / self.root))
-        return Solution(self.problem, rows, Y, precision)
+        rows = np.delete(self.rows, members)
+        Y = np.delete(self.Y / self.root, members, axis=0)
+        return Solution.fit(self.problem, rows, Y, precision)
 
     def _loses_digits(self, t, n_sets=1):
-        """Whether P has far fewer digits than models without sets of t rows, which are then solved by themselves.
-
-        Where S is singular and alpha tiny, P is of the size 1 / alpha and so is its rounding. alpha tr P is the number
-        of rows beyond the rank; a training part without that many rows can be regular.
-        """
-        n = len(self.rows)
-        if not cost.solving_alone_pays(n, t, n_sets):
-            return False
-        return t >= self._rows_beyond_rank - 0.5
+        """Whether P has far fewer digits than models without sets of t rows, at a price that is worth it."""
+        pays = cost.solving_alone_pays(len(self.rows), t, n_sets)
+        return pays and t >= self._rows_beyond_rank - 0.5
 
     @cached_property
     def _rows_beyond_rank(self):
-        """alpha tr P where S is singular and alpha tiny, else infinite."""
-        problem, n = self.problem, len(self.rows)
+        problem = self.problem
         if self.precision.through_features:
             return np.inf
-        size, eps = problem.mean_diagonal * float(np.square(self.root).max()), np.finfo(problem.dtype).eps
-        if problem.alpha >= TINY[problem.dtype.itemsize] * size:
-            return np.inf
-        beyond_rank = problem.alpha * float(self.precision.diagonal().sum())
-        singular = beyond_rank > 0.5 or problem.alpha < n * eps * size  # then rounding has made P smaller
-        return beyond_rank if singular else np.inf
+        size = problem.mean_diagonal * float(np.square(self.root).max())
+        return rows_beyond_rank(self.precision, size, problem.dtype)
+
+    def _ill_conditioned(self, members, blocks):
+        """Which sets (k, t) P cannot be left out of with digits, (k,): they are solved by themselves."""
+        few = self.own_precision.ill_conditioned(blocks) | self._loses_digits(members.shape[1], len(members))
+        return few | self.carries_nearly_all(members)
 
     def as_solution(self):
         """Itself: any sets can be left out."""
@@ -133,18 +168,18 @@ class Solution(Model):
 
     def held_out(self, members):
         """:class:`HeldOut` of sets ``members`` (k, t) of positions in ``rows``, every one left out alone."""
-        self._check_sets(members)
+        self.check_sets(members)
         blocks = self.precision.diagonal_blocks(members)
-        lost = self.own_precision.lost(blocks) | self._loses_digits(members.shape[1], len(members))
-        return HeldOut.solve(self, members, self.A[members], blocks, lost=lost)
+        return HeldOut.solve(self, members, self.A[members], blocks, self._ill_conditioned(members, blocks))
 
     def loo(self):
         """Leave-one-out: n sets of one row."""
         members = np.arange(len(self.rows))[:, None]
-        self._check_sets(members)
+        self.check_sets(members)
         D = self.precision.diagonal()
         E = self.precision.loo_residual(self.A, self.Y, D)[:, None, :]
-        return HeldOut(self, members, self.Y[:, None, :], self.A[:, None, :], D[:, None, None], E)
+        alone = self.carries_nearly_all(members)
+        return HeldOut(self, members, self.Y[:, None, :], self.A[:, None, :], D[:, None, None], E, alone)
 
     def loo_at(self, X, Q=None):
         """Fits of all n leave-one-out models at new rows X with unpenalised columns Q, shape (n_new, n, m).
@@ -162,7 +197,7 @@ class Solution(Model):
         else:
             T = problem.gram_new(X, self.rows) * self.root.T
             f, c = T @ self.A, P.apply(T.T)
-        B = loo.shown_B()  # (n, q, m)
+        B = loo.score_offsets()  # (n, q, m)
         F = f[:, None, :] + (
             np.einsum("nq,nqm->nm", self._loo_means(), B) if Q is None else np.einsum("xq,nqm->xnm", Q, B)
         )
@@ -170,12 +205,12 @@ class Solution(Model):
 
     def _solved_loo_at(self, X, Q):
         """The same by a factorisation for every row, where one row makes P of the size 1 / alpha."""
-        self._check_sets(np.arange(len(self.rows))[:, None])
+        self.check_sets(np.arange(len(self.rows))[:, None])
         K, means = self.problem.gram_new(X, self.rows), self._loo_means()
         F = np.empty((len(K), *self.Y.shape), K.dtype)
         for i, mean in enumerate(means):
             model = self.solve_without([i])
-            F[:, i] = np.delete(K, i, axis=1) @ model.expansion()[1] + (mean if Q is None else Q) @ model.shown_B
+            F[:, i] = np.delete(K, i, axis=1) @ model.expansion()[1] + (mean if Q is None else Q) @ model.score_offsets
         return F
 
     def _loo_means(self):
@@ -193,11 +228,13 @@ def loo_path(problem, rows, Y, alphas, path=None):
     """
     path = problem.path(rows) if path is None else path
     if not path.serves_every_alpha:
-        solutions = (Solution(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha)) for alpha in alphas)
-        return np.stack([each.loo().residuals[:, 0] for each in solutions])
-    root, part = problem.root(rows), 0.0
-    problem.check_sets(rows, alone := np.arange(len(rows))[:, None])
+        solutions = (Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha)) for alpha in alphas)
+        return np.stack([solution.loo().residuals[:, 0] for solution in solutions])
+    root = problem.root(rows)
+    explained = 0.0  # by the confounds of each training part
+    alone = np.arange(len(rows))[:, None]
+    problem.check_sets(rows, alone)
     if problem.n_confounds:
-        part = np.einsum("nq,nqm->nm", problem.Q[rows], ConfoundSums(problem, rows, root * Y).without(alone).D)
-    Y = np.ascontiguousarray(problem.beyond_unpenalised(rows, root * Y)[0])
-    return path.loo_path(Y, alphas) / root + part
+        explained = np.einsum("nq,nqm->nm", problem.Q[rows], ConfoundSums(problem, rows, root * Y).without(alone).D)
+    Y = row_major(problem.residual_of_Q(rows, root * Y)[0])
+    return path.loo_path(Y, alphas) / root + explained

@@ -36,8 +36,11 @@ class TrainingParts:
     """
 
     def __init__(self, problem, Y, *, nested=False, whole=None):
-        self.problem, self.Y, self.nested = problem, Y, nested
-        self._from_P, self._given = True, whole is not None
+        self.problem = problem
+        self.Y = Y
+        self.nested = nested
+        self._from_P = True
+        self._is_solved = whole is not None
         self._removals: dict[int, bool] = {}  # whether parts of so many rows are left out of P
         if whole is not None:
             self.whole = whole
@@ -50,13 +53,13 @@ class TrainingParts:
     @cached_property
     def whole(self):
         """The solution on all rows of positive weight."""
-        return Solution(self.problem, self.problem.active, self.Y[self.problem.active])
+        return Solution.fit(self.problem, self.problem.active, self.Y[self.problem.active])
 
     @cached_property
     def _prepared(self):
         """The same, ready to be left out of; where nested, every part will need columns of P."""
         P = self.whole.precision
-        return self.whole.changed(precision=P.prepare_blocks()) if self.nested else self.whole
+        return self.whole.with_precision(P.prepare_blocks()) if self.nested else self.whole
 
     # -- decisions -------------------------------------------------------------------------------------------------
 
@@ -71,7 +74,7 @@ class TrainingParts:
         self._from_P = bool(shared < alone)
         if not self._from_P:
             return Plan(False, "few large folds: solving each training part alone is less work than P of all rows")
-        if not self._given:
+        if not self._is_solved:
             self.require_memory(min(sizes))
         return Plan(True, f"all held-out predictions follow from one P ({self.problem.describe_holder()})")
 
@@ -99,8 +102,8 @@ class TrainingParts:
 
     def leaves_out(self, k):
         """Whether a training part of k rows is made by leaving the others out of P."""
-        if self._given or not self._from_P:
-            return self._given
+        if self._is_solved or not self._from_P:
+            return self._is_solved
         if k not in self._removals:
             alone, removal = self._costs(k)
             self._removals[k] = bool(removal <= alone)
@@ -112,7 +115,7 @@ class TrainingParts:
         """The model of the training rows ``train`` (rows of weight 0 are ignored)."""
         rows = np.intersect1d(train, self.problem.active)
         if not self.leaves_out(len(rows)):
-            return Solution(self.problem, rows, self.Y[rows])
+            return Solution.fit(self.problem, rows, self.Y[rows])
         return self._prepared.without(np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True)))
 
     def leave_out(self, sets, *, nested=False):

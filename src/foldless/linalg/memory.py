@@ -31,17 +31,17 @@ def _free(_moment):
 def _free_on_machine():
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
-        found = dict(line.split(":") for line in meminfo.read_text().splitlines())
-        if "MemAvailable" in found:
-            return int(found["MemAvailable"].split()[0]) * 1024
+        amounts = dict(line.split(":") for line in meminfo.read_text().splitlines())
+        if "MemAvailable" in amounts:
+            return int(amounts["MemAvailable"].split()[0]) * 1024
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _free_in_groups(root="/sys/fs/cgroup", own="/proc/self/cgroup"):
+def _free_in_groups(root="/sys/fs/cgroup", groups="/proc/self/cgroup"):
     """What is left in each control group of this process that has a limit: containers and cluster jobs have one."""
-    if not Path(own).exists():
+    if not Path(groups).exists():
         return
-    for line in Path(own).read_text().splitlines():
+    for line in Path(groups).read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and "memory" not in controllers.split(","):
             continue

@@ -22,7 +22,7 @@ from numpy.linalg import LinAlgError
 from scipy import linalg
 from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
 
-from foldless.linalg import panels
+from foldless.linalg import memory, panels
 from foldless.linalg.threads import one_thread, two_threads_where_idle
 
 # fmt: off
@@ -32,11 +32,15 @@ __all__ = [  # noqa: RUF022
     "cholesky_", "invert_lower_", "lower_solve", "upper_solve", "right_solve", "cholesky_solve", "lower_times",
     "lower_times_",
     # products
-    "product", "outer_square", "lower_square", "symmetric_times", "add_outer_", "add_square_", "mirror_", "add_signed_",
-    "norm",
+    "product", "gram", "dots", "outer_square", "lower_square", "symmetric_times", "add_outer_", "add_square_",
+    "mirror_", "add_signed_", "norm",
     # decompositions and general systems; eigh, eigenvalues, solve and inverse take leading batch axes, solve_definite 1
     "orthonormal", "thin_qr", "eigh_", "eigh", "eigenvalues", "svd",
     "solve", "solve_definite", "inverse", "lu_factor", "lu_solve", "least_squares_",
+    # entries
+    "add_diagonal_", "divide", "put", "scale_", "take_block", "take_blocks",
+    # arrays
+    "column_major", "free_memory", "like", "row_major", "to_host",
     # updated QR: A = Q R with a square orthogonal Q, Fortran-ordered; rows and columns come and go by rotations, O(n^2)
     # flops each, without loss of orthogonality
     "qr_", "append_rows", "insert_columns_", "delete",
@@ -44,6 +48,7 @@ __all__ = [  # noqa: RUF022
 # fmt: on
 
 solve, inverse, norm, thin_qr, eigh = np.linalg.solve, np.linalg.inv, np.linalg.norm, np.linalg.qr, np.linalg.eigh
+row_major, column_major = np.ascontiguousarray, np.asfortranarray  # other kinds of arrays need no order
 
 LARGE = 8192  # rows from which on triangles and squares are computed in panels
 LEAST_HALVED, HALVED = 64, 2048  # rows between which a triangle is inverted by halves; blocks of it are copied
@@ -263,6 +268,16 @@ def product(A, B, *, transpose_a=False):
     return gemm(1.0, a, b, trans_a=int(ta), trans_b=int(tb))
 
 
+def gram(Phi):
+    """Phi Phi', the inner products of the rows, full and C-ordered."""
+    return product(Phi, Phi.T)
+
+
+def dots(A, B, *, axis=-1):
+    """Inner products of the rows of A with those of B (``axis=-1``), or of their columns (``axis=0``)."""
+    return np.einsum("ij,ij->i" if axis else "ij,ij->j", A, B)
+
+
 def lu_factor(M):
     """Factors of a regular M for :func:`lu_solve`."""
     if M.size == 0:
@@ -286,8 +301,8 @@ def eigh_(S):
     if len(S) < 2:  # refused by SciPy before 1.13
         return S.diagonal().copy(), np.ones_like(S)
     with _safely(len(S)), two_threads_where_idle(len(S), THREADED_EIGENPROBLEM):
-        own = S.T if S.flags.c_contiguous else S  # LAPACK wants columns; S is symmetric, and no copy is made
-        return linalg.eigh(own, driver="evd", overwrite_a=True, check_finite=False)
+        columns = S.T if S.flags.c_contiguous else S  # LAPACK wants columns; S is symmetric, and no copy is made
+        return linalg.eigh(columns, driver="evd", overwrite_a=True, check_finite=False)
 
 
 def eigenvalues(S):
@@ -365,3 +380,53 @@ def delete(Q, R, start, count, which, *, overwrite=True):
 def least_squares_(A, Y, cutoff):
     """The shortest X with the least |A X - Y|; singular values below ``cutoff`` of the largest count as zero."""
     return linalg.lstsq(A, Y, cond=cutoff, overwrite_a=True)[0]
+
+
+def add_diagonal_(M, value):
+    """M + value I in the memory of M; ``value`` is a number, or one for each row."""
+    M.flat[:: len(M) + 1] += value
+    return M
+
+
+def scale_(M, rows, columns):
+    """diag(rows) M diag(columns) in the memory of M."""
+    M *= rows[:, None]
+    M *= columns
+    return M
+
+
+def divide(A, B, otherwise=0.0):
+    """A / B, entry by entry, and ``otherwise`` where B is not positive."""
+    positive = B > 0
+    return np.where(positive, A / np.where(positive, B, 1.0), otherwise)
+
+
+def take_block(A, rows, columns):
+    """A[rows, columns] of all pairs of these rows and columns."""
+    return A[rows[:, None], columns]
+
+
+def take_blocks(A, rows):
+    """The blocks A[rows_i, rows_i] for each row_i of ``rows`` (k, t), (k, t, t)."""
+    return A[rows[:, :, None], rows[:, None, :]]
+
+
+def put(A, places, values):
+    """A with these values at these places, an index of A. A is no longer used: its memory may be that of the result."""
+    A[places] = values
+    return A
+
+
+def like(A, values):
+    """Values as an array of the kind of A, with its precision."""
+    return np.asarray(values, A.dtype)
+
+
+def to_host(A):
+    """A as an array of NumPy."""
+    return A
+
+
+def free_memory(A):
+    """Bytes that can be allocated where A lies, or None where the system does not tell."""
+    return memory.available_memory()

@@ -55,7 +55,7 @@ class one_thread:
             _blocks[key] = ref(self, lambda _: _leave(key))  # called only for a block that was not left
             _callers[key] = get_ident()
             if first:
-                _threads_before.update({each: each.num_threads for each in _libraries()})
+                _threads_before.update({library: library.num_threads for library in _libraries()})
                 for library in _threads_before:
                     library.set_num_threads(1)
 
@@ -136,8 +136,8 @@ def threads_by_size(function: Function) -> Function:
 
     @wraps(function)
     def limited(*args, **options):
-        given = args[place] if place < len(args) else options.get("X", ())
-        shapes = _shape(given), _shape(getattr(args[0], "X_fit_", ()) if args else ())
+        X = args[place] if place < len(args) else options.get("X", ())
+        shapes = _shape(X), _shape(getattr(args[0], "X_fit_", ()) if args else ())
         with threads_for(*max(shapes)):
             return function(*args, **options)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.linalg import eigenvalues, outer_square
+from foldless.linalg import add_diagonal_, eigenvalues, outer_square
 from foldless.results import Result, lanes
 
 
@@ -59,9 +59,9 @@ class Certificate(Result):
     def __str__(self):
         verdict = "equals" if self.holds else "DIFFERS from"
         names = ", ".join(self.inherited) if self.n_forgotten else ""
-        given = f" with the same {names}" if names else ""
+        same = f" with the same {names}" if names else ""
         lines = [
-            f"A model of {self.n_samples} rows, {self.n_forgotten} forgotten, {verdict} a new fit on its rows{given}.",
+            f"A model of {self.n_samples} rows, {self.n_forgotten} forgotten, {verdict} a new fit on its rows{same}.",
             f"  largest residual of the equations       {self.residual:.1e} of the largest target",
             f"  largest difference of the coefficients  {self.difference:.1e} of their size",
             f"  of the leave-one-out fits               {self.loo_difference:.1e} of their size",
@@ -81,23 +81,23 @@ class Certificate(Result):
         return lanes(rows, "log10 of what was found; line: what rounding explains", np.log10(self.limit))
 
 
-def compare(whole, new, stored, stored_new, *, n_forgotten, inherited):
+def compare(solution, new, stored, stored_new, *, n_forgotten, inherited):
     """The certificate of a solution beside a new one on the same rows.
 
     ``stored`` are the arrays a model predicts with, by name, ``stored_new`` those it would have after the new fit.
     """
-    problem, Y = whole.problem, whole.Y
-    fits = whole.evaluated(whole.rows, from_A=True)
+    problem, Y = solution.problem, solution.Y
+    fits = solution.evaluated(solution.rows, from_A=True)
     if problem.n_confounds:
-        fits += problem.Q[whole.rows] @ whole.confound_fit.D
-    residual = np.abs(Y - problem.alpha * whole.A - whole.root * fits).max(initial=0.0)
-    smallest, largest = eigenvalue_range(problem, whole.rows)
+        fits += problem.Q[solution.rows] @ solution.confound_fit.D
+    residual = np.abs(Y - problem.alpha * solution.A - solution.root * fits).max(initial=0.0)
+    smallest, largest = eigenvalue_range(problem, solution.rows)
     try:
         fits_new = new.loo().fits[:, 0]
     except ValueError:  # one row, or one that alone determines an unpenalised column
         loo = float("nan")
     else:
-        loo = _relative(whole.loo().fits[:, 0], fits_new, new.target_scale.max(initial=0.0))
+        loo = _relative(solution.loo().fits[:, 0], fits_new, new.target_scale.max(initial=0.0))
     eps, sizes = np.finfo(Y.dtype).eps, _sizes(new, largest, stored_new)
     differences = [_relative(stored[name], stored_new[name], sizes.get(name, 0.0)) for name in stored_new]
     return Certificate(
@@ -116,8 +116,7 @@ def eigenvalue_range(problem, rows):
     if problem.n_features(len(rows)) is not None:
         sizes = np.abs(eigenvalues(outer_square(problem.whitened_features(rows).T)))
         return problem.alpha, float(sizes.max()) + problem.alpha
-    S = problem.whitened_gram(rows)
-    S.flat[:: len(S) + 1] += problem.alpha
+    S = add_diagonal_(problem.whitened_gram(rows), problem.alpha)
     sizes = np.abs(eigenvalues(S))
     return max(float(sizes.min()), float(np.finfo(sizes.dtype).tiny)), float(sizes.max())
 

@@ -11,15 +11,16 @@ Without row i the P of the others is the Schur complement, and their leave-one-o
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless.linalg import put
 from foldless.precision.base import SingularBlockError
 
 MAX_ENTRIES = 2**20  # entries of an intermediate array
 
 
-def effects(whole):
+def effects(solution):
     """Absolute change of the sum of squared leave-one-out residuals of the other rows, for every row, shape (n,)."""
-    n, P, A = len(whole.rows), whole.precision, whole.A
-    if n - 2 < whole.problem.Q.shape[1]:
+    n, P, A = len(solution.rows), solution.precision, solution.A
+    if n - 2 < solution.problem.Q.shape[1]:
         raise SingularBlockError.of(range(2), n)
     D = P.diagonal()
     E = A / D[:, None]
@@ -32,8 +33,8 @@ def effects(whole):
         A_left = A[:, None] - C[:, :, None] * E[forgotten]
         D_left = D[:, None] - np.square(C) / D[forgotten]
         itself = forgotten, np.arange(len(forgotten))
-        D_left[itself] = 1.0
-        A_left[itself] = 0.0
+        D_left = put(D_left, itself, 1.0)
+        A_left = put(A_left, itself, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):  # rounding: a column of Q is undetermined without both
             E_left = A_left / np.where(D_left > least[:, None], D_left, 0.0)[:, :, None]
         loss = np.square(E_left).sum(-1)

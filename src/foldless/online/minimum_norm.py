@@ -60,7 +60,7 @@ class MinimumNorm:
         require_memory((n, n), np.float64, "the QR factorisation", ARRAYS)
         columns = np.empty((n + 1, n), order="F")
         columns[0], columns[1:] = 1.0, K
-        columns[1:].flat[:: n + 1] += alpha
+        linalg.add_diagonal_(columns[1:], alpha)
         Q, R = linalg.qr_(columns)
         self._set(Q, R, float(alpha), 0)
 

@@ -20,16 +20,18 @@ from sklearn.utils import gen_batches
 
 from foldless.linalg import (
     NotPositiveDefiniteError,
+    add_diagonal_,
     add_square_,
     cholesky_,
     cholesky_solve,
     mirror_,
     orthonormal,
     product,
+    row_major,
     upper_solve,
 )
+from foldless.precision.digits import SQUARED, cancels
 
-SQUARED = 1e-8  # alpha by the trace of the sum, down to which it keeps 8 digits
 GONE = 0.5  # share of the largest trace so far, below which rounding of rows that have left may count
 MANY = 100  # changes
 BLOCK = 2**22  # entries of features that are looked at together
@@ -67,7 +69,7 @@ def added(sums, parts, sign):
     """The sums with some rows of features (sign 1), or without them (-1): ``parts`` are arrays of such rows."""
     square = np.zeros_like(sums.gram)
     for T in parts:
-        add_square_(square, np.ascontiguousarray(T, dtype=np.float64).T)
+        add_square_(square, row_major(T.astype(np.float64, copy=False)).T)
     gram = sums.gram + sign * mirror_(square)
     return sums._replace(gram=gram, peak=max(sums.peak, float(gram.trace())), changes=sums.changes + 1)
 
@@ -84,24 +86,25 @@ def recentred(sums, problem):
 
 def keep_digits(sums, alpha):
     """Whether a solution from these sums has 8 digits."""
-    return sums.changes <= MANY and GONE * sums.peak <= sums.gram.trace() and SQUARED * sums.peak <= alpha
+    gone = cancels(sums.gram.trace(), sums.peak, GONE) or cancels(alpha, sums.peak, SQUARED)
+    return sums.changes <= MANY and not gone
 
 
 def solved(sums, problem, Y):
     """(A, B, w) of the whitened targets Y of all rows of a problem; None where that cannot be had."""
     rows, dtype = problem.active, problem.dtype
     root, Phi = problem.root(rows), problem.features(rows)
-    rest, B = problem.beyond_unpenalised(rows, Y)
+    rest, B = problem.residual_of_Q(rows, Y)
     Qo, R = orthonormal(problem.whitened_columns(rows))
-    found, q = np.zeros((len(sums.gram), Qo.shape[1] + Y.shape[1])), Qo.shape[1]
-    for batch in gen_batches(len(rows), max(1, BLOCK // len(found))):  # in double precision, about the origin
+    q = Qo.shape[1]
+    products = np.zeros((len(sums.gram), q + Y.shape[1]))  # Phi' Qo and Phi' Y
+    for batch in gen_batches(len(rows), max(1, BLOCK // len(products))):  # in double precision, about the origin
         T = root[batch] * (Phi[batch] - sums.origin)
-        found += product(T, np.hstack([Qo[batch], rest[batch]]).astype(np.float64), transpose_a=True)
-    taken = found[:, :q]
-    M = sums.gram - taken @ taken.T
-    M.flat[:: len(M) + 1] += problem.alpha
+        products = products + product(T, np.hstack([Qo[batch], rest[batch]]).astype(np.float64), transpose_a=True)
+    of_Q = products[:, :q]
+    M = add_diagonal_(sums.gram - of_Q @ of_Q.T, problem.alpha)
     try:
-        w = cholesky_solve(cholesky_(M), found[:, q:]).astype(dtype)
+        w = cholesky_solve(cholesky_(M), products[:, q:]).astype(dtype)
     except NotPositiveDefiniteError:
         return None
     rest = rest - root * product(Phi, w)

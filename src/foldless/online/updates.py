@@ -18,10 +18,12 @@ seen:
 A solution that was updated is used up: its P has become that of the new one.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from foldless.heldout.solution import Solution
-from foldless.linalg import NotPositiveDefiniteError, norm, solve
+from foldless.linalg import NotPositiveDefiniteError, add_diagonal_, norm, row_major, solve
 from foldless.linalg.memory import require_memory
 from foldless.online.sums import changed, keep_digits, recentred, solved, sums_of
 from foldless.precision import cost
@@ -36,32 +38,32 @@ TOLERATED_DRIFT = {"float64": 1e-6, "float32": 1e-2}  # residuals of updates; be
 
 def solve_anew(problem, Y):
     """The solution with targets Y (n, m) by a new factorisation."""
-    return Solution(problem, problem.active, Y[problem.active])
+    return Solution.fit(problem, problem.active, Y[problem.active])
 
 
-def learn(whole, problem, Y):
-    """The solution with targets Y (n, m) on all rows of ``problem``, of which the first are those of ``whole``."""
-    n = len(whole.rows)
-    new = problem.active[len(whole.rows) :]
+def learn(solution, problem, Y):
+    """The solution with targets Y (n, m) on all rows of ``problem``, of which the first are those of ``solution``."""
+    n = len(solution.rows)
+    new = problem.active[len(solution.rows) :]
     white = _whitened(problem, Y)
-    unchanged = np.array_equal(whole.Y, white[:n])  # a new class changes targets
+    unchanged = np.array_equal(solution.Y, white[:n])  # a new class changes targets
     if len(new) == 0 and unchanged:
-        return whole.changed(problem=problem, rows=problem.active)
+        return replace(solution, problem=problem, rows=problem.active)
     if not update_pays(problem, n, len(new)):
-        return _from_sums(whole, problem, Y, problem, new, 1.0)
+        return _from_sums(solution, problem, Y, problem, new, 1.0)
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # a new factorisation tells what overflows
-            P = growing(whole)
-            K, among_new = problem.gram_of_new(whole.rows, new)
-            columns, corner = _system(problem, whole.rows, new, K), _system(problem, new, new, among_new)
+            P = growing(solution)
+            K, among_new = problem.gram_of_new(solution.rows, new)
+            columns, corner = _system(problem, solution.rows, new, K), _system(problem, new, new, among_new)
             q = problem.whitened_columns(new)
             border = P.border(columns, q, corner)
     except NotPositiveDefiniteError:
         return solve_anew(problem, Y)
     if not unchanged:
         return _solution(problem, Y, white, border.learn())
-    residual = white[n:] - columns.T @ whole.A - q @ whole.B
-    A, B = border.solution(whole.A, whole.B, residual)
+    residual = white[n:] - columns.T @ solution.A - q @ solution.B
+    A, B = border.solution(solution.A, solution.B, residual)
     return _solution(problem, Y, white, border.learn(), A, B)
 
 
@@ -75,64 +77,62 @@ def update_pays(problem, n, t):
     return cost.update_pays(n, t, r, problem.alpha, mean_diagonal, through_features=through_features)
 
 
-def _from_sums(whole, problem, Y, owner, rows, sign):
+def _from_sums(solution, problem, Y, owner, rows, sign):
     """The solution from sums over all rows, to which these ``rows`` of ``owner`` are added; or by a factorisation."""
     n = len(problem.active)
     if not cost.sums_pay(n, problem.n_features(n)):
         return solve_anew(problem, Y)
-    sums = vars(whole).get("sums")
-    sums = None if sums is None else changed(sums, owner, rows, sign)
+    sums = None if solution.sums is None else changed(solution.sums, owner, rows, sign)
     if sums is None or not keep_digits(sums, problem.alpha):
         sums = sums_of(problem)
     elif sign < 0:
         sums = recentred(sums, problem)
     white = _whitened(problem, Y)
-    found = solved(sums, problem, white) if keep_digits(sums, problem.alpha) else None
-    if found is None:
+    coefficients = solved(sums, problem, white) if keep_digits(sums, problem.alpha) else None
+    if coefficients is None:
         return solve_anew(problem, Y)
-    A, B, weights = found
-    fields = {"problem": problem, "rows": problem.active, "Y": white, "A": A, "B": B, "weights": weights, "sums": sums}
-    return Solution.of(**fields, choice=f"sums over rows: {len(weights)} features for {len(white)} rows")
+    A, B, weights = coefficients
+    return Solution(problem, problem.active, white, A, B, holder=None, solved_weights=weights, sums=sums)
 
 
-def forget(whole, problem, Y, removed):
-    """The solution with targets Y on all rows of ``problem``: those of ``whole`` without some.
+def forget(solution, problem, Y, removed):
+    """The solution with targets Y on all rows of ``problem``: those of ``solution`` without some.
 
-    ``removed`` are positions among the rows of ``whole``.
+    ``removed`` are positions among the rows of ``solution``.
     """
-    n = len(whole.rows)
+    n = len(solution.rows)
     t = len(removed)
     white = _whitened(problem, Y)
-    kept = np.ones(n, bool)
-    kept[removed] = False
-    unchanged = np.array_equal(whole.Y[kept], white)
-    moved = not np.array_equal(problem.origin, whole.problem.origin)  # to the mean confounds of the rows that are left
+    kept = np.delete(np.arange(n), removed)
+    unchanged = np.array_equal(solution.Y[kept], white)
+    # The origin moves to the mean confounds of the rows that are left.
+    moved = not np.array_equal(problem.origin, solution.problem.origin)
     if t == 0 and unchanged and not moved:
-        return whole.changed(problem=problem, rows=problem.active)
+        return replace(solution, problem=problem, rows=problem.active)
     if problem.more_columns:
-        problem.span(problem.active)  # complains where what is left does not determine them
+        problem.basis_of_Q(problem.active)  # complains where what is left does not determine them
     if not update_pays(problem, n - t, t):
-        return _from_sums(whole, problem, Y, whole.problem, whole.rows[removed], -1.0)
+        return _from_sums(solution, problem, Y, solution.problem, solution.rows[removed], -1.0)
     try:
-        removal = growing(whole).removal(removed)
+        removal = growing(solution).removal(removed)
     except SingularBlockError:  # lost in rounding: a new factorisation solves it, or tells why not
         return solve_anew(problem, Y)
-    A, B = removal.solution(whole.A, whole.B)
+    A, B = removal.solution(solution.A, solution.B)
     P = removal.forget()
     if moved:
         T = np.eye(len(B), dtype=B.dtype)
-        T[0, -len(problem.origin) :] = whole.problem.origin - problem.origin
+        T[0, -len(problem.origin) :] = solution.problem.origin - problem.origin
         P.square.change_columns(T)
         B = solve(T, B)
     return _solution(problem, Y, white, P, A, B) if unchanged else _solution(problem, Y, white, P)
 
 
-def growing(whole):
+def growing(solution):
     """The P of a solution in the holder that can be updated."""
-    P = whole.own_precision
+    P = solution.own_precision
     if P.grows:
         return P
-    problem, rows = whole.problem, whole.rows
+    problem, rows = solution.problem, solution.rows
     n = len(rows)
     require_memory((n, n), problem.dtype, "P, the matrix of the fit, as it is updated,", 3)
     if P.through_features:
@@ -147,7 +147,7 @@ def _system(problem, rows, columns, K):
     """The block of M = W^1/2 K W^1/2 + alpha I at these rows and columns, from that of K."""
     M = problem.root(rows) * K * problem.root(columns).T
     if rows is columns:
-        M.flat[:: len(M) + 1] += problem.alpha
+        M = add_diagonal_(M, problem.alpha)
     return M
 
 
@@ -167,8 +167,7 @@ def _solution(problem, Y, white, P, A=None, B=None):
         accurate = P.drift * shrinkage <= 1e-10 and shrinkage <= 1e4
     if not accurate:
         return solve_anew(problem, Y)
-    fields = {"problem": problem, "rows": problem.active, "Y": white, "A": A, "B": B}
-    return Solution.of(**fields, own_precision=P, choice=P.choice)
+    return Solution(problem, problem.active, white, A, B, holder=P)
 
 
 def _refined(problem, P, A, B, white, tolerance):
@@ -179,7 +178,7 @@ def _refined(problem, P, A, B, white, tolerance):
     """
     root, least = problem.root(problem.active), np.finfo(A.dtype).tiny
     # Of targets far from zero, what their own spread is worth.
-    spread = np.abs(problem.beyond_unpenalised(problem.active, white)[0] / root).max(initial=0.0)
+    spread = np.abs(problem.residual_of_Q(problem.active, white)[0] / root).max(initial=0.0)
     size = max(spread, 1e-6 * np.abs(white / root).max(initial=0.0), least)
 
     def relative(r):
@@ -189,7 +188,7 @@ def _refined(problem, P, A, B, white, tolerance):
     a, b = P.solve(r, head)
     A, B = A + a, B + b
     left, probed = relative(r), P.is_to_be_probed(tolerance > TOLERATED_ERROR)
-    if left > tolerance or P.square.ill:
+    if left > tolerance or P.square.ill_conditioned:
         left = relative(P.residual_of(A, B, white)[0])
     if probed:
         P.probe(A, B, white)
@@ -212,4 +211,4 @@ def _tolerance(problem, P):
 
 
 def _whitened(problem, Y):
-    return np.ascontiguousarray(problem.root(problem.active) * Y[problem.active])
+    return row_major(problem.root(problem.active) * Y[problem.active])

@@ -35,7 +35,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import check_random_state, gen_batches
 
-from foldless.linalg import norm, svd
+from foldless.linalg import divide, norm, row_major, svd
 from foldless.linalg.memory import require_memory
 from foldless.permutation.nulls import Exchangeable
 
@@ -49,7 +49,7 @@ def standardised(C):
     """Confounds with mean 0 and variance 1; constant ones are 0."""
     C = C - C.mean(0)
     scale = C.std(0)
-    return np.divide(C, scale, out=np.zeros_like(C), where=scale > 0)
+    return divide(C, scale)
 
 
 def beyond_means(values, levels):
@@ -81,10 +81,10 @@ class Residuals:
 
     def permuted(self, orders):
         """Values (b, m, n) of the labelings in which row i takes the residual of row orders[j, i]."""
-        E = np.ascontiguousarray(self.e[orders].transpose(0, 2, 1))
+        E = row_major(self.e[orders].transpose(0, 2, 1))
         E -= (E @ self.basis) @ self.basis.T
         size = norm(E, axis=2, keepdims=True)
-        E *= np.divide(norm(self.e, axis=0)[:, None], size, out=np.zeros_like(size), where=size > 0)
+        E *= divide(norm(self.e, axis=0)[:, None], size)
         Y = self.y.reshape(len(self.y), -1)
         E += (Y - self.e).T
         E[(orders == np.arange(len(Y))).all(1)] = Y.T  # to the last bit
@@ -110,7 +110,7 @@ class ExchangeableGivenConfounds(Exchangeable):
     def of(cls, y, C, strata=None):
         """The scheme of classes y (n,), or of the labels (n, m) of rows with several, with confounds C (n, k)."""
         y = np.asarray(y)
-        columns = np.column_stack([np.unique(each, return_inverse=True)[1] for each in y.reshape(len(y), -1).T])
+        columns = np.column_stack([np.unique(label, return_inverse=True)[1] for label in y.reshape(len(y), -1).T])
         labels, codes = np.unique(columns, axis=0, return_inverse=True)
         levels = Exchangeable(strata).levels(len(y))
         seen = standardised(C)
@@ -148,8 +148,8 @@ class ExchangeableGivenConfounds(Exchangeable):
             if n_labels == 2:  # where both have the same label the odds do not matter
                 log_odds = gain[:, 1:] - gain[:, :1]
             else:
-                of_high, of_low = (np.take_along_axis(gain, each.astype(int), 1) for each in (high, low))
-                log_odds = of_high - of_low
+                gain_of_high = np.take_along_axis(gain, high.astype(int), 1)
+                log_odds = gain_of_high - np.take_along_axis(gain, low.astype(int), 1)
             first_has_high = generator.random(low.shape, dtype=np.float32) < expit(log_odds)
             labels[a], labels[b] = np.where(first_has_high, high, low), np.where(first_has_high, low, high)
         return labels

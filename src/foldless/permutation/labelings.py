@@ -16,9 +16,10 @@ from functools import cached_property
 
 import numpy as np
 
-from foldless.heldout.moments import Moments, Targets, own_moments
+from foldless.heldout.moments import ColumnGroups, Moments, moments_of
 from foldless.heldout.part import Part
 from foldless.heldout.solution import Solution
+from foldless.linalg import row_major
 from foldless.linalg.memory import require_memory
 
 ARRAYS = 10  # arrays of the size of the columns alive at a time
@@ -46,7 +47,7 @@ class Solver:
     def solve(self, Y):
         """The fit of the columns Y (n, m), all rows of X."""
         Y = Y if len(self.rows) == len(Y) else Y[self.rows]
-        return Solution(self.problem, self.rows, Y, self.precision)
+        return Solution.fit(self.problem, self.rows, Y, self.precision)
 
 
 def truth_of(task, orders, residuals=None):
@@ -58,7 +59,7 @@ def truth_of(task, orders, residuals=None):
         return task.codes[orders]
     if residuals is not None:
         return residuals.permuted(orders).astype(task.Y.dtype, copy=False)
-    return np.ascontiguousarray(task.Y[orders].transpose(0, 2, 1))
+    return row_major(task.Y[orders].transpose(0, 2, 1))
 
 
 def count_columns(task):
@@ -79,7 +80,7 @@ def labelings_that_fit(task, memory_limit):
     return max(1, int(entries // (task.problem.n * count_columns(task)[0])))
 
 
-class Labelings(Targets):
+class Labelings(ColumnGroups):
     """b labelings of one task, whose ``truth`` is known, with P applied: decisions of all for any training part."""
 
     def __init__(self, solver, task, truth, solution=None):
@@ -104,7 +105,7 @@ class Labelings(Targets):
 
     def split(self, columns):
         """Columns (t, b * width) as (b, width, t), contiguous."""
-        return np.ascontiguousarray(columns.T).reshape(len(self), self.width, -1)
+        return row_major(columns.T).reshape(len(self), self.width, -1)
 
     def classes(self, fits):
         """Fits (t, b * width) of indicators as those of all classes, (b, c, t)."""
@@ -189,16 +190,16 @@ class Labelings(Targets):
 
     def left_unexplained(self, part):
         """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
-        A = part.whole.A[part.removed]
-        return self.whole(part.whole).U - part.problem.alpha * self.products(part.E, A)
+        A = part.solution.A[part.removed]
+        return self.full_moments(part.solution).U - part.problem.alpha * self.products(part.E, A)
 
     @cached_property
-    def _whole(self):
-        return own_moments(self.solution, self)
+    def _full_moments(self):
+        return moments_of(self.solution, self)
 
-    def whole(self, solution):
+    def full_moments(self, solution):
         """N and U of a solution of all columns."""
-        return self._whole if solution is self.solution else own_moments(solution, self)
+        return self._full_moments if solution is self.solution else moments_of(solution, self)
 
 
 def _present(D, mass):

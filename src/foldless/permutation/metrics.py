@@ -23,6 +23,7 @@ import numpy as np
 from sklearn import metrics as theirs
 from sklearn.exceptions import UndefinedMetricWarning
 
+from foldless.linalg import divide
 from foldless.readout.codings import chosen_among_close
 from foldless.readout.ranking import pairs_won
 
@@ -38,9 +39,9 @@ def balanced_accuracy(D, codes):
     shape = len(D), max(2, D.shape[1])
     share, size = np.empty(shape), np.empty(shape, np.intp)
     for k in range(shape[1]):
-        mine = codes == k
-        size[:, k] = np.count_nonzero(mine, axis=1)
-        share[:, k] = np.count_nonzero(right & mine, axis=1) / np.maximum(size[:, k], 1)
+        in_class = codes == k
+        size[:, k] = np.count_nonzero(in_class, axis=1)
+        share[:, k] = np.count_nonzero(right & in_class, axis=1) / np.maximum(size[:, k], 1)
     out, present = share.mean(1), size > 0
     for j in np.flatnonzero(~present.all(1)):
         out[j] = share[j, present[j]].mean()
@@ -61,14 +62,14 @@ def confusions(n_classes, D, codes):
 def roc_auc(D, codes):
     """Area under the ROC curve of two classes; nan where a labeling has one class only among these rows."""
     won, pairs = pairs_won(D[:, 0], codes == 1)
-    return np.divide(won, pairs, out=np.full(len(D), np.nan), where=pairs > 0)
+    return divide(won, pairs, np.nan)
 
 
 def roc_auc_in_trapezoids(D, codes):
     """The same to the last bit of scikit-learn's, whose sums differ from those of ranks by rounding."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return np.array([theirs.roc_auc_score(*each) for each in zip(codes, D[:, 0], strict=True)])
+        return np.array([theirs.roc_auc_score(truth, d) for truth, d in zip(codes, D[:, 0], strict=True)])
 
 
 def _differences(A, B):
@@ -89,9 +90,7 @@ def r2(D, T):
     """Coefficient of determination, averaged over outputs; of constant values 1 if they are met, else 0."""
     residual = np.square(_differences(T, D)).sum(2)
     total = np.square(_centred(T)).sum(2)
-    constant = total == 0
-    ratio = np.divide(residual, total, out=(residual > 0).astype(residual.dtype), where=~constant)
-    return (1.0 - ratio).mean(1)
+    return (1.0 - divide(residual, total, (residual > 0).astype(residual.dtype))).mean(1)
 
 
 def neg_mean_squared_error(D, T):
@@ -103,7 +102,7 @@ def correlation(D, T):
     """Pearson's correlation of predictions and values, averaged over outputs; 0 where one is constant."""
     D, T = _centred(_differences(D, D.mean(2, keepdims=True))), _centred(T)
     size = np.sqrt(np.square(D).sum(2) * np.square(T).sum(2))
-    return np.divide((D * T).sum(2), size, out=np.zeros_like(size), where=size > 0).mean(1)
+    return divide((D * T).sum(2), size).mean(1)
 
 
 @dataclass(frozen=True)
@@ -135,7 +134,7 @@ def _one(function):
     """A vectorised function of values as one of (truth, predictions)."""
 
     def score(truth, predictions):
-        columns = [np.asarray(each, float).reshape(len(truth), -1).T[None] for each in (predictions, truth)]
+        columns = [np.asarray(values, float).reshape(len(truth), -1).T[None] for values in (predictions, truth)]
         return float(function(*columns)[0])
 
     score.__name__ = function.__name__

@@ -19,18 +19,19 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.heldout.moments import Moments, few_digits, nearly_gone
-from foldless.linalg import solve_definite
+from foldless.heldout.moments import Moments, nearly_gone
+from foldless.linalg import put, solve_definite
 from foldless.permutation.labelings import ENTRIES, Labelings, truth_of
+from foldless.precision.digits import few_digits
 
 
-class Left(NamedTuple):
+class LeftOut(NamedTuple):
     """A held-out set of every labeling: places trained on, coefficients and residuals (b, width, t) of the others."""
 
     train: np.ndarray
     A: np.ndarray
     E: np.ndarray
-    lost: np.ndarray  # labelings (b,) without digits
+    ill_conditioned: np.ndarray  # labelings (b,) without digits, which are left out one by one
 
 
 class Moving(Labelings):
@@ -42,7 +43,7 @@ class Moving(Labelings):
         self.stacks = not (problem.weighted or problem.more_columns)
 
     @cached_property
-    def own_truth(self):
+    def truth_of_places(self):
         """The labels of the places, (b, n) or (b, m, n): the same for all labelings, unless residuals move alone."""
         places = self.places if self.truth.ndim == 2 else self.places[:, None, :]
         return np.take_along_axis(self.truth, places, -1)
@@ -59,7 +60,7 @@ class Moving(Labelings):
         if numbers is not None:  # equal rows have equal decisions
             first = (numbers[rows][:, :, None] == numbers[rows][:, None, :]).argmax(2)
             D = np.take_along_axis(D, first[:, None, :], 2)
-        for j in np.flatnonzero(left.lost):
+        for j in np.flatnonzero(left.ill_conditioned):
             D[j] = self._alone(j, train, test)[0]
         return D
 
@@ -72,38 +73,41 @@ class Moving(Labelings):
         """All labelings without the rows (b, t)."""
         P, (b, t) = self.solver.precision, rows.shape
         A = np.take_along_axis(self.split(self.solution.A), rows[:, None, :], 2)
-        E, lost = np.empty_like(A), np.zeros(b, bool)
-        for some in gen_batches(b, max(1, ENTRIES // (t * t))):
-            blocks = P.diagonal_blocks(rows[some])
-            lost[some] = P.lost(blocks)
-            blocks[lost[some]] = np.eye(t, dtype=blocks.dtype)
-            E[some] = solve_definite(blocks, A[some].transpose(0, 2, 1)).transpose(0, 2, 1)
-        return Left(train, A, E, lost)
+        E, ill_conditioned = np.empty_like(A), np.zeros(b, bool)
+        for batch in gen_batches(b, max(1, ENTRIES // (t * t))):
+            blocks = P.diagonal_blocks(rows[batch])
+            few = P.ill_conditioned(blocks)
+            ill_conditioned[batch] = few
+            blocks = put(blocks, few, np.eye(t, dtype=blocks.dtype))
+            E[batch] = solve_definite(blocks, A[batch].transpose(0, 2, 1)).transpose(0, 2, 1)
+        return LeftOut(train, A, E, ill_conditioned)
 
     def _fits(self, left, rows, wanted):
-        """Held-out fits (b, width, t) of the wanted ones of the rows; tiny ones, beside the targets, are lost."""
+        """Held-out fits (b, width, t) of the wanted ones of the rows; tiny ones, beside the targets, have no digits."""
         Y = np.take_along_axis(self.split(self.solution.Y), rows[:, None, :], 2)
         F, offset = (Y - left.E)[:, :, wanted], 0.0
         if self.solver.problem.intercept:
-            taken = np.einsum("bt,bwt->bw", self.solver.precision.G[0][rows], left.E)
-            offset = self.split(self.solution.B) - taken[:, :, None]
-        left.lost[few_digits(F - offset, self.split(self.solution.target_scale[None])).any((1, 2))] = True
+            correction = np.einsum("bt,bwt->bw", self.solver.precision.G[0][rows], left.E)
+            offset = self.split(self.solution.B) - correction[:, :, None]
+        few = few_digits(F - offset, self.split(self.solution.target_scale[None])).any((1, 2))
+        left.ill_conditioned[few] = True
         return F
 
     def masses(self, model):
         """Masses (b, c) of the classes in a training part; of one without places the same for all labelings."""
-        if not isinstance(model, Left):
+        if not isinstance(model, LeftOut):
             return super().masses(model)
         counts = np.bincount(self.task.codes[model.train], minlength=self.task.n_classes)
         return np.broadcast_to(counts.astype(self.solution.Y.dtype), (len(self), len(counts)))
 
     def moments(self, model):
-        """Class matrices (b, c, c) of the training parts; those that are differences without digits are lost."""
+        """Class matrices (b, c, c) of the training parts; those that are differences without digits are marked."""
         N = self.mass_matrix(model)
         if not self.task.readout.needs_axes:
             return Moments(N, np.zeros_like(N))
-        taken = self._full @ (model.E @ model.A.transpose(0, 2, 1)) @ self._full.T
-        found = Moments(N, self.whole(self.solution).U - self.solver.problem.alpha * taken)
-        gone = nearly_gone(found, self.whole(self.solution), found.mass > 0)
-        model.lost[gone | found.weak(self.solver.problem.intercept)] = True
-        return found
+        correction = self._full @ (model.E @ model.A.transpose(0, 2, 1)) @ self._full.T
+        full = self.full_moments(self.solution)
+        moments = Moments(N, full.U - self.solver.problem.alpha * correction)
+        gone = nearly_gone(moments, full, moments.mass > 0)
+        model.ill_conditioned[gone | moments.weak(self.solver.problem.intercept)] = True
+        return moments

@@ -50,25 +50,25 @@ class Null:
     """The labelings of one test, the true one first, and their splits."""
 
     orders: np.ndarray  # (1 + m, n): labeling j gives row i the label of row orders[j, i]
-    first: Any = ()  # (train, test) pairs of the true labels, and of all labelings unless they have their own
+    first: Any = ()  # (train, test) pairs of the true labels, and of all labelings unless they have others
     draw: Callable | None = None  # (order) -> the splits of that labeling, drawn when they are asked for
-    own: list | None = None  # splits of each labeling, once they are drawn
+    drawn: list | None = None  # splits of each labeling, once they are drawn
     moves: bool = False  # whether the splits go with the labels
     strata: Any = None  # the sets of rows within which labels were permuted; None: all of them
 
     def select(self, part):
         """Some of the labelings, a slice, with their splits drawn."""
-        own = None if self.own is None else self.own[part]
+        drawn = None if self.drawn is None else self.drawn[part]
         if self.draw is not None:
-            own = [self.draw(self.orders[k]) if k else self.first for k in range(len(self.orders))[part]]
-        return replace(self, orders=self.orders[part], draw=None, own=own)
+            drawn = [self.draw(self.orders[k]) if k else self.first for k in range(len(self.orders))[part]]
+        return replace(self, orders=self.orders[part], draw=None, drawn=drawn)
 
     @property
     def splits(self):
         """The splits of each labeling."""
         if self.moves:
             return [moved_splits(self.first, order) for order in self.orders]
-        return [self.first] * len(self.orders) if self.own is None else self.own
+        return [self.first] * len(self.orders) if self.drawn is None else self.drawn
 
 
 class NullScheme(Protocol):
@@ -384,7 +384,8 @@ class PermutationTestResult(Result, namedtuple("_Three", "score permutation_scor
     def _picture(self):
         if not np.ndim(self.score):
             return histogram(self.permutation_scores, self.score, f"{self.scoring} of permuted labels; line: true ones")
-        score, p = (np.diagonal(each) if self.generalised else np.ravel(each) for each in (self.score, self.pvalue_fwe))
+        flat = np.diagonal if self.generalised else np.ravel
+        score, p = flat(self.score), flat(self.pvalue_fwe)
         return points(
             np.arange(len(score)), score, p <= 0.05, f"{self.scoring} of the members; dark: family-wise p <= 0.05"
         )

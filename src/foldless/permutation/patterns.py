@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from foldless.heldout.confounds import ConfoundSums
+from foldless.linalg import divide
 from foldless.permutation.labelings import Labelings, labelings_that_fit, truth_of
 from foldless.permutation.nulls import ROUNDING
 from foldless.readout.codings import against_all
@@ -62,19 +63,20 @@ class PatternTestResult(Result):
 
     def __repr__(self):
         few = (self.pvalue_fwe <= 0.05).sum(1)
-        found = ", ".join(f"{output}: {count}" for output, count in zip(self.outputs, few, strict=True))
+        counts = ", ".join(f"{output}: {count}" for output, count in zip(self.outputs, few, strict=True))
         return (
             f"patterns of {self.patterns.shape[1]} features, {self.n_permutations} permutations; family-wise p <= 0.05"
-            f" for {found}"
+            f" for {counts}"
         )
 
     def _columns(self):
         k, d = self.patterns.shape
         names = range(d) if self.feature_names is None else self.feature_names
-        found = {"weight": self.weights, "pattern": self.patterns, "pvalue": self.pvalue, "pvalue_fwe": self.pvalue_fwe}
-        found |= {name: getattr(self, name) for name in ("weights_pvalue", "weights_pvalue_fwe")}
-        places = {"output": [each for each in self.outputs for _ in range(d)], "feature": [*names] * k}
-        return places | {name: values.ravel() for name, values in found.items()}
+        columns = {"weight": self.weights, "pattern": self.patterns}
+        columns |= {"pvalue": self.pvalue, "pvalue_fwe": self.pvalue_fwe}
+        columns |= {"weights_pvalue": self.weights_pvalue, "weights_pvalue_fwe": self.weights_pvalue_fwe}
+        places = {"output": [output for output in self.outputs for _ in range(d)], "feature": [*names] * k}
+        return places | {name: values.ravel() for name, values in columns.items()}
 
     def _picture(self):
         features = np.broadcast_to(np.arange(self.patterns.shape[1]), self.patterns.shape)
@@ -96,7 +98,7 @@ def pattern_result(batches, n_permutations, classes=None, feature_names=None):
     (weights_alone, alone), (weights_all, everywhere) = counts / (1.0 + n_permutations)  # the true ones are counted
     return PatternTestResult(
         weights=W,
-        patterns=np.divide(covariance, variance, out=np.zeros_like(W), where=variance > 0),
+        patterns=divide(covariance, variance),
         pvalue=alone,
         pvalue_fwe=everywhere,
         weights_pvalue=weights_alone,
@@ -123,6 +125,6 @@ def weights_and_covariances(solver, task, orders, residuals=None):
     weight = np.square(problem.root_w[solver.rows])[:, None]
     X = problem.features(solver.rows)
     if problem.n_confounds:
-        X = X - problem.Q[solver.rows] @ ConfoundSums(problem, solver.rows, np.sqrt(weight) * X).whole().D
+        X = X - problem.Q[solver.rows] @ ConfoundSums(problem, solver.rows, np.sqrt(weight) * X).of_all_rows().D
     X = X - (weight * X).sum(0) / weight.sum()  # about the weighted means
     return np.stack([W, (W @ X.T * weight[:, 0]) @ X / weight.sum()])

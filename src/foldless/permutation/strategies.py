@@ -64,7 +64,7 @@ class Batched:
     route: Any
     n_together: int
     task: Task
-    asked: list  # of Score
+    metrics: list  # of Score
     shared: Solver | None = None  # of all splits
     solver_of: Callable | None = None  # else (train, test) -> the Solver of a split, of which one is held at a time
     members: np.ndarray | None = None  # (k, n, d): other features of the held-out rows, to test every model at
@@ -75,7 +75,7 @@ class Batched:
         if null.moves and self.members is None:
             return self._moving(null.orders, null.first)
         truth = truth_of(self.task, null.orders, self.residuals)
-        if null.moves or null.own is not None:
+        if null.moves or null.drawn is not None:
             return self._one_by_one(truth, null.splits)
         if self.solver_of is not None:
             behind = ((Labelings(self.solver_of(*split), self.task, truth), split) for split in null.first)
@@ -89,7 +89,7 @@ class Batched:
 
     def _alone(self, task, solver, splits):
         """Scores of a single labeling: its sets are batches of small systems."""
-        tally = Tally(self.asked)
+        tally = Tally(self.metrics)
         truth = task.Y.T[None] if task.codes is None else task.codes[None]
         decisions = decisions_of_one(task, solver.solve(task.Y), splits)
         for D, (_, test) in zip(decisions, splits, strict=True):
@@ -98,18 +98,18 @@ class Batched:
 
     def _tallied(self, parts):
         """What is found for labelings, from (labelings, split) of all splits."""
-        tallies = [Tally(self.asked) for _ in ([None] if self.members is None else self.members)]
+        tallies = [Tally(self.metrics) for _ in ([None] if self.members is None else self.members)]
         for labelings, (train, test) in parts:
             truth = labelings.truth[..., test]
             for tally, D in zip(tallies, self._decisions(labelings, train, test), strict=True):
                 tally.add(D, truth, test)
-        found = [each.found(self.task.problem.n) for each in tallies]
-        return found[0] if self.members is None else Found.stacked(found)
+        members = [tally.found(self.task.problem.n) for tally in tallies]
+        return members[0] if self.members is None else Found.stacked(members)
 
     def _moving(self, orders, splits):
-        labelings, tally = Moving(self.shared, self.task, orders, self.residuals), Tally(self.asked)
+        labelings, tally = Moving(self.shared, self.task, orders, self.residuals), Tally(self.metrics)
         for train, test in splits:
-            tally.add(labelings.held_out(train, test), labelings.own_truth[..., test], labelings.places[0, test])
+            tally.add(labelings.held_out(train, test), labelings.truth_of_places[..., test], labelings.places[0, test])
         return tally.found(self.task.problem.n)
 
     def _one_by_one(self, truth, splits):
@@ -117,11 +117,11 @@ class Batched:
         same = (truth == truth_of(self.task, np.arange(self.task.problem.n)[None])).reshape(len(truth), -1).all(1)
         # Rounding depends on the number of columns: labels that stay as they are must give the very same score.
         alone = Labelings(self.shared, self.task, truth[same][:1]) if same.any() else None
-        found = []
+        results = []
         for j, pairs in enumerate(splits):
             one = alone if same[j] else labelings.select([j])
-            found.append(self._tallied((one, pair) for pair in pairs))
-        return Found.joined(found)
+            results.append(self._tallied((one, pair) for pair in pairs))
+        return Found.joined(results)
 
     def _decisions(self, labelings, train, test):
         """Decisions (b, k, t) of one split, at the features of every member."""
@@ -142,9 +142,9 @@ class BatchedGrid:
 
     route: Any
     n_together: int  # labelings that share the making of every candidate's P
-    tried: list  # kernel settings
-    listed: list  # candidates
-    asked: list  # of Score
+    settings: list  # of kernels
+    candidates: list
+    metrics: list  # of Score
     selections: list  # [setting][outer split]
     weight: str | None  # of the rows in the criterion
     memory_limit: int
@@ -152,17 +152,17 @@ class BatchedGrid:
 
     def scores(self, null):
         """Scores of the labelings and the candidates that they chose."""
-        truth = truth_of(self.tried[0].task, null.orders, self.residuals)
-        places, tally = self._choices(truth, null.first), Tally(self.asked)
+        truth = truth_of(self.settings[0].task, null.orders, self.residuals)
+        places, tally = self._choices(truth, null.first), Tally(self.metrics)
         held = self._outer_decisions(truth, null.first, places)
         for D, (_, test) in zip(held, null.first, strict=True):
             tally.add(D, truth[..., test], test)
-        return tally.found(truth.shape[-1], [[self.listed[place] for place in each] for each in places.T])
+        return tally.found(truth.shape[-1], [[self.candidates[place] for place in chosen] for chosen in places.T])
 
     def _choices(self, truth, splits):
         """Numbers (n_splits, b) of the chosen candidates."""
-        losses = np.empty((len(splits), len(self.listed), len(truth)))
-        for setting, selections in zip(self.tried, self.selections, strict=True):
+        losses = np.empty((len(splits), len(self.candidates), len(truth)))
+        for setting, selections in zip(self.settings, self.selections, strict=True):
             problem = setting.task.problem
             path = problem.path(problem.active, len(setting.alphas), explicit=True)
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
@@ -171,7 +171,7 @@ class BatchedGrid:
                     labelings = Labelings(solver, setting.task, truth[block])
                     for s, (selection, (train, _)) in enumerate(zip(selections, splits, strict=True)):
                         losses[s, place, block] = self._losses(labelings, selection, train)
-        return np.array([[choose_candidates(each[:, None], self.tried)[0] for each in split.T] for split in losses])
+        return np.array([[choose_candidates(loss[:, None], self.settings)[0] for loss in split.T] for split in losses])
 
     def _blocks(self, setting, n_labelings):
         return gen_batches(n_labelings, labelings_that_fit(setting.task, self.memory_limit))
@@ -186,31 +186,32 @@ class BatchedGrid:
             F, codes = against_all(labelings.classes(fits), axis=1), labelings.truth[:, None, rows]
             classes = np.arange(labelings.task.n_classes)[-F.shape[1] :, None]
             T = np.where(codes == classes, 1.0, -1.0).astype(F.dtype)
-        F, T = (each.reshape(-1, len(rows)).T for each in (F, T))
+        F = F.reshape(-1, len(rows)).T
+        T = T.reshape(-1, len(rows)).T
         W = weights(self.weight, T, selection.W[:, 0].astype(F.dtype))
         return selection.criterion(F, T, W)[0].reshape(len(labelings), -1).sum(1)
 
     def _outer_decisions(self, truth, splits, places):
         """Outer decisions (b, k, t) of the chosen candidates in every split."""
-        held: list = [None] * len(splits)
-        for setting in self.tried:
+        outer: list = [None] * len(splits)
+        for setting in self.settings:
             for alpha, place in zip(setting.alphas, setting.places, strict=True):
                 members = np.flatnonzero((places == place).any(0))
                 if not len(members):
                     continue
                 solver = Solver(setting.problem(alpha))
                 for block in self._blocks(setting, len(members)):
-                    those = members[block]
-                    labelings = Labelings(solver, setting.task, truth[those])
+                    block_members = members[block]
+                    labelings = Labelings(solver, setting.task, truth[block_members])
                     for s, (train, test) in enumerate(splits):
-                        mine = np.flatnonzero(places[s, those] == place)
-                        if len(mine):
-                            one = labelings.select(mine)
-                            D = one.decisions(one.part(train), test)
-                            if held[s] is None:
-                                held[s] = np.empty((len(truth), *D.shape[1:]), D.dtype)
-                            held[s][those[mine]] = D
-        return held
+                        those = np.flatnonzero(places[s, block_members] == place)
+                        if len(those):
+                            some = labelings.select(those)
+                            D = some.decisions(some.part(train), test)
+                            if outer[s] is None:
+                                outer[s] = np.empty((len(truth), *D.shape[1:]), D.dtype)
+                            outer[s][block_members[those]] = D
+        return outer
 
 
 @dataclass(frozen=True)
@@ -220,15 +221,15 @@ class Weighted:
     route: Any
     n_together: int
     task: Task
-    asked: list  # of Score
+    metrics: list  # of Score
 
     def scores(self, null):
         """Scores of the labelings, one after the other."""
         shared = SharedWeights(_gram(self.task.problem))
         held = [self._held_out(order, splits, shared) for order, splits in zip(null.orders, null.splits, strict=True)]
-        if null.own is None:
+        if null.drawn is None:
             return self._tallied(held)
-        return Found.joined([self._tallied([each]) for each in held])
+        return Found.joined([self._tallied([labeling]) for labeling in held])
 
     def _held_out(self, order, splits, shared):
         """(decisions, truth, test) of every split of one labeling."""
@@ -236,7 +237,7 @@ class Weighted:
         problem = task.problem
         P = shared.precision(problem)
         if leaves_every_class(task, splits):
-            decisions = decisions_of_one(task, Solution(problem, problem.active, task.Y, P), splits)
+            decisions = decisions_of_one(task, Solution.fit(problem, problem.active, task.Y, P), splits)
         else:
             one = Labelings(Solver(problem, P), task, task.codes[None])
             decisions = [one.decisions(one.part(train), test) for train, test in splits]
@@ -244,7 +245,7 @@ class Weighted:
 
     def _tallied(self, held):
         """What is found for labelings whose test sets have the same sizes."""
-        tally = Tally(self.asked)
+        tally = Tally(self.metrics)
         for split in zip(*held, strict=True):
             D, truth, test = zip(*split, strict=True)
             tally.add(np.concatenate(D), np.concatenate(truth), test[0])
@@ -288,5 +289,5 @@ class OneByOne:
 
     def scores(self, null):
         """Scores of the labelings, one after the other."""
-        each = zip(null.orders, null.splits, strict=True)
-        return Found.joined([self.validate(order, splits) for order, splits in each])
+        labelings = zip(null.orders, null.splits, strict=True)
+        return Found.joined([self.validate(order, splits) for order, splits in labelings])

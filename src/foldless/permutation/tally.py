@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foldless.linalg import row_major
+
 
 class Score(NamedTuple):
     """A function from decisions (b, k, t) and truth to numbers (b,), of one split or of all held-out rows together.
@@ -42,21 +44,23 @@ class Found:
     @classmethod
     def joined(cls, batches):
         """All labelings of one test, from batches of them."""
-        scores, choices = np.concatenate([each.scores for each in batches]), None
+        scores, choices = np.concatenate([batch.scores for batch in batches]), None
         if batches[0].choices is not None:
-            choices = [each for batch in batches for each in batch.choices]
+            choices = [choice for batch in batches for choice in batch.choices]
         return cls(scores, batches[0].split_scores, batches[0].decisions, choices)
 
     @classmethod
     def stacked(cls, members):
         """The labelings of a family, from its members."""
-        scores, split_scores = np.stack([each.scores for each in members], 1), [each.split_scores for each in members]
-        decisions, choices = [each.decisions for each in members], [each.choices for each in members]
+        scores = np.stack([member.scores for member in members], 1)
+        split_scores = [member.split_scores for member in members]
+        decisions = [member.decisions for member in members]
+        choices = [member.choices for member in members]
         return cls(
             scores,
             np.stack(split_scores),
             None if decisions[0] is None else np.stack(decisions, 2),
-            None if choices[0] is None else [[each[0] for each in choices]],
+            None if choices[0] is None else [[choice[0] for choice in choices]],
         )
 
 
@@ -65,31 +69,31 @@ class Tally:
 
     def __init__(self, scores):
         self.scores = scores
-        self._each: list = []  # [split][score] (b,)
+        self._of_splits: list = []  # [split][score] (b,)
         self._held: list = []  # decisions and truth of each split, where a score is pooled
         self._first: list = []  # rows and decisions of each split, of the first labeling
 
     def add(self, D, truth, test):
         """The next split: decisions (b, k, t), their truth, and the rows of the first labeling."""
-        each = [
+        of_split = [
             np.full((score.width, len(D)), np.nan) if score.pooled else [score.judge(D, truth)] for score in self.scores
         ]
-        self._each.append(np.concatenate(each))
+        self._of_splits.append(np.concatenate(of_split))
         self._first.append((test, D[0].copy()))
         if any(score.pooled for score in self.scores):
             self._held.append((D, truth))
 
     def found(self, n, choices=None):
         """What the splits of n rows that came in make up."""
-        each = np.array(self._each)  # (n_splits, q, b)
+        of_splits = np.array(self._of_splits)  # (n_splits, q, b)
         # Summed as NumPy sums a vector: equal scores stay equal.
-        scores, place = np.ascontiguousarray(each.transpose(2, 1, 0)).mean(-1), 0
+        scores, place = row_major(of_splits.transpose(2, 1, 0)).mean(-1), 0
         for score in self.scores:
             if score.pooled:
                 D, truth = (np.concatenate(parts, -1) for parts in zip(*self._held, strict=True))
                 scores[:, place : place + score.width] = score.judge(D, truth).reshape(len(scores), -1)
             place += score.width
-        return Found(scores, each[:, :, 0], self._decisions(n), choices)
+        return Found(scores, of_splits[:, :, 0], self._decisions(n), choices)
 
     def _decisions(self, n):
         """Decisions (n, k) of the first labeling."""

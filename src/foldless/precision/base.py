@@ -14,13 +14,24 @@ comparison with refits then run on it. ``precision.cost`` has the costs.
 """
 
 from abc import ABC, abstractmethod
-from copy import copy
 from functools import cached_property
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless.linalg import LinAlgError, cholesky_, cholesky_solve, lu_factor, lu_solve, product
+from foldless.linalg import (
+    LinAlgError,
+    NotPositiveDefiniteError,
+    cholesky_,
+    cholesky_solve,
+    like,
+    lu_factor,
+    lu_solve,
+    product,
+    right_solve,
+    take_block,
+    take_blocks,
+)
 from foldless.linalg.memory import require_memory
 
 
@@ -37,10 +48,15 @@ class SingularBlockError(ValueError):
 
 
 class HeldOutBlock:
-    """The ``block`` P[rows, rows] of one held-out set, factorised once for all that is solved with it."""
+    """The ``block`` P[rows, rows] of one held-out set, factorised once for all that is solved with it.
+
+    It knows nothing of targets: models of any targets share it.
+    """
 
     def __init__(self, precision, rows):
-        self.precision, self.rows = precision, rows
+        self.precision = precision
+        self.rows = rows
+        self.has_columns = False  # whether ``columns`` have been computed
 
     @cached_property
     def block(self):
@@ -48,11 +64,30 @@ class HeldOutBlock:
 
     @cached_property
     def factor(self):
-        return cholesky_(np.array(self.block, order="C"))
+        return cholesky_(self.block.copy())
 
     @cached_property
     def _lu(self):
         return lu_factor(self.block)
+
+    @cached_property
+    def columns(self):
+        """P[:, rows]."""
+        columns = self.precision.columns(self.rows)
+        self.has_columns = True
+        return columns
+
+    @cached_property
+    def halves(self):
+        """V, W (t, n) with V' W = P_,te P_te,te^-1 P_te, : what every Schur complement takes away.
+
+        V = W = L^-1 P_te, by the Cholesky factor L of P_te,te where rounding leaves one.
+        """
+        try:
+            V = right_solve(self.columns, self.factor).T
+        except NotPositiveDefiniteError:  # a refit of low-rank features may have given E
+            return self.columns.T, self.solve_general(self.columns.T)
+        return V, V
 
     def times(self, Y):
         """P[rows, first of them] Y for the first of the rows, as many as Y has."""
@@ -123,7 +158,7 @@ class Precision(ABC):
         """The block of one held-out set, with what is solved by it."""
         return HeldOutBlock(self, rows)
 
-    def lost(self, blocks):
+    def ill_conditioned(self, blocks):
         """Which of the blocks (k, t, t) of P have no digits left, (k,)."""
         return np.zeros(len(blocks), bool)
 
@@ -163,7 +198,7 @@ class Precision(ABC):
 
 
 class Path(ABC):
-    """P of any alpha; one that ``serves_every_alpha`` by one decomposition is an :class:`OfEveryAlpha`."""
+    """P of any alpha; one that ``serves_every_alpha`` by one decomposition is an :class:`AlphaPath`."""
 
     serves_every_alpha = False
 
@@ -172,7 +207,7 @@ class Path(ABC):
         """P for this alpha."""
 
 
-class OfEveryAlpha(Precision, Path):
+class AlphaPath(Precision, Path):
     """P by eigenvectors U and eigenvalues s, of which all but the weights 1 / (s + alpha) serves every alpha."""
 
     serves_every_alpha = True
@@ -183,14 +218,6 @@ class OfEveryAlpha(Precision, Path):
     def inverted(self):
         return 1.0 / (self.s + self.alpha)
 
-    def with_alpha(self, alpha):
-        other = copy(self)
-        for name in list(vars(other)):
-            if isinstance(getattr(type(self), name, None), cached_property):  # it is of the other alpha
-                delattr(other, name)
-        other.alpha = alpha
-        return other
-
     def loo_path(self, Y, alphas):
         """Leave-one-out residuals for all alphas, shape (len(alphas), n, m)."""
         return self.path_apply(Y, alphas) / self.path_diagonal(alphas)[:, :, None]
@@ -198,13 +225,13 @@ class OfEveryAlpha(Precision, Path):
     def path_apply(self, Y, alphas):
         """U diag(1 / (s + alpha)) U' Y for all alphas, (len(alphas), n, m)."""
         k, m = len(alphas), Y.shape[1]
-        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))  # (n - q, k)
+        weights = 1.0 / (self.s[:, None] + like(self.s, alphas))  # (n - q, k)
         stacked = weights[:, :, None] * product(self.U, Y, transpose_a=True)[:, None, :]
         return product(self.U, stacked.reshape(-1, k * m)).reshape(-1, k, m).transpose(1, 0, 2)
 
     def path_diagonal(self, alphas):
         """The diagonal of the same, shape (len(alphas), n)."""
-        weights = 1.0 / (self.s[:, None] + np.asarray(alphas, self.s.dtype))
+        weights = 1.0 / (self.s[:, None] + like(self.s, alphas))
         return product(np.square(self.U), weights).T
 
 
@@ -212,7 +239,9 @@ class Explicit(Precision):
     """P as an array: for what needs most of its entries (nested leave-one-out, pairs)."""
 
     def __init__(self, P, G, alpha):
-        self.P, self.G, self.n = P, G, P.shape[0]
+        self.P = P
+        self.G = G
+        self.n = P.shape[0]
         self.alpha = alpha
 
     def apply(self, Y):
@@ -226,10 +255,10 @@ class Explicit(Precision):
         return self.P[rows].T
 
     def block(self, rows):
-        return self.P[np.ix_(rows, rows)]
+        return take_block(self.P, rows, rows)
 
     def diagonal_blocks(self, rows):
-        return self.P[rows[:, :, None], rows[:, None, :]]
+        return take_blocks(self.P, rows)
 
     def explicit(self):
         return self

@@ -39,12 +39,17 @@ class Factored(Precision):
     planned = "one Cholesky factor of {n} rows"
 
     def __init__(self, S, Q, alpha, gram=None):
-        self.n, self.alpha = S.shape[0], alpha
+        self.n = len(S)
+        self.alpha = alpha
         self.choice = f"factored: one alpha, one Cholesky factor of {self.n} rows"
         tau = np.abs(S.diagonal()).sum() / np.square(Q).sum() if Q.shape[1] else 0.0
-        self._Q, self._tau, self._gram = Q, tau, gram
+        self._Q = Q
+        self._tau = tau
+        self._gram = gram
         self._lock = RLock()
-        self._L, self._inverse, self._pivots = self._factor(S), None, S.diagonal()[:0]
+        self._L = self._factor(S)
+        self._inverse = None
+        self._pivots = S.diagonal()[:0]
         self._MQ = self._solve(Q)
         QMQ = Q.T @ self._MQ
         self.G = linalg.solve(QMQ, self._MQ.T) if Q.shape[1] else self._MQ.T
@@ -63,17 +68,19 @@ class Factored(Precision):
 
     def __getstate__(self):
         with self._lock:
-            return {name: value for name, value in vars(self).items() if name != "_lock"}
+            state = self.__dict__.copy()
+        del state["_lock"]
+        return state
 
     def __setstate__(self, state):
-        vars(self).update(state, _lock=RLock())
+        self.__dict__.update(state)
+        self._lock = RLock()
 
     def _factor(self, S):
         """The Cholesky factor of S + tau Q Q' + alpha I, in the memory of S."""
         if self._Q.shape[1]:
             S = linalg.add_outer_(S, self._Q, self._Q, self._tau)
-        S.flat[:: self.n + 1] += self.alpha
-        return linalg.cholesky_(S)
+        return linalg.cholesky_(linalg.add_diagonal_(S, self.alpha))
 
     def _lower(self):
         """L, computed again if an interrupted inversion has destroyed it; the caller holds the lock."""
@@ -121,7 +128,7 @@ class Factored(Precision):
 
     def diagonal(self):
         rows = self._Linv.T  # C-ordered: row i holds column i of L^-1
-        return np.einsum("ij,ij->i", rows, rows) - np.einsum("iq,qi->i", self._MQ, self.G)
+        return linalg.dots(rows, rows) - linalg.dots(self._MQ, self.G.T)
 
     def columns(self, rows):
         return linalg.lower_times(self._Linv, self._Linv[:, rows], transpose=True) - self._MQ @ self.G[:, rows]
@@ -131,7 +138,7 @@ class Factored(Precision):
         require_memory((self.n, self.n), self.G.dtype, "P, the matrix of the fit,")
         P = linalg.lower_square(self._Linv)
         if len(self.G):
-            P = linalg.add_outer_(P, self._MQ, np.ascontiguousarray(self.G.T), -1.0)
+            P = linalg.add_outer_(P, self._MQ, linalg.row_major(self.G.T), -1.0)
         return Explicit(P, self.G, self.alpha)
 
     def block(self, rows):

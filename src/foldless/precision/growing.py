@@ -26,24 +26,194 @@ Well-conditioned systems do without refinement: H then stays the exact inverse o
 slowly, and only every eighth update is put to the test. (Refining some updates and not others would be worse than
 either: it tears H and the wrong Z apart.)
 
-``Growing`` shows the slots of a ``Square``, which holds Z and H, in the order of the samples.
+``Growing`` shows the slots of a :class:`Square`, which holds Z and H, in the order of the samples. Samples own slots,
+unpenalised columns the first ones. A forgotten sample's slot is wiped and used again; the array grows and shrinks by
+copies that are rare enough to cost O(n) per sample. Products read one triangle, half the memory.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from foldless.linalg import LinAlgError, NotPositiveDefiniteError, add_signed_, norm, orthonormal, solve, upper_solve
+from foldless.linalg import (
+    LinAlgError,
+    NotPositiveDefiniteError,
+    add_signed_,
+    cholesky_,
+    column_major,
+    inverse,
+    lower_solve,
+    norm,
+    orthonormal,
+    put,
+    row_major,
+    solve,
+    symmetric_times,
+    upper_solve,
+)
 from foldless.linalg.memory import require_memory
 from foldless.precision.base import Explicit, Precision, SingularBlockError
-from foldless.precision.square import PROBED, Square, inverse_root, room
 
+EVERY = 8  # how often an update is tested where none is refined
+PROBED = 17  # how often H is where they are; odd, as rows often come and go in turn
 STALE = "P, the matrix of the fit, has learnt or forgotten samples since"
 
 
 class StaleError(RuntimeError):
     """The matrix behind a :class:`Growing` has been updated since: it shows samples that are gone."""
+
+
+def room(size):
+    """Slots to spare: every one costs a pass over its zeros in each product, too few a copy too often."""
+    return max(16, size // 32)
+
+
+def _blank(size, dtype):
+    require_memory((size, size + 1), dtype, "P, the matrix of the fit, with room to grow")
+    return np.zeros((size, size + 1), dtype, order="F")
+
+
+class Slots(NamedTuple):
+    """The array of a :class:`Square` and what is known of its slots."""
+
+    array: np.ndarray
+    free: list
+    peak: np.ndarray  # what a diagonal entry of H has been
+    error: np.ndarray  # errors of rows of H that were met
+
+
+class Square:
+    """H in the lower triangle of a (size, size + 1) array, Z in the upper one of its last ``size`` columns.
+
+    The array and the state of its slots are replaced together: an interrupt, or another thread, finds all or none.
+    """
+
+    def __init__(self, size, dtype, n_columns, entry, refines):
+        self.entry = entry
+        self.refines = refines
+        self.q = n_columns
+        self.version = 0
+        self.drift = 0.0
+        self.ill_conditioned = False
+        self._slots = Slots(_blank(size, dtype), list(range(size)), np.zeros(size, dtype), np.zeros(size, dtype))
+
+    def __len__(self):
+        return len(self._slots.array)
+
+    @property
+    def array(self):
+        """What H and Z lie in."""
+        return self._slots.array
+
+    @property
+    def H(self):
+        return self._slots.array[:, :-1]
+
+    @property
+    def Z(self):
+        return self._slots.array[:, 1:]
+
+    @property
+    def free(self):
+        """Slots without a sample, a list."""
+        return self._slots.free
+
+    @property
+    def peak(self):
+        """What each diagonal entry of H has been at most."""
+        return self._slots.peak
+
+    @property
+    def error(self):
+        """Errors of each row of H that were met."""
+        return self._slots.error
+
+    def reserve(self, t):
+        """Room for t slots more: the square grows by a part of its size, so that growth costs O(n) per sample."""
+        array, free, peak, error = self._slots
+        if len(free) >= t:
+            return
+        size = len(array)
+        more = max(room(size), t - len(free))
+        grown = _blank(size + more, array.dtype)
+        grown[:size, : size + 1] = array
+        free = [*free, *range(size, size + more)]
+        self._slots = Slots(grown, free, np.pad(peak, (0, more)), np.pad(error, (0, more)))
+
+    def compact(self, slots):
+        """Only these slots and those of the unpenalised columns, in a smaller array; their new numbers."""
+        kept = np.sort(np.concatenate([np.arange(self.q), slots]))
+        H, Z, size = self.H, self.Z, len(kept)
+        array = _blank(size + room(size), H.dtype)
+        for new, slot in enumerate(kept):
+            array[new:size, new] = H[kept[new:], slot]
+            array[: new + 1, new + 1] = Z[kept[: new + 1], slot]
+        more = (0, len(array) - size)
+        free = list(range(size, len(array)))
+        self._slots = Slots(array, free, np.pad(self.peak[kept], more), np.pad(self.error[kept], more))
+        return np.searchsorted(kept, slots)
+
+    def wipe(self, slot):
+        """Zeros in the place of a slot."""
+        array, free, peak, error = self._slots
+        array[slot] = 0.0
+        self.H[slot:, slot] = 0.0
+        self.Z[: slot + 1, slot] = 0.0
+        peak[slot] = error[slot] = 0.0
+        free.append(slot)
+
+    def change_columns(self, T):
+        """The matrices with Q T in the place of the unpenalised columns Q, for an invertible T (q, q)."""
+        q, back, lower = self.q, inverse(T), np.tril_indices(self.q)
+        corner = np.tril(self.H[:q, :q])
+        corner = back @ (corner + np.tril(corner, -1).T) @ back.T
+        self.H[:q, :q][lower] = corner[lower]
+        self.H[q:, :q] = self.H[q:, :q] @ back.T
+        self.Z[:q, q:] = T.T @ self.Z[:q, q:]
+
+    def times_H(self, X):
+        return symmetric_times(self.H, X, lower=True)
+
+    def times_Z(self, X):
+        return symmetric_times(self.Z, X, lower=False)
+
+    def columns_of_H(self, slots):
+        below = np.arange(len(self))[:, None] >= slots
+        return column_major(np.where(below, self.H[:, slots], self.H[slots].T))
+
+    def entries_of_H(self, i, j):
+        return self.H[np.maximum(i, j), np.minimum(i, j)]
+
+    def refined(self, b, u):
+        """(u + H r, r' u) with the residual r = b - Z u, the size of which is noted; (u, 0) without refinement."""
+        if not self.refines and self.version % EVERY:
+            return u, 0.0
+        r = b - self.times_Z(u)
+        size = float(np.abs(r).max(initial=0.0) / np.abs(b).max(initial=np.finfo(b.dtype).tiny))
+        self.drift = max(self.drift, size)
+        if not self.refines:
+            return u, 0.0
+        return u + self.times_H(r), r.T @ u
+
+    def note(self, wrong):
+        """Remember errors of H, row by row, that columns of ``wrong`` show."""
+        error = self._slots.error
+        error[:] = np.maximum(error, np.abs(wrong).max(1, initial=0.0))
+
+
+def inverse_root(s, floor):
+    """R with s^-1 = R' R."""
+    if len(s) == 1:
+        value = s[0, 0]
+        if not value > floor:
+            raise NotPositiveDefiniteError(f"Schur complement {value:.3g}")
+        return 1.0 / np.sqrt(s)
+    L = cholesky_(s.copy())
+    if L.diagonal().min() ** 2 <= floor:
+        raise NotPositiveDefiniteError("Schur complement lost in rounding")
+    return lower_solve(L, np.eye(len(s), dtype=s.dtype))
 
 
 class Growing(Precision):
@@ -123,7 +293,7 @@ class Growing(Precision):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        return self._as_read(np.ascontiguousarray(self.square.H[self.slots, : self._held.q].T))
+        return self._as_read(row_major(self.square.H[self.slots, : self._held.q].T))
 
     @property
     def Omega(self):  # type: ignore[override]
@@ -133,11 +303,8 @@ class Growing(Precision):
 
     def _scattered(self, Y, head=None):
         """Y at its slots, and ``head`` at those of the unpenalised columns."""
-        full = np.zeros((len(self.square), Y.shape[1]), Y.dtype, order="F")
-        full[self.slots] = Y
-        if head is not None:
-            full[: len(head)] = head
-        return full
+        full = put(np.zeros((len(self.square), Y.shape[1]), Y.dtype, order="F"), self.slots, Y)
+        return full if head is None else put(full, slice(len(head)), head)
 
     def apply(self, Y):
         values = self.square.times_H(self._scattered(Y))
@@ -184,11 +351,11 @@ class Growing(Precision):
         x = self.square.times_H(self._scattered(Y, head))
         return x[self.slots], x[: len(head)]
 
-    def is_to_be_probed(self, ill):
-        """Whether H is: now and then, and always from an ``ill`` condition on."""
+    def is_to_be_probed(self, ill_conditioned):
+        """Whether H is: now and then, and always once the condition was bad."""
         square = self.square
-        square.ill = square.ill or ill
-        return square.ill or square.version % PROBED == 0
+        square.ill_conditioned = square.ill_conditioned or ill_conditioned
+        return square.ill_conditioned or square.version % PROBED == 0
 
     def probe(self, A, B, Y):
         """Note by how much H y misses a solution that was refined: the errors of H in a direction of no smoothness."""
@@ -211,30 +378,31 @@ class Growing(Precision):
             raise NotPositiveDefiniteError("Schur complement overflows")
         # What the subtraction leaves below its own rounding is no number.
         floor = 4 * np.finfo(s.dtype).eps * size.max()
-        return Border(self, b, corner, u, inverse_root((s + s.T) / 2, floor))
+        return Insertion(self, b, corner, u, inverse_root((s + s.T) / 2, floor))
 
     def removal(self, rows):
         """The update that forgets these rows."""
         square, slots = self.square, self.slots[rows]
         h, unit = square.columns_of_H(slots), np.zeros((len(square), len(slots)), square.H.dtype, order="F")
-        unit[slots, np.arange(len(slots))] = 1.0
+        unit = put(unit, (slots, np.arange(len(slots))), 1.0)
         size, tiny = np.abs(square.Z.diagonal()[slots]), np.finfo(h.dtype).tiny
-        found, (h, _) = h, square.refined(unit, h)
+        refined, _ = square.refined(unit, h)
         if self.refines:
-            square.note(h - found)
+            square.note(refined - h)
+        h = refined
         floor = 16 * np.finfo(h.dtype).eps * max(1.0 / max(size.max(), tiny), np.abs(h[slots].diagonal()).max())
         try:
             R = inverse_root((h[slots] + h[slots].T) / 2, floor)
         except LinAlgError:
             raise SingularBlockError.of(rows, self.n) from None
         if not self.refines:  # rounding of P, of which a small pivot leaves little else
-            lost = np.finfo(h.dtype).eps * float(self.diagonal().max()) * float(np.square(R).sum())
-            square.drift = max(square.drift, lost)
+            rounding = np.finfo(h.dtype).eps * float(self.diagonal().max()) * float(np.square(R).sum())
+            square.drift = max(square.drift, rounding)
         return Removal(self, rows, h, R)
 
 
 @dataclass(eq=False)
-class Border:
+class Insertion:
     """What is known about t new rows before they are learnt: b, mu, u and s^-1 = R' R."""
 
     precision: Growing
@@ -252,7 +420,7 @@ class Border:
         """P of all rows, old ones first; the old one can no longer be used."""
         square, t = self.precision.square, len(self.R)
         slots = np.array(square.free[:t])
-        v = np.asfortranarray(self.u @ self.R.T)
+        v = column_major(self.u @ self.R.T)
         v[slots] = -self.R.T
         square.version += 1
         add_signed_(square.H, v, 1.0)
@@ -274,9 +442,7 @@ class Removal:
 
     @cached_property
     def kept(self):
-        kept = np.ones(self.precision.n, bool)
-        kept[self.rows] = False
-        return np.flatnonzero(kept)
+        return np.delete(np.arange(self.precision.n), self.rows)
 
     def solution(self, A, B):
         """A of the other rows, and B."""
@@ -287,7 +453,7 @@ class Removal:
     def forget(self):
         """P of the other rows; the old one can no longer be used."""
         square, slots = self.precision.square, self.precision.slots
-        v = np.asfortranarray(self.h @ self.R.T)
+        v = column_major(self.h @ self.R.T)
         square.version += 1
         add_signed_(square.H, v, -1.0)
         for slot in slots[self.rows]:

@@ -15,21 +15,51 @@ P is U diag(1 / (s + alpha)) U' and nothing is subtracted.
 """
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless import linalg
-from foldless.precision.base import HeldOutBlock, OfEveryAlpha, SingularBlockError
+from foldless.precision.base import AlphaPath, HeldOutBlock, SingularBlockError
+from foldless.precision.digits import SQUARED, TINY, cancels, nearly_fitted
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 GATHERED = 2**22  # entries of Psi that are put together for many held-out sets
 DOUBLED = 2**25  # entries of a part of the features that is held in double precision
 TALL = 64  # features from which the Gram matrix is worth its precautions
-SQUARED = 1e-8  # alpha over the largest eigenvalue down to which it keeps 8 digits
 GRADED = 4.0  # ratio of roots of weights from which the decomposition takes care of the light rows
-TINY = {8: 1e-8, 4: 1e-3}  # alpha by the mean diagonal of K below which features are more accurate, by bytes
-FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
+
+
+class Decomposition(NamedTuple):
+    """Q = Qo R, (I - Qo Qo') Phi = U diag(sqrt s) V', and the ``least`` alpha that they serve.
+
+    ``outside`` (n,) is what is left of each unit vector outside Q and U, ``spans_all`` whether these span everything.
+    """
+
+    Qo: np.ndarray
+    R: np.ndarray
+    U: np.ndarray
+    s: np.ndarray
+    Vt: np.ndarray
+    least: float
+    outside: np.ndarray
+    spans_all: bool
+
+    @classmethod
+    def of(cls, Phi, Q, alpha, graded):
+        """That of features Phi and columns Q, for this alpha and larger ones."""
+        n, q = Q.shape
+        Qo, R = linalg.orthonormal(Q)
+        rest = 8 * np.finfo(Phi.dtype).eps * linalg.norm(Phi)  # rounding left of columns that Q explains
+        centred = Phi - Qo @ (Qo.T @ Phi)
+        U, s, Vt, least = _decomposed(centred, Qo, alpha, float(rest), graded)
+        eps = np.finfo(U.dtype).eps
+        spans_all = U.shape[1] + q >= n
+        # Exactly zero where rounding is all there is.
+        outside = 1.0 - linalg.dots(U, U) - linalg.dots(Qo, Qo)
+        outside = linalg.put(outside, spans_all | (outside < 8 * (U.shape[1] + q) * eps), 0.0)
+        return cls(Qo, R, U, s, Vt, least, outside, spans_all)
 
 
 def _decomposed(Phi, Qo, alpha, rest, graded):
@@ -55,7 +85,7 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
             return U, s.astype(Phi.dtype), V.T.astype(Phi.dtype), least
     U, sigma, Vt = linalg.svd(Phi, overwrite=not graded)
     keep = sigma > max(max(n, r) * np.finfo(U.dtype).eps * sigma.max(initial=0.0), rest)
-    keep[len(Phi) - Qo.shape[1] :] = False
+    keep[len(Phi) - Qo.shape[1] :] = False  # there are no more dimensions
     U, sigma, Vt = U[:, keep], sigma[keep], Vt[keep]
     if graded:
         U = (Phi @ Vt.T) / sigma
@@ -64,7 +94,7 @@ def _decomposed(Phi, Qo, alpha, rest, graded):
     return U, sigma**2, Vt, 0.0
 
 
-class LowRank(OfEveryAlpha):
+class LowRank(AlphaPath):
     """P at one alpha from the features Phi of S = Phi Phi'; ``with_alpha`` gives another alpha for O(r).
 
     ``graded`` says that rows differ in size by far, as those of very different weights do.
@@ -73,20 +103,14 @@ class LowRank(OfEveryAlpha):
     through_features = True
     planned = "low rank, {r} features"
 
-    def __init__(self, Phi, Q, alpha, *, graded=False):
-        self.n, q = Q.shape
-        self.alpha, self._graded = alpha, graded
-        self.Qo, self.R = linalg.orthonormal(Q)
-        self.Phi, self.Q = Phi, Q
-        rest = 8 * np.finfo(Phi.dtype).eps * linalg.norm(Phi)  # rounding left of columns that Q explains
-        centred = Phi - self.Qo @ (self.Qo.T @ Phi)
-        self.U, self.s, self._Vt, self._least = _decomposed(centred, self.Qo, alpha, float(rest), graded)
-        eps = np.finfo(self.U.dtype).eps
-        self.spans_all = self.U.shape[1] + q >= self.n
-        # What is left of each unit vector outside Q and U: exactly zero where rounding is all there is.
-        outside = 1.0 - np.einsum("ij,ij->i", self.U, self.U) - np.einsum("ij,ij->i", self.Qo, self.Qo)
-        outside[self.spans_all | (outside < 8 * (self.U.shape[1] + q) * eps)] = 0.0
-        self._outside = outside
+    def __init__(self, Phi, Q, alpha, *, graded=False, decomposition=None):
+        self.n = len(Q)
+        self.alpha = alpha
+        self.Phi = Phi
+        self.Q = Q
+        self._graded = graded
+        self._decomposition = Decomposition.of(Phi, Q, alpha, graded) if decomposition is None else decomposition
+        self.Qo, self.R, self.U, self.s, self._Vt, self._least, self._outside, self.spans_all = self._decomposition
 
     # -- when it is taken ------------------------------------------------------------------------------------------
 
@@ -100,7 +124,7 @@ class LowRank(OfEveryAlpha):
         if r is None or (r >= n and not problem.kernel.squares_condition):
             return False
         fewer = 3 * r <= n  # about 6 n r^2 flops against 2/3 n^3
-        return fewer or problem.alpha < TINY[problem.dtype.itemsize] * problem.mean_diagonal
+        return fewer or cancels(problem.alpha, problem.mean_diagonal, TINY[problem.dtype.itemsize])
 
     @classmethod
     def from_problem(cls, problem, rows, K=None):
@@ -119,19 +143,20 @@ class LowRank(OfEveryAlpha):
 
     @cached_property
     def _Psi(self):
-        return np.hstack([self.Qo, self.U * np.sqrt(self.s * self.inverted)])
+        return np.concatenate([self.Qo, self.U * np.sqrt(self.s * self.inverted)], 1)
 
     def with_alpha(self, alpha):
-        if alpha < self._least:
-            return type(self)(self.Phi, self.Q, alpha, graded=self._graded)
-        return super().with_alpha(alpha)
+        decomposition = None if alpha < self._least else self._decomposition
+        other = LowRank(self.Phi, self.Q, alpha, graded=self._graded, decomposition=decomposition)
+        other.choice = self.choice
+        return other
 
     def loo_path(self, Y, alphas):
         """Leave-one-out residuals for all alphas, shape (len(alphas), n, m); n r for each alpha and target."""
         if min(alphas) < self._least:
-            return type(self)(self.Phi, self.Q, min(alphas), graded=self._graded).loo_path(Y, alphas)
+            return self.with_alpha(min(alphas)).loo_path(Y, alphas)
         k, m = len(alphas), Y.shape[1]
-        alphas = np.asarray(alphas, self.s.dtype)
+        alphas = linalg.like(self.s, alphas)
         weights = 1.0 / (self.s[:, None] + alphas)  # (r, k)
         stacked = (weights[:, :, None] * (self.U.T @ Y)[:, None, :]).reshape(-1, k * m)
         outside = self._complement(Y)
@@ -141,7 +166,7 @@ class LowRank(OfEveryAlpha):
             A = (U @ stacked).reshape(-1, k, m) + outside[rows, None, :] / alphas[:, None]
             p = (U * U) @ weights + self._outside[rows, None] / alphas
             E[:, rows] = (A / p[:, :, None]).transpose(1, 0, 2)
-            for i, j in () if self.spans_all else np.argwhere(alphas * p <= FREE):
+            for i, j in () if self.spans_all else np.argwhere(nearly_fitted(alphas * p)):
                 row = rows.start + i
                 E[j, row] = self.with_alpha(alphas[j]).refit_residual(np.array([row]), Y)
         return E
@@ -167,8 +192,8 @@ class LowRank(OfEveryAlpha):
 
     def apply(self, Y):
         if self._least:  # alpha is not small: nothing is lost in I - Psi Psi', at half the work
-            taken = self.U @ ((self.s * self.inverted)[:, None] * (self.U.T @ Y)) + self.Qo @ (self.Qo.T @ Y)
-            return (Y - taken) / self.alpha
+            fits = self.U @ ((self.s * self.inverted)[:, None] * (self.U.T @ Y)) + self.Qo @ (self.Qo.T @ Y)
+            return (Y - fits) / self.alpha
         return self.U @ (self.inverted[:, None] * (self.U.T @ Y)) + self._complement(Y) / self.alpha
 
     def diagonal(self):
@@ -183,8 +208,7 @@ class LowRank(OfEveryAlpha):
 
     def columns(self, rows):
         unit = np.zeros((self.n, len(rows)), self.U.dtype)
-        unit[rows, np.arange(len(rows))] = 1.0
-        return self.apply(unit)
+        return self.apply(linalg.put(unit, (rows, np.arange(len(rows))), 1.0))
 
     def block(self, rows):
         if self.spans_all:
@@ -196,36 +220,36 @@ class LowRank(OfEveryAlpha):
         k, t = rows.shape
         if t == 1:
             return super().diagonal_blocks(rows)
-        blocks, Psi = np.empty((k, t, t), self.U.dtype), self._Psi
-        for some in gen_batches(k, max(1, GATHERED // (t * max(1, Psi.shape[1])))):
-            if self.spans_all:
-                V = self.U[rows[some]]
-                blocks[some] = (V * self.inverted) @ V.transpose(0, 2, 1)
-                continue
-            V = Psi[rows[some]]
-            blocks[some] = (np.eye(t, dtype=V.dtype) - V @ V.transpose(0, 2, 1)) / self.alpha
-        return blocks
+        step = max(1, GATHERED // (t * max(1, self._Psi.shape[1])))
+        batches = [self._blocks(rows[batch]) for batch in gen_batches(k, step)]
+        return batches[0] if len(batches) == 1 else np.concatenate(batches)
+
+    def _blocks(self, rows):
+        if self.spans_all:
+            V = self.U[rows]
+            return (V * self.inverted) @ V.transpose(0, 2, 1)
+        V = self._Psi[rows]
+        return (np.eye(rows.shape[1], dtype=V.dtype) - V @ V.transpose(0, 2, 1)) / self.alpha
 
     def held_out(self, rows):
         return HeldOutBlock(self, rows) if self.spans_all else LowRankBlock(self, rows)
 
-    def lost(self, blocks):
+    def ill_conditioned(self, blocks):
         """Which of the blocks (k, t, t) of P have no digits left: their rows carry a feature nearly alone, (k,)."""
         if self.spans_all:
-            return super().lost(blocks)
-        return self.alpha * linalg.eigenvalues(blocks)[:, 0] <= FREE
+            return super().ill_conditioned(blocks)
+        return nearly_fitted(self.alpha * linalg.eigenvalues(blocks)[:, 0])
 
     def loo_residual(self, A, Y, diagonal):
         """E_i = A_i / P_ii, and a fit without the row where the row nearly fits itself."""
         E = A / diagonal[:, None]
-        for i in () if self.spans_all else np.flatnonzero(self.alpha * diagonal <= FREE):
-            E[i] = self.refit_residual(np.array([i]), Y)
+        for row in () if self.spans_all else np.flatnonzero(nearly_fitted(self.alpha * diagonal)):
+            E = linalg.put(E, row, self.refit_residual(np.array([row]), Y)[0])
         return E
 
     def refit_residual(self, rows, Y):
         """Fit the training rows by themselves and evaluate: n r^2, and nothing of the held-out rows enters."""
-        rest = np.ones(self.n, bool)
-        rest[rows] = False
+        rest = np.delete(np.arange(self.n), rows)
         Q, Y_rest = self.Q[rest], Y[rest]
         try:
             alone = LowRank(self.Phi[rest], Q, self.alpha, graded=self._graded)
@@ -254,7 +278,7 @@ class LowRankBlock(HeldOutBlock):
             L = linalg.cholesky_(np.eye(min(t, r), dtype=V.dtype) - (V @ V.T if t <= r else V.T @ V))
         except linalg.LinAlgError:
             return None
-        return L if np.square(L.diagonal()).min(initial=1.0) > FREE else None
+        return None if nearly_fitted(np.square(L.diagonal()).min(initial=1.0)) else L
 
     def times(self, Y):
         return (Y - self._V @ (self._V.T @ Y)) / self.precision.alpha
@@ -273,13 +297,14 @@ class LowRankBlock(HeldOutBlock):
 
     def residual(self, A, Y):
         """Held-out residuals; by a fit without the rows where they nearly fit themselves."""
-        lost = self._V.shape[1] and self._small_factor is None
-        return self.precision.refit_residual(self.rows, Y) if lost else self.solve(A[self.rows])
+        ill_conditioned = self._V.shape[1] and self._small_factor is None
+        return self.precision.refit_residual(self.rows, Y) if ill_conditioned else self.solve(A[self.rows])
 
     @property
     def keeps_digits(self):
         """Whether the block has digits left: its rows do not carry a feature nearly alone."""
         try:
-            return self.precision.alpha * np.square(self.factor.diagonal()).min(initial=np.inf) > FREE
+            free = self.precision.alpha * np.square(self.factor.diagonal()).min(initial=np.inf)
         except linalg.LinAlgError:
             return False
+        return not nearly_fitted(free)

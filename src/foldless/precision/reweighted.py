@@ -13,7 +13,7 @@ n |R|^2 operations in the place of n^3. Here as everywhere P is whitened: W^-1/2
 
 import numpy as np
 
-from foldless.linalg import NotPositiveDefiniteError, product, solve
+from foldless.linalg import NotPositiveDefiniteError, add_diagonal_, dots, product, scale_, solve, take_block
 from foldless.precision.base import Explicit, Precision
 from foldless.precision.choose import holder
 from foldless.precision.factored import Factored
@@ -26,36 +26,36 @@ class Reweighted(Precision):
     """P of weights that most rows share, from the P of equal ones."""
 
     def __init__(self, base, weights, weight, alpha):
-        self.n, self.alpha, self.choice = base.n, alpha, "one P of equal weights, updated for the others"
-        self._base, self._scale = base, 1.0 / np.sqrt(weights)
+        self.n = base.n
+        self.alpha = alpha
+        self.choice = "one P of equal weights, updated for the others"
+        self._base = base
+        self._scale = 1.0 / np.sqrt(weights)
         rows = np.flatnonzero(weights != weight)
-        self._own = base.P[rows]
-        C = base.P[np.ix_(rows, rows)]
-        C.flat[:: len(rows) + 1] += 1.0 / (alpha / weights[rows] - alpha / weight)
-        self._solved = solve(C, self._own)
+        self._P_rows = base.P[rows]
+        C = add_diagonal_(take_block(base.P, rows, rows), 1.0 / (alpha / weights[rows] - alpha / weight))
+        self._solved = solve(C, self._P_rows)
         self.G = (base.G - base.G[:, rows] @ self._solved) * self._scale
 
     def apply(self, Y):
         Y = self._scale[:, None] * Y
-        update = product(self._own, product(self._solved, Y), transpose_a=True)
+        update = product(self._P_rows, product(self._solved, Y), transpose_a=True)
         return self._scale[:, None] * (self._base.apply(Y) - update)
 
     def diagonal(self):
-        return np.square(self._scale) * (self._base.diagonal() - np.einsum("ri,ri->i", self._own, self._solved))
+        return np.square(self._scale) * (self._base.diagonal() - dots(self._P_rows, self._solved, axis=0))
 
     def columns(self, rows):
-        update = product(self._own, self._solved[:, rows], transpose_a=True)
+        update = product(self._P_rows, self._solved[:, rows], transpose_a=True)
         return self._scale[:, None] * (self._base.columns(rows) - update) * self._scale[rows]
 
     def block(self, rows):
-        update = product(self._own[:, rows], self._solved[:, rows], transpose_a=True)
+        update = product(self._P_rows[:, rows], self._solved[:, rows], transpose_a=True)
         return self._scale[rows, None] * (self._base.block(rows) - update) * self._scale[rows]
 
     def explicit(self):
-        P = self._base.P - product(self._own, self._solved, transpose_a=True)
-        P *= self._scale[:, None]
-        P *= self._scale
-        return Explicit(P, self.G, self.alpha)
+        P = self._base.P - product(self._P_rows, self._solved, transpose_a=True)
+        return Explicit(scale_(P, self._scale, self._scale), self.G, self.alpha)
 
 
 class SharedWeights:

@@ -12,36 +12,64 @@ is no kernel matrix and is refused.
 """
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from foldless.linalg import add_outer_, eigenvalues, eigh_, orthonormal, outer_square, product, upper_solve
+from foldless.linalg import add_outer_, eigenvalues, eigh_, orthonormal, outer_square, product, row_major, upper_solve
 from foldless.linalg.memory import require_memory
-from foldless.precision.base import Explicit, OfEveryAlpha
+from foldless.precision.base import AlphaPath, Explicit
 
 
 class IndefiniteError(ValueError):
     """S is no Gram matrix: it has eigenvalues below zero that are not rounding."""
 
 
-class Spectrum(OfEveryAlpha):
+class Eigenvectors(NamedTuple):
+    """Q = Qo R, QS = Qo' S, and the eigenvectors U and eigenvalues s of C S C on the complement of Q."""
+
+    Qo: np.ndarray
+    R: np.ndarray
+    QS: np.ndarray
+    U: np.ndarray
+    s: np.ndarray
+
+    @classmethod
+    def of(cls, S, Q):
+        """Those of a C-ordered array S, which is overwritten."""
+        q = Q.shape[1]
+        size = max(float(np.abs(S).max(initial=0.0)), float(np.finfo(S.dtype).tiny))
+        Qo, R = orthonormal(Q)
+        QS = product(Qo, S, transpose_a=True)
+        if q:
+            # C S C - size Qo Qo' = S - Qo H' - H Qo': the columns of Qo become the q lowest eigenvectors, apart.
+            H = QS.T - Qo @ (QS @ Qo - size * np.eye(q, dtype=S.dtype)) / 2
+            S = add_outer_(S, np.hstack([Qo, H]), np.hstack([H, Qo]), -1.0)
+        s, U = eigh_(S)
+        U, s = U[:, q:], s[q:]
+        lowest, largest = s.min(initial=0.0), max(s.max(initial=0.0), size)
+        if lowest < -np.sqrt(np.finfo(U.dtype).eps) * largest:
+            raise IndefiniteError(f"eigenvalues reach from {lowest:.3g} to {largest:.3g}")
+        return cls(Qo, R, QS, U, np.maximum(s, 0.0))
+
+
+class Spectrum(AlphaPath):
     """P of any alpha by its eigenvectors; of none before ``with_alpha``. The C-ordered array S is overwritten."""
 
     def __init__(self, S, Q):
-        self.n, q = Q.shape
-        size = max(float(np.abs(S).max(initial=0.0)), float(np.finfo(S.dtype).tiny))
-        self.Qo, self.R = orthonormal(Q)
-        self.QS = product(self.Qo, S, transpose_a=True)
-        if q:
-            # C S C - size Qo Qo' = S - Qo H' - H Qo': the columns of Qo become the q lowest eigenvectors, apart.
-            H = self.QS.T - self.Qo @ (self.QS @ self.Qo - size * np.eye(q, dtype=S.dtype)) / 2
-            S = add_outer_(S, np.hstack([self.Qo, H]), np.hstack([H, self.Qo]), -1.0)
-        s, U = eigh_(S)
-        self.U, s = U[:, q:], s[q:]
-        lowest, largest = s.min(initial=0.0), max(s.max(initial=0.0), size)
-        if lowest < -np.sqrt(np.finfo(S.dtype).eps) * largest:
-            raise IndefiniteError(f"eigenvalues reach from {lowest:.3g} to {largest:.3g}")
-        self.s = np.maximum(s, 0.0)
+        self._share(Eigenvectors.of(S, Q))
+
+    def _share(self, eigenvectors):
+        self._eigenvectors = eigenvectors
+        self.Qo, self.R, self.QS, self.U, self.s = eigenvectors
+        self.n = len(self.Qo)
+
+    def with_alpha(self, alpha):
+        other = Spectrum.__new__(Spectrum)
+        other._share(self._eigenvectors)
+        other.alpha = alpha
+        other.choice = self.choice
+        return other
 
     @classmethod
     def from_problem(cls, problem, rows, K=None):
@@ -69,7 +97,7 @@ class Spectrum(OfEveryAlpha):
 
     @cached_property
     def G(self):  # type: ignore[override]
-        return upper_solve(self.R, self.Qo.T - self.apply(np.ascontiguousarray(self.QS.T)).T)
+        return upper_solve(self.R, self.Qo.T - self.apply(row_major(self.QS.T)).T)
 
     @property
     def Omega(self):  # type: ignore[override]

@@ -137,14 +137,14 @@ class Sigmoid:
         rows = np.flatnonzero((p.argmax(1) != leader) & (c > 2))
         if not len(rows):
             return p
-        logits, own = self.slope * S[rows] + self.offset, leader[rows]
-        first, each = logits.argmax(1), np.arange(len(rows))
+        logits, by_score = self.slope * S[rows] + self.offset, leader[rows]
+        by_logit, places = logits.argmax(1), np.arange(len(rows))
         pair = np.zeros((len(rows), c))
-        pair[each, first] += 1.0
-        pair[each, own] -= 1.0
-        by = np.concatenate([pair * np.where(self.slope > 0, S[rows] / self.spread, 0.0), pair], axis=1)  # derivatives
-        error = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", by, self.covariance, by), 0.0))
-        unclear = logits[each, first] - logits[each, own] <= CLEARLY * error
+        pair[places, by_logit] += 1.0
+        pair[places, by_score] -= 1.0
+        slopes = np.concatenate([pair * np.where(self.slope > 0, S[rows] / self.spread, 0.0), pair], axis=1)
+        error = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, self.covariance, slopes), 0.0))
+        unclear = logits[places, by_logit] - logits[places, by_score] <= CLEARLY * error
         for row in rows[unclear]:
             p[row] = _led_by(leader[row], p[row])
         return p
@@ -232,7 +232,7 @@ def _newton(S, T, w):
     covariance = np.zeros((2 * c, 2 * c))
     slope[c - k :], offset[c - k :] = theta[:k], theta[k:]
     free = np.concatenate([np.arange(c - k, c), np.arange(2 * c - k, 2 * c)])
-    covariance[np.ix_(free, free)] = solve(H, np.eye(2 * k))
+    covariance[free[:, None], free] = solve(H, np.eye(2 * k))
     return slope, offset, covariance
 
 

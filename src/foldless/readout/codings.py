@@ -124,8 +124,8 @@ class Readout:
         """
 
         def decide(fits):
-            own = against_all(fits, 1) if self.coding == "plus_minus" else fits
-            decisions = self.scores(np.swapaxes(own, 1, 2), moments)
+            coded = against_all(fits, 1) if self.coding == "plus_minus" else fits
+            decisions = self.scores(np.swapaxes(coded, 1, 2), moments)
             return decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
 
         return decide

@@ -63,9 +63,9 @@ def label_p_values(border, codes, n_classes, *, class_conditional=False):
     return p
 
 
-def _margin(fits, own):
+def _margin(fits, label):
     """Fits of one class minus the largest of the others."""
-    return fits[own] - np.max([fit for k, fit in enumerate(fits) if k != own], 0)
+    return fits[label] - np.max([fit for k, fit in enumerate(fits) if k != label], 0)
 
 
 def _tied(margin):
@@ -73,16 +73,16 @@ def _tied(margin):
     return margin + np.sqrt(np.finfo(margin.dtype).eps) * (1.0 + np.abs(margin))
 
 
-def cross_p_values(new, known, *, class_conditional=False):
+def cross_p_values(new, held_out, *, class_conditional=False):
     """p (t, c) from decisions of every fold's model: of new rows, and (of its held-out rows, their class numbers)."""
-    margins = [_margins(decisions)[np.arange(len(codes)), codes] for decisions, codes in known]
+    margins = [_margins(decisions)[np.arange(len(codes)), codes] for decisions, codes in held_out]
     p = np.empty((len(new[0]), one_a_class(new[0]).shape[1]))
     for label in range(p.shape[1]):
         rank = count = 1
-        for decisions, own, (_, codes) in zip(new, margins, known, strict=True):
-            own = own[codes == label] if class_conditional else own
-            rank = rank + (own <= _tied(_margins(decisions)[:, label, None])).sum(1)
-            count += len(own)
+        for decisions, margin, (_, codes) in zip(new, margins, held_out, strict=True):
+            counted = margin[codes == label] if class_conditional else margin
+            rank = rank + (counted <= _tied(_margins(decisions)[:, label, None])).sum(1)
+            count += len(counted)
         p[:, label] = rank / count
     return p
 

@@ -30,8 +30,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from foldless.heldout.moments import SMALL
-from foldless.linalg import eigh, norm
+from foldless.linalg import divide, eigh, norm
+from foldless.precision.digits import SMALL
 from foldless.readout.codings import Readout, drop_rounding_noise
 
 THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
@@ -98,8 +98,8 @@ class Discriminant(Readout):
                 " would have to be chosen anew. Use a stratified splitter, fewer folds, or threshold='centroid'."
             )
         share = _safe_inverse(mass) if self.threshold == "fisher" else here.astype(mass.dtype)
-        own = share[..., None] * np.eye(self.n_classes, dtype=mass.dtype)
-        return np.where(pair[:, None, None], own, slopes), np.where(pair[:, None] & here, 0.0, offsets)
+        one_column = share[..., None] * np.eye(self.n_classes, dtype=mass.dtype)
+        return np.where(pair[:, None, None], one_column, slopes), np.where(pair[:, None] & here, 0.0, offsets)
 
     def affine(self, moments):
         """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.
@@ -155,10 +155,10 @@ class Discriminant(Readout):
         a2 = 1.0 - rest
         if moments.V is not None:
             # Where all axes are weak a2 is an eigenvalue of V, not a difference.
-            values, own = eigh(_within(_scaled(moments.V, scale), basis))
+            values, axes = eigh(_within(_scaled(moments.V, scale), basis))
             weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
             a2 = np.where(weak, values[..., ::-1], a2)
-            vectors = np.where(weak[..., None], own[..., ::-1], vectors)
+            vectors = np.where(weak[..., None], axes[..., ::-1], vectors)
         return a2, rest, basis @ vectors
 
 
@@ -174,13 +174,12 @@ def _within(matrix, basis):
 
 def _safe_inverse(values):
     """1 / values, and 0 where a value is 0."""
-    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return divide(1.0, values)
 
 
 def _complement(root):
     """Orthonormal basis (c, c - 1) of the complement of a positive vector, from its Householder matrix."""
     u = root / norm(root, axis=-1, keepdims=True)
-    v = u.copy()
-    v[..., 0] += 1.0  # u >= 0, so nothing cancels here
+    v = np.concatenate([u[..., :1] + 1.0, u[..., 1:]], -1)  # u >= 0, so nothing cancels here
     H = np.eye(u.shape[-1], dtype=u.dtype) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
     return H[..., :, 1:]

@@ -19,7 +19,8 @@ def pairs_won(scores, positive, weights=None):
     win exactly 0.
     """
     order = np.argsort(scores, axis=-1)
-    scores, positive = (np.take_along_axis(each, order, -1) for each in (scores, positive))
+    scores = np.take_along_axis(scores, order, -1)
+    positive = np.take_along_axis(positive, order, -1)
     if weights is None:
         high, low = positive, ~positive
     else:

@@ -28,8 +28,8 @@ def stratified_sets(codes, order):
     k = max(sizes[sizes > 0].min(), min(AT_LEAST, sizes.max()))
     number = np.empty(len(codes), int)
     for code in np.flatnonzero(sizes):
-        own = order[codes[order] == code]
-        number[own] = np.arange(len(own)) % k
+        rows = order[codes[order] == code]
+        number[rows] = np.arange(len(rows)) % k
     return np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
 
 

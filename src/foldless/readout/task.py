@@ -17,6 +17,7 @@ from foldless.heldout.moments import Moments
 from foldless.heldout.problem import Problem
 from foldless.heldout.sets import Sets
 from foldless.heldout.training_parts import TrainingParts
+from foldless.linalg import row_major
 from foldless.precision.base import SingularBlockError
 from foldless.readout.calibration import Calibrator, fit_calibration
 from foldless.readout.codings import Readout, chosen_codes, plus_minus
@@ -92,19 +93,21 @@ class Task:
 
     def subset(self, rows):
         """The task of these rows alone."""
-        codes, counted = (None if each is None else each[rows] for each in (self.codes, self.counted))
+        codes = None if self.codes is None else self.codes[rows]
+        counted = None if self.counted is None else self.counted[rows]
         return replace(self, problem=self.problem.subset(rows), Y=self.Y[rows], codes=codes, counted=counted)
 
     def labelled(self, order):
         """The task of row i with label and weight of row order[i]."""
         problem = self.problem.replace(root_w=self.problem.root_w[order])
-        codes, counted = (None if each is None else each[order] for each in (self.codes, self.counted))
+        codes = None if self.codes is None else self.codes[order]
+        counted = None if self.counted is None else self.counted[order]
         return replace(self, problem=problem, Y=self.Y[order], codes=codes, counted=counted)
 
     def relabelled(self, truth):
         """The task with other class numbers (n,), or values (m, n); weights stay with the rows."""
         if self.codes is None:
-            return replace(self, Y=np.ascontiguousarray(truth.T))
+            return replace(self, Y=row_major(truth.T))
         return replace(self, Y=self.readout.targets(truth, self.Y.dtype), codes=truth)
 
     def restricted(self, rows):
@@ -136,8 +139,8 @@ class Task:
             cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
             if kind is not None:
                 counted = weights if self.counted is None else self.counted[model.rows]
-                known = codes, self.n_classes, counted, self.readout.expected
-                calibrator = calibrated(kind, scores, lambda: self.stratified_scores(model, scores), *known)
+                rows = codes, self.n_classes, counted, self.readout.expected
+                calibrator = calibrated(kind, scores, lambda: self.stratified_scores(model, scores), *rows)
         return Rule(self.readout, moments, cut, calibrator)
 
     # -- held-out sets ---------------------------------------------------------------------------------------------
@@ -199,11 +202,11 @@ class Task:
 
     def loo_outputs(self, parts, rule, method):
         """``method`` ("decision" or "proba") of every row by the model without it; rows of weight 0 by ``rule``."""
-        whole = parts.whole
+        solution = parts.whole
         if method == "decision":
-            values = self.held_out_decisions(parts, Sets.leave_one_out(len(whole.rows)))
+            values = self.held_out_decisions(parts, Sets.leave_one_out(len(solution.rows)))
         else:
-            values = np.concatenate([self._loo_proba(parts, row) for row in whole.rows])
+            values = np.concatenate([self._loo_proba(parts, row) for row in solution.rows])
         return self._of_all_rows(parts, rule, method, values)
 
     def _loo_proba(self, parts, row):
@@ -217,10 +220,10 @@ class Task:
 
     def _of_all_rows(self, parts, rule, method, held_out):
         """Values of the rows of positive weight, and those by ``rule`` of the others."""
-        whole = parts.whole
+        solution = parts.whole
         out = np.empty((self.problem.n, *held_out.shape[1:]), held_out.dtype)
-        out[whole.rows] = held_out
-        idle = np.setdiff1d(np.arange(self.problem.n), whole.rows)
+        out[solution.rows] = held_out
+        idle = np.setdiff1d(np.arange(self.problem.n), solution.rows)
         if len(idle):
-            out[idle] = getattr(rule, method)(whole.fits(idle))
+            out[idle] = getattr(rule, method)(solution.fits(idle))
         return out

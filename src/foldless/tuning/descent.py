@@ -108,7 +108,7 @@ class Objective:
         by_kernel = dict.fromkeys(self.space.names, 0.0)
         for part, problem in self.selection.parts(alphas, kernel):
             if not gradient:
-                loss += float(part.judge(Solution(problem, part.rows, part.Y)).sum())
+                loss += float(part.judge(Solution.fit(problem, part.rows, part.Y)).sum())
                 continue
             value, slopes = value_and_gradient(problem, part.rows, part.T, part.folds, partial(_summed, part))
             loss += value

@@ -82,7 +82,7 @@ def losses_from_one_P(task, alphas, selections):
     removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
     path, losses = problem.path(rows, len(alphas), explicit=True), []
     for alpha in alphas:
-        model = Solution(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha).explicit())
+        model = Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha).explicit())
         each = zip(selections, removed, strict=True)
         losses.append([selection.judge(selection.inner_model(model.without(out))) for selection, out in each])
     return np.array(losses).transpose(1, 0, 2)
@@ -108,7 +108,7 @@ def heldout_of_candidate(task, problem, outer, selections, probabilities):
         model = parts.part(train)
         rule = task.rule(model, probabilities=probabilities)
         fits = model.fits(test)
-        own = model if selection.folds is None else Solution(problem, model.rows, task.Y[model.rows])
+        own = model if selection.folds is None else Solution.fit(problem, model.rows, task.Y[model.rows])
         yield HeldOut(
             inner_rows=selection.tested_rows,
             inner_scores=selection.scores(own)[selection.tested],
@@ -122,7 +122,7 @@ def heldout_of_candidate(task, problem, outer, selections, probabilities):
 def inner_criterion(problem, selection):
     """The criterion inside a training part of a candidate that a score has chosen."""
     selection = replace(selection, scoring=None)
-    return selection.judge(Solution(problem, selection.rows, selection.Y)).sum()
+    return selection.judge(Solution.fit(problem, selection.rows, selection.Y)).sum()
 
 
 def outer_loss(spec, task, test, fits, decision):

@@ -54,7 +54,7 @@ class SelectionOfParts(Selection):
                 own, precision = problem.replace(alpha=alpha), path.with_alpha(alpha)
 
                 def model(Y, own=own, precision=precision, train=train):
-                    return Solution(own, train, Y[train], precision)
+                    return Solution.fit(own, train, Y[train], precision)
 
                 found[place].append(ask(task, model, self.rows[fold]))
         return found

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foldless.heldout.gradient import residuals
-from foldless.heldout.moments import few_digits
 from foldless.heldout.part import Part
 from foldless.heldout.sets import Sets
 from foldless.heldout.solution import Solution, loo_path
+from foldless.precision.digits import few_digits
 from foldless.readout.task import Task
 from foldless.tuning.criteria import Criterion, weights
 from foldless.tuning.folds import folds_of, heldout_fits
@@ -240,7 +240,7 @@ class Selection:
         precision, ranks, fits = cache(precision), self.criterion.ranks, E
 
         def model(Y):
-            return Solution(problem, self.rows, Y, precision())
+            return Solution.fit(problem, self.rows, Y, precision())
 
         if E is None and not self.criterion.whole:
             fits = self._heldout(model(self.T))

@@ -1,0 +1,62 @@
+"""Are there digits left? One question, asked of every difference that held-out values are made of.
+
+A difference of numbers of some size has few digits where next to nothing of that size is left (:func:`cancels`). What
+is left is compared with a share of the size, one for each kind of difference:
+
+    fits              Y - E beside the targets Y                                    SMALL
+    class matrices    what a training part keeps of a class, or of a column of Y    LEAST_KEPT
+    blocks of P       alpha P_te,te, that is I - Psi_te Psi_te', beside one         FREE
+    alpha             beside the mean diagonal of the kernel                        TINY
+    alpha             beside squares of features                                    SQUARED
+
+Fits follow from the coefficients instead, unless terms add up to far more than the targets (:func:`adds_up`). In all
+other cases the repair is one: the rest of the rows is solved by itself, without the P of all rows.
+"""
+
+import numpy as np
+
+SMALL = {8: 2.0**-21, 4: 2.0**-12}  # part of the targets below which a difference has few digits, by bytes of a number
+MOST_ADDED = {8: 2.0**12, 4: 2.0**6}  # times the targets up to which adding terms up loses no more than that
+LEAST_KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
+SQUARED = 1e-8  # alpha by the largest eigenvalue of Phi' Phi, down to which that keeps 8 digits
+FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
+TINY = {8: 1e-8, 4: 1e-3}  # alpha by the mean diagonal of K below which features are more accurate, by bytes
+
+
+def cancels(left, size, share):
+    """Whether differences of numbers of this size leave less than this share of it."""
+    return left < share * size
+
+
+def few_digits(values, size):
+    """Whether differences of targets of this size (m,) that come out as ``values`` (..., m) have lost most digits."""
+    return np.abs(values) < SMALL[values.dtype.itemsize] * size
+
+
+def adds_up(terms, size):
+    """Whether adding up terms of this size in all (..., m) loses few digits beside the targets."""
+    return terms <= MOST_ADDED[terms.dtype.itemsize] * size
+
+
+def little_kept(kept, before):
+    """Whether a training part keeps next to nothing of what there was before."""
+    return cancels(kept, before, LEAST_KEPT)
+
+
+def nearly_fitted(free):
+    """Whether rows nearly fit themselves: ``free`` is the share of them that their own targets do not explain."""
+    return free < FREE
+
+
+def rows_beyond_rank(precision, size, dtype):
+    """alpha tr P, the number of rows beyond the rank of S, where S is singular and alpha tiny; else infinite.
+
+    P is then of the size 1 / alpha, and so is its rounding. A training part without that many rows can be regular.
+    ``size`` is the mean diagonal of S.
+    """
+    alpha = precision.alpha
+    if not cancels(alpha, size, TINY[dtype.itemsize]):
+        return np.inf
+    beyond_rank = alpha * float(precision.diagonal().sum())
+    singular = beyond_rank > 0.5 or cancels(alpha, size, precision.n * np.finfo(dtype).eps)  # rounding made P smaller
+    return beyond_rank if singular else np.inf
