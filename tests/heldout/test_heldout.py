@@ -143,7 +143,7 @@ def test_leave_one_out_models_at_new_points_keep_their_digits_beside_one_row_bey
     kernel, w = kernels.Poly(gamma=1.0, degree=1, coef0=1.0), case.w
     old, new = np.arange(n), np.arange(n, n + 3)
     problem = Problem(kernel, X[old], alpha=1e-8, Q=case.Q[old], sample_weight=None if weights == "none" else w[old])
-    whole = Solution(problem, problem.active, case.Y[old])
+    whole = Solution.fit(problem, problem.active, case.Y[old])
     F = whole.loo_at(X[new], case.Q[new])
     for i in old:
         expected = reference.heldout_fits(K, case.Y, np.delete(old, i), new, 1e-8, w=w, Q=case.Q)
