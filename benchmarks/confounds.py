@@ -219,10 +219,10 @@ def _beyond_site(X, site):
 REMEDIES = {
     "nothing": lambda X, site: (X, {}),
     "`confounds=site`": lambda X, site: (X, {"confounds": site[:, None]}),
-    "`strata=site`": lambda X, site: (X, {"strata": site}),
-    "`confounds=site, strata=site`": lambda X, site: (X, {"confounds": site[:, None], "strata": site}),
+    "`null=site`": lambda X, site: (X, {"null": site}),
+    "`confounds=site, null=site`": lambda X, site: (X, {"confounds": site[:, None], "null": site}),
     "site regressed out of X on all rows": lambda X, site: (_beyond_site(X, site), {}),
-    "the same, with `strata=site`": lambda X, site: (_beyond_site(X, site), {"strata": site}),
+    "the same, with `null=site`": lambda X, site: (_beyond_site(X, site), {"null": site}),
 }
 
 

@@ -4,7 +4,8 @@ Rows are more than 8,192, so that factors go panel by panel; narrow panels give 
 each call the script counts interrupts, wrong results after them, and models that were left updated because the
 interrupt came after the last step. A call is interrupted until its share of the time is spent.
 
-    python benchmarks/interrupts.py [--rows 9000] [--minutes 12] [--width 256] [--seed 0] [--fast] [--json FILE]
+    python benchmarks/interrupts.py [--rows 9000] [--minutes 12] [--calls forget fit] [--width 256] [--seed 0] [--fast]
+        [--json FILE]
 """
 
 import pickle
@@ -19,11 +20,13 @@ from foldless import LSSVR
 from foldless.linalg import panels
 
 N_NEW = 4
-PER_CHECK = 4  # interrupts of one model in a row, whose result is compared then
+PER_CHECK = 8  # interrupts of one model in a row, whose result is compared then
 READERS = {
     "loo_predict": lambda model, data: model.loo_predict(),
     "loo_score_": lambda model, data: model.loo_score_,
     "predict_interval": lambda model, data: model.predict_interval(data[2]),
+    "forgetting_effects": lambda model, data: model.forgetting_effects(),
+    "fit": lambda model, data: model.fit(*data[:2]),  # the same rows again: the model before it and after it are equal
 }
 WRITERS = {
     "partial_fit": lambda model, data: model.partial_fit(data[2], data[2][:, 0]),
@@ -114,6 +117,7 @@ def main():
     options = parser(__doc__)
     options.add_argument("--rows", type=int, default=9000)
     options.add_argument("--minutes", type=float, default=12.0)
+    options.add_argument("--calls", nargs="+", choices=[*READERS, *WRITERS], default=[*READERS, *WRITERS])
     options.add_argument("--width", type=int, default=256, help="rows of a panel")
     options.add_argument("--seed", type=int, default=0)
     options = options.parse_args()
@@ -121,12 +125,12 @@ def main():
         options.rows, options.minutes = 1000, 0.1
     panels.WIDTH = options.width
     data, rng = sample(options.rows, options.seed), np.random.default_rng(options.seed)
-    pickled, seconds, results = pickle.dumps(fitted(data)), 60.0 * options.minutes / (len(READERS) + len(WRITERS)), []
-    for name in READERS:
-        results.append(interrupt_reader(name, pickled, data, seconds, rng))
-        print(results[-1], file=sys.stderr, flush=True)
-    for name in WRITERS:
-        results.append(interrupt_writer(name, data, seconds, rng))
+    pickled, seconds, results = pickle.dumps(fitted(data)), 60.0 * options.minutes / len(options.calls), []
+    for name in options.calls:
+        if name in READERS:
+            results.append(interrupt_reader(name, pickled, data, seconds, rng))
+        else:
+            results.append(interrupt_writer(name, data, seconds, rng))
         print(results[-1], file=sys.stderr, flush=True)
     markdown(results)
     report(options, interrupts=results)

@@ -88,7 +88,7 @@ class Model:
             self.option("penalty", "rkhs"),
             C,
             data.dtype,
-            kernel_rounding(kernel, dense, sp.issparse(data.X)),
+            kernel_rounding(kernel, dense, not sp.issparse(data.X)),
         )
 
     def refit(self, problem, data, train):

@@ -56,11 +56,14 @@ def kernel_matrix(kernel, X, Z):
     raise ValueError(name)
 
 
-def kernel_rounding(kernel, X, sparse=False):
-    """How far an error of one unit in X is magnified by the exponent of the kernel; sparse rows cannot be centred."""
+def kernel_rounding(kernel, X, centred=True):
+    """How far an error of one unit in X is magnified by the exponent of the kernel.
+
+    The library centres dense rows; sparse rows, and those of scikit-learn's kernels, are taken as they are.
+    """
     X = np.asarray(X, float)
     gamma = np.asarray(kernel.get("gamma", 1.0), float)
-    spread = X if sparse else X - X.mean(0)
+    spread = X - X.mean(0) if centred else X
     if kernel["kernel"] == "rbf":
         return 1.0 + float((gamma * spread * spread).sum(1).max())
     if kernel["kernel"] == "laplacian":
@@ -95,6 +98,7 @@ class Problem:
     dtype: type = np.float64
     rounding: float = 1.0
     functions: np.ndarray | None = None  # rows whose functions penalty="coef" takes; None: all of positive weight
+    calls: int = 1  # that made the model, a fit and updates: each rounds the targets anew
 
     def Q(self, rows):
         """Columns without penalty."""
@@ -200,10 +204,14 @@ class Refit:
         reach = self.reach(rows)[:, None] * more
         relative = self.relative if self.judged else np.inf
         tolerance = relative * reach * np.maximum(size, np.abs(values - self.middle))
-        tolerance = tolerance + (OFFSET * eps * largest if p.intercept else 0.0)
+        tolerance = tolerance + (OFFSET * p.calls * eps * largest if p.intercept else 0.0)
         fine = tolerance
         if not p.intercept and p.C is None:
-            local = np.abs(k) @ np.abs(self.beta)
+            size_of_beta = np.abs(self.beta)
+            if p.penalty == "coef":  # beta = K'r / alpha may cancel: labels of both kinds at equal functions
+                inner = np.abs(p.K[np.ix_(self.train, self.functions)])
+                size_of_beta = inner.T @ np.abs(self.residuals) / LD(p.alpha)
+            local = np.abs(k) @ size_of_beta
             lost = 1e3 * np.finfo(p.dtype).tiny * np.abs(self.beta).sum(0)  # kernel values that underflow
             fine = np.minimum(tolerance, relative * reach * local + lost)
         return Fits(values, np.asarray(tolerance, float), np.asarray(fine, LD))

@@ -185,7 +185,7 @@ def adaptive(rng, s, judge, before=lambda call, subject: None):
     judge.label = f"AdaptiveKDA {kernel['kernel']}"
     K = kernel_matrix(kernel, d.dense, d.dense)
     Y, rows = np.eye(len(d.classes), dtype=LD)[d.codes], np.arange(d.n)
-    factor = kernel_rounding(kernel, d.dense, sp.issparse(d.X))
+    factor = kernel_rounding(kernel, d.dense, not sp.issparse(d.X))
 
     def fits_of(train, test):
         fits, cond = minimum_norm(K, Y, train, test, alpha)

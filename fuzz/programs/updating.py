@@ -33,7 +33,7 @@ class Stream:
         self.rng, self.s, self.judge, self.model, self.d = rng, s, judge, model, d
         self.named = model.classifies and rng.random() < 0.5
         self.ids = rng.random() < 0.4
-        self.rows, self.functions = [], None
+        self.rows, self.functions, self.calls = [], None, 0
         s.let("X", d.X)
         s.let("y", d.y)
         if d.weights is not None:
@@ -75,6 +75,7 @@ class Stream:
     def hold(self, rows):
         """Note the rows of the model; those of the first fit keep their basis functions."""
         self.rows = rows
+        self.calls += 1
         if self.functions is None:
             self.functions = [row for row in rows if self.d.w[row] > 0]
 
@@ -83,7 +84,7 @@ class Stream:
         others = np.setdiff1d(np.arange(self.d.n), self.rows)
         problem = self.model.problem(self.d.take(self.rows), self.d.dense[others])
         places = np.argsort(np.concatenate([np.asarray(self.rows, int), others]))
-        return replace(problem, functions=places[self.functions])
+        return replace(problem, functions=places[self.functions], calls=self.calls)
 
     def stays(self, rows):
         """Whether these rows show every class, with weight, so that a plain fit exists."""

@@ -7,7 +7,7 @@ import numpy as np
 from fuzz import data as sets
 from fuzz import models, scores
 from fuzz.judge import Skip
-from fuzz.oracles import LD, Fits
+from fuzz.oracles import LD, Fits, kernel_rounding
 from fuzz.programs.fitting import check_size, compare, limit_of, started
 
 PARTITIONS = ("KFold", "StratifiedKFold", "GroupKFold", "LeaveOneOut", "list")
@@ -188,7 +188,10 @@ def drop_in(rng, s, judge):
     # Rows that repeat are left to its refits, whose solver of sparse rows stops at 1e-4.
     repeats = plain_labels and isinstance(d.X, np.ndarray)
     splits, groups = draw_splits(rng, s, d, partition=True, repeats=repeats)
-    parts = held_out(model, model.problem(d), d, splits)
+    problem = model.problem(d)
+    if any(len(np.unique(train)) < len(train) for train, _ in splits):  # scikit-learn refits, by its own kernels
+        problem = replace(problem, rounding=kernel_rounding(model.kernel, d.dense, centred=False))
+    parts = held_out(model, problem, d, splits)
     found, fits = cross_predict(s, judge, model, d, parts, splits, groups, params)
     cross_score(rng, s, judge, model, d, parts, splits, groups, params)
     if isinstance(d.X, np.ndarray) and not model.option("class_weight"):

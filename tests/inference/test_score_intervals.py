@@ -26,8 +26,9 @@ from sklearn.svm import SVC
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless.bridge.standin import Run
 from foldless.inference.intervals import FoldScores, nested_error
-from foldless.model_selection import RefitWarning, cross_validate, score_interval
+from foldless.model_selection import RefitWarning, compare, cross_validate, score_interval
 from support import intervals as plain
+from support.refits import with_fixed_functions
 
 RNG = np.random.default_rng(0)
 X, TWO = make_classification(40, 5, n_informative=3, flip_y=0.2, random_state=0)
@@ -114,7 +115,8 @@ def test_one_partition_is_the_definition_by_refits(case, weighted):
     found = score_interval(
         estimator, X, y, cv=cv, scoring=scoring, params=None if weight is None else {"sample_weight": weight}
     )
-    score, centre, error = by_refits(estimator, y, cv, scoring, rows, weight)
+    refitted = with_fixed_functions(estimator, X, weight)
+    score, centre, error = by_refits(refitted, y, cv, scoring, rows, weight)
     np.testing.assert_allclose([found.score, found.centre, found.standard_error], [score, centre, error], rtol=1e-7)
     half = norm.ppf(0.95) * error
     ends = [(centre - half, centre + half)]
@@ -232,6 +234,13 @@ def test_a_model_that_is_always_right_is_not_certain():
     p = 22 / 24
     assert centre == 1.0
     np.testing.assert_allclose(error, np.sqrt(p * (1 - p) / 20))
+
+
+def test_equal_predictions_of_values_differ_by_nothing():
+    """Squared errors of 0 are no shares of rows, of which four more might come out otherwise."""
+    difference = compare({"one": LSSVR(), "two": LSSVR()}, X, VALUES, cv=5, n_repeats=1).differences[0]
+    assert difference.standard_error == 0.0
+    assert (difference.low, difference.high) == (0.0, 0.0)
 
 
 def test_partitions_end_when_more_tell_nothing_new():

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge, RidgeClassifier, RidgeClassifierCV, RidgeCV
 
 from foldless import LSSVC, FoldlessSearchCV
+from support.refits import with_fixed_functions
 from support.searches import ALPHAS, BINARY, KFDA, LABELS, SPLITTERS, VALUES, WEIGHT, N, X, losses_of
 from support.tolerances import assert_close
 
@@ -82,7 +83,7 @@ def test_multiclass_error_is_that_of_the_classifiers_decisions(estimator, y, spl
     options = {"cv": cv, "criterion": "multiclass_error"}
     search = FoldlessSearchCV(estimator, {"alpha": ALPHAS[:2]}, **options).fit(X, y, sample_weight=w)
     for alpha, found in zip(ALPHAS[:2], losses_of(search), strict=True):
-        single = clone(estimator).set_params(alpha=alpha)
+        single = with_fixed_functions(clone(estimator).set_params(alpha=alpha), X, w)
         params = {"sample_weight": w} if weighted else None
         expected = skl.cross_val_predict(single, X, y, cv=cv or skl.LeaveOneOut(), params=params)
         assert found == pytest.approx(np.average(expected != y, weights=w))

@@ -18,7 +18,17 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless.heldout.moments import Moments, nearly_gone, remaining_masses
-from foldless.linalg import LinAlgError, put, solve_definite, take_block
+from foldless.linalg import (
+    LinAlgError,
+    NotPositiveDefiniteError,
+    cholesky_,
+    dots,
+    product,
+    put,
+    right_solve,
+    solve_definite,
+    take_block,
+)
 from foldless.precision.base import SingularBlockError
 from foldless.precision.digits import adds_up, few_digits
 
@@ -91,6 +101,32 @@ class HeldOut:
     def training(self, number):
         """The model without one of the sets."""
         return self.model.without(self.members[number])
+
+    def loo_within(self):
+        """Yield leave-one-out residuals (n - t, m) of the model without each of the sets, in the units of the targets.
+
+        Only the diagonal of its P, P_tr,tr - P_tr,te D^-1 P_te,tr, is formed. Where weights or confounds need more, or
+        P has too few digits, the training part computes them.
+        """
+        model, t = self.model, self.members.shape[1]
+        model.check_rest(t + 1)
+        plain = not (model.problem.weighted or model.problem.more_columns)
+        columns, diagonal = (model.precision.columns(self.members.ravel()) if plain else None), None
+        for number, members in enumerate(self.members):
+            if columns is None or self.ill_conditioned[number]:
+                yield self.training(number).loo().residuals[:, 0]
+                continue
+            P_te = columns[:, number * t : (number + 1) * t]
+            try:
+                V = right_solve(P_te, cholesky_(self.D[number].copy()))
+            except NotPositiveDefiniteError:
+                yield self.training(number).loo().residuals[:, 0]
+                continue
+            diagonal = model.precision.diagonal() if diagonal is None else diagonal
+            A = model.A - product(P_te, self.E[number])
+            kept = np.ones(len(A), bool)
+            kept[members] = False
+            yield A[kept] / (diagonal - dots(V, V))[kept, None]
 
     @cached_property
     def residuals(self):

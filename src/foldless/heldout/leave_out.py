@@ -16,6 +16,7 @@ from sklearn.utils import gen_batches
 from foldless.heldout.held_out import MAX_ENTRIES
 from foldless.heldout.moments import Moments
 from foldless.heldout.part import Part
+from foldless.heldout.sets import Sets
 from foldless.precision import cost
 
 
@@ -40,6 +41,15 @@ def leave_out(fit, sets):
         entries = members.shape[1] ** 2 * fit.Y.shape[1]
         for some in gen_batches(len(members), max(1, MAX_ENTRIES // entries)):
             yield numbers[some], fit.held_out(members[some])
+
+
+def loo_within(solution, sets):
+    """Leave-one-out residuals [(n - t, m)] of the models without each of ``sets``, a list of positions."""
+    residuals = [None] * len(sets)
+    for numbers, members in Sets.of(sets).groups:
+        for number, of_set in zip(numbers, solution.held_out(members).loo_within(), strict=True):
+            residuals[number] = of_set
+    return residuals
 
 
 def one_by_one(sets, of_set):

@@ -50,6 +50,7 @@ class FoldScores:
         pseudo-values of a jackknife over groups of rows; nan fills up shorter folds
     weight : ndarray of shape (R, K), of the folds in their mean: their rows, or 1
     subtracted : bool, whether these are differences
+    of_values : bool, whether predicted values are scored, not classes: their scores are no shares of rows
     counts : HeldOutCounts or None, of classes
     """
 
@@ -57,10 +58,11 @@ class FoldScores:
     parts: np.ndarray
     weight: np.ndarray
     subtracted: bool = False
+    of_values: bool = False
     counts: HeldOutCounts | None = None
 
     def __sub__(self, other):
-        return FoldScores(self.S - other.S, self.parts - other.parts, self.weight, True)
+        return FoldScores(self.S - other.S, self.parts - other.parts, self.weight, True, self.of_values)
 
     def extended(self, other):
         """The same with the partitions of another."""
@@ -73,7 +75,7 @@ class FoldScores:
         counts = self.counts
         if counts is not None and counts.confusion is not None:
             counts = counts.with_confusion(other.counts.confusion)
-        return FoldScores(S, np.concatenate(padded), weight, counts=counts)
+        return FoldScores(S, np.concatenate(padded), weight, of_values=self.of_values, counts=counts)
 
     @property
     def outside(self):
@@ -112,7 +114,7 @@ class FoldScores:
         share = self.weight / self.weight.sum(1, keepdims=True)
         plain = float((share**2 * self.variance).sum(1).mean())
         values = self.parts[~np.isnan(self.parts)]
-        if not np.isin(values, (-1.0, 0.0, 1.0)).all():
+        if self.of_values or not np.isin(values, (-1.0, 0.0, 1.0)).all():
             return plain
         n, mean = len(values) / len(self.parts), values.mean()
         square = (n * np.square(values).mean() + 2) / (n + 4)

@@ -161,7 +161,8 @@ def fold_scores(folds, decide, truth, judge, groups=None, pairs=True):
         for place, values in zip(zip(partition, i, strict=True), found, strict=True):
             parts[place][: len(values)] = values
     rows = np.array([[len(rows) for rows in tests] for tests in folds], float)
-    return FoldScores(S, parts, np.ones_like(rows) if judge.of_rows is None else rows, counts=counts)
+    weight = np.ones_like(rows) if judge.of_rows is None else rows
+    return FoldScores(S, parts, weight, of_values=truth.ndim > 1, counts=counts)
 
 
 def scores_of_partitions(first, draw, deciders, truth, judge, *, most, until=None, groups=None, pairs=True, step=None):

@@ -51,6 +51,7 @@ solve, inverse, norm, thin_qr, eigh = np.linalg.solve, np.linalg.inv, np.linalg.
 row_major, column_major = np.ascontiguousarray, np.asfortranarray  # other kinds of arrays need no order
 
 LARGE = 8192  # rows from which on triangles and squares are computed in panels
+TALL = 4  # times the rows of a triangle, from which on a matrix beside it is multiplied by its inverse
 LEAST_HALVED, HALVED = 64, 2048  # rows between which a triangle is inverted by halves; blocks of it are copied
 STACKED = 20  # rows up to which a stack of systems is sooner solved in one call than by the cheaper factors, one by one
 FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
@@ -182,6 +183,9 @@ def lower_times_(Y, L):
 @unless_empty(0)
 def right_solve(B, L):
     """B L'^-1: for a Fortran-ordered B, whose columns are many and long, nothing is rearranged."""
+    if len(B) >= TALL * len(L):  # a product with L^-1 is quicker than solves of so many rows
+        (trmm,) = get_blas_funcs(("trmm",), (L, B))
+        return trmm(1.0, invert_lower_(L.copy(order="F")), B, side=1, lower=1, trans_a=1)
     (trsm,) = get_blas_funcs(("trsm",), (L, B))
     return trsm(1.0, L, B, side=1, lower=1, trans_a=1)
 

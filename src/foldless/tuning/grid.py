@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foldless.heldout.leave_out import loo_within
 from foldless.heldout.solution import Solution
 from foldless.heldout.training_parts import TrainingParts
 from foldless.precision import cost
@@ -83,8 +84,12 @@ def losses_from_one_P(task, alphas, selections):
     path, losses = problem.path(rows, len(alphas), explicit=True), []
     for alpha in alphas:
         model = Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha).explicit())
-        each = zip(selections, removed, strict=True)
-        losses.append([selection.judge(selection.inner_model(model.without(out))) for selection, out in each])
+        if all(selection.judges_loo_residuals for selection in selections):
+            E = loo_within(model, removed)
+            losses.append([selection.losses(of_part) for selection, of_part in zip(selections, E, strict=True)])
+            continue
+        parts = [model.without(out) for out in removed]
+        losses.append([each.judge(each.inner_model(part)) for each, part in zip(selections, parts, strict=True)])
     return np.array(losses).transpose(1, 0, 2)
 
 

@@ -135,6 +135,11 @@ class Selection:
         return self.scoring is not None and self.scoring.decides
 
     @property
+    def judges_loo_residuals(self):
+        """Whether leave-one-out residuals of the criterion's targets are all that decides."""
+        return self.folds is None and not (self.score_decides or self.criterion.whole or self.criterion.ranks)
+
+    @property
     def Y(self):
         """What the models regress on: the targets of the criterion, or those of the task's own readout."""
         return self.task.Y[self.rows] if self.criterion.whole or self.score_decides else self.T
