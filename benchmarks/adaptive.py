@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 
 from common import at_least, at_most, best_time, best_times, load, markdown, parser, report, summary, timed
 from foldless import AdaptiveKDA
+from foldless._engine.online.minimum_norm import MinimumNorm
 from foldless.kernels import RBF, Linear
-from foldless.online.minimum_norm import MinimumNorm
 from thresholds import partitions
 
 ALPHA = 1e-3

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from common import markdown, report
 from criterion import drawn_fits, line, over_sets, set_options
-from foldless.tuning.criteria import CRITERIA
+from foldless._engine.tuning.criteria import CRITERIA
 
 RULES = {
     "best": (None, 1),

@@ -20,13 +20,13 @@ from threadpoolctl import threadpool_limits
 
 from common import markdown, parser, report, standardised
 from foldless import LSSVC
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import loo_path
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import loo_path
+from foldless._engine.readout.codings import chosen_codes, plus_minus
+from foldless._engine.tuning.criteria import press, weights
+from foldless._engine.tuning.selection import best_place
+from foldless._engine.tuning.space import default_grid
 from foldless.kernels import RBF
-from foldless.readout.codings import chosen_codes, plus_minus
-from foldless.tuning.criteria import press, weights
-from foldless.tuning.selection import best_place
-from foldless.tuning.space import default_grid
 from sets import rows_of
 
 MOST_TRAIN, MOST_TEST, FEWEST = 400, 2000, 5

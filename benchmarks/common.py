@@ -16,10 +16,10 @@ from scipy.special import log_softmax
 from sklearn import datasets
 from threadpoolctl import threadpool_info
 
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import loo_path
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import loo_path
+from foldless._engine.readout.calibration import Sigmoid
 from foldless.kernels import RBF
-from foldless.readout.calibration import Sigmoid
 
 ALPHAS = np.logspace(-4, 3, 15)
 WIDTHS = np.logspace(-1.5, 1.5, 7)  # gamma times the number of features

@@ -18,8 +18,8 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from common import markdown, parser, report
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless._engine.permutation.metrics import METRICS
 from foldless.model_selection import Confounds, cross_val_predict, permutation_test_pattern, permutation_test_score
-from foldless.permutation.metrics import METRICS
 
 M, FEATURES = 199, 20
 STRENGTHS = {"weak": 0.5, "strong": 3.0}

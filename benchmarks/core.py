@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from common import at_least, at_most, best_time, best_times, markdown, parser, peak_arrays, report, summary
 from foldless import LSSVC, KernelFisherDiscriminant
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import loo_path
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import loo_path
 from foldless.kernels import RBF
 from foldless.model_selection import cross_val_predict
 

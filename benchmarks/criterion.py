@@ -22,13 +22,13 @@ from threadpoolctl import threadpool_limits
 
 from common import markdown, parser, report
 from foldless import LSSVC, FoldlessSearchCV
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Solution, loo_path
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import Solution, loo_path
+from foldless._engine.readout.codings import chosen_codes, plus_minus
+from foldless._engine.tuning.criteria import CRITERIA
+from foldless._engine.tuning.selection import best_place
+from foldless._engine.tuning.space import default_grid
 from foldless.kernels import RBF
-from foldless.readout.codings import chosen_codes, plus_minus
-from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.selection import best_place
-from foldless.tuning.space import default_grid
 from sets import IDA, LARGE, SKLEARN, UCI, WCCI, partitions, parts, rows_of
 
 NAMES = ("press", "smooth_error", "hinge2", "hinge", "multiclass_error", "error")

@@ -17,7 +17,7 @@ import numpy as np
 
 from common import markdown, parser, report
 from foldless import LSSVR
-from foldless.linalg import panels
+from foldless._engine.linalg import panels
 
 N_NEW = 4
 PER_CHECK = 8  # interrupts of one model in a row, whose result is compared then

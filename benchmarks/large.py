@@ -11,9 +11,9 @@ from sklearn.model_selection import LeaveOneOut
 
 from common import at_most, parser, peak_arrays, report, timed
 from foldless import LSSVC
+from foldless._engine.linalg import panels
 from foldless.kernels import RBF
 from foldless.kernels.base import gram_of_all
-from foldless.linalg import panels
 from foldless.model_selection import cross_val_predict
 
 GAMMA = 0.05

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from common import load, markdown, parser, report, standardised, tune
 from foldless import KernelFisherDiscriminant
-from foldless.readout.discriminant import THRESHOLDS
+from foldless._engine.readout.discriminant import THRESHOLDS
 
 
 def partitions(data, n_splits):

@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from common import at_least, at_most, best_time, best_times, markdown, parser, peak_arrays, report, summary, timed
 from foldless import LSSVC, FoldlessSearchCV
-from foldless.heldout.gradient import value_and_gradient
-from foldless.heldout.problem import Problem
+from foldless._engine.heldout.gradient import value_and_gradient
+from foldless._engine.heldout.problem import Problem
 from foldless.kernels import RBF, BasisFunctions
 from foldless.model_selection import nested_cross_validate
 

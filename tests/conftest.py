@@ -5,7 +5,7 @@ from collections import defaultdict
 
 import pytest
 
-import foldless.readout.task as tasks
+import foldless._engine.readout.task as tasks
 from support.parts import TrainingParts
 from support.sampling import sampled_cases
 

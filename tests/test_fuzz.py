@@ -156,13 +156,13 @@ def longer(found):
 
 
 BROKEN = {
-    "returned models": ("bridge.standin", "fitted_on_part", moved),
+    "returned models": ("_sklearn.standin", "fitted_on_part", moved),
     "returned models, nested": ("model_selection._nested_runs", "_fitted_on", moved),
-    "score intervals": ("inference.intervals", "nested_error", longer),
-    "intervals of results": ("inference.intervals", "corrected_error", longer),
-    "comparisons": ("inference.comparison", "nested_error", longer),
+    "score intervals": ("_engine.inference.intervals", "nested_error", longer),
+    "intervals of results": ("_engine.inference.intervals", "corrected_error", longer),
+    "comparisons": ("_engine.inference.comparison", "nested_error", longer),
     "permutation, confounds": (
-        "permutation.strategies",
+        "_engine.permutation.strategies",
         "truth_of",
         lambda truth: truth * np.linspace(1, 2, truth.shape[-1]),
     ),

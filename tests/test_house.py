@@ -18,6 +18,7 @@ PAGE = (SOURCE.parents[1] / "docs" / "architecture.md").read_text()
 # A room imports only from rooms before it: those of the first column of the table.
 FIRST_COLUMN = re.findall(r"^\| (`.*?) \|", PAGE.split("## The rooms")[1].split("##")[0], flags=re.M)
 ROOMS = [name for cell in FIRST_COLUMN for name in re.findall(r"`(\w+)(?:/|\.py)`", cell)]
+ENGINE = "_engine"  # the folder of the rooms that know no estimator
 CLASSES_OF_THEIR_ROOM = ("kernels", "precision")  # nobody else asks isinstance about their classes
 
 # Rooms that use the library as users do. Their chains of imports are their own, and end where the library begins.
@@ -60,12 +61,12 @@ def test_the_page_on_architecture_lists_every_room():
 
 @cache
 def modules():
-    """{dotted name: syntax tree} of all files but the package's own ``__init__``."""
+    """{dotted name: syntax tree} of all files but the package's own ``__init__``; names begin with the room."""
     trees = {}
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        if name:
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts).removeprefix(f"{ENGINE}.")
+        if name not in ("", ENGINE):
             trees[name] = ast.parse(path.read_text())
     return trees
 
@@ -82,9 +83,9 @@ def imported(name):
         assert not getattr(node, "level", 0), f"{name}, line {node.lineno}: import by the full name"
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names if alias.name.startswith("foldless.")]
-            found += [(each.removeprefix("foldless."), None) for each in names]
+            found += [(each.removeprefix("foldless.").removeprefix(f"{ENGINE}."), None) for each in names]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "foldless":
-            base = node.module.removeprefix("foldless").removeprefix(".")
+            base = node.module.removeprefix("foldless").removeprefix(".").removeprefix(ENGINE).removeprefix(".")
             for alias in node.names:
                 inner = f"{base}.{alias.name}".strip(".")
                 found.append((inner, None) if inner in modules() else (base, alias.name))
@@ -128,6 +129,16 @@ def test_files_inside_a_room_point_one_way(room):
         left = {name: below for name, below in left.items() if name not in free}
 
 
+OF_ESTIMATORS = ("base", "metaestimators", "multioutput", "pipeline", "validation", "_metadata_requests")
+
+
+@pytest.mark.parametrize("name", [name for name in modules() if (SOURCE / ENGINE / room_of(name)).exists()])
+def test_the_engine_knows_no_estimator(name):
+    sources = [node.module or "" for node in ast.walk(modules()[name]) if isinstance(node, ast.ImportFrom)]
+    asked = [source for source in sources if source.startswith("sklearn.") and source.split(".")[-1] in OF_ESTIMATORS]
+    assert not asked
+
+
 def attributes(name):
     """(file, attribute) of all ``module.attribute`` of imported modules of foldless in a file."""
     tree, files = modules()[name], {}
@@ -135,7 +146,8 @@ def attributes(name):
         if isinstance(node, ast.Import | ast.ImportFrom):
             base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             for alias in node.names:
-                files[alias.asname or alias.name] = f"{base}{alias.name}".removeprefix("foldless.")
+                path = f"{base}{alias.name}".removeprefix("foldless.").removeprefix(f"{ENGINE}.")
+                files[alias.asname or alias.name] = path
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             target = files.get(ast.unparse(node.value))
@@ -172,7 +184,8 @@ DOORS = [room for room in ROOMS if lists_public_names(modules()[room])]
 
 def public_callables(room):
     """(name, function or class) of all public names of a room, and of public methods of its classes."""
-    module = importlib.import_module(f"foldless.{room}")
+    inside = (SOURCE / ENGINE / room).exists()
+    module = importlib.import_module(f"foldless.{ENGINE}.{room}" if inside else f"foldless.{room}")
     for name in module.__all__:
         thing = getattr(module, name)
         if inspect.isclass(thing):
@@ -215,12 +228,12 @@ def test_verbs_on_matrices_come_from_linalg_alone(name):
     assert name == "reference" or not asked & {"np.linalg", "numpy.linalg", "scipy.linalg", "sp.linalg"}
 
 
-ENGINE = ("heldout", "online", "permutation", "precision", "readout")
+ROOMS_OF_ARRAYS = ("heldout", "online", "permutation", "precision", "readout")
 OF_NUMPY_ALONE = {"flat", "ix_", "fill_diagonal", "copyto", "ascontiguousarray", "asfortranarray"}
 ON_THE_HOST = {"heldout.rows", "readout.codings"}  # where rows of users and labels are
 
 
-@pytest.mark.parametrize("name", [name for name in modules() if room_of(name) in ENGINE])
+@pytest.mark.parametrize("name", [name for name in modules() if room_of(name) in ROOMS_OF_ARRAYS])
 def test_the_engine_reaches_into_arrays_by_verbs_alone(name):
     inside = {node.attr for node in ast.walk(modules()[name]) if isinstance(node, ast.Attribute)}
     found = inside & OF_NUMPY_ALONE

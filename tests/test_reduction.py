@@ -9,7 +9,7 @@ from sklearn import model_selection as skl
 from sklearn.metrics import pairwise
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 
-import foldless.linalg.memory as memory
+import foldless._engine.linalg.memory as memory
 from foldless import LSSVC, KernelFisherDiscriminant, reduction, reference
 from foldless.model_selection import cross_val_predict
 from foldless.reduction import Reduced, partition, reduce_instances

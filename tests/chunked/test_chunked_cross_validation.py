@@ -241,7 +241,7 @@ def test_the_only_row_of_a_class_is_left_out(weight):
     assert out[17, 4] == expected[17, 4]
 
 
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 def test_weak_axes_keep_their_order():
     X, y = data_of(4)
     model = KernelFisherDiscriminant(Waves(), alpha=1e9)

@@ -9,11 +9,11 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score
 
 from foldless import LSSVC, KernelFisherDiscriminant, chunked
+from foldless._engine.readout.calibration import fit_calibration
+from foldless._engine.readout.ranking import best_cut
 from foldless.chunked.rows import Rows
 from foldless.chunked.survey import survey_of
 from foldless.kernels import Nystroem, RandomFeatures
-from foldless.readout.calibration import fit_calibration
-from foldless.readout.ranking import best_cut
 from support.refits import refit
 from support.tolerances import assert_close
 
@@ -109,7 +109,7 @@ def test_landmarks_of_each_training_part_have_their_own_rules():
         assert_close(found["probability"][test], fitted.predict_proba(X[test]))
 
 
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 @pytest.mark.parametrize(
     ("name", "shift", "weighted"),
     [("LSSVC", 1.2, False), ("LSSVC classes", 1.2, True), ("KFDA", 1.2, False), ("KFDA classes", 0.6, True)],
@@ -129,7 +129,7 @@ def test_scores_that_point_away_from_labels_are_stratified(name, shift, weighted
     assert np.abs(plain.proba(fitted.decision_function(X)) - fitted.predict_proba(X)).max() > 1e-2
 
 
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 def test_strata_that_hold_all_rows_of_a_class_say_nothing():
     """Its decisions have no size there."""
     X, y = np.random.default_rng(0).normal(size=(41, 3)), np.append(np.arange(40) % 3, 3)

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from foldless import AdaptiveKDA
+from foldless._engine.online.minimum_norm import MinimumNorm, RankError
 from foldless.kernels import resolve
-from foldless.online.minimum_norm import MinimumNorm, RankError
 from support.adaptive import LABELS, X_NEW, X, assert_same_model, assert_unchanged, state
 from support.tolerances import assert_close
 

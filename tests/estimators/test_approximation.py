@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 import foldless.estimators.base as base
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.heldout.gradient import value_and_gradient
-from foldless.heldout.problem import Problem
+from foldless._engine.heldout.gradient import value_and_gradient
+from foldless._engine.heldout.problem import Problem
 from foldless.kernels import RBF, Laplacian, Linear, On, RandomFeatures
 from foldless.kernels import Nystroem as Landmarks
 from foldless.model_selection import cross_val_predict, explain, nested_cross_validate, permutation_test_score

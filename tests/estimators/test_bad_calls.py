@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, LeaveOneOut
 
-import foldless.linalg.memory as memory
+import foldless._engine.linalg.memory as memory
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from foldless.model_selection import FoldlessSearchCV, cross_val_predict, leave_pair_out_auc
 from support.bad_input import ALL, CLASSIFIERS, N, data, every_classifier, every_kind, with_value

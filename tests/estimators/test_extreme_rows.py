@@ -31,7 +31,7 @@ from support.tolerances import assert_near
 @every_kernel
 @every_penalty
 @pytest.mark.parametrize("alpha", [1e-6, 1.0, 1e6])
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 def test_of_two_rows_each_is_predicted_by_the_other(kernel, penalty, alpha):
     X = np.random.default_rng(53).normal(size=(2, 3))
     parameters = {"kernel": kernel, "gamma": GAMMA, "alpha": alpha, "penalty": penalty}

@@ -31,7 +31,7 @@ from support.tolerances import assert_near
 @every_kernel
 @every_penalty
 @every_kind
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 def test_heldout_values_are_those_of_refits(kind, penalty, kernel, rows, alpha):
     compare_with_refits(kind, penalty, kernel, rows, alpha)
 
@@ -74,7 +74,7 @@ def test_penalised_coefficients_at_the_end_of_precision_give_numbers_or_an_error
 
 @every_kind
 @every_kernel
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 def test_labels_do_not_depend_on_a_huge_alpha_where_they_have_settled(kind, kernel):
     """From one huge alpha to the next the decisions shrink, and the labels stay."""
     X, *ys = design("few features")

@@ -12,12 +12,12 @@ from numpy.linalg import LinAlgError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, SlidingWindow
+from foldless._engine.linalg import memory, panels
+from foldless._engine.linalg import numpy as verbs
+from foldless._engine.precision import factored
+from foldless._engine.precision.growing import Square
 from foldless.estimators import rows
 from foldless.estimators.rows import all_or_nothing
-from foldless.linalg import memory, panels
-from foldless.linalg import numpy as verbs
-from foldless.precision import factored
-from foldless.precision.growing import Square
 from support.interrupts import with_a_call_at_every_line
 from support.readers import N_THREADS, X, every_reader, fitted, labels, new, read, read_together, values
 from support.tolerances import assert_close

@@ -20,7 +20,7 @@ from support.tolerances import assert_near
 @every_penalty
 @pytest.mark.parametrize("rows", ["few features", "more features than rows"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 def test_a_huge_alpha_leaves_the_mean_of_the_other_rows(kernel, penalty, rows, weighted):
     X, two, three, values = design(rows)
     n = len(X)
@@ -39,7 +39,7 @@ def test_a_huge_alpha_leaves_the_mean_of_the_other_rows(kernel, penalty, rows, w
     assert_near(LSSVC(**parameters).fit(X, three, **weights).loo_decision_function(), in_classes, 1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 def test_without_an_intercept_a_huge_alpha_leaves_nothing():
     X, two, _, values = design("few features")
     assert_near(LSSVR(alpha=1e14, fit_intercept=False).fit(X, values).loo_predict(), np.zeros(len(X)), 1e-8)

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 
-import foldless.precision.growing as growing
+import foldless._engine.precision.growing as growing
 from foldless import LSSVC, LSSVR
 from support.online import (
     C_NEW,

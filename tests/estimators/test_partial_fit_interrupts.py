@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-import foldless.linalg.memory as memory
+import foldless._engine.linalg.memory as memory
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.precision import growing
+from foldless._engine.precision import growing
 from support.interrupts import interrupted
 from support.online import (
     D,

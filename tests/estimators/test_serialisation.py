@@ -177,9 +177,9 @@ def test_a_model_of_another_layout_is_refused_before_what_it_holds_is_looked_for
     with monkeypatch.context() as patch:
         patch.setattr(versions, "LAYOUT", versions.LAYOUT + 1)
         content = pickle.dumps(LSSVC().fit(X, three))
-    assert b"foldless.heldout.problem" in content
+    assert b"foldless._engine.heldout.problem" in content
     with pytest.raises(ValueError, match="Fit it again"):
-        pickle.loads(content.replace(b"foldless.heldout.problem", b"foldless.heldout.renamed"))
+        pickle.loads(content.replace(b"foldless._engine.heldout.problem", b"foldless._engine.heldout.renamed"))
 
 
 class OfEarlierVersions(LSSVC):

@@ -46,7 +46,7 @@ def test_single_precision_stays_single(kind, kernel, penalty, form):
 @every_penalty
 @pytest.mark.parametrize("rows", ["few features", "duplicated rows", "all of these"])
 @pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1e6, 1e12])
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 def test_single_precision_stays_finite_at_any_alpha(kind, kernel, penalty, rows, alpha):
     X, *ys = design(rows)
     model, y, method = estimator_and_targets(kind, X, *ys, kernel=kernel, gamma=GAMMA, alpha=alpha, penalty=penalty)

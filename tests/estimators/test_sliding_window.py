@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from foldless import LSSVC, LSSVR, linalg
+from foldless._engine.precision import growing
 from foldless.estimators import SlidingWindow
 from foldless.estimators.adaptive import AdaptiveKDA
-from foldless.precision import growing
 from support.online import (
     COPIES,
     IDS,

@@ -9,7 +9,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.heldout.caution import HugePenaltyWarning, NothingLearntWarning
+from foldless._engine.heldout.caution import HugePenaltyWarning, NothingLearntWarning
 from foldless.model_selection import (
     cross_val_predict,
     cross_val_score,

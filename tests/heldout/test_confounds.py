@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foldless import KernelFisherDiscriminant, kernels, reference
-from foldless.heldout.problem import Problem
-from foldless.readout.codings import indicator
-from foldless.readout.discriminant import Discriminant
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.readout.codings import indicator
+from foldless._engine.readout.discriminant import Discriminant
 from support.cases import Case, odd_splits, penalised
 from support.confounds import every_strategy
 from support.parts import TrainingParts

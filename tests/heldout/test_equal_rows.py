@@ -8,9 +8,9 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import roc_auc_score
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.heldout import rows as rows_module
-from foldless.heldout.problem import Problem
-from foldless.heldout.rows import equal_rows
+from foldless._engine.heldout import rows as rows_module
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.rows import equal_rows
 from foldless.kernels import RBF, Linear, RandomFeatures
 from foldless.model_selection import (
     Confounds,

@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from foldless import LSSVC, LSSVR, reference
-from foldless.heldout.gradient import value_and_gradient
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Solution, loo_path
+from foldless._engine.heldout.gradient import value_and_gradient
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import Solution, loo_path
+from foldless._engine.online import updates
+from foldless._engine.permutation.labelings import elsewhere
 from foldless.kernels import FeatureMap
-from foldless.online import updates
-from foldless.permutation.labelings import elsewhere
 from support.cases import odd_splits, penalised
 from support.parts import TrainingParts
 from support.tolerances import assert_close

@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sp
 
 from foldless import kernels
-from foldless.heldout.gradient import residuals, value_and_gradient
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Solution
-from foldless.tuning.criteria import CRITERIA
+from foldless._engine.heldout.gradient import residuals, value_and_gradient
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import Solution
+from foldless._engine.tuning.criteria import CRITERIA
 from support.cases import penalised
 from support.refits import fits
 from support.tolerances import assert_close

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from foldless import kernels, reference
-from foldless.heldout.part import Part
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Solution, loo_path
-from foldless.linalg import NotPositiveDefiniteError
-from foldless.precision.base import HeldOutBlock
+from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import Solution, loo_path
+from foldless._engine.linalg import NotPositiveDefiniteError
+from foldless._engine.precision.base import HeldOutBlock
 from support.cases import CASES, NAMES, Case, odd_splits
 from support.parts import TrainingParts
 from support.refits import class_matrices, loo_fits, ridge_fits
@@ -179,7 +179,7 @@ def test_a_row_of_weight_two_is_fitted_like_a_doubled_row(kernel):
 
 
 def test_training_parts_take_the_cheaper_way(monkeypatch):
-    monkeypatch.setattr("foldless.precision.cost.STEPS_OF_FIT", 0.0)  # flops alone
+    monkeypatch.setattr("foldless._engine.precision.cost.STEPS_OF_FIT", 0.0)  # flops alone
     case = Case(shape=(40, 3))
     parts = TrainingParts(case.problem(), case.Y)
     assert not parts.plan([20, 20]).from_P  # two halves: two small fits

@@ -7,14 +7,14 @@ import pytest
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from foldless import LSSVC, AdaptiveKDA, FoldlessSearchCV
+from foldless._engine.heldout import caution
+from foldless._engine.heldout.caution import LongFitWarning, caution_of_size, long_fit
+from foldless._engine.linalg import memory
+from foldless._engine.online.minimum_norm import cost_of_factors
+from foldless._engine.readout.task import Task
 from foldless.estimators import checks
 from foldless.estimators.access import task_of
-from foldless.heldout import caution
-from foldless.heldout.caution import LongFitWarning, caution_of_size, long_fit
 from foldless.kernels import Nystroem
-from foldless.linalg import memory
-from foldless.online.minimum_norm import cost_of_factors
-from foldless.readout.task import Task
 
 
 @pytest.fixture

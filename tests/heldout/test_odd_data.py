@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn import model_selection as skl
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, reference
-from foldless.heldout.problem import Problem
+from foldless._engine.heldout.problem import Problem
 from support.cases import penalised
 from support.parts import TrainingParts
 from support.tolerances import assert_close
@@ -67,7 +67,7 @@ def test_any_held_out_set_equals_a_refit(problem, kernel, penalty, intercept):
         assert_close(model.fits(np.arange(n)), expected, scale=np.abs(expected).max() + np.abs(Y).max(), rtol=rtol)
 
 
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.NothingLearntWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.NothingLearntWarning")
 @given(problems(), st.integers(2, 4), st.sampled_from([LSSVC, KernelFisherDiscriminant]))
 @relaxed
 def test_leave_one_out_of_any_classes_equals_a_loop(problem, n_classes, kind):

@@ -6,8 +6,8 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from foldless.heldout.scaled import ScaledParts
-from foldless.heldout.sets import Sets
+from foldless._engine.heldout.scaled import ScaledParts
+from foldless._engine.heldout.sets import Sets
 from support.tolerances import assert_close
 
 N = 40

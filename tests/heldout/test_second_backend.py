@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from foldless import kernels
-from foldless.heldout.leave_out import leave_out
-from foldless.heldout.problem import Problem
-from foldless.heldout.sets import Sets
-from foldless.heldout.solution import Solution
+from foldless._engine.heldout.leave_out import leave_out
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.sets import Sets
+from foldless._engine.heldout.solution import Solution
+from foldless._engine.permutation.labelings import Labelings, Solver
+from foldless._engine.readout.codings import OneAgainstAll
+from foldless._engine.readout.discriminant import Discriminant
+from foldless._engine.readout.task import Task
 from foldless.kernels import FeatureMap, Kernel
-from foldless.permutation.labelings import Labelings, Solver
-from foldless.readout.codings import OneAgainstAll
-from foldless.readout.discriminant import Discriminant
-from foldless.readout.task import Task
 from support import strict_arrays
 from support.strict_arrays import StrictArray, strict, strict_verbs
 from support.tolerances import assert_close

@@ -7,9 +7,11 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, kernels
-from foldless.heldout.gradient import residuals
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Solution, loo_path
+from foldless._engine.heldout.gradient import residuals
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import Solution, loo_path
+from foldless._engine.precision.choose import EachAlpha
+from foldless._engine.tuning.criteria import CRITERIA
 from foldless.model_selection import (
     Optimizer,
     cross_val_predict,
@@ -18,8 +20,6 @@ from foldless.model_selection import (
     nested_cross_validate,
     permutation_test_score,
 )
-from foldless.precision.choose import EachAlpha
-from foldless.tuning.criteria import CRITERIA
 from support.cases import penalised
 from support.refits import held_out_rows, labelings, leave_one_out, loo_fits, refit, share_of_pairs_in_order, signs
 from support.tolerances import assert_close
@@ -199,7 +199,7 @@ def test_loo_residual_of_a_row_with_nearly_all_weight_equals_refit(penalty, n_co
     assert_close(found[4], Y[4] - loo_fits(kernel.gram(X), Y, 1e6, at=[4], w=w, **options)[0])
 
 
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")  # without the heavy row
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")  # without the heavy row
 @pytest.mark.parametrize("criterion", ["smooth_error", "smooth_ber", "smooth_auc", "hinge2"])
 def test_smooth_criterion_with_a_row_of_nearly_all_weight_equals_refits(criterion):
     X, y, w = one_heavy_row(2, 1e-6, 1e6, n=24)

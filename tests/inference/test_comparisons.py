@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR
-from foldless.inference.comparison import flipped_difference, holm
+from foldless._engine.inference.comparison import flipped_difference, holm
 from foldless.model_selection import Confounds, compare, cross_val_score, score_interval
 
 X, Y = make_classification(40, 5, n_informative=3, flip_y=0.2, random_state=0)

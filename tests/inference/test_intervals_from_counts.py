@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.inference.counts import area_interval, clopper_pearson
+from foldless._engine.inference.counts import area_interval, clopper_pearson
 from foldless.model_selection import compare, cross_validate, nested_cross_validate, score_interval
 from support import intervals as plain
 

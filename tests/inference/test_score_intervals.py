@@ -24,8 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.bridge.standin import Run
-from foldless.inference.intervals import FoldScores, nested_error
+from foldless._engine.inference.intervals import FoldScores, nested_error
+from foldless._sklearn.standin import Run
 from foldless.model_selection import RefitWarning, compare, cross_validate, score_interval
 from support import intervals as plain
 from support.refits import with_fixed_functions

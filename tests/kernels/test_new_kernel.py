@@ -11,13 +11,13 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.bridge.candidates import SearchData
+from foldless._engine.tuning.criteria import CRITERIA
+from foldless._engine.tuning.descent import Objective
+from foldless._engine.tuning.selection import Selection
+from foldless._engine.tuning.space import Space
+from foldless._sklearn.candidates import SearchData
 from foldless.kernels import Kernel, Number
 from foldless.model_selection import Optimizer, cross_val_predict, nested_cross_validate, permutation_test_score
-from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.descent import Objective
-from foldless.tuning.selection import Selection
-from foldless.tuning.space import Space
 
 
 @dataclass(frozen=True)

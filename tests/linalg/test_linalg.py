@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from foldless import linalg
-from foldless.linalg import (
+from foldless._engine import linalg
+from foldless._engine.linalg import (
     NotPositiveDefiniteError,
     add_outer_,
     cholesky_,

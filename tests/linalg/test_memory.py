@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-import foldless.linalg.memory as memory
+import foldless._engine.linalg.memory as memory
 
 
 def group(folder, limit, current, inactive):

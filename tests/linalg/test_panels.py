@@ -6,11 +6,11 @@ from scipy.linalg import get_lapack_funcs, solve_triangular
 from sklearn.model_selection import KFold, LeaveOneOut
 from threadpoolctl import threadpool_info
 
-import foldless.linalg as linalg
+import foldless._engine.linalg as linalg
 from foldless import LSSVC
+from foldless._engine.linalg import numpy as verbs
+from foldless._engine.linalg import panels
 from foldless.kernels import RBF, Laplacian, Linear, Poly, base
-from foldless.linalg import numpy as verbs
-from foldless.linalg import panels
 from foldless.model_selection import cross_val_predict
 
 SIZES = [6, 7, 8, 13, 50]

@@ -13,9 +13,9 @@ from joblib import delayed
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless._engine.linalg import threads
+from foldless._engine.linalg.threads import jobs_as_here, threads_for, two_threads_where_idle
 from foldless.kernels import RBF, Linear
-from foldless.linalg import threads
-from foldless.linalg.threads import jobs_as_here, threads_for, two_threads_where_idle
 from foldless.model_selection import (
     cross_val_predict,
     cross_val_score,

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from foldless import linalg
-from foldless.linalg import memory
+from foldless._engine import linalg
+from foldless._engine.linalg import memory
 from support.tolerances import assert_close
 
-BACKENDS = ["foldless.linalg.numpy"]
+BACKENDS = ["foldless._engine.linalg.numpy"]
 NO_VERBS = {"LinAlgError", "NotPositiveDefiniteError", "free_memory"}  # looked at below, without shapes
 SHAPES = [(1, 1), (2, 1), (5, 3), (40, 12)]  # n rows, m columns
 EMPTY = [(0, 0), (0, 1), (0, 20), (3, 0)]

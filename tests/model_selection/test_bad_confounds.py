@@ -11,13 +11,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+import foldless._engine.readout.task as tasks
 import foldless.model_selection as fl
-import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.heldout.part import Part
-from foldless.heldout.solution import Solution
-from foldless.permutation.labelings import Solver
-from foldless.readout.codings import indicator
+from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.solution import Solution
+from foldless._engine.permutation.labelings import Solver
+from foldless._engine.readout.codings import indicator
 from support.confounds import BAD, BINARY, C_NEW, CODES, LABELS, NEW, VALUES, C, N, X, every_strategy
 from support.parts import TrainingParts
 

@@ -18,7 +18,7 @@ from sklearn.utils.fixes import parse_version
 
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels, reference
-from foldless.readout.codings import indicator
+from foldless._engine.readout.codings import indicator
 from support.cases import SPLITTERS, splitters
 from support.confounds import (
     BINARY,

@@ -18,8 +18,8 @@ from sklearn.metrics import accuracy_score, get_scorer, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import foldless._engine.readout.task as tasks
 import foldless.model_selection as fl
-import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from support.cases import SPLITTERS, odd_splits, splitters
 from support.cross_validation import (

@@ -9,10 +9,10 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.heldout.problem import Problem
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.tuning.space import default_grid
 from foldless.kernels import FeatureMap, Width
 from foldless.model_selection import cross_val_predict, nested_cross_validate, permutation_test_score
-from foldless.tuning.space import default_grid
 from support.refits import with_fixed_functions
 
 

@@ -124,7 +124,7 @@ def test_default_grids_of_other_kernels_are_the_same(pair):
 
 @pytest.mark.parametrize("few", [500, 10], ids=["whole grid", "by parts"])
 def test_a_search_leaves_parameters_that_an_object_alone_has(monkeypatch, few):
-    monkeypatch.setattr("foldless.bridge.candidates.FEW", few)
+    monkeypatch.setattr("foldless._sklearn.candidates.FEW", few)
     search = FoldlessSearchCV(LSSVC("boolean")).fit((X > 0).astype(float), LABELS)
     assert set(search.best_params_) == {"alpha"}
     assert search.best_estimator_.kernel_ == Boolean(1.0)

@@ -10,9 +10,9 @@ from sklearn.metrics import roc_auc_score
 
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Solution
-from foldless.precision.lowrank import LowRank
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import Solution
+from foldless._engine.precision.lowrank import LowRank
 from support.cross_validation import BINARY_CLASSIFIERS, CODES, VALUES, X
 from support.refits import refit, ridge_fits, share_of_pairs_in_order, signs
 from support.tolerances import assert_close

@@ -9,9 +9,9 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.tuning.criteria import CRITERIA
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.model_selection import Optimizer, nested_cross_validate
-from foldless.tuning.criteria import CRITERIA
 from support.nested import ALPHAS, BY_HAND, CODES, GRID, GROUPS, KFDA, LABELS, VALUES, ZEROS, X, assert_equal_results
 from support.refits import signs
 from support.tolerances import assert_close

@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.permutation.confounded import ExchangeableGivenConfounds
 from foldless.model_selection import Confounds, RefitWarning, nested_cross_validate, permutation_test_score
-from foldless.permutation.confounded import ExchangeableGivenConfounds
 from support.permutation import (
     BINARY,
     CONFOUNDS,

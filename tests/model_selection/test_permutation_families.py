@@ -12,10 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-import foldless.bridge.permutation as bridge
+import foldless._sklearn.permutation as bridge
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.permutation.strategies import Batched
 from foldless.model_selection import Confounds, PermutationTestResult, RefitWarning, permutation_test_score
-from foldless.permutation.strategies import Batched
 from support.families import (
     BINARY,
     CONFOUNDS,

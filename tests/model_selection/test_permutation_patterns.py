@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.permutation import patterns
 from foldless.model_selection import permutation_test_pattern
-from foldless.permutation import patterns
 from support.families import (
     BINARY,
     CONFOUNDS,

@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.permutation.metrics import Metric, roc_auc
 from foldless.model_selection import nested_cross_validate, permutation_test_score
-from foldless.permutation.metrics import Metric, roc_auc
 from support.families import BINARY, CV, OUTPUTS, TIMES, VALUES, WEIGHT, N, X
 from support.permutation import permutation_test_in_memory
 from support.refits import labelings, score_of_splits, scores_of_labelings, scores_of_members

@@ -13,11 +13,11 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 
-import foldless.permutation.strategies as strategies
+import foldless._engine.permutation.strategies as strategies
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.bridge.progress import Progress
+from foldless._engine.permutation.labelings import ARRAYS, truth_of
+from foldless._sklearn.progress import Progress
 from foldless.model_selection import RefitWarning, _permutation_runs, permutation_test_score
-from foldless.permutation.labelings import ARRAYS, truth_of
 from support.permutation import (
     CODES,
     FOLDS,

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, kernels, reference
-from foldless.bridge.permutation_spec import PermutationData
-from foldless.heldout.moments import Moments
+from foldless._engine.heldout.moments import Moments
+from foldless._sklearn.permutation_spec import PermutationData
 from foldless.model_selection import permutation_test_score
 from support.permutation import (
     BINARY,

@@ -11,8 +11,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from foldless import LSSVC, LSSVR
+from foldless._engine.permutation.metrics import METRICS
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.metrics import METRICS
 from support.permutation import (
     BINARY,
     CODES,

@@ -14,11 +14,11 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 
-import foldless.bridge.permutation as bridge
+import foldless._sklearn.permutation as bridge
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.permutation.strategies import BatchedGrid
 from foldless.criteria import resolve
 from foldless.model_selection import nested_cross_validate, permutation_test_score
-from foldless.permutation.strategies import BatchedGrid
 from support.families import (
     ALPHAS,
     BINARY,

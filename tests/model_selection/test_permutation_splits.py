@@ -17,8 +17,8 @@ from sklearn.model_selection import (
 )
 
 from foldless import LSSVC, LSSVR
+from foldless._engine.permutation.nulls import Exchangeable
 from foldless.model_selection import RefitWarning, permutation_test_score
-from foldless.permutation.nulls import Exchangeable
 from support.permutation import (
     CODES,
     FOLDS,

@@ -12,10 +12,10 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import foldless.permutation.metrics as metrics
+import foldless._engine.permutation.metrics as metrics
 from foldless import LSSVC, LSSVR
+from foldless._engine.permutation.nulls import ROUNDING
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.nulls import ROUNDING
 from support.permutation import (
     BINARY,
     CODES,

@@ -11,8 +11,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, FoldlessSearchCV
-from foldless.bridge.families import axes_taken
-from foldless.bridge.pipelines import never_sees_y
+from foldless._sklearn.families import axes_taken
+from foldless._sklearn.pipelines import never_sees_y
 from foldless.model_selection import RefitWarning, cross_val_score, explain, permutation_test_score
 from support.families import BINARY, CV, MEMBERS, TIMES
 from support.permutation import LABELS, X, check_scores

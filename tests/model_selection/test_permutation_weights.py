@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC
+from foldless._engine.permutation.nulls import Exchangeable, moved_splits
+from foldless._engine.precision.reweighted import Reweighted
 from foldless.model_selection import RefitWarning, permutation_test_score
-from foldless.permutation.nulls import Exchangeable, moved_splits
-from foldless.precision.reweighted import Reweighted
 from support.permutation import CODES, EVERYONE, KFDA, LABELS, OUTPUTS, WEIGHT, N, X, check_scores, plain_score
 from support.refits import refit
 

@@ -11,13 +11,13 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.bridge import candidates
+from foldless._engine.tuning import fidelity
+from foldless._engine.tuning.criteria import CRITERIA
+from foldless._engine.tuning.descent import DescentResult, Objective
+from foldless._engine.tuning.selection import Selection
+from foldless._sklearn import candidates
 from foldless.kernels import Nystroem
 from foldless.model_selection import Optimizer, _search_runs, nested_cross_validate
-from foldless.tuning import fidelity
-from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.descent import DescentResult, Objective
-from foldless.tuning.selection import Selection
 from support.refits import with_fixed_functions
 
 N = 90

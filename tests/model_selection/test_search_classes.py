@@ -11,9 +11,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
 
 from foldless import LSSVC, FoldlessSearchCV
+from foldless._engine.readout.calibration import fit_calibration
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.model_selection import Optimizer
-from foldless.readout.calibration import fit_calibration
 from support.refits import signs
 from support.searches import (
     ALPHAS,

@@ -8,8 +8,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.tuning.criteria import CRITERIA
 from foldless.model_selection import Optimizer
-from foldless.tuning.criteria import CRITERIA
 from support.refits import fits_of_candidate, signs
 from support.searches import (
     BINARY,

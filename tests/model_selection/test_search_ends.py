@@ -5,11 +5,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.bridge.candidates import SearchData
-from foldless.heldout import solution
+from foldless._engine.heldout import solution
+from foldless._engine.tuning import descent
+from foldless._engine.tuning.space import beyond, on_edge
+from foldless._sklearn.candidates import SearchData
 from foldless.model_selection import Optimizer, _search_runs
-from foldless.tuning import descent
-from foldless.tuning.space import beyond, on_edge
 from support.searches import BINARY, LABELS, RBF_GRID, X
 
 GRID = [{"alpha": a, "gamma": g} for a in (1.0, 10.0, 100.0) for g in (0.1, 0.2, 0.4)]

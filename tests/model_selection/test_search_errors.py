@@ -12,10 +12,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.tuning.criteria import CRITERIA
+from foldless._engine.tuning.selection import Judged, Selection, best_place
 from foldless.kernels import RBF
 from foldless.model_selection import Optimizer, nested_cross_validate
-from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.selection import Judged, Selection, best_place
 from support.searches import ALPHAS, BINARY, CODES, KFDA, LABELS, RBF_GRID, VALUES, WEIGHT, D, N, X, losses_of
 from support.tolerances import assert_close
 

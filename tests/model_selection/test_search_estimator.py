@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.readout.calibration import fit_calibration
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.model_selection import Optimizer
-from foldless.readout.calibration import fit_calibration
 from support.searches import ALPHAS, BINARY, KFDA, LABELS, RBF_GRID, SPLITTERS, VALUES, WEIGHT, D, N, X, losses_of
 from support.tolerances import assert_close
 

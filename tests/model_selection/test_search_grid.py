@@ -13,9 +13,9 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics.pairwise import rbf_kernel
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
+from foldless._engine.tuning.criteria import CRITERIA
 from foldless.estimators import checks
 from foldless.kernels import Boolean
-from foldless.tuning.criteria import CRITERIA
 from support.refits import fit_weights, fits_of_candidate, signs, with_fixed_functions
 from support.searches import (
     ALPHAS,

@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.bridge import landmarks
-from foldless.bridge.landmarks import landmarks_to_find
+from foldless._sklearn import landmarks
+from foldless._sklearn.landmarks import landmarks_to_find
 from foldless.kernels import RBF, Laplacian, Nystroem, RandomFeatures
 from foldless.model_selection import (
     Optimizer,

@@ -98,7 +98,7 @@ def test_once_is_a_search_of_the_last_step_behind_steps_fitted_on_all_rows(grid,
 
 
 def test_a_search_by_fidelity_takes_pipelines(monkeypatch):
-    monkeypatch.setattr("foldless.bridge.candidates.FEW", 10)
+    monkeypatch.setattr("foldless._sklearn.candidates.FEW", 10)
     bounds = {"alpha": (0.1, 10.0), "gamma": (0.05, 0.5)}
     plain = FoldlessSearchCV(LSSVC(), method=Optimizer(bounds=bounds)).fit(SCALED, LABELS)
     search = FoldlessSearchCV(
@@ -387,7 +387,7 @@ def test_long_searches_of_training_parts_are_foreseen(monkeypatch):
 
 
 def test_many_fits_of_the_steps_are_warned_of(monkeypatch):
-    monkeypatch.setattr("foldless.bridge.steps.MANY_FITS", N - 1)
+    monkeypatch.setattr("foldless._sklearn.steps.MANY_FITS", N - 1)
     with pytest.warns(UserWarning, match=rf"fits the steps {N} times.*Use cv=5 or steps='once'"):
         FoldlessSearchCV(pipeline(), {"lssvc__alpha": [1.0]}, steps="each").fit(X, LABELS)
 

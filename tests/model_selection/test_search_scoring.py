@@ -10,10 +10,10 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import f1_score, get_scorer, make_scorer
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
-from foldless.bridge.route import RefitWarning
+from foldless._engine.tuning import fidelity
+from foldless._sklearn.route import RefitWarning
 from foldless.model_selection import Optimizer, nested_cross_validate, permutation_test_score
 from foldless.model_selection._search_runs import ranks
-from foldless.tuning import fidelity
 from support.refits import held_out_rows, leave_one_out, refit
 from support.searches import BINARY, GROUPS, KFDA, LABELS, SPLITTERS, VALUES, WEIGHT, N, X
 from support.tolerances import assert_close
@@ -242,7 +242,7 @@ def test_recorded_scores_are_those_of_refits_of_the_best_setting(method, share):
 def test_a_search_by_fidelity_has_the_score_of_its_last_rows(estimator, scoring, monkeypatch):
     for name, size in {"FEW": 12, "MOST_AT_FIRST": 18, "AT_ONCE": 18, "PER_CLASS": 4}.items():
         monkeypatch.setattr(fidelity, name, size)
-    monkeypatch.setattr("foldless.bridge.candidates.FEW", 12)
+    monkeypatch.setattr("foldless._sklearn.candidates.FEW", 12)
     bounds = {"alpha": (0.05, 5.0), "gamma": (0.05, 0.5)}
     search = FoldlessSearchCV(estimator, cv=FOLDS, scoring=scoring, method=Optimizer(bounds=bounds)).fit(X, LABELS)
     assert {step["n_rows"] for step in search.history_} >= {12, N}

@@ -11,9 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.bridge import candidates
+from foldless._engine.tuning import fidelity
+from foldless._sklearn import candidates
 from foldless.model_selection import Optimizer, nested_cross_validate, permutation_test_score
-from foldless.tuning import fidelity
 from support.refits import held_out, refit, signs
 from support.searches import BINARY, LABELS, VALUES, WEIGHT, N, X, losses_of
 

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless._engine.tuning.criteria import CRITERIA
 from foldless.model_selection import Optimizer, cross_val_predict, cross_val_score, nested_cross_validate
-from foldless.tuning.criteria import CRITERIA
 from support.confounds import BINARY, C_NEW, LABELS, NEW, VALUES, WEIGHT, C, N, X
 from support.refits import leave_one_out, refit, signs
 from support.tolerances import assert_close

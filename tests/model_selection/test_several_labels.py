@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from foldless import LSSVC, FoldlessSearchCV
 from foldless import model_selection as ours
-from foldless.bridge.route import RefitWarning
+from foldless._sklearn.route import RefitWarning
 from foldless.model_selection import Optimizer
 
 ALPHAS = {"alpha": [0.1, 3.0, 100.0]}
@@ -27,7 +27,7 @@ y = (X[:, :3] + rng.normal(size=(30, 3)) > 0).astype(int)
 rare = np.column_stack([y, np.arange(30) > 0, np.zeros(30)]).astype(int)  # constant in a training part, and in all
 weights = rng.uniform(0.5, 2.0, 30)
 
-pytestmark = pytest.mark.filterwarnings("error::foldless.bridge.route.RefitWarning")
+pytestmark = pytest.mark.filterwarnings("error::foldless._sklearn.route.RefitWarning")
 
 
 @pytest.fixture(autouse=True)

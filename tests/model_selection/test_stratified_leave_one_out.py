@@ -10,6 +10,11 @@ from sklearn.model_selection import GridSearchCV, LeaveOneOut, StratifiedKFold
 from sklearn.model_selection import cross_val_predict as their_predict
 
 from foldless import LSSVC, FoldlessSearchCV, KernelFisherDiscriminant
+from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.readout.calibration import fit_calibration
+from foldless._engine.readout.codings import chosen_codes
+from foldless._engine.readout.strata import by_margin, chance_if_below, stratified_sets
+from foldless._engine.readout.task import Task
 from foldless.model_selection import (
     StratifiedLeaveOneOut,
     cross_val_predict,
@@ -17,11 +22,6 @@ from foldless.model_selection import (
     nested_cross_validate,
     permutation_test_score,
 )
-from foldless.precision.base import SingularBlockError
-from foldless.readout.calibration import fit_calibration
-from foldless.readout.codings import chosen_codes
-from foldless.readout.strata import by_margin, chance_if_below, stratified_sets
-from foldless.readout.task import Task
 from support.refits import held_out_rows, leave_one_out, with_fixed_functions
 from support.tolerances import assert_close
 

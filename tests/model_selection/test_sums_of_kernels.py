@@ -6,11 +6,11 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.heldout.gradient import value_and_gradient
-from foldless.heldout.problem import Problem
+from foldless._engine.heldout.gradient import value_and_gradient
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.tuning import fidelity
 from foldless.kernels import RBF, BasisFunctions, Custom, Laplacian, Linear, On, Poly
 from foldless.model_selection import Optimizer, cross_val_predict, nested_cross_validate, permutation_test_score
-from foldless.tuning import fidelity
 from support.refits import fits
 from support.tolerances import assert_close
 

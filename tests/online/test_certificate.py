@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import foldless.online.certificate as certificate
-import foldless.online.updates as updates
+import foldless._engine.online.certificate as certificate
+import foldless._engine.online.updates as updates
 from foldless import kernels
-from foldless.heldout.problem import Problem
+from foldless._engine.heldout.problem import Problem
 from support.cases import Case
 from support.updates import allowed, begin, condition, every_case, every_penalty, forget, learn, problem_of, targets
 

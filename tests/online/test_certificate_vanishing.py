@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.online.certificate import _relative
+from foldless._engine.online.certificate import _relative
 
 RNG = np.random.default_rng(0)
 X, Y, C = RNG.normal(size=(30, 3)), RNG.normal(size=30), RNG.normal(size=(30, 1)) * [[1e3]]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from foldless._engine.online.minimum_norm import MinimumNorm, RankError, pseudo_solve
 from foldless.kernels import resolve
-from foldless.online.minimum_norm import MinimumNorm, RankError, pseudo_solve
 from support.adaptive import X, tolerance
 from support.tolerances import assert_close
 

@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 import pytest
 
-import foldless.online.certificate as certificate
-import foldless.online.updates as updates
+import foldless._engine.online.certificate as certificate
+import foldless._engine.online.updates as updates
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, kernels
-from foldless.heldout.problem import Problem
-from foldless.precision.growing import Growing
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.precision.growing import Growing
 from support.tolerances import assert_close
 
 EPS = np.finfo(float).eps
@@ -79,7 +79,7 @@ def test_any_sequence_of_updates_equals_a_new_fit(seed):
 
 
 @pytest.mark.parametrize("alpha", 10.0 ** np.arange(-12, 13, 3))
-@pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+@pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 def test_updates_with_coefficient_penalty_equal_new_fit_at_any_alpha(alpha):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)

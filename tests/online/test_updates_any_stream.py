@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import foldless.online.updates as updates
+import foldless._engine.online.updates as updates
 from foldless import kernels
-from foldless.heldout.problem import Problem
+from foldless._engine.heldout.problem import Problem
 from support.cases import penalised
 from support.tolerances import assert_close
 from support.updates import EPS, condition

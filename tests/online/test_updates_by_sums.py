@@ -5,11 +5,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-import foldless.online.sums as sums
+import foldless._engine.online.sums as sums
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless._engine.online import updates
+from foldless._engine.precision import cost
 from foldless.kernels import RBF, Nystroem, RandomFeatures
-from foldless.online import updates
-from foldless.precision import cost
 from support.tolerances import assert_close
 
 RNG = np.random.default_rng(0)

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-import foldless.online.updates as updates
+import foldless._engine.online.updates as updates
 from foldless import KernelFisherDiscriminant, kernels
-from foldless.heldout.problem import Problem
-from foldless.precision import cost
-from foldless.precision.base import SingularBlockError
-from foldless.precision.growing import Growing
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.precision import cost
+from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.growing import Growing
 from support.cases import Case, penalised
 from support.refits import fits
 from support.tolerances import assert_close

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import foldless.online.influence as influence
-import foldless.online.updates as updates
+import foldless._engine.online.influence as influence
+import foldless._engine.online.updates as updates
 from foldless import kernels
-from foldless.heldout.part import Part
-from foldless.heldout.problem import Problem
-from foldless.precision.base import SingularBlockError
-from foldless.precision.growing import Growing, StaleError
+from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.growing import Growing, StaleError
 from support.cases import Case
 from support.tolerances import assert_close
 from support.updates import (

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import foldless.online.updates as updates
+import foldless._engine.online.updates as updates
 from foldless import kernels
-from foldless.heldout.problem import Problem
-from foldless.precision.base import SingularBlockError
-from foldless.precision.growing import Growing
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.growing import Growing
 from support.cases import Case, penalised
 from support.tolerances import assert_close
 from support.updates import assert_equals_refit, begin, every_penalty, forget, learn

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-import foldless.permutation.metrics as metrics
+import foldless._engine.permutation.metrics as metrics
 from foldless import LSSVC, kernels, reference
-from foldless.bridge.permutation_spec import PermutationData
-from foldless.heldout.moments import Moments
-from foldless.permutation.labelings import Labelings, Solver, elsewhere, truth_of
-from foldless.permutation.nulls import Exchangeable
-from foldless.readout.codings import indicator
-from foldless.readout.discriminant import Discriminant
+from foldless._engine.heldout.moments import Moments
+from foldless._engine.permutation.labelings import Labelings, Solver, elsewhere, truth_of
+from foldless._engine.permutation.nulls import Exchangeable
+from foldless._engine.readout.codings import indicator
+from foldless._engine.readout.discriminant import Discriminant
+from foldless._sklearn.permutation_spec import PermutationData
 from support.permutation import (
     BINARY,
     CODES,

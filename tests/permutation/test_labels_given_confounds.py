@@ -7,8 +7,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from foldless.permutation import confounded
-from foldless.permutation.confounded import ExchangeableGivenConfounds, Residuals
+from foldless._engine.permutation import confounded
+from foldless._engine.permutation.confounded import ExchangeableGivenConfounds, Residuals
 from support.refits import labelings, relabelled
 
 LEVEL = 1e-4  # of false alarms

@@ -7,10 +7,10 @@ from sklearn import metrics as theirs
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 
-import foldless.permutation.metrics as metrics
+import foldless._engine.permutation.metrics as metrics
 from foldless import LSSVC, LSSVR
+from foldless._engine.permutation.metrics import METRICS
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.metrics import METRICS
 from support.permutation import BINARY, KFDA, VALUES, X
 from support.tolerances import assert_close
 

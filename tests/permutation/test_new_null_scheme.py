@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import model_selection as skl
 
 from foldless import LSSVC
+from foldless._engine.permutation.confounded import ExchangeableGivenConfounds
+from foldless._engine.permutation.nulls import Exchangeable
 from foldless.model_selection import WholeGroups, permutation_test_score
-from foldless.permutation.confounded import ExchangeableGivenConfounds
-from foldless.permutation.nulls import Exchangeable
 
 N, M = 40, 9
 RNG = np.random.default_rng(2)

@@ -10,9 +10,9 @@ from sklearn import model_selection as skl
 from sklearn.dummy import DummyClassifier
 
 from foldless import LSSVC
-from foldless.bridge.route import Route
+from foldless._engine.permutation.nulls import Exchangeable, PermutationTestResult, p_values
+from foldless._sklearn.route import Route
 from foldless.model_selection import permutation_test_score
-from foldless.permutation.nulls import Exchangeable, PermutationTestResult, p_values
 from support.permutation import CODES, GROUPS, STRATA, N, X
 from support.refits import p_value
 

@@ -5,13 +5,13 @@ import pytest
 from sklearn.model_selection import KFold, LeaveOneOut
 
 from foldless import LSSVR, FoldlessSearchCV
-from foldless.heldout.gradient import residuals
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import Solution
+from foldless._engine.heldout.gradient import residuals
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import Solution
+from foldless._engine.precision.factored import Factored
+from foldless._engine.precision.lowrank import LowRank
 from foldless.kernels import RBF, BasisFunctions, Laplacian, Linear, Poly
 from foldless.model_selection import cross_val_predict
-from foldless.precision.factored import Factored
-from foldless.precision.lowrank import LowRank
 from support.refits import leave_one_out, ridge_fits
 from support.tolerances import assert_close
 

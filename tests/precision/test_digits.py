@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from foldless.precision import digits
-from foldless.precision.factored import Factored
+from foldless._engine.precision import digits
+from foldless._engine.precision.factored import Factored
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -6,13 +6,13 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, FoldlessSearchCV
-from foldless.heldout.problem import Problem
-from foldless.heldout.solution import loo_path
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.solution import loo_path
+from foldless._engine.precision import cost
+from foldless._engine.precision.choose import EachAlpha
+from foldless._engine.precision.spectral import Spectrum
 from foldless.kernels import RBF, BasisFunctions, Linear
 from foldless.model_selection import nested_cross_validate
-from foldless.precision import cost
-from foldless.precision.choose import EachAlpha
-from foldless.precision.spectral import Spectrum
 from support.refits import fits_of_candidate
 from support.tolerances import assert_close
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import foldless.linalg.memory as memory
-from foldless.linalg import NotPositiveDefiniteError
-from foldless.precision.base import Explicit, SingularBlockError
-from foldless.precision.growing import Growing, StaleError
+import foldless._engine.linalg.memory as memory
+from foldless._engine.linalg import NotPositiveDefiniteError
+from foldless._engine.precision.base import Explicit, SingularBlockError
+from foldless._engine.precision.growing import Growing, StaleError
 from support.tolerances import assert_close
 from support.updates import every_dtype
 

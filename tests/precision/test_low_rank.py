@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import foldless.precision.lowrank as lowrank
+import foldless._engine.precision.lowrank as lowrank
 from foldless import reference
-from foldless.precision import digits
-from foldless.precision.lowrank import LowRank
-from foldless.precision.spectral import Spectrum
+from foldless._engine.precision import digits
+from foldless._engine.precision.lowrank import LowRank
+from foldless._engine.precision.spectral import Spectrum
 from support.refits import ridge_fits
 from support.tolerances import assert_close
 

@@ -5,13 +5,13 @@ import pytest
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 
 from foldless import LSSVC, FoldlessSearchCV, reference
-from foldless.heldout.solution import Solution
-from foldless.heldout.training_parts import TrainingParts as CheaperParts
-from foldless.linalg import NotPositiveDefiniteError
+from foldless._engine.heldout.solution import Solution
+from foldless._engine.heldout.training_parts import TrainingParts as CheaperParts
+from foldless._engine.linalg import NotPositiveDefiniteError
+from foldless._engine.precision import choose, cost
+from foldless._engine.precision.base import Path, Precision
+from foldless._engine.precision.growing import Growing
 from foldless.model_selection import cross_val_predict, explain
-from foldless.precision import choose, cost
-from foldless.precision.base import Path, Precision
-from foldless.precision.growing import Growing
 from support.cases import Case, odd_splits
 from support.parts import TrainingParts
 from support.refits import with_fixed_functions

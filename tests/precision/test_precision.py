@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from foldless import reference
-from foldless.linalg import product
-from foldless.precision.base import Explicit, SingularBlockError
-from foldless.precision.factored import Factored
-from foldless.precision.lowrank import LowRank
-from foldless.precision.spectral import IndefiniteError, Spectrum
+from foldless._engine.linalg import product
+from foldless._engine.precision.base import Explicit, SingularBlockError
+from foldless._engine.precision.factored import Factored
+from foldless._engine.precision.lowrank import LowRank
+from foldless._engine.precision.spectral import IndefiniteError, Spectrum
 from support.cases import HOLDERS, holders
 from support.tolerances import assert_close
 

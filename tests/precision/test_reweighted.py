@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from foldless.heldout.problem import Problem
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.precision.factored import Factored
+from foldless._engine.precision.reweighted import Reweighted, SharedWeights
 from foldless.kernels import RBF
-from foldless.precision.factored import Factored
-from foldless.precision.reweighted import Reweighted, SharedWeights
 
 N = 30
 RNG = np.random.default_rng(0)

@@ -14,9 +14,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, KernelFisherDiscriminant
+from foldless._engine.readout import calibration
+from foldless._engine.readout.calibration import fit_calibration
 from foldless.model_selection import cross_val_predict
-from foldless.readout import calibration
-from foldless.readout.calibration import fit_calibration
 from support.tolerances import assert_close
 
 

@@ -10,11 +10,11 @@ from sklearn import model_selection as skl
 from sklearn.base import clone
 
 from foldless import LSSVC, FoldlessSearchCV
-from foldless.bridge import adapters
+from foldless._engine.permutation.nulls import Exchangeable
+from foldless._engine.readout.codings import Readout
+from foldless._sklearn import adapters
 from foldless.estimators.access import task_of
 from foldless.model_selection import cross_val_predict, explain, nested_cross_validate, permutation_test_score
-from foldless.permutation.nulls import Exchangeable
-from foldless.readout.codings import Readout
 
 N, M, ALPHA, GAMMA = 42, 8, 0.5, 0.3
 RNG = np.random.default_rng(4)

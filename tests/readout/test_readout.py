@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from foldless import kernels, reference
-from foldless.heldout.problem import Problem
-from foldless.readout.codings import OneAgainstAll, indicator
-from foldless.readout.discriminant import Discriminant
-from foldless.readout.ranking import best_cut
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.readout.codings import OneAgainstAll, indicator
+from foldless._engine.readout.discriminant import Discriminant
+from foldless._engine.readout.ranking import best_cut
 from support.parts import TrainingParts
 from support.tolerances import assert_close
 

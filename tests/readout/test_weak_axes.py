@@ -7,13 +7,13 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.heldout.solution import Solution
+from foldless._engine.heldout.solution import Solution
+from foldless._engine.permutation.labelings import Labelings, Solver, truth_of
+from foldless._engine.readout.discriminant import Discriminant
 from foldless.model_selection import cross_val_predict, cross_val_score, leave_pair_out_auc, permutation_test_score
-from foldless.permutation.labelings import Labelings, Solver, truth_of
-from foldless.readout.discriminant import Discriminant
 from support.refits import held_out_rows, leave_one_out, refit, weak_discriminant
 
-pytestmark = pytest.mark.filterwarnings("ignore::foldless.heldout.caution.HugePenaltyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::foldless._engine.heldout.caution.HugePenaltyWarning")
 
 # -- fits that are tiny, or next to constant -------------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from foldless import LSSVC, LSSVR, AdaptiveKDA, KernelFisherDiscriminant, SlidingWindow
+from foldless._engine.linalg import numpy as verbs
+from foldless._engine.linalg import panels, threads
 from foldless.kernels import RBF, Nystroem
-from foldless.linalg import numpy as verbs
-from foldless.linalg import panels, threads
 from support.interrupts import interrupt_after, seconds_of
 from support.tolerances import assert_close
 

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from foldless.linalg import numpy as verbs
-from foldless.linalg import panels
+from foldless._engine.linalg import numpy as verbs
+from foldless._engine.linalg import panels
 from support.readers import every_reader, read, read_together
 from support.tolerances import assert_close
 

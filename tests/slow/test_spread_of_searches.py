@@ -3,8 +3,8 @@
 import numpy as np
 
 from foldless import LSSVC, FoldlessSearchCV
-from foldless.bridge import candidates
-from foldless.tuning import fidelity
+from foldless._engine.tuning import fidelity
+from foldless._sklearn import candidates
 
 
 def test_ten_draws_of_the_parts_end_at_nearly_the_same_criterion(monkeypatch):

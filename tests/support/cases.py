@@ -17,11 +17,11 @@ from sklearn.model_selection import (
 )
 
 from foldless import kernels
-from foldless.heldout.problem import Problem
-from foldless.precision.factored import Factored
-from foldless.precision.growing import Growing
-from foldless.precision.lowrank import LowRank
-from foldless.precision.spectral import Spectrum
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.precision.factored import Factored
+from foldless._engine.precision.growing import Growing
+from foldless._engine.precision.lowrank import LowRank
+from foldless._engine.precision.spectral import Spectrum
 
 
 def penalised(kernel, penalty, X, w=None):

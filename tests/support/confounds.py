@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.readout.codings import indicator
+from foldless._engine.readout.codings import indicator
 from support.refits import refit
 
 every_strategy = pytest.mark.parametrize("strategy", ["part", "solve"])

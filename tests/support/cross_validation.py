@@ -10,8 +10,8 @@ from sklearn import model_selection as skl
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge, RidgeClassifier
 
+import foldless._engine.readout.task as tasks
 import foldless.model_selection as fl
-import foldless.readout.task as tasks
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from support.cases import SPLITTERS, splitters
 from support.parts import TrainingParts

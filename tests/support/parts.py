@@ -1,6 +1,6 @@
 """Models of training parts by a given way, whichever would be cheaper."""
 
-from foldless.heldout import training_parts
+from foldless._engine.heldout import training_parts
 
 
 class TrainingParts(training_parts.TrainingParts):

@@ -12,11 +12,11 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import StratifiedKFold
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
-from foldless.bridge.permutation_spec import PermutationRequest
+from foldless._engine.permutation.confounded import ExchangeableGivenConfounds
+from foldless._sklearn.permutation_spec import PermutationRequest
 from foldless.model_selection import permutation_test_score
 from foldless.model_selection._patterns import run_pattern_test
 from foldless.model_selection._permutation import run_permutation_test
-from foldless.permutation.confounded import ExchangeableGivenConfounds
 from support.refits import labelings, p_value, scores_of_labelings
 
 KFDA = KernelFisherDiscriminant

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn import model_selection as skl
 
 from foldless import KernelFisherDiscriminant
-from foldless.tuning.criteria import CRITERIA
+from foldless._engine.tuning.criteria import CRITERIA
 from support.refits import fits_of_candidate, signs
 
 N, D = 30, 4

@@ -10,8 +10,8 @@ import sys
 
 import numpy as np
 
-from foldless import linalg
-from foldless.linalg import numpy as numpy_verbs
+from foldless._engine import linalg
+from foldless._engine.linalg import numpy as numpy_verbs
 
 ROOMS = ("heldout", "online", "permutation", "precision", "readout")
 FUNCTIONS = """

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import foldless.online.updates as updates
+import foldless._engine.online.updates as updates
 from foldless import kernels, reference
-from foldless.heldout.problem import Problem
-from foldless.precision.growing import Growing
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.precision.growing import Growing
 from support.cases import CASES, Case, penalised
 from support.refits import loo_fits
 from support.tolerances import assert_close

@@ -11,7 +11,7 @@ pytest.importorskip("skops", reason="tables need the extra cli")
 pytest.importorskip("typer", reason="the command line needs the extra cli")
 
 from foldless import LSSVC  # noqa: E402
-from foldless.bridge.permutation_spec import PermutationData, keep_association  # noqa: E402
+from foldless._sklearn.permutation_spec import PermutationData, keep_association  # noqa: E402
 from foldless.cli.predicting import predicted  # noqa: E402
 from foldless.model_selection import Confounds, WholeGroups, cross_val_predict  # noqa: E402
 from foldless.tables import Options, Run, Table, Wishes, load_model, pipeline, prepare, save_model  # noqa: E402

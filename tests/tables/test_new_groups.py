@@ -12,8 +12,8 @@ pd = pytest.importorskip("pandas", reason="tables need the extra cli")
 pytest.importorskip("skops", reason="tables need the extra cli")
 
 from foldless import FoldlessSearchCV  # noqa: E402
-from foldless.readout.calibration import fit_calibration  # noqa: E402
-from foldless.readout.conformal import group_half_width  # noqa: E402
+from foldless._engine.readout.calibration import fit_calibration  # noqa: E402
+from foldless._engine.readout.conformal import group_half_width  # noqa: E402
 from foldless.tables import Options, Run, Table, TableError, Wishes, load_model, save_model  # noqa: E402
 
 SIZE = 8  # rows of a group

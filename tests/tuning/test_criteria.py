@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from sklearn import metrics
 
-from foldless.tuning import criteria
-from foldless.tuning.criteria import CRITERIA, balanced_halves, resolve, weights
+from foldless._engine.tuning import criteria
+from foldless._engine.tuning.criteria import CRITERIA, balanced_halves, resolve, weights
 from support.tolerances import assert_close
 
 COLUMNS = {name: each for name, each in CRITERIA.items() if not each.whole}

@@ -7,12 +7,12 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless.bridge.candidates import SearchData
+from foldless._engine.tuning.criteria import CRITERIA, Criterion
+from foldless._engine.tuning.descent import Objective
+from foldless._engine.tuning.selection import Selection
+from foldless._engine.tuning.space import Space
+from foldless._sklearn.candidates import SearchData
 from foldless.model_selection import Optimizer, nested_cross_validate, permutation_test_score
-from foldless.tuning.criteria import CRITERIA, Criterion
-from foldless.tuning.descent import Objective
-from foldless.tuning.selection import Selection
-from foldless.tuning.space import Space
 
 
 def logistic(f, t, w):

@@ -7,13 +7,13 @@ import pytest
 from sklearn import model_selection as skl
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, kernels
-from foldless.bridge.adapters import TASKS
+from foldless._engine.tuning import descent
+from foldless._engine.tuning.criteria import CRITERIA
+from foldless._engine.tuning.descent import PRIORS, Objective, Point
+from foldless._engine.tuning.selection import Selection
+from foldless._engine.tuning.space import Space
+from foldless._sklearn.adapters import TASKS
 from foldless.model_selection import Optimizer
-from foldless.tuning import descent
-from foldless.tuning.criteria import CRITERIA
-from foldless.tuning.descent import PRIORS, Objective, Point
-from foldless.tuning.selection import Selection
-from foldless.tuning.space import Space
 from support.searches import BINARY, LABELS, VALUES, WEIGHT, D, N, X, criterion_by_refits, splits_of, xor
 from support.tolerances import assert_close
 

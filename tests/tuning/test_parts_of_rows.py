@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import model_selection as skl
 
-from foldless.tuning.fidelity import order_of_rows, place_within
+from foldless._engine.tuning.fidelity import order_of_rows, place_within
 
 CODES = np.random.default_rng(0).permutation(np.repeat([0, 1, 2, 3], [600, 300, 94, 6]))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from foldless.bridge.progress import Progress
+from foldless._sklearn.progress import Progress
 from foldless.chunked.checkpoint import Checkpoint
 from foldless.chunked.gather import SAME, gathered, same_checksum
 from foldless.chunked.heldout import held_out_of

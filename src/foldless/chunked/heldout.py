@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foldless._engine.readout.codings import chosen_codes, chosen_labels
+from foldless._engine.readout.task import Rule
 from foldless.chunked.hashing import checksum
 from foldless.chunked.leftout import LeftOut
 from foldless.chunked.models import Coefficients
 from foldless.chunked.sums import blocks_of
-from foldless.readout.codings import chosen_codes, chosen_labels
-from foldless.readout.task import Rule
 
 
 @dataclass(frozen=True)

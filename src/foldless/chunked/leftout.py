@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from foldless._engine.heldout.moments import Moments
+from foldless._engine.linalg import product, solve_definite
 from foldless.chunked.models import Coefficients
 from foldless.estimators.checks import warn_caller
-from foldless.heldout.moments import Moments
-from foldless.linalg import product, solve_definite
 
 FREE = 1e-6  # share of a row not explained by its own target, below which more than 6 digits are lost
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foldless.heldout.moments import Moments
-from foldless.linalg import eigh_, product
-from foldless.readout.codings import against_all
+from foldless._engine.heldout.moments import Moments
+from foldless._engine.linalg import eigh_, product
+from foldless._engine.readout.codings import against_all
 
 SIX_DIGITS = 1e-10  # alpha over the largest eigenvalue down to which a Gram matrix keeps 6 digits
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from foldless._engine.readout.task import Rule
 from foldless.chunked.arguments import check_cv
 from foldless.chunked.folds import folds_for
 from foldless.chunked.heldout import Judges, fold_press_of, press_of, score_of
@@ -31,7 +32,6 @@ from foldless.chunked.sums import merged
 from foldless.chunked.survey import merged_surveys, survey_of
 from foldless.estimators.access import with_coefficients
 from foldless.estimators.checks import warn_caller
-from foldless.readout.task import Rule
 
 
 class Candidate:

@@ -6,11 +6,11 @@ training part: with no more rows than the sample has, all that there are, as in 
 
 import numpy as np
 
+from foldless._engine.readout.ranking import best_cut
+from foldless._engine.readout.strata import by_margin, stratified_sets
+from foldless._engine.readout.task import Rule, calibrated
 from foldless.chunked.arguments import cut_without_a_row
 from foldless.chunked.leftout import left_out, warn_of_lost
-from foldless.readout.ranking import best_cut
-from foldless.readout.strata import by_margin, stratified_sets
-from foldless.readout.task import Rule, calibrated
 
 
 def is_trained(plan, *, probabilities=True):

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from foldless._engine.linalg.types import MatrixLike
 from foldless.chunked.rows import OPTIONAL, Chunk
-from foldless.linalg.types import MatrixLike
 
 
 @dataclass(frozen=True)

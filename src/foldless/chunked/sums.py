@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foldless._engine.linalg import add_square_, mirror_
 from foldless.chunked.hashing import checksum
-from foldless.linalg import add_square_, mirror_
 
 
 class Sums(NamedTuple):

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from foldless.heldout.model import FittedCoefficients
+from foldless._engine.heldout.model import FittedCoefficients
+from foldless._engine.readout.task import Task
 from foldless.kernels.registry import is_object, is_precomputed
-from foldless.readout.task import Task
 
 
 class EstimatorTask(NamedTuple):

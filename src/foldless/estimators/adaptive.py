@@ -10,6 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from foldless._engine.heldout.rows import tied
+from foldless._engine.linalg import norm
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike
+from foldless._engine.online.minimum_norm import MinimumNorm, cost_of_factors, pseudo_solve
+from foldless._engine.readout.codings import against_all, indicator
 from foldless.estimators.base import KernelExpansion
 from foldless.estimators.checks import (
     as_stored,
@@ -24,13 +30,7 @@ from foldless.estimators.checks import (
 from foldless.estimators.classifier import LabelledDecisions, check_two_classes, coded, join_labels, named_classes
 from foldless.estimators.missing import explain_unknown_arguments
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions, reads_one_state
-from foldless.heldout.rows import tied
 from foldless.kernels.registry import given_kernel, is_precomputed
-from foldless.linalg import norm
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike
-from foldless.online.minimum_norm import MinimumNorm, cost_of_factors, pseudo_solve
-from foldless.readout.codings import against_all, indicator
 
 REFRESH = 1000  # updates after which the factors are made anew: their backward error is then some 50 eps
 MANY = 24  # rows that leave one by one as slowly as new factors are made, at n from 500 to 2000

@@ -20,6 +20,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.rows import tied
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike
 from foldless.estimators.checks import (
     FLOATS,
     check_confounds,
@@ -34,11 +38,7 @@ from foldless.estimators.checks import (
 )
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids, reads_one_state
 from foldless.estimators.versions import Versioned
-from foldless.heldout.problem import Problem
-from foldless.heldout.rows import tied
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed, penalised_kernel
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike
 
 FEW_ROWS = 20  # rows from which a width for the kernel can hardly be told
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict

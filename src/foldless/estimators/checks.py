@@ -15,12 +15,12 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_array, indexable
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from foldless.heldout.caution import caution, caution_of_size, long_fit
+from foldless._engine.heldout.caution import caution, caution_of_size, long_fit
+from foldless._engine.readout.codings import chosen_codes
+from foldless._engine.readout.strata import chance_if_below
 from foldless.kernels.base import canonical
 from foldless.kernels.parameters import did_you_mean
 from foldless.kernels.registry import check_symmetric
-from foldless.readout.codings import chosen_codes
-from foldless.readout.strata import chance_if_below
 
 FLOATS = [np.float64, np.float32]  # precisions of X that are kept
 NUMERIC = "fiubc"  # kinds of types of NumPy and pandas

@@ -16,16 +16,16 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike
+from foldless._engine.readout.codings import chosen_labels
+from foldless._engine.readout.task import Task
 from foldless.estimators.checks import numbers, warn_caller, warn_of_strata
 from foldless.estimators.conformal import ConformalSets
 from foldless.estimators.intervals import ScoreIntervals
 from foldless.estimators.missing import available_where
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow, reads_one_state
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike
-from foldless.readout.codings import chosen_labels
-from foldless.readout.task import Task
 
 ENOUGH_FOR_STEPS = 50  # rows of every class, for isotonic calibration (docs/calibration.md)
 

@@ -6,12 +6,12 @@ import numpy as np
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from foldless._engine.heldout.border import Border, border
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike
+from foldless._engine.readout.conformal import in_set, label_p_values, one_a_class
 from foldless.estimators.checks import FLOATS, is_number, validated_X
 from foldless.estimators.rows import reads_one_state
-from foldless.heldout.border import Border, border
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike
-from foldless.readout.conformal import in_set, label_p_values, one_a_class
 
 ENTRIES = 2**21  # of an intermediate array
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from foldless._engine.linalg.types import MatrixLike
+from foldless._engine.readout.discriminant import Discriminant
 from foldless.estimators.checks import numbers
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.missing import explain_unknown_arguments
 from foldless.estimators.rows import PerRow, reads_one_state
-from foldless.linalg.types import MatrixLike
-from foldless.readout.discriminant import Discriminant
 
 
 @explain_unknown_arguments

@@ -9,12 +9,10 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.estimators.checks import check_option, check_whole
-from foldless.estimators.rows import reads_one_state
-from foldless.heldout.sets import Sets
-from foldless.inference.counts import ScoreKind
-from foldless.inference.intervals import ScoreInterval, check_confidence, nested_interval
-from foldless.inference.partitions import (
+from foldless._engine.heldout.sets import Sets
+from foldless._engine.inference.counts import ScoreKind
+from foldless._engine.inference.intervals import ScoreInterval, check_confidence, nested_interval
+from foldless._engine.inference.partitions import (
     AT_A_TIME,
     ENOUGH_FOR_RANKS,
     MOST,
@@ -24,9 +22,11 @@ from foldless.inference.partitions import (
     check_rows,
     scores_of_partitions,
 )
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import RandomStateLike
-from foldless.permutation.metrics import METRICS
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import RandomStateLike
+from foldless._engine.permutation.metrics import METRICS
+from foldless.estimators.checks import check_option, check_whole
+from foldless.estimators.rows import reads_one_state
 
 
 class ScoreIntervals:

@@ -11,6 +11,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import gen_batches
 
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike
+from foldless._engine.readout.codings import OneAgainstAll, Regression
+from foldless._engine.readout.conformal import POWERS, residual_intervals, value_intervals
+from foldless._engine.readout.task import Task
 from foldless.estimators.checks import check_option
 from foldless.estimators.classifier import KernelClassifier
 from foldless.estimators.conformal import borders, check_coverage, new_rows
@@ -18,11 +23,6 @@ from foldless.estimators.intervals import ScoreIntervals
 from foldless.estimators.missing import explain_unknown_arguments
 from foldless.estimators.online import OnlineMachine
 from foldless.estimators.rows import Ids, PerRow, reads_one_state
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike
-from foldless.readout.codings import OneAgainstAll, Regression
-from foldless.readout.conformal import POWERS, residual_intervals, value_intervals
-from foldless.readout.task import Task
 
 
 @explain_unknown_arguments

@@ -18,14 +18,14 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _estimator_has, check_is_fitted
 
+from foldless._engine.linalg.types import MatrixLike
+from foldless._engine.online.certificate import Certificate
+from foldless._engine.readout.codings import chosen_labels
 from foldless.estimators.checks import check_options
 from foldless.estimators.classifier import LabelledDecisions, join_labels
 from foldless.estimators.missing import available_where, explain_unknown_arguments
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, check_unchanged, given
 from foldless.estimators.versions import Versioned
-from foldless.linalg.types import MatrixLike
-from foldless.online.certificate import Certificate
-from foldless.readout.codings import chosen_labels
 
 
 def _with_classes(options, y, known):

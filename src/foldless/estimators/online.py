@@ -17,14 +17,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.online import certificate, influence, updates
+from foldless._engine.online.certificate import Certificate
 from foldless.estimators.base import KernelMachine
 from foldless.estimators.checks import as_stored, is_plain_target, validated_rows
 from foldless.estimators.rows import Ids, all_or_nothing, check_unchanged, joined_ids, positions, reads_one_state
 from foldless.kernels.base import canonical
 from foldless.kernels.registry import check_symmetric
-from foldless.linalg.threads import threads_by_size
-from foldless.online import certificate, influence, updates
-from foldless.online.certificate import Certificate
 
 
 class OnlineMachine(KernelMachine):

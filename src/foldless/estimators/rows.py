@@ -15,8 +15,8 @@ from weakref import ref
 import numpy as np
 from numpy.typing import ArrayLike
 
+from foldless._engine.precision.growing import StaleError
 from foldless.kernels.registry import is_object
-from foldless.precision.growing import StaleError
 
 PerRow: TypeAlias = ArrayLike | None  # something for each row: weights, confounds
 Ids: TypeAlias = Iterable | None

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foldless.inference.counts import wilson
+from foldless._engine.inference.counts import wilson
 from foldless.inspection._canvas import LEGEND, MARKERS, NULL, Ax, Display, Style, class_colour, style
 from foldless.inspection._held_out import check_classifier, held_out, named
 from foldless.inspection.numbers import coded, reliability

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foldless.bridge.pipelines import split_steps
+from foldless._sklearn.pipelines import split_steps
 from foldless.inspection._canvas import (
     DARK,
     MARKERS,

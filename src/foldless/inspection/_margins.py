@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 
-from foldless.bridge.pipelines import split_steps
+from foldless._sklearn.pipelines import split_steps
 from foldless.inspection._canvas import (
     DARK,
     DASHES,

@@ -31,11 +31,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state, gen_batches
 
+from foldless._engine.linalg import invert_lower_, lower_times_, product
+from foldless._engine.linalg.types import Matrix
 from foldless.kernels.base import FeatureMap, Kernel, canonical, dense, dot, gram_of_all
 from foldless.kernels.landmarks import BLOCK, CHOICES, choose, factor
 from foldless.kernels.parameters import DERIVED, Parameter
-from foldless.linalg import invert_lower_, lower_times_, product
-from foldless.linalg.types import Matrix
 
 JITTER = {8: 1e-10, 4: 1e-5}  # share of the mean diagonal that is added to k(Z, Z), by bytes: phi keeps half the digits
 

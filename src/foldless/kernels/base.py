@@ -18,9 +18,9 @@ import scipy.sparse as sp
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from foldless._engine.linalg import outer_square, product
+from foldless._engine.linalg.types import Matrix
 from foldless.kernels.parameters import Parametrised, Weights
-from foldless.linalg import outer_square, product
-from foldless.linalg.types import Matrix
 
 MANY_ROWS = 8192  # from which on a Gram matrix is evaluated
 BLOCK = 1024  # rows at a time

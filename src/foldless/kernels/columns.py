@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from foldless._engine.linalg.types import Matrix
 from foldless.kernels.base import Kernel, check_kernels
-from foldless.linalg.types import Matrix
 
 
 @dataclass(frozen=True)

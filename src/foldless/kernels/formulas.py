@@ -20,10 +20,10 @@ from scipy.special import xlogy
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms
 
+from foldless._engine.linalg import product
+from foldless._engine.linalg.types import Matrix
 from foldless.kernels.base import FeatureMap, Kernel, dense, dot, scale
 from foldless.kernels.parameters import Number, Width
-from foldless.linalg import product
-from foldless.linalg.types import Matrix
 
 LOOKED_AT = 1000  # rows by which spreads of columns are judged
 ALONE = 1e3  # standard deviation by the next largest, from which on a column is told to decide all distances

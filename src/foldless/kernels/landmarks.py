@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
-from foldless.linalg import NotPositiveDefiniteError, cholesky_, lower_solve
+from foldless._engine.linalg import NotPositiveDefiniteError, cholesky_, lower_solve
 
 CHOICES = ("uniform", "kmeans", "leverage")
 BLOCK = 8192  # rows whose kernel with the landmarks is held at once

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from foldless.linalg.types import Matrix
+from foldless._engine.linalg.types import Matrix
 
 DERIVED = {"derived": True}  # metadata of a field that is no parameter: the object derives it from parameters and X
 

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from foldless._engine.linalg.types import Matrix
 from foldless.kernels.approximations import BasisFunctions
 from foldless.kernels.base import Kernel, dense
 from foldless.kernels.formulas import RBF, Boolean, Cosine, Laplacian, Linear, Poly
 from foldless.kernels.parameters import did_you_mean
-from foldless.linalg.types import Matrix
 
 KernelLike: TypeAlias = str | Callable | Kernel
 GammaLike: TypeAlias = float | Literal["scale", "auto"] | ArrayLike

@@ -5,12 +5,16 @@ The signatures and results are those of ``sklearn.model_selection``; change the 
 ``foldless.stats``.
 """
 
-from foldless.bridge.route import RefitWarning
-from foldless.bridge.route import Route as Path
+from foldless._engine.heldout.caution import HugePenaltyWarning, LongFitWarning, NothingLearntWarning
+from foldless._engine.inference.comparison import ComparisonResult
+from foldless._engine.inference.intervals import ScoreInterval
+from foldless._engine.permutation.metrics import Metric
+from foldless._engine.permutation.nulls import PermutationTestResult, WholeGroups
+from foldless._engine.permutation.patterns import PatternTestResult
+from foldless._engine.tuning.spec import Optimizer
+from foldless._sklearn.route import RefitWarning
+from foldless._sklearn.route import Route as Path
 from foldless.estimators.checks import Confounds
-from foldless.heldout.caution import HugePenaltyWarning, LongFitWarning, NothingLearntWarning
-from foldless.inference.comparison import ComparisonResult
-from foldless.inference.intervals import ScoreInterval
 from foldless.model_selection._compare import compare
 from foldless.model_selection._intervals import score_interval
 from foldless.model_selection._nested import NestedResult, nested_cross_validate
@@ -20,9 +24,6 @@ from foldless.model_selection._permutation import permutation_test_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._strata import StratifiedLeaveOneOut
 from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
-from foldless.permutation.nulls import PermutationTestResult, WholeGroups
-from foldless.permutation.patterns import PatternTestResult
-from foldless.tuning.spec import Optimizer
 
 __all__ = [
     "ComparisonResult",
@@ -30,6 +31,7 @@ __all__ = [
     "FoldlessSearchCV",
     "HugePenaltyWarning",
     "LongFitWarning",
+    "Metric",
     "NestedResult",
     "NothingLearntWarning",
     "Optimizer",

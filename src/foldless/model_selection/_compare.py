@@ -12,21 +12,21 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 
-from foldless.bridge.adapters import check_probabilities
-from foldless.bridge.routing import check_groups
-from foldless.bridge.scorers import check_single
-from foldless.bridge.splits import row_numbers
-from foldless.bridge.steps import StepsLike
-from foldless.estimators.checks import check_option, dense, rows_and_labels
-from foldless.inference.comparison import (
+from foldless._engine.inference.comparison import (
     ComparisonResult,
     all_pairs,
     corrected_difference,
     flipped_difference,
     nested_difference,
 )
-from foldless.inference.intervals import check_confidence, interval_of, row_interval
-from foldless.linalg.types import RandomStateLike
+from foldless._engine.inference.intervals import check_confidence, interval_of, row_interval
+from foldless._engine.linalg.types import RandomStateLike
+from foldless._sklearn.adapters import check_probabilities
+from foldless._sklearn.routing import check_groups
+from foldless._sklearn.scorers import check_single
+from foldless._sklearn.splits import row_numbers
+from foldless._sklearn.steps import StepsLike
+from foldless.estimators.checks import check_option, dense, rows_and_labels
 from foldless.model_selection._left_out import LeftOut
 from foldless.model_selection._partitions import (
     Partitions,

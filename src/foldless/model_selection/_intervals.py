@@ -8,12 +8,12 @@ from typing import Literal
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from foldless.bridge.routing import check_groups
-from foldless.bridge.steps import StepsLike
+from foldless._engine.inference.intervals import ScoreInterval
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike, RandomStateLike
+from foldless._sklearn.routing import check_groups
+from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import dense, rows_and_labels
-from foldless.inference.intervals import ScoreInterval
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._left_out import LeftOut
 from foldless.model_selection._partitions import IntervalRequest, interval_of_model
 from foldless.model_selection._searched import FitOptions

@@ -11,13 +11,13 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params
 
-from foldless.bridge.pipelines import Search, split_steps
-from foldless.bridge.planner import CrossValidation, Plan, plan
-from foldless.bridge.route import Route, warn_of_refits
-from foldless.bridge.standin import StandIn
-from foldless.bridge.steps import front_of
+from foldless._engine.linalg.threads import jobs_as_here
+from foldless._sklearn.pipelines import Search, split_steps
+from foldless._sklearn.planner import CrossValidation, Plan, plan
+from foldless._sklearn.route import Route, warn_of_refits
+from foldless._sklearn.standin import StandIn
+from foldless._sklearn.steps import front_of
 from foldless.estimators.checks import rows_and_labels
-from foldless.linalg.threads import jobs_as_here
 from foldless.model_selection._searched import Searched, columns_of, splits_of
 
 EVERY_SET = "without every fold and every pair of folds"

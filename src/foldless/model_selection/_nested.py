@@ -15,24 +15,24 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.model_selection import check_cv
 
-from foldless.bridge.adapters import check_probabilities
-from foldless.bridge.candidates import SearchData, by_grid
-from foldless.bridge.confounded import columns_alone
-from foldless.bridge.counting import Counting
-from foldless.bridge.landmarks import landmarks_to_find
-from foldless.bridge.nested_data import NestedData
-from foldless.bridge.pipelines import Search, split_steps
-from foldless.bridge.route import Route
-from foldless.bridge.scorer_checks import check_scorers
-from foldless.bridge.scorers import deciding_scoring, scores_by_name, wants_probabilities
-from foldless.bridge.splits import check_confounds_determined, row_numbers
-from foldless.bridge.steps import StepsLike, fits_steps, front_of
-from foldless.bridge.weights import with_row_weights
+from foldless._engine.inference.counts import ScoreKind
+from foldless._engine.inference.intervals import check_confidence, corrected_interval
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike
+from foldless._sklearn.adapters import check_probabilities
+from foldless._sklearn.candidates import SearchData, by_grid
+from foldless._sklearn.confounded import columns_alone
+from foldless._sklearn.counting import Counting
+from foldless._sklearn.landmarks import landmarks_to_find
+from foldless._sklearn.nested_data import NestedData
+from foldless._sklearn.pipelines import Search, split_steps
+from foldless._sklearn.route import Route
+from foldless._sklearn.scorer_checks import check_scorers
+from foldless._sklearn.scorers import deciding_scoring, scores_by_name, wants_probabilities
+from foldless._sklearn.splits import check_confounds_determined, row_numbers
+from foldless._sklearn.steps import StepsLike, fits_steps, front_of
+from foldless._sklearn.weights import with_row_weights
 from foldless.estimators.checks import confounds_left_out, rows_and_labels
-from foldless.inference.counts import ScoreKind
-from foldless.inference.intervals import check_confidence, corrected_interval
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike
 from foldless.model_selection._nested_runs import nested_grid, nested_loop
 from foldless.model_selection._nested_sets import NestedSets, tested
 from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec, with_scores

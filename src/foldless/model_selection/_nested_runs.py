@@ -9,19 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import SearchData, heldout_scores, settings, targets_of, with_params
-from foldless.bridge.nested_data import OuterSplitResult
-from foldless.bridge.pipelines import fit_steps, split_steps
-from foldless.bridge.progress import Progress, run_with_progress
-from foldless.bridge.route import ONE_FIT, ONE_P_PER_FOLD, REFIT, Route
-from foldless.bridge.scorers import known_outputs
-from foldless.bridge.splits import draw_splits
-from foldless.bridge.steps import parts_of
-from foldless.estimators.access import chooses_landmarks, cut_of, fits_of, loo_scores_of
-from foldless.estimators.meta import OneAgainstAllClassifier
-from foldless.readout.calibration import fit_calibration
-from foldless.tuning.grid import (
+from foldless._engine.readout.calibration import fit_calibration
+from foldless._engine.tuning.grid import (
     choose_candidates,
     heldout_of_candidate,
     inner_criterion,
@@ -29,6 +18,17 @@ from foldless.tuning.grid import (
     outer_loss,
     sharing_pays,
 )
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
+from foldless._sklearn.candidates import SearchData, heldout_scores, settings, targets_of, with_params
+from foldless._sklearn.nested_data import OuterSplitResult
+from foldless._sklearn.pipelines import fit_steps, split_steps
+from foldless._sklearn.progress import Progress, run_with_progress
+from foldless._sklearn.route import ONE_FIT, ONE_P_PER_FOLD, REFIT, Route
+from foldless._sklearn.scorers import known_outputs
+from foldless._sklearn.splits import draw_splits
+from foldless._sklearn.steps import parts_of
+from foldless.estimators.access import chooses_landmarks, cut_of, fits_of, loo_scores_of
+from foldless.estimators.meta import OneAgainstAllClassifier
 
 # -- grids -------------------------------------------------------------------------------------------------------------
 

@@ -19,9 +19,9 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import _safe_split
 
+from foldless._engine.linalg.types import MatrixLike
+from foldless._engine.readout.conformal import cross_p_values, in_set, residual_intervals
 from foldless.estimators.conformal import check_coverage
-from foldless.linalg.types import MatrixLike
-from foldless.readout.conformal import cross_p_values, in_set, residual_intervals
 
 
 class Tested(NamedTuple):

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from foldless.bridge.adapters import build_task, closed_form_estimator, require_closed_form
-from foldless.bridge.pipelines import split_steps
-from foldless.bridge.steps import StepsLike, front_of
+from foldless._engine.heldout.leave_out import leave_out
+from foldless._engine.heldout.sets import Sets
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike
+from foldless._engine.readout.ranking import scored_pairs_won
+from foldless._sklearn.adapters import build_task, closed_form_estimator, require_closed_form
+from foldless._sklearn.pipelines import split_steps
+from foldless._sklearn.steps import StepsLike, front_of
 from foldless.estimators.checks import rows_and_labels
-from foldless.heldout.leave_out import leave_out
-from foldless.heldout.sets import Sets
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import ConfoundsLike, Params
-from foldless.readout.ranking import scored_pairs_won
 
 
 @threads_by_size

@@ -15,15 +15,9 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
-from foldless.bridge.adapters import check_probabilities
-from foldless.bridge.progress import Progress
-from foldless.bridge.scorer_checks import check_scorers
-from foldless.bridge.scorers import Scoring, check_single, is_function, score_decisions
-from foldless.bridge.splits import row_numbers
-from foldless.estimators.checks import check_option
-from foldless.inference.counts import ScoreKind
-from foldless.inference.intervals import check_confidence, interval_of
-from foldless.inference.partitions import (
+from foldless._engine.inference.counts import ScoreKind
+from foldless._engine.inference.intervals import check_confidence, interval_of
+from foldless._engine.inference.partitions import (
     AT_A_TIME,
     ENOUGH_FOR_RANKS,
     MOST,
@@ -34,6 +28,12 @@ from foldless.inference.partitions import (
     left_out,
     scores_of_partitions,
 )
+from foldless._sklearn.adapters import check_probabilities
+from foldless._sklearn.progress import Progress
+from foldless._sklearn.scorer_checks import check_scorers
+from foldless._sklearn.scorers import Scoring, check_single, is_function, score_decisions
+from foldless._sklearn.splits import row_numbers
+from foldless.estimators.checks import check_option
 
 MOST_REFITTED = 10  # partitions, where their number is not given and models are refitted
 

@@ -6,8 +6,18 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 
-from foldless.bridge.adapters import closed_form_estimator, require_closed_form
-from foldless.bridge.permutation_spec import (
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike, RandomStateLike
+from foldless._engine.permutation.labelings import Solver
+from foldless._engine.permutation.nulls import draw_null, scheme_of
+from foldless._engine.permutation.patterns import (
+    PatternTestResult,
+    pattern_result,
+    patterns_that_fit,
+    weights_and_covariances,
+)
+from foldless._sklearn.adapters import closed_form_estimator, require_closed_form
+from foldless._sklearn.permutation_spec import (
     MEMORY_LIMIT,
     PermutationData,
     PermutationRequest,
@@ -16,16 +26,11 @@ from foldless.bridge.permutation_spec import (
     keep_association,
     warn_of_unchanged_labels,
 )
-from foldless.bridge.progress import Progress
-from foldless.bridge.route import NoSharedP
-from foldless.bridge.steps import StepsLike, front_of
+from foldless._sklearn.progress import Progress
+from foldless._sklearn.route import NoSharedP
+from foldless._sklearn.steps import StepsLike, front_of
 from foldless.estimators.checks import as_confounds, confounds_left_out, rows_and_labels, warn_of_scale
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._types import ConfoundsLike, NullLike, Params
-from foldless.permutation.labelings import Solver
-from foldless.permutation.nulls import draw_null, scheme_of
-from foldless.permutation.patterns import PatternTestResult, pattern_result, patterns_that_fit, weights_and_covariances
 
 
 @threads_by_size

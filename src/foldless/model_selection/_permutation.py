@@ -12,9 +12,16 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import gen_batches
 
-from foldless.bridge.families import family_members
-from foldless.bridge.permutation import choose_strategy
-from foldless.bridge.permutation_spec import (
+from foldless._engine.heldout.caution import NothingLearntWarning
+from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.threads import threads_by_size, threads_for
+from foldless._engine.linalg.types import MatrixLike, RandomStateLike
+from foldless._engine.permutation.metrics import Metric
+from foldless._engine.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
+from foldless._engine.permutation.tally import Found
+from foldless._sklearn.families import family_members
+from foldless._sklearn.permutation import choose_strategy
+from foldless._sklearn.permutation_spec import (
     COUNTS_OF_LABELS,
     MEMORY_LIMIT,
     PermutationData,
@@ -23,25 +30,18 @@ from foldless.bridge.permutation_spec import (
     specify_test,
     warn_of_unchanged_labels,
 )
-from foldless.bridge.pipelines import Search, split_steps
-from foldless.bridge.progress import Progress
-from foldless.bridge.route import warn_caller, warn_of_refits
-from foldless.bridge.routing import check_groups
-from foldless.bridge.steps import StepsLike, front_of
-from foldless.bridge.weights import with_row_weights
+from foldless._sklearn.pipelines import Search, split_steps
+from foldless._sklearn.progress import Progress
+from foldless._sklearn.route import warn_caller, warn_of_refits
+from foldless._sklearn.routing import check_groups
+from foldless._sklearn.steps import StepsLike, front_of
+from foldless._sklearn.weights import with_row_weights
 from foldless.estimators.checks import as_confounds, dense, rows_and_labels
-from foldless.heldout.caution import NothingLearntWarning
-from foldless.linalg.memory import require_memory
-from foldless.linalg.threads import threads_by_size, threads_for
-from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._permutation_runs import batches, collect, warn_if_interrupted
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import ConfoundsLike, CVLike, NullLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
-from foldless.permutation.metrics import Metric
-from foldless.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
-from foldless.permutation.tally import Found
 
 EVERY_LABELING = "for every permutation"
 
@@ -92,7 +92,7 @@ def permutation_test_score(
     n_jobs : int, default=None; processes; results do not depend on their number
     random_state : int, RandomState instance or None, default=0; draws the permutations, in the same way as scikit-learn
     verbose : int, default=0; 1 prints progress to standard error
-    scoring : str, callable or foldless.permutation.metrics.Metric, or a list or dict of them, default=None
+    scoring : str, callable or foldless.model_selection.Metric, or a list or dict of them, default=None
         None: accuracy, or for values "r2_pooled", R2 of all held-out rows together (with ``null="resplit"`` the mean
         over splits, as in scikit-learn). "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes,
         "r2_pooled", "r2", "neg_mean_squared_error", "correlation" and a ``Metric`` of your own are computed for all

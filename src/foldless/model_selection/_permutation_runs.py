@@ -3,8 +3,8 @@
 from joblib import Parallel, effective_n_jobs
 from sklearn.utils import gen_batches
 
-from foldless.bridge.route import warn_caller
-from foldless.linalg.threads import jobs_as_here
+from foldless._engine.linalg.threads import jobs_as_here
+from foldless._sklearn.route import warn_caller
 from foldless.model_selection._search_runs import LONG
 
 LONG_WITHOUT_NEED = 60.0  # seconds from which on a warning says how long, where something is known to be quicker

@@ -14,7 +14,14 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.bridge.candidates import (
+from foldless._engine.heldout.caution import HugePenaltyWarning, LongFitWarning
+from foldless._engine.inference.intervals import ScoreInterval
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike, RandomStateLike
+from foldless._engine.permutation.metrics import Metric
+from foldless._engine.tuning.criteria import Criterion
+from foldless._engine.tuning.spec import Optimizer
+from foldless._sklearn.candidates import (
     SearchData,
     beginning,
     by_grid,
@@ -22,21 +29,17 @@ from foldless.bridge.candidates import (
     starting_points,
     widened,
 )
-from foldless.bridge.confounded import columns_alone
-from foldless.bridge.landmarks import landmarks_to_find
-from foldless.bridge.pipelines import Search, input_tags, split_steps
-from foldless.bridge.scorers import deciding_scoring
-from foldless.bridge.splits import check_confounds_determined, draw_splits
-from foldless.bridge.steps import StepsLike, parts_of
-from foldless.bridge.weights import with_row_weights
+from foldless._sklearn.confounded import columns_alone
+from foldless._sklearn.landmarks import landmarks_to_find
+from foldless._sklearn.pipelines import Search, input_tags, split_steps
+from foldless._sklearn.scorers import deciding_scoring
+from foldless._sklearn.splits import check_confounds_determined, draw_splits
+from foldless._sklearn.steps import StepsLike, parts_of
+from foldless._sklearn.weights import with_row_weights
 from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import explain_unknown_arguments
 from foldless.estimators.rows import PerRow, all_or_nothing, given
 from foldless.estimators.versions import Versioned
-from foldless.heldout.caution import HugePenaltyWarning, LongFitWarning
-from foldless.inference.intervals import ScoreInterval
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike, RandomStateLike
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._partitions import IntervalRequest, interval_of_model
 from foldless.model_selection._search_best import BestEstimator
@@ -57,9 +60,6 @@ from foldless.model_selection._search_spec import (
 )
 from foldless.model_selection._searched import FitOptions, Searched
 from foldless.model_selection._types import CVLike, ScoringLike
-from foldless.permutation.metrics import Metric
-from foldless.tuning.criteria import Criterion
-from foldless.tuning.spec import Optimizer
 
 
 @explain_unknown_arguments

@@ -9,15 +9,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS
-from foldless.bridge.candidates import chosen_setting, heldout_scores
-from foldless.bridge.pipelines import split_steps
-from foldless.bridge.scorers import known_with_confounds
+from foldless._engine.linalg.types import MatrixLike
+from foldless._engine.online.certificate import Certificate
+from foldless._engine.readout.calibration import DeferredSigmoid
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
+from foldless._sklearn.candidates import chosen_setting, heldout_scores
+from foldless._sklearn.pipelines import split_steps
+from foldless._sklearn.scorers import known_with_confounds
 from foldless.estimators.missing import available_where
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, given
-from foldless.linalg.types import MatrixLike
-from foldless.online.certificate import Certificate
-from foldless.readout.calibration import DeferredSigmoid
 from foldless.results import by_name, card, frame, points, short
 
 

@@ -7,7 +7,7 @@ around the best of the one before: at half, the same and twice the kernel's para
 narrower one, and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is looked at as
 it is, and kernels of several parameters are tuned anew each time.
 
-Whether a search finds a number at all is decided by ``bridge.landmarks.landmarks_to_find``.
+Whether a search finds a number at all is decided by ``_sklearn.landmarks.landmarks_to_find``.
 """
 
 import time
@@ -15,10 +15,10 @@ import time
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
+from foldless._engine.linalg.memory import available_memory
+from foldless._engine.tuning.spec import optimizer_of, scales_features
 from foldless.estimators.checks import warn_caller
 from foldless.estimators.rows import all_or_nothing
-from foldless.linalg.memory import available_memory
-from foldless.tuning.spec import optimizer_of, scales_features
 
 FIRST = 125  # landmarks
 MOST = 2000  # beyond, a search takes long; give a number for more

@@ -14,16 +14,16 @@ import numpy as np
 from joblib import delayed
 from sklearn.exceptions import ConvergenceWarning
 
-from foldless.bridge.candidates import heldout_scores, targets_of
-from foldless.bridge.pipelines import split_steps
-from foldless.bridge.progress import Progress, run_with_progress
-from foldless.linalg.threads import threads_for
-from foldless.tuning.descent import Objective, choose_descents, follow
-from foldless.tuning.fidelity import Fidelity, StoppedSearch, growth, order_of_rows
-from foldless.tuning.grid import choose_candidates, judge_alphas
-from foldless.tuning.selection import Judged
-from foldless.tuning.space import on_edge
-from foldless.tuning.spec import optimizer_of
+from foldless._engine.linalg.threads import threads_for
+from foldless._engine.tuning.descent import Objective, choose_descents, follow
+from foldless._engine.tuning.fidelity import Fidelity, StoppedSearch, growth, order_of_rows
+from foldless._engine.tuning.grid import choose_candidates, judge_alphas
+from foldless._engine.tuning.selection import Judged
+from foldless._engine.tuning.space import on_edge
+from foldless._engine.tuning.spec import optimizer_of
+from foldless._sklearn.candidates import heldout_scores, targets_of
+from foldless._sklearn.pipelines import split_steps
+from foldless._sklearn.progress import Progress, run_with_progress
 
 LONG = 600.0  # seconds from which on a warning says how long
 SHORT = 2000  # rows up to which nobody waits long

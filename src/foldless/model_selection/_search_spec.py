@@ -13,15 +13,15 @@ from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, _num_samples, column_or_1d
 
-from foldless.bridge.adapters import FOLDLESS_ESTIMATORS, grid_names
-from foldless.bridge.candidates import check_known, has_grid
-from foldless.bridge.pipelines import split_steps
-from foldless.bridge.scorer_checks import check_scorers
-from foldless.bridge.scorers import search_scores
+from foldless._engine.tuning import criteria
+from foldless._engine.tuning.descent import PRIORS
+from foldless._engine.tuning.spec import SearchSpec, optimizer_of, scales_features
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, grid_names
+from foldless._sklearn.candidates import check_known, has_grid
+from foldless._sklearn.pipelines import split_steps
+from foldless._sklearn.scorer_checks import check_scorers
+from foldless._sklearn.scorers import search_scores
 from foldless.estimators.checks import check_confounds, check_option, dense, numbers
-from foldless.tuning import criteria
-from foldless.tuning.descent import PRIORS
-from foldless.tuning.spec import SearchSpec, optimizer_of, scales_features
 
 METHODS = ("auto", "grid", "simplex", "gradient")
 SHARES = ("all", "kernel", "none")

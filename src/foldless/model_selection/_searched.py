@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from foldless.bridge.pipelines import split_steps
-from foldless.bridge.route import RefitWarning, Route
-from foldless.bridge.steps import StepsLike
+from foldless._sklearn.pipelines import split_steps
+from foldless._sklearn.route import RefitWarning, Route
+from foldless._sklearn.steps import StepsLike
 
 
 def splits_of(sets, n):

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from foldless.linalg.types import RandomStateLike
-from foldless.readout.strata import stratified_sets
+from foldless._engine.linalg.types import RandomStateLike
+from foldless._engine.readout.strata import stratified_sets
 
 
 class StratifiedLeaveOneOut(BaseCrossValidator):

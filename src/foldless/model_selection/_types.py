@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeAlias
 from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 
+from foldless._engine.permutation.nulls import NullScheme
 from foldless.estimators.checks import Confounds
-from foldless.permutation.nulls import NullScheme
 
 CVLike: TypeAlias = int | BaseCrossValidator | Iterable[tuple[ArrayLike, ArrayLike]] | None
 ScoringLike: TypeAlias = str | Callable | Sequence[str] | Mapping[str, Any] | None

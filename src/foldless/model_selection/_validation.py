@@ -10,22 +10,22 @@ from numpy.typing import ArrayLike
 from sklearn import model_selection as skl
 from sklearn.base import BaseEstimator
 
-from foldless.bridge import direct
-from foldless.bridge.adapters import TASKS, check_probabilities
-from foldless.bridge.confounded import WithConfounds
-from foldless.bridge.counting import Counting
-from foldless.bridge.families import axes_taken
-from foldless.bridge.pipelines import Search, split_steps
-from foldless.bridge.planner import METHODS, CrossValidation, plan
-from foldless.bridge.route import Route, warn_caller, warn_of_refits
-from foldless.bridge.scorer_checks import objections
-from foldless.bridge.scorers import check_single, named_scorers, scoring_of_rows
-from foldless.bridge.standin import Decoded, StandIn
-from foldless.bridge.steps import StepsLike, front_of
+from foldless._engine.inference.intervals import ScoreInterval, check_confidence, corrected_interval
+from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.linalg.types import MatrixLike
+from foldless._sklearn import direct
+from foldless._sklearn.adapters import TASKS, check_probabilities
+from foldless._sklearn.confounded import WithConfounds
+from foldless._sklearn.counting import Counting
+from foldless._sklearn.families import axes_taken
+from foldless._sklearn.pipelines import Search, split_steps
+from foldless._sklearn.planner import METHODS, CrossValidation, plan
+from foldless._sklearn.route import Route, warn_caller, warn_of_refits
+from foldless._sklearn.scorer_checks import objections
+from foldless._sklearn.scorers import check_single, named_scorers, scoring_of_rows
+from foldless._sklearn.standin import Decoded, StandIn
+from foldless._sklearn.steps import StepsLike, front_of
 from foldless.estimators.checks import dense, rows_and_labels
-from foldless.inference.intervals import ScoreInterval, check_confidence, corrected_interval
-from foldless.linalg.threads import threads_by_size
-from foldless.linalg.types import MatrixLike
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 from foldless.results import Result, lanes
 

@@ -23,7 +23,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import gen_batches
 
-from foldless.permutation.nulls import PermutationTestResult, p_values
+from foldless._engine.permutation.nulls import PermutationTestResult, p_values
 from foldless.stats._units import all_scores, check_unit, convert_scores
 
 TFCE_STEP = 0.1  # dh, in standard deviations of the null

@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from foldless.linalg.memory import require_memory
-from foldless.linalg.types import RandomStateLike
-from foldless.permutation.nulls import PermutationTestResult, members_of
+from foldless._engine.linalg.memory import require_memory
+from foldless._engine.linalg.types import RandomStateLike
+from foldless._engine.permutation.nulls import PermutationTestResult, members_of
 from foldless.results import Result, lanes, points
 
 LARGEST_MIN_PVALUE = 0.05  # sign flips warn if even the smallest possible p-value is above

@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from foldless.permutation.nulls import PermutationTestResult, conjunction, p_values
+from foldless._engine.permutation.nulls import PermutationTestResult, conjunction, p_values
 from foldless.stats._units import all_scores, check_unit, convert_scores
 
 

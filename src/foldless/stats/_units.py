@@ -16,7 +16,7 @@ score is undefined (an interrupted family) is ignored.
 
 import numpy as np
 
-from foldless.permutation.nulls import ROUNDING
+from foldless._engine.permutation.nulls import ROUNDING
 
 UNITS = ("p", "z", "score")
 

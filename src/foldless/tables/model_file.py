@@ -34,7 +34,7 @@ import skops.io as sio
 from sklearn.pipeline import Pipeline
 
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, __version__, kernels
-from foldless.readout.conformal import group_half_width
+from foldless._engine.readout.conformal import group_half_width
 from foldless.tables import archive
 from foldless.tables.errors import TableError
 from foldless.tables.plain import plain

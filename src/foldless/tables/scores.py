@@ -13,9 +13,9 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn import metrics
 
-from foldless.inference.counts import HeldOutCounts, ScoreKind
-from foldless.inference.intervals import widened_by_counts
-from foldless.readout.calibration import fit_calibration
+from foldless._engine.inference.counts import HeldOutCounts, ScoreKind
+from foldless._engine.inference.intervals import widened_by_counts
+from foldless._engine.readout.calibration import fit_calibration
 from foldless.tables.parts import Fold, Score
 
 CONFIDENCE = 0.9

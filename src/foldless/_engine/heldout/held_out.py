@@ -1,0 +1,228 @@
+"""Many held-out sets of one model, each left out alone and all solved at once. Leave-one-out is n sets of one row.
+
+    residuals         E_te = D^-1 A_te,   D = P_te,te           held-out fits  Y_te - E_te
+    class matrices    N - Y_te' Y_te,   U - alpha ( Y_te' A_te + (A_te - D Y_te)' E_te ),
+
+Both are differences and lose digits in two cases, which are looked for and computed without them:
+
+- fits that are tiny beside the targets, or differ by next to nothing within a set: they follow from the coefficients of
+  the model without the set, f(x) = T(x) (A - P_,te E_te) + q(x)' B_(-te), T(x) being the kernel between x and the rows.
+- a set that carries nearly all of the weight of a class, or of what is unexplained of it: the rest is solved by itself.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from foldless._engine.heldout.moments import Moments, nearly_gone, remaining_masses
+from foldless._engine.linalg import (
+    LinAlgError,
+    NotPositiveDefiniteError,
+    cholesky_,
+    dots,
+    product,
+    put,
+    right_solve,
+    solve_definite,
+    take_block,
+)
+from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.digits import adds_up, few_digits
+
+MAX_ENTRIES = 2**22  # entries of an intermediate array
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """k sets of t rows, every one left out of one model alone.
+
+    members (k, t) positions, Y (k, t, m) targets, A (k, t, m) coefficients, D (k, t, t) blocks of P and E (k, t, m)
+    residuals of each set; whitened. ``model`` is a ``Solution`` or a ``Part``.
+    """
+
+    model: Any
+    members: np.ndarray
+    Y: np.ndarray
+    A: np.ndarray
+    D: np.ndarray
+    E: np.ndarray
+    ill_conditioned: np.ndarray  # sets (k,) that P has too few digits for
+
+    @classmethod
+    def solve(cls, model, members, A, D, ill_conditioned):
+        """Residuals E = D^-1 A, set by set; those of ill-conditioned sets, solved by themselves, mean nothing."""
+        Y = model.Y[members]
+        regular = D
+        if ill_conditioned.any():
+            regular = np.where(ill_conditioned[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
+        try:
+            E = A / regular if D.shape[-1] == 1 else solve_definite(regular, A)
+        except LinAlgError:
+            raise SingularBlockError.of(range(Y.shape[1]), len(model.rows)) from None
+        return cls(model, members, Y, A, D, E, ill_conditioned)
+
+    @cached_property
+    def fits(self):
+        """Held-out fits in the units of the targets, shape (k, t, m); equal rows of a set have equal ones."""
+        model, t = self.model, self.Y.shape[1]
+        F = (self.Y - self.E) / model.root[self.members]
+        if model.problem.n_confounds:
+            F = F - self._columns() @ self._confound_fit.D
+        F = self._with_digits(F)
+        for number, solution in self._solved.items():
+            F = put(F, number, solution.evaluated(model.rows[self.members[number]]))
+        numbers = model.problem.equal.value if t > 1 else None
+        if numbers is None:
+            return F
+        numbers = numbers[model.rows[self.members]]
+        # (k, t): the first row of the set that a row equals
+        first = (numbers[:, :, None] == numbers[:, None, :]).argmax(2)
+        return np.take_along_axis(F, first[:, :, None], 1)
+
+    def _with_digits(self, F):
+        """The fits F, those from the coefficients where differences have few digits."""
+        model, t = self.model, F.shape[1]
+        cancelled, alike = few_digits(F[:, 0], model.target_scale), t > 1
+        for row in range(1, t):  # sets are many and small
+            cancelled = cancelled | few_digits(F[:, row], model.target_scale)
+            alike = alike & few_digits(F[:, row] - F[:, 0], model.target_scale)
+        cancelled = cancelled | alike
+        if not cancelled.any():
+            return F
+        sets, columns = np.flatnonzero(cancelled.any(1)), np.flatnonzero(cancelled.any(0))
+        values, terms = self._from_coefficients(sets, columns)
+        places = sets[:, None, None], np.arange(t)[:, None], columns
+        better = take_block(cancelled, sets, columns)[:, None, :] & adds_up(terms, model.target_scale[columns])
+        return put(F, places, np.where(better, values, F[places]))
+
+    def training(self, number):
+        """The model without one of the sets."""
+        return self.model.without(self.members[number])
+
+    def loo_within(self):
+        """Yield leave-one-out residuals (n - t, m) of the model without each of the sets, in the units of the targets.
+
+        Only the diagonal of its P, P_tr,tr - P_tr,te D^-1 P_te,tr, is formed. Where weights or confounds need more, or
+        P has too few digits, the training part computes them.
+        """
+        model, t = self.model, self.members.shape[1]
+        model.check_rest(t + 1)
+        plain = not (model.problem.weighted or model.problem.more_columns)
+        columns, diagonal = (model.precision.columns(self.members.ravel()) if plain else None), None
+        for number, members in enumerate(self.members):
+            if columns is None or self.ill_conditioned[number]:
+                yield self.training(number).loo().residuals[:, 0]
+                continue
+            P_te = columns[:, number * t : (number + 1) * t]
+            try:
+                V = right_solve(P_te, cholesky_(self.D[number].copy()))
+            except NotPositiveDefiniteError:
+                yield self.training(number).loo().residuals[:, 0]
+                continue
+            diagonal = model.precision.diagonal() if diagonal is None else diagonal
+            A = model.A - product(P_te, self.E[number])
+            kept = np.ones(len(A), bool)
+            kept[members] = False
+            yield A[kept] / (diagonal - dots(V, V))[kept, None]
+
+    @cached_property
+    def residuals(self):
+        """What held-out fits leave of the targets, (k, t, m) in their units."""
+        model, root = self.model, self.model.root[self.members]
+        E = self.E / root
+        if model.problem.n_confounds:
+            E = E + self._columns() @ self._confound_fit.D
+        for number, solution in self._solved.items():
+            fits = solution.evaluated(model.rows[self.members[number]])
+            E = put(E, number, self.Y[number] / root[number] - fits)
+        return E
+
+    @cached_property
+    def _solved(self):
+        """Models without the sets that P cannot leave out, solved by themselves; by number of the set."""
+        if not self.ill_conditioned.any():
+            return {}
+        sets = np.flatnonzero(self.ill_conditioned)
+        return {number: self.model.solve_without(self.members[number]) for number in sets}
+
+    def _from_coefficients(self, sets, columns):
+        """Held-out fits (k, t, m) of some sets and targets in their units, and the sizes of what adds up to them.
+
+        No target of theirs is subtracted.
+        """
+        F, terms = (np.empty((len(sets), self.Y.shape[1], len(columns)), self.Y.dtype) for _ in range(2))
+        for batch, T, A, size in self._coefficients(sets, columns):
+            F[batch], terms[batch] = T @ A, np.abs(T) @ size
+        return F + self._columns(sets) @ self.score_offsets(sets)[:, :, columns], terms
+
+    def _coefficients(self, sets, columns=slice(None)):
+        """Some sets at a time: a slice of them, T (k, t, n) of their rows, A without each, and its terms in size.
+
+        Both are 0 at the rows of the set.
+        """
+        model, t = self.model, self.Y.shape[1]
+        A, n = model.A[:, columns], len(model.A)
+        for batch in gen_batches(len(sets), max(1, MAX_ENTRIES // (n * (2 * t + A.shape[1])))):
+            members = self.members[sets[batch]]
+            k = len(members)
+            T = model.functionals(model.rows[members.reshape(-1)]).reshape(k, t, n)
+            C = model.precision.columns(members.reshape(-1)).T.reshape(k, t, n)
+            C, E = C.transpose(0, 2, 1), self.E[sets[batch]][:, :, columns]
+            places = np.arange(k)[:, None], members
+            yield batch, T, put(A - C @ E, places, 0.0), put(np.abs(A) + np.abs(C) @ np.abs(E), places, 0.0)
+
+    def _with_sums(self, moments):
+        """The class matrices with V of the sets without which all axes are weak."""
+        model, problem = self.model, self.model.problem
+        weak = moments.weak(problem.intercept)
+        if problem.more_columns or not weak.any():
+            return moments
+        V = moments.sums.copy()
+        size = np.zeros_like(moments.U)
+        sets = np.flatnonzero(weak)
+        H, Yt = model.functional_sums(model.Y), (model.root[self.members] * self.Y).transpose(0, 2, 1)
+        for batch, T, A, _ in self._coefficients(sets):
+            rest = H - Yt[sets[batch]] @ T
+            V[sets[batch]], size[sets[batch]] = rest @ A, np.abs(rest) @ np.abs(A)
+        if problem.intercept:
+            V -= moments.mass[:, :, None] * (V.sum(1) / moments.mass.sum(1)[:, None])[:, None, :]
+        return moments.with_sums(weak, V, size)
+
+    def _columns(self, sets=slice(None)):
+        """Q of the rows of the sets, (k, t, q)."""
+        return self.model.problem.Q[self.model.rows[self.members[sets]]]
+
+    @cached_property
+    def _confound_fit(self):
+        """What confounds explain by themselves in the training part of each set."""
+        return self.model.confound_sums.without(self.members)
+
+    def score_offsets(self, sets=slice(None)):
+        """Coefficients of the columns of Q in the scores without each set, (k, q, m)."""
+        G = self.model.G(slice(None))[:, self.members[sets]]
+        B = self.model.B - G.transpose(1, 0, 2) @ self.E[sets]
+        return B - self._confound_fit.D[sets] if self.model.problem.n_confounds else B
+
+    def moments(self):
+        """N and U, with confounds C, each (k, m, m), of the training part of every set."""
+        model = self.model
+        full = model.moments()
+        N, present = remaining_masses(full.N, model.Y, self.Y)
+        Yt = self.Y.transpose(0, 2, 1)
+        left_out = Yt @ self.A + (self.A - self.D @ self.Y).transpose(0, 2, 1) @ self.E
+        moments = Moments(N, full.U - model.problem.alpha * left_out)
+        gone = nearly_gone(moments, full, present)
+        if full.C is not None:
+            g, theta, _ = self._confound_fit
+            moments = moments._replace(C=g.transpose(0, 2, 1) @ theta)
+        moments = self._with_sums(moments)
+        for number in np.flatnonzero(gone | self.ill_conditioned):
+            solution = self._solved.get(number) or model.solve_without(self.members[number])
+            exact = solution.moments()
+            for matrices, matrix in zip(moments, exact._replace(V=exact.sums), strict=True):
+                if matrices is not None:
+                    matrices[number] = matrix
+        return moments

@@ -1,0 +1,186 @@
+"""A fitted training part: its fits anywhere, its expansion, its class matrices.
+
+Everything here is whitened by the weights (``heldout.problem``); fits are given back in the units of the targets.
+With confounds among the columns Q, fits leave out what these explain by themselves (``heldout.confounds``).
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from foldless._engine.heldout.confounds import ConfoundSums
+from foldless._engine.linalg import put, take_block
+from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.digits import adds_up, few_digits, little_kept
+
+MAX_ENTRIES = 2**22  # entries of an intermediate array
+
+
+class Model:
+    """A fitted training part: ``rows`` of a ``problem`` with whitened targets Y, coefficients A and B.
+
+    ``weights`` are those of explicit features where P is held through them (else None), ``choice`` says how P is held,
+    and why; ``select_targets`` is the same fit for some of the targets. Subclasses are frozen.
+    """
+
+    problem: Any
+    rows: np.ndarray
+    Y: Any
+    A: Any
+    B: Any
+    weights: Any
+    choice: Any
+    select_targets: Any
+
+    @property
+    def root(self):
+        """Square roots of the weights of the training rows, as a column."""
+        return self.problem.root(self.rows)
+
+    @cached_property
+    def target_scale(self):
+        """Size of the targets, one number a column."""
+        return np.abs(self.Y / self.root).max(0, initial=0.0)
+
+    def carries_nearly_all(self, members):
+        """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,)."""
+        if not self.problem.weighted:
+            return np.zeros(members.shape[:-1], bool)
+        squares = np.square(self.Y)
+        total = squares.sum(0)
+        return little_kept(total - squares[members].sum(-2), total).any(-1)
+
+    def fits(self, rows):
+        """Fits at these rows of X without the confounds' part, in the units of the targets.
+
+        Equal rows have equal fits.
+        """
+        problem = self.problem
+        done = np.zeros(len(rows), bool)
+        F = np.empty((len(rows), self.B.shape[1]), self.B.dtype)
+        for members, fits_of in self._fits_from_targets():
+            place = np.full(problem.n, -1)
+            place[members] = np.arange(len(members))
+            inside = place[rows] >= 0
+            if inside.any():
+                F = put(F, inside, fits_of(place[rows[inside]]))
+                done |= inside
+        if problem.n_confounds:
+            F = put(F, done, F[done] - problem.Q[rows[done]] @ self.confound_fit.D)
+        if not done.all():
+            F = put(F, ~done, self.evaluated(rows[~done]))
+        return problem.tie_equal_rows(rows, self._with_digits(F, rows))
+
+    def _fits_from_targets(self):
+        """Row numbers, and a function from places among them to fits that follow from their targets."""
+        yield self.rows, lambda places: (self.Y[places] - self.problem.alpha * self.A[places]) / self.root[places]
+
+    def _with_digits(self, F, rows):
+        """The fits F, evaluated where the kernel's part is tiny beside the targets that it is a difference of.
+
+        Differences below eps * |Y| are rounding noise that correlates with Y.
+        """
+        cancelled = few_digits(F - self.problem.unpenalised_part(rows, self.score_offsets), self.target_scale)
+        if not cancelled.any():
+            return F
+        columns = np.flatnonzero(cancelled.any(0))
+        places = np.flatnonzero(cancelled.any(1))
+        model = self.select_targets(columns)
+        terms = np.abs(model.functionals(rows[places])) @ model._sizes_of_A
+        evaluated = take_block(cancelled, places, columns) & adds_up(terms, self.target_scale[columns])
+        values = np.where(evaluated, model.evaluated(rows[places]), take_block(F, places, columns))
+        return put(F, (places[:, None], columns), values)
+
+    @property
+    def _sizes_of_A(self):
+        """Sizes of what adds up to A."""
+        return np.abs(self.A)
+
+    def evaluated(self, rows, *, from_A=False):
+        """Fits at these rows of X from the coefficients of the model, without the confounds' part.
+
+        ``from_A``: weights of features are made anew, Phi' W^1/2 A.
+        """
+        offsets = self.problem.unpenalised_part(rows, self.score_offsets)
+        if self.weights is not None or self.problem.kernel.approximates:
+            weights = self.feature_weights() if from_A or self.weights is None else self.weights
+            return self.problem.features(rows) @ weights + offsets
+        basis, beta = self.expansion()
+        return self.problem.gram(rows, basis) @ beta + offsets
+
+    def functionals(self, rows):
+        """T (len(rows), n) with f(x) = T(x) A + q(x)' B."""
+        return self.problem.gram(rows, self.rows) * self.root.T
+
+    def functional_sums(self, Z):
+        """Z' W^1/2 T of the training rows (m, n) for whitened Z (n, m)."""
+        H = np.zeros((Z.shape[1], len(self.rows)), Z.dtype)
+        for batch in gen_batches(len(Z), max(1, MAX_ENTRIES // len(self.rows))):
+            H += (self.root[batch] * Z[batch]).T @ self.functionals(self.rows[batch])
+        return H
+
+    def expansion(self):
+        """(rows, beta): f(x) = k(x, rows)' beta + q(x)' B."""
+        return self.rows, self.root * self.A
+
+    def feature_weights(self):
+        """Weights (r, m) of the features from A."""
+        rows, beta = self.expansion()
+        return np.asarray(self.problem.features(rows, dense=False).T @ beta)
+
+    def in_features(self):
+        """(weights, B) of the score phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
+        problem, weights, B = self.problem, self.weights, self.score_offsets
+        if not problem.has_features:
+            return None, B
+        if weights is None:
+            weights = self.feature_weights()
+        if problem.shift is not None:  # the weights are those of centred features
+            B = B.copy()
+            B[0] -= problem.shift @ weights
+        return weights, B
+
+    def check_rest(self, t):
+        """Without t rows, the unpenalised columns must still be determined."""
+        if len(self.rows) - t < self.problem.Q.shape[1]:
+            raise SingularBlockError.of(range(t), len(self.rows))
+
+    def check_sets(self, members):
+        """Without any one of these sets (k, t) of positions, the unpenalised columns must still be determined."""
+        self.check_rest(members.shape[1])
+        self.problem.check_sets(self.rows, members)
+
+    @cached_property
+    def confound_sums(self):
+        """What the confounds of the training rows explain is had from these, and without any set of them."""
+        return ConfoundSums(self.problem, self.rows, self.Y)
+
+    @cached_property
+    def confound_fit(self):
+        """What confounds explain by themselves in the training part, q(x)' D at any x."""
+        return self.confound_sums.of_all_rows()
+
+    @property
+    def score_offsets(self):
+        """FittedCoefficients (q, m) of the unpenalised columns in the scores."""
+        return self.B - self.confound_fit.D if self.problem.n_confounds else self.B
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCoefficients(Model):
+    """A fitted training part without P: it predicts, and no sets are left out of it."""
+
+    problem: Any
+    rows: np.ndarray
+    Y: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+    weights: np.ndarray | None
+    choice: str
+
+    def select_targets(self, columns):
+        weights = None if self.weights is None else self.weights[:, columns]
+        return replace(self, Y=self.Y[:, columns], A=self.A[:, columns], B=self.B[:, columns], weights=weights)

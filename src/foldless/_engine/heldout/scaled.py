@@ -1,0 +1,195 @@
+"""Training parts of a linear model behind features that are centred and scaled on each part.
+
+With the sums of a training part (weights w, features x of r columns, targets y), all of which are those of all rows
+minus those of the rows left out,
+
+    G = sum w x x',   g = sum w x,   C = sum w x y',   c = sum w y,   s = sum w
+    m, d              mean and standard deviation of the features, without weights
+
+a ridge regression with intercept on z = (x - m) / d has, in the units of x, the coefficients
+
+    B = (G - g g'/s + alpha diag(d^2))^-1 (C - g c'/s),   b = (c - B' g) / s
+
+and without one, on z = (x - m) / d,  B = (G - m g' - g m' + s m m' + alpha diag(d^2))^-1 (C - m c'),  b = -B' m.
+A training part takes r^3 flops, whatever its number of rows.
+
+Sums are kept of features standardised by all rows, so that differences keep their digits. Where a feature has nearly no
+variance left in a training part, its sums are taken anew from the rows.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from foldless._engine.heldout.moments import Moments
+from foldless._engine.linalg import solve
+
+LITTLE = 1e-6  # share of the variance below which the sums of a part are taken from its rows
+ENTRIES = 2**21  # entries of an intermediate array
+
+
+class ScaledSums(NamedTuple):
+    """Sums over rows; leading axes are a batch of sets of rows."""
+
+    n: np.ndarray  # rows
+    x: np.ndarray  # without weights
+    xx: np.ndarray
+    s: np.ndarray  # with weights
+    g: np.ndarray
+    G: np.ndarray
+    c: np.ndarray
+    C: np.ndarray
+    N: np.ndarray
+
+    @classmethod
+    def of(cls, X, Y, w):
+        """The sums of rows X (..., t, r), Y (..., t, m), w (..., t)."""
+        weighted, targets = X * w[..., None], Y * w[..., None]
+        transposed = np.swapaxes(X, -1, -2)
+        return cls(
+            n=np.full(X.shape[:-2], float(X.shape[-2])),
+            x=X.sum(-2),
+            xx=np.square(X).sum(-2),
+            s=w.sum(-1),
+            g=weighted.sum(-2),
+            G=transposed @ weighted,
+            c=targets.sum(-2),
+            C=transposed @ targets,
+            N=np.swapaxes(Y, -1, -2) @ targets,
+        )
+
+    def minus(self, other):
+        """The sums of the rows of these that are not among the others."""
+        return ScaledSums(*(all_rows - some for all_rows, some in zip(self, other, strict=True)))
+
+
+@dataclass(frozen=True)
+class ScaledModel:
+    """Models of a batch of training parts: coefficients B (..., r, m) and b (..., m) of the features ``X``."""
+
+    X: np.ndarray
+    B: np.ndarray
+    b: np.ndarray
+    matrices: Moments
+
+    def fits(self, rows):
+        """Fits at these rows (..., t), as (..., t, m)."""
+        return self.X[rows] @ self.B + self.b[..., None, :]
+
+    def moments(self):
+        """Class matrices of the training parts."""
+        return self.matrices
+
+
+@dataclass(frozen=True)
+class HeldOutScaled:
+    """k sets of t rows, every one left out alone, from the models without them."""
+
+    models: ScaledModel
+    members: np.ndarray
+
+    @property
+    def fits(self):
+        """(k, t, m)"""
+        return self.models.fits(self.members)
+
+    def moments(self):
+        """Class matrices of the training parts."""
+        return self.models.moments()
+
+
+class ScaledParts:
+    """Models of any training part, the features centred and scaled there.
+
+    ``X`` (n, r) and ``Y`` (n, m) are dense, ``w`` (n,) the weights of the fit; ``with_mean`` and ``with_std`` say what
+    is done to the features in front of it.
+    """
+
+    def __init__(self, X, Y, w, alpha, *, intercept, with_mean=True, with_std=True):
+        self.raw_X = X
+        self.Y = Y
+        self.w = w
+        self.alpha = alpha
+        self.options = {"intercept": intercept, "with_mean": with_mean, "with_std": with_std}
+        self.center = X.mean(0)
+        spread = X.std(0)
+        constant = _constant(np.square(spread), self.center, len(X))
+        self.unit = np.where(constant, 1.0, spread)
+        self.X = np.where(constant, 0.0, (X - self.center) / self.unit)
+        self.varies = ~constant
+
+    @cached_property
+    def sums(self):
+        """Sums of all rows."""
+        return ScaledSums.of(self.X, self.Y, self.w)
+
+    def part(self, train):
+        """The model of the rows ``train``."""
+        left = np.setdiff1d(np.arange(len(self.X)), train)
+        sums = self.sums.minus(self._sums(left)) if len(left) < len(train) else self._sums(train)
+        model = self._solve(ScaledSums(*(values[None] for values in sums)), lambda _: train)
+        matrices = Moments(model.matrices.N[0], model.matrices.U[0])
+        return ScaledModel(self.X, model.B[0], model.b[0], matrices)
+
+    @property
+    def rows(self):
+        """All rows: weights of 0 have a part in the scaling."""
+        return np.arange(len(self.X))
+
+    def leave_out(self, sets, *, nested=False):
+        """Yield (numbers, held-out results) of sets of rows, as ``TrainingParts.leave_out``."""
+        r = self.X.shape[1]
+        for numbers, members in sets.groups:
+            for some in gen_batches(len(members), max(1, ENTRIES // (r * (r + self.Y.shape[1])))):
+                yield numbers[some], HeldOutScaled(self._without(members[some]), members[some])
+
+    def _without(self, members):
+        """Models without each of the sets (k, t)."""
+        sums = self.sums.minus(self._sums(members))
+        return self._solve(sums, lambda number: np.delete(self.rows, members[number]))
+
+    def _sums(self, rows):
+        return ScaledSums.of(self.X[rows], self.Y[rows], self.w[rows])
+
+    def _solve(self, sums, rows_of):
+        """Models of k training parts from their sums; ``rows_of(number)`` are the rows of one of them."""
+        n, mean = sums.n[:, None], sums.x / sums.n[:, None]
+        variance = sums.xx / n - np.square(mean)
+        uneven = (self.varies & (variance < LITTLE)).any(1)
+        variance = np.where(self.varies & (variance > 0), variance, 1.0)
+        squares = variance if self.options["with_std"] else np.broadcast_to(1 / np.square(self.unit), variance.shape)
+        if self.options["intercept"]:
+            mean, target = sums.g / sums.s[:, None], sums.c / sums.s[:, None]
+        else:
+            mean = mean if self.options["with_mean"] else np.broadcast_to(-self.center / self.unit, mean.shape)
+            target = np.zeros_like(sums.c)
+        M = sums.G - mean[:, :, None] * sums.g[:, None, :] - sums.g[:, :, None] * mean[:, None, :]
+        M += (sums.s[:, None] * mean)[:, :, None] * mean[:, None, :]
+        diagonal = np.arange(M.shape[1])
+        M[:, diagonal, diagonal] += self.alpha * squares
+        C = sums.C - mean[:, :, None] * sums.c[:, None, :]
+        B = solve(M, C)
+        b = target - np.einsum("kr,krm->km", mean, B)
+        explained = np.swapaxes(C, 1, 2) @ B + sums.c[:, :, None] * target[:, None, :]
+        model = ScaledModel(self.X, B, b, Moments(sums.N, sums.N - explained))
+        for number in np.flatnonzero(uneven):
+            self._solve_alone(model, number, rows_of(number))
+        return model
+
+    def _solve_alone(self, models, number, rows):
+        """Put one model in its place, from features that are standardised by its own rows."""
+        alone = ScaledParts(self.raw_X[rows], self.Y[rows], self.w[rows], self.alpha, **self.options)
+        model = alone.part(np.arange(len(rows)))
+        models.B[number] = model.B * (self.unit / alone.unit)[:, None]
+        models.b[number] = model.b + ((self.center - alone.center) / alone.unit) @ model.B
+        for matrices, matrix in zip(models.matrices[:2], model.matrices[:2], strict=True):
+            matrices[number] = matrix
+
+
+def _constant(variance, mean, n):
+    """Whether features are constant up to rounding, as StandardScaler sees it."""
+    eps = np.finfo(variance.dtype).eps
+    return variance <= n * eps * variance + np.square(n * mean * eps)

@@ -1,0 +1,436 @@
+"""The verbs on dense matrices, for arrays of NumPy.
+
+Another kind of arrays needs another file with the same verbs, and a word in ``foldless._engine.linalg``. A verb that
+ends in an underscore works inside the memory of its first argument: a fit holds one n x n array from the kernel matrix
+to the inverse of its factor. Large matrices go through SciPy's BLAS only: the wheels of NumPy and SciPy carry separate
+copies of OpenBLAS, whose thread pools disturb each other when calls alternate.
+
+Matrices of more than ``LARGE`` rows go panel by panel (``linalg.panels``): one call for all of them may crash.
+LAPACK and BLAS refuse arrays without entries, and some builds print that on the terminal: :func:`unless_empty` answers
+in their place.
+
+Cost: Cholesky n^3/3 flops, inverse of the factor n^3/3 more, eigenvectors about 9 n^3.
+"""
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import wraps
+from typing import TypeVar
+
+import numpy as np
+from numpy.linalg import LinAlgError
+from scipy import linalg
+from scipy.linalg import get_blas_funcs, get_lapack_funcs, solve_triangular
+
+from foldless._engine.linalg import memory, panels
+from foldless._engine.linalg.threads import one_thread, two_threads_where_idle
+
+# fmt: off
+__all__ = [  # noqa: RUF022
+    "LinAlgError", "NotPositiveDefiniteError",
+    # triangles
+    "cholesky_", "invert_lower_", "lower_solve", "upper_solve", "right_solve", "cholesky_solve", "lower_times",
+    "lower_times_",
+    # products
+    "product", "gram", "dots", "outer_square", "lower_square", "symmetric_times", "add_outer_", "add_square_",
+    "mirror_", "add_signed_", "norm",
+    # decompositions and general systems; eigh, eigenvalues, solve and inverse take leading batch axes, solve_definite 1
+    "orthonormal", "thin_qr", "eigh_", "eigh", "eigenvalues", "svd",
+    "solve", "solve_definite", "inverse", "lu_factor", "lu_solve", "least_squares_",
+    # entries
+    "add_diagonal_", "divide", "put", "scale_", "take_block", "take_blocks",
+    # arrays
+    "column_major", "free_memory", "like", "row_major", "to_host",
+    # updated QR: A = Q R with a square orthogonal Q, Fortran-ordered; rows and columns come and go by rotations, O(n^2)
+    # flops each, without loss of orthogonality
+    "qr_", "append_rows", "insert_columns_", "delete",
+]
+# fmt: on
+
+solve, inverse, norm, thin_qr, eigh = np.linalg.solve, np.linalg.inv, np.linalg.norm, np.linalg.qr, np.linalg.eigh
+row_major, column_major = np.ascontiguousarray, np.asfortranarray  # other kinds of arrays need no order
+
+LARGE = 8192  # rows from which on triangles and squares are computed in panels
+TALL = 4  # times the rows of a triangle, from which on a matrix beside it is multiplied by its inverse
+LEAST_HALVED, HALVED = 64, 2048  # rows between which a triangle is inverted by halves; blocks of it are copied
+STACKED = 20  # rows up to which a stack of systems is sooner solved in one call than by the cheaper factors, one by one
+FEW = 8  # columns up to which OpenBLAS multiplies a symmetric matrix sooner one by one
+# rows of eigenproblems and of triangles from which on two threads pay, on idle processors
+THREADED_EIGENPROBLEM, THREADED_TRIANGLE = 350, 500
+ABOVE = np.triu(np.ones((64, 64), bool), 1)  # entries above the diagonal of a block
+
+
+Verb = TypeVar("Verb", bound=Callable)
+
+
+class NotPositiveDefiniteError(LinAlgError):
+    """The matrix given to :func:`cholesky_` has no Cholesky factor in this precision."""
+
+
+def unless_empty(place: int) -> Callable[[Verb], Verb]:
+    """Make a verb return its argument number ``place``, of the shape of the result, if an array has no entries."""
+
+    def decorate(verb):
+        @wraps(verb)
+        def checked(*arguments, **options):
+            if any(isinstance(array, np.ndarray) and array.size == 0 for array in arguments):
+                return arguments[place]
+            return verb(*arguments, **options)
+
+        return checked
+
+    return decorate
+
+
+@unless_empty(0)
+def cholesky_(M):
+    """Lower factor L of the symmetric M = L L', in the memory of M (C-ordered in, Fortran-ordered out)."""
+    M = M.T  # M is symmetric: its transpose is a Fortran view
+    if len(M) > LARGE:
+        L, info = panels.cholesky_(M)
+    else:
+        (potrf,) = get_lapack_funcs(("potrf",), (M,))
+        small = len(M) <= len(ABOVE)
+        with two_threads_where_idle(len(M), THREADED_TRIANGLE):
+            L, info = potrf(M, lower=1, overwrite_a=1, clean=int(small))
+        if not small:
+            _clear_above_(L)
+    if info != 0:
+        raise NotPositiveDefiniteError(f"leading minor {info} is not positive")
+    return L
+
+
+def _clear_above_(L):
+    """Zeros above the diagonal; LAPACK's wrapper sets them entry by entry, a tenth of the time of a large factor."""
+    for start in range(0, len(L), len(ABOVE)):
+        block = L[:, start : start + len(ABOVE)]
+        block[:start] = 0.0
+        corner = block[start : start + len(ABOVE)]
+        np.copyto(corner, 0.0, where=ABOVE[: len(corner), : len(corner)])
+
+
+@unless_empty(0)
+def invert_lower_(L):
+    """L^-1 in the memory of L."""
+    if not L.diagonal().all():
+        raise NotPositiveDefiniteError(f"zero pivot {np.flatnonzero(L.diagonal() == 0)[0] + 1}")
+    if len(L) > LARGE:
+        return panels.invert_lower_(L)
+    if len(L) <= HALVED:
+        with two_threads_where_idle(len(L), THREADED_TRIANGLE):
+            return _invert_halves_(L, *get_lapack_funcs(("trtri",), (L,)), *get_blas_funcs(("trmm",), (L,)))
+    (trtri,) = get_lapack_funcs(("trtri",), (L,))
+    return trtri(L, lower=1, overwrite_c=1)[0]
+
+
+def _invert_halves_(L, trtri, trmm):
+    """L^-1 in the memory of L: [J, 0; -K B J, K] of L = [J^-1, 0; B, K^-1], up to twice as fast as LAPACK."""
+    if len(L) <= LEAST_HALVED:
+        L[:] = trtri(L, lower=1)[0]
+        return L
+    half = len(L) // 2
+    J, K = (_invert_halves_(L[part, part], trtri, trmm) for part in (slice(half), slice(half, None)))
+    B = trmm(-1.0, K, L[half:, :half], lower=1)
+    L[half:, :half] = trmm(1.0, J, B, side=1, lower=1, overwrite_b=1)
+    return L
+
+
+@unless_empty(1)
+def lower_solve(L, Y, *, transpose=False):
+    """L^-1 Y, or L'^-1 Y with ``transpose``."""
+    (trtrs,) = get_lapack_funcs(("trtrs",), (L, Y))
+    return trtrs(L, Y, lower=1, trans=int(transpose))[0]
+
+
+def upper_solve(R, B, *, lower=False):
+    """R^-1 B for the triangle of :func:`orthonormal`, or for its transpose with ``lower``."""
+    return solve_triangular(R, B, lower=lower, check_finite=False) if len(R) else B
+
+
+@unless_empty(1)
+def cholesky_solve(L, B):
+    """(L L')^-1 B."""
+    return lower_solve(L, lower_solve(L, B), transpose=True)
+
+
+def solve_definite(stack, B):
+    """Solutions (k, n, m) of positive definite systems (k, n, n); any that rounding has made indefinite by pivots."""
+    if stack.shape[-1] <= STACKED:
+        return solve(stack, B)
+    (posv,) = get_lapack_funcs(("posv",), (stack, B))
+    X = np.empty(B.shape, posv.dtype)
+    for k, M in enumerate(stack):
+        _, X[k], info = posv(M.T, B[k], lower=1)  # M is symmetric: its transpose is a Fortran view
+        if info != 0:
+            X[k] = solve(M, B[k])
+    return X
+
+
+@unless_empty(1)
+def lower_times(L, Y, *, transpose=False):
+    """L Y, or L' Y with ``transpose``."""
+    (trmm,) = get_blas_funcs(("trmm",), (L, Y))
+    return trmm(1.0, L, Y, lower=1, trans_a=int(transpose))
+
+
+@unless_empty(0)
+def lower_times_(Y, L):
+    """L Y in the memory of a Fortran-ordered Y."""
+    (trmm,) = get_blas_funcs(("trmm",), (L, Y))
+    return trmm(1.0, L, Y, lower=1, overwrite_b=1)
+
+
+@unless_empty(0)
+def right_solve(B, L):
+    """B L'^-1: for a Fortran-ordered B, whose columns are many and long, nothing is rearranged."""
+    if len(B) >= TALL * len(L):  # a product with L^-1 is quicker than solves of so many rows
+        (trmm,) = get_blas_funcs(("trmm",), (L, B))
+        return trmm(1.0, invert_lower_(L.copy(order="F")), B, side=1, lower=1, trans_a=1)
+    (trsm,) = get_blas_funcs(("trsm",), (L, B))
+    return trsm(1.0, L, B, side=1, lower=1, trans_a=1)
+
+
+@unless_empty(0)
+def lower_square(L):
+    """L' L for a lower triangle L, C-ordered, n^3/3 flops."""
+    if len(L) > LARGE:
+        return mirror_(panels.lower_square(L)).T
+    (lauum,) = get_lapack_funcs(("lauum",), (L,))
+    with two_threads_where_idle(len(L), THREADED_TRIANGLE):
+        square = lauum(L, lower=1)[0]
+    return mirror_(square).T
+
+
+def outer_square(V):
+    """V V', C-ordered, half the flops of a product."""
+    if 0 in V.shape:
+        return V @ V.T
+    if len(V) > LARGE:
+        return mirror_(panels.add_square_(np.zeros((len(V), len(V)), V.dtype, order="F"), V)).T
+    (syrk,) = get_blas_funcs(("syrk",), (V,))
+    a, trans = (V, 0) if V.flags.f_contiguous else (V.T, 1)
+    return mirror_(syrk(1.0, a, trans=trans, lower=1)).T
+
+
+@unless_empty(0)
+def add_square_(S, V):
+    """S + V V' in the lower triangle of a C-ordered S; what lies above it means nothing until :func:`mirror_`."""
+    if len(V) > LARGE:
+        return panels.add_square_(S, V)
+    (syrk,) = get_blas_funcs(("syrk",), (S, V))
+    a, trans = (V, 0) if V.flags.f_contiguous else (V.T, 1)
+    return syrk(1.0, a, beta=1.0, c=S.T, trans=trans, overwrite_c=1).T
+
+
+def mirror_(S):
+    """The symmetric matrix of which the lower triangle is given, in its memory."""
+    for start in range(0, len(S), len(ABOVE)):
+        stop = start + len(ABOVE)
+        corner = S[start:stop, start:stop]
+        np.copyto(corner, corner.T.copy(), where=ABOVE[: len(corner), : len(corner)])
+        S[start:stop, stop:] = S[stop:, start:stop].T
+    return S
+
+
+@unless_empty(0)
+def add_outer_(S, Q, R, tau):
+    """S + tau Q R' in the memory of S; S is C-ordered, and both it and Q R' are symmetric."""
+    (gemm,) = get_blas_funcs(("gemm",), (S, Q))
+    return gemm(tau, Q, R, trans_b=1, beta=1.0, c=S.T, overwrite_c=1).T
+
+
+@unless_empty(1)
+def symmetric_times(T, Y, *, lower):
+    """T Y for the symmetric T of which one triangle is given, Fortran-ordered like Y: half of T is read."""
+    if Y.shape[1] > FEW:
+        (symm,) = get_blas_funcs(("symm",), (T, Y))
+        return symm(1.0, T, Y, lower=int(lower))
+    (symv,) = get_blas_funcs(("symv",), (T, Y))
+    columns = [symv(1.0, T, y, lower=int(lower)) for y in Y.T]
+    return columns[0][:, None] if len(columns) == 1 else np.array(columns, Y.dtype).reshape(-1, len(Y)).T
+
+
+@unless_empty(0)
+def add_signed_(T, V, sign):
+    """T + sign V V' in the lower triangle of the Fortran-ordered T."""
+    if len(T) > LARGE and V.shape[1] > 1:
+        return panels.add_square_(T, V, sign)
+    syr, syrk = get_blas_funcs(("syr", "syrk"), (T, V))
+    if V.shape[1] == 1:
+        return syr(sign, V[:, 0], a=T, lower=1, overwrite_a=1)
+    return syrk(sign, np.asfortranarray(V), beta=1.0, c=T, lower=1, overwrite_c=1)
+
+
+def product(A, B, *, transpose_a=False):
+    """A B, or A' B, by SciPy's matrix product."""
+    if 0 in (*A.shape, *B.shape):
+        return (A.T if transpose_a else A) @ B
+    (gemm,) = get_blas_funcs(("gemm",), (A, B))
+    # A C-ordered operand is passed as the transpose of its Fortran view: no copy is made.
+    a, ta = (A, transpose_a) if A.flags.f_contiguous else (A.T, not transpose_a)
+    b, tb = (B, False) if B.flags.f_contiguous else (B.T, True)
+    return gemm(1.0, a, b, trans_a=int(ta), trans_b=int(tb))
+
+
+def gram(Phi):
+    """Phi Phi', the inner products of the rows, full and C-ordered."""
+    return product(Phi, Phi.T)
+
+
+def dots(A, B, *, axis=-1):
+    """Inner products of the rows of A with those of B (``axis=-1``), or of their columns (``axis=0``)."""
+    return np.einsum("ij,ij->i" if axis else "ij,ij->j", A, B)
+
+
+def lu_factor(M):
+    """Factors of a regular M for :func:`lu_solve`."""
+    if M.size == 0:
+        return M, np.empty(0, np.int32)
+    (getrf,) = get_lapack_funcs(("getrf",), (M,))
+    lu, pivots, info = getrf(M)
+    if info != 0:
+        raise LinAlgError("singular matrix")
+    return lu, pivots
+
+
+@unless_empty(1)
+def lu_solve(factors, B):
+    """M^-1 B from the factors of M."""
+    (getrs,) = get_lapack_funcs(("getrs",), (factors[0], B))
+    return getrs(*factors, B)[0]
+
+
+def eigh_(S):
+    """(eigenvalues in ascending order, eigenvectors) of a symmetric S, which is overwritten."""
+    if len(S) < 2:  # refused by SciPy before 1.13
+        return S.diagonal().copy(), np.ones_like(S)
+    with _safely(len(S)), two_threads_where_idle(len(S), THREADED_EIGENPROBLEM):
+        columns = S.T if S.flags.c_contiguous else S  # LAPACK wants columns; S is symmetric, and no copy is made
+        return linalg.eigh(columns, driver="evd", overwrite_a=True, check_finite=False)
+
+
+def eigenvalues(S):
+    """Eigenvalues of a symmetric S in ascending order; leading axes are a batch of small matrices."""
+    with _safely(S.shape[-1]):
+        return linalg.eigvalsh(S) if S.ndim == 2 and S.size else np.linalg.eigvalsh(S)
+
+
+def _safely(n_rows):
+    """One thread for the decompositions of large matrices, whose inner products cannot be had in panels."""
+    return one_thread() if n_rows > LARGE else nullcontext()
+
+
+def svd(Phi, *, overwrite=False):
+    """The thin decomposition Phi = U diag(sigma) V', as (U, sigma, V')."""
+    if 0 in Phi.shape:  # refused by old versions of SciPy
+        n, r = Phi.shape
+        return np.empty((n, 0), Phi.dtype), np.empty(0, Phi.dtype), np.empty((0, r), Phi.dtype)
+    return linalg.svd(Phi, full_matrices=False, overwrite_a=overwrite, check_finite=False)
+
+
+def orthonormal(Q) -> tuple[np.ndarray, np.ndarray]:
+    """Q = Qo R with orthonormal columns Qo, whose rows are as accurate as they are large.
+
+    Reflections would leave errors of the size eps in every row, and the rows of tiny weights are smaller than that:
+    Qo is Q R^-1 instead, twice, as the first division leaves its columns not quite orthogonal.
+    """
+    if Q.shape[1] == 1 and len(Q):
+        R = np.linalg.norm(Q, axis=0, keepdims=True)
+        return Q / R, R
+    R = np.eye(Q.shape[1], dtype=Q.dtype)
+    for _ in range(min(2, Q.shape[1])):
+        step = np.asarray(np.linalg.qr(Q, mode="r"))
+        step *= np.where(step.diagonal() < 0, -1.0, 1.0).astype(Q.dtype)[:, None]
+        if not step.diagonal().all() or len(Q) < Q.shape[1]:  # dependent columns
+            return linalg.qr(Q, mode="economic", check_finite=False)
+        Q = upper_solve(step.T, Q.T, lower=True).T
+        R = step @ R
+    return np.ascontiguousarray(Q), R
+
+
+def qr_(A):
+    """The factors Q (square) and R of A, which is overwritten."""
+    Q, R = linalg.qr(A, overwrite_a=True, check_finite=False)
+    return Q, np.asfortranarray(R)
+
+
+def append_rows(Q, R, V):
+    """Factors of [Q R; V] for p new rows V.
+
+    SciPy's insertion is quick for one row, but slower than a new factorisation for several; LAPACK's
+    triangular-pentagonal QR takes p n^2 flops.
+    """
+    p, n = V.shape
+    if p == 1:
+        return linalg.qr_insert(Q, R, V, len(Q), which="row", check_finite=False)
+    tpqrt, tpmqrt = get_lapack_funcs(("tpqrt", "tpmqrt"), (R,))
+    triangle, reflectors, blocks, _ = tpqrt(0, min(32, n), R[:n], V)
+    m = len(Q)
+    Q = np.block([[Q, np.zeros((m, p))], [np.zeros((p, m)), np.eye(p)]])
+    Q[:, :n], Q[:, m:], _ = tpmqrt(0, reflectors, blocks, Q[:, :n], Q[:, m:], side="R", trans="N")
+    return Q, np.vstack([triangle, np.zeros((m - n + p, n))])
+
+
+def insert_columns_(Q, R, columns, place):
+    """Factors with these columns before the column ``place``."""
+    return linalg.qr_insert(Q, R, columns, place, which="col", overwrite_qru=True, check_finite=False)
+
+
+def delete(Q, R, start, count, which, *, overwrite=True):
+    """Factors without ``count`` rows (``which="row"``) or columns ("col") from ``start`` on."""
+    return linalg.qr_delete(Q, R, start, count, which=which, overwrite_qr=overwrite, check_finite=False)
+
+
+def least_squares_(A, Y, cutoff):
+    """The shortest X with the least |A X - Y|; singular values below ``cutoff`` of the largest count as zero."""
+    return linalg.lstsq(A, Y, cond=cutoff, overwrite_a=True)[0]
+
+
+def add_diagonal_(M, value):
+    """M + value I in the memory of M; ``value`` is a number, or one for each row."""
+    M.flat[:: len(M) + 1] += value
+    return M
+
+
+def scale_(M, rows, columns):
+    """diag(rows) M diag(columns) in the memory of M."""
+    M *= rows[:, None]
+    M *= columns
+    return M
+
+
+def divide(A, B, otherwise=0.0):
+    """A / B, entry by entry, and ``otherwise`` where B is not positive."""
+    positive = B > 0
+    return np.where(positive, A / np.where(positive, B, 1.0), otherwise)
+
+
+def take_block(A, rows, columns):
+    """A[rows, columns] of all pairs of these rows and columns."""
+    return A[rows[:, None], columns]
+
+
+def take_blocks(A, rows):
+    """The blocks A[rows_i, rows_i] for each row_i of ``rows`` (k, t), (k, t, t)."""
+    return A[rows[:, :, None], rows[:, None, :]]
+
+
+def put(A, places, values):
+    """A with these values at these places, an index of A. A is no longer used: its memory may be that of the result."""
+    A[places] = values
+    return A
+
+
+def like(A, values):
+    """Values as an array of the kind of A, with its precision."""
+    return np.asarray(values, A.dtype)
+
+
+def to_host(A):
+    """A as an array of NumPy."""
+    return A
+
+
+def free_memory(A):
+    """Bytes that can be allocated where A lies, or None where the system does not tell."""
+    return memory.available_memory()

@@ -1,0 +1,223 @@
+"""Held-out decisions of many labelings at once (Treder 2019, section 2.5 and "Permutation tests").
+
+P never sees Y, so labelings are columns: one product P Y for all of them, then for every held-out set te
+
+    E_te = P_te,te^-1 A_te,    F_te = Y_te - E_te,    U = alpha (Y' A - E_te' A_te),    A = P Y
+
+and for a discriminant one c x c problem a labeling. U is the form of ``heldout.solution`` with A_te = P_te,te E_te put
+in. With an intercept the fits of all indicators add up to one (P 1 = 0), so one class needs no column: two classes
+are one column a labeling. Decisions are those of the estimator refitted on the training part, up to a constant a row
+that all classes share. A class that a training part lacks never wins there; a training part of one class votes for it.
+
+Cost: 2 n^2 flops a column, and t^2 for every held-out set.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from foldless._engine.heldout.moments import ColumnGroups, Moments, moments_of
+from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.solution import Solution
+from foldless._engine.linalg import row_major
+from foldless._engine.linalg.memory import require_memory
+
+ARRAYS = 10  # arrays of the size of the columns alive at a time
+ENTRIES = 2**21  # entries of an array of columns beyond which larger ones are no quicker
+
+
+class Solver:
+    """P of one problem, ready for any number of columns.
+
+    ``steps`` are transformers that were fitted in front of it, where there are any.
+    """
+
+    def __init__(self, problem, precision=None, steps=None):
+        self.problem = problem
+        self.rows = problem.active
+        self.steps = steps
+        if precision is None and problem.n_features(len(self.rows)) is None:
+            n = len(self.rows)
+            arrays = 2 + 2 * problem.kernel.approximates
+            require_memory((n, n), problem.dtype, "the matrix P and its factor", arrays)
+        P = problem.precision(self.rows) if precision is None else precision
+        self.choice = P.choice
+        self.precision = P.prepare_blocks()
+
+    def solve(self, Y):
+        """The fit of the columns Y (n, m), all rows of X."""
+        Y = Y if len(self.rows) == len(Y) else Y[self.rows]
+        return Solution.fit(self.problem, self.rows, Y, self.precision)
+
+
+def truth_of(task, orders, residuals=None):
+    """The labels of rows that take those of the rows ``orders[j, i]``: class numbers (b, n), or values (b, m, n).
+
+    With :class:`~foldless._engine.permutation.confounded.Residuals` the rows take the residuals of these rows.
+    """
+    if task.codes is not None:
+        return task.codes[orders]
+    if residuals is not None:
+        return residuals.permuted(orders).astype(task.Y.dtype, copy=False)
+    return row_major(task.Y[orders].transpose(0, 2, 1))
+
+
+def count_columns(task):
+    """(columns of a labeling, classes without one: their fits follow from the others').
+
+    All have one where class matrices of weighted rows are wanted: of a class of little weight a difference keeps
+    nothing.
+    """
+    if task.codes is None:
+        return task.Y.shape[1], 0
+    n_implied = int(task.problem.intercept and not (task.readout.needs_axes and task.problem.weighted))
+    return task.n_classes - n_implied, n_implied
+
+
+def labelings_that_fit(task, memory_limit):
+    """Labelings to work on at a time within so many bytes."""
+    entries = min(ENTRIES, memory_limit // (ARRAYS * task.problem.dtype.itemsize))
+    return max(1, int(entries // (task.problem.n * count_columns(task)[0])))
+
+
+class Labelings(ColumnGroups):
+    """b labelings of one task, whose ``truth`` is known, with P applied: decisions of all for any training part."""
+
+    def __init__(self, solver, task, truth, solution=None):
+        self.solver, self.task, self.truth = solver, task, truth
+        self.width, self.n_implied = count_columns(task)
+        self.solution = self._solve() if solution is None else solution
+
+    def __len__(self):
+        return len(self.truth)
+
+    def _solve(self):
+        """The fit of (n, b * width) targets: values, or indicators of the classes that have a column."""
+        Y = self.truth
+        if self.task.codes is not None:
+            Y = self.truth[:, None, :] == np.arange(self.n_implied, self.task.n_classes)[:, None]
+        return self.solver.solve(Y.reshape(-1, self.task.problem.n).T.astype(self.task.Y.dtype, copy=False))
+
+    def select(self, chosen):
+        """The same for some of the labelings."""
+        columns = (np.arange(len(self))[chosen][:, None] * self.width + np.arange(self.width)).ravel()
+        return Labelings(self.solver, self.task, self.truth[chosen], self.solution.select_targets(columns))
+
+    def split(self, columns):
+        """Columns (t, b * width) as (b, width, t), contiguous."""
+        return row_major(columns.T).reshape(len(self), self.width, -1)
+
+    def classes(self, fits):
+        """Fits (t, b * width) of indicators as those of all classes, (b, c, t)."""
+        F = self.split(fits)
+        return np.concatenate([1.0 - F.sum(1, keepdims=True), F], 1) if self.n_implied else F
+
+    def part(self, train):
+        """The model of the rows ``train``."""
+        removed = np.flatnonzero(~np.isin(self.solution.rows, train))
+        return self.solution.without(removed)
+
+    def decisions(self, model, rows):
+        """Decisions (b, k, t) of a model of all columns at rows of X; equal rows have equal ones."""
+        D = self.reader(model)(model.fits(rows))
+        first = self.solver.problem.first_equal(rows)
+        return D if first is None else D[..., first]
+
+    def reader(self, model):
+        """A function from fits (t, b * width) of a model of all columns to decisions (b, k, t)."""
+        readout = self.task.readout
+        if self.task.codes is None:
+            return lambda fits: readout.scores(self.split(fits), None)
+        mass = self.masses(model)
+        decide = readout.for_indicators(self.moments(model) if readout.needs_moments else None)
+        return lambda fits: _present(decide(self.classes(fits)), mass)
+
+    @cached_property
+    def _mass(self):
+        """Numbers of rows (b, width) of the classes with a column among all rows, none of them weighted."""
+        return self.solution.Y.sum(0).reshape(len(self), -1)
+
+    def masses(self, model):
+        """Masses (b, c) of the classes in the training part."""
+        if self.solver.problem.weighted:  # a difference would lose the digits of a class that is nearly gone
+            truth, weights = self.truth[:, model.rows], np.square(model.root[:, 0])
+            classes = range(self.task.n_classes)
+            return np.stack([(truth == k).astype(weights.dtype) @ weights for k in classes], 1)
+        if isinstance(model, Part):  # counts: differences are exact
+            mass = self._mass - self.solution.Y[model.removed].sum(0).reshape(self._mass.shape)
+        else:  # all rows, or a training part that was solved by itself
+            mass = self._mass if model is self.solution else model.Y.sum(0).reshape(self._mass.shape)
+        if not self.n_implied:
+            return mass
+        return np.concatenate([len(model.rows) - mass.sum(1, keepdims=True), mass], 1)
+
+    def moments(self, model):
+        """Class matrices (b, c, c) of the training part; masses alone where no more is asked for."""
+        if self.task.readout.needs_axes:
+            return model.moments(self)
+        N = self.mass_matrix(model)
+        return Moments(N, np.zeros_like(N))
+
+    # -- the classes of each labeling, as ``heldout.moments`` asks for them
+
+    @cached_property
+    def _full(self):
+        """The matrix (c, width) from the classes with a column to all: indicators add up to one, their A to zero."""
+        full = np.eye(self.task.n_classes, dtype=self.solution.Y.dtype)[:, self.n_implied :].copy()
+        full[: self.n_implied] = -1.0
+        return full
+
+    def products(self, X, Z):
+        """X' Z (b, c, c), labeling by labeling."""
+        return self._products(X, Z, self._full)
+
+    def sizes(self, X, Z):
+        """Sizes of what adds up to them."""
+        return self._products(np.abs(X), np.abs(Z), np.abs(self._full))
+
+    def _products(self, X, Z, full):
+        return full @ (self.split(X) @ self.split(Z).transpose(0, 2, 1)) @ full.T
+
+    def mass_matrix(self, model):
+        """N (b, c, c) of a training part."""
+        mass = self.masses(model)
+        return mass[:, :, None] * np.eye(mass.shape[1], dtype=mass.dtype)
+
+    def left_masses(self, part):
+        """N of a training part, and which classes have rows in it."""
+        N = self.mass_matrix(part)
+        return N, np.diagonal(N, axis1=1, axis2=2) > 0
+
+    def left_unexplained(self, part):
+        """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
+        A = part.solution.A[part.removed]
+        return self.full_moments(part.solution).U - part.problem.alpha * self.products(part.E, A)
+
+    @cached_property
+    def _full_moments(self):
+        return moments_of(self.solution, self)
+
+    def full_moments(self, solution):
+        """N and U of a solution of all columns."""
+        return self._full_moments if solution is self.solution else moments_of(solution, self)
+
+
+def _present(D, mass):
+    """Decisions by which no class wins that the training part lacks."""
+    lacks = mass == 0
+    if not lacks.any():
+        return D
+    if D.shape[1] == 1:
+        return np.where(lacks[:, :1, None], 1.0, np.where(lacks[:, 1:, None], -1.0, D)).astype(D.dtype)
+    return np.where(lacks[:, :, None], np.finfo(D.dtype).min, D)
+
+
+def elsewhere(model, rows):
+    """A function from other features X of the rows ``rows`` to fits (t, m): what generalisation asks for."""
+    problem = model.problem
+    weights, B = model.in_features()
+    offset = problem.Q[rows] @ B
+    if weights is not None:
+        return lambda X: problem.kernel.features(X) @ weights + offset
+    basis, beta = model.expansion()
+    return lambda X: problem.gram_new(X, basis) @ beta + offset

@@ -1,0 +1,188 @@
+"""Scores of many labelings at once: one function each, from held-out decisions and truth to a number a labeling.
+
+Decisions D have shape (b, k, t): b labelings, k decision columns (one for two classes, else one a class; one for each
+output of a regression), t held-out rows. The truth is (b, t) class numbers or (b, k, t) values. Definitions are those
+of scikit-learn's metrics of the same name, row by row of b; three are ours:
+
+    ber           balanced error rate, 1 - balanced_accuracy: a loss, smaller is better (Cawley 2006, section I-A)
+    correlation   Pearson's r of predictions and values, averaged over outputs; 0 where one of them is constant
+    r2_pooled     R2 of all held-out rows together: their squared errors beside those of the mean of y
+
+The others are means over the splits. R2 is no good one: of a few rows the mean is as near as a good prediction, and the
+square of its distance, by which the errors are divided, may be next to nothing.
+
+To add a metric write one function and make it a ``Metric``, which ``scoring=`` takes as it is; ours are in ``METRICS``.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from sklearn import metrics as theirs
+from sklearn.exceptions import UndefinedMetricWarning
+
+from foldless._engine.linalg import divide
+from foldless._engine.readout.codings import chosen_among_close
+from foldless._engine.readout.ranking import pairs_won
+
+
+def accuracy(D, codes):
+    """Share of rows that get their own label."""
+    return np.count_nonzero(chosen_among_close(D) == codes, axis=1) / codes.shape[1]
+
+
+def balanced_accuracy(D, codes):
+    """Mean over the classes present of the share of their rows that get their own label."""
+    right = chosen_among_close(D) == codes
+    shape = len(D), max(2, D.shape[1])
+    share, size = np.empty(shape), np.empty(shape, np.intp)
+    for k in range(shape[1]):
+        in_class = codes == k
+        size[:, k] = np.count_nonzero(in_class, axis=1)
+        share[:, k] = np.count_nonzero(right & in_class, axis=1) / np.maximum(size[:, k], 1)
+    out, present = share.mean(1), size > 0
+    for j in np.flatnonzero(~present.all(1)):
+        out[j] = share[j, present[j]].mean()
+    return out
+
+
+def ber(D, codes):
+    """Balanced error rate."""
+    return 1.0 - balanced_accuracy(D, codes)
+
+
+def confusions(n_classes, D, codes):
+    """Rows of each class (first axis) that get each label (second), (b, c * c)."""
+    pairs = n_classes * codes + chosen_among_close(D)
+    return np.stack([np.count_nonzero(pairs == pair, axis=1) for pair in range(n_classes**2)], 1)
+
+
+def roc_auc(D, codes):
+    """Area under the ROC curve of two classes; nan where a labeling has one class only among these rows."""
+    won, pairs = pairs_won(D[:, 0], codes == 1)
+    return divide(won, pairs, np.nan)
+
+
+def roc_auc_in_trapezoids(D, codes):
+    """The same to the last bit of scikit-learn's, whose sums differ from those of ranks by rounding."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return np.array([theirs.roc_auc_score(truth, d) for truth, d in zip(codes, D[:, 0], strict=True)])
+
+
+def _differences(A, B):
+    """A - B along the last axis, all 0 where rounding of values of the size of A can have made all of them."""
+    gap = A - B
+    rounding = 16 * np.finfo(gap.dtype).eps * np.abs(A).max(2)
+    gap[np.abs(gap).max(2) <= rounding] = 0.0
+    return gap
+
+
+def _centred(values):
+    """Values without their mean along the last axis; the second pass removes the rounding of a mean far from zero."""
+    values = values - values.mean(2, keepdims=True)
+    return values - values.mean(2, keepdims=True)
+
+
+def r2(D, T):
+    """Coefficient of determination, averaged over outputs; of constant values 1 if they are met, else 0."""
+    residual = np.square(_differences(T, D)).sum(2)
+    total = np.square(_centred(T)).sum(2)
+    return (1.0 - divide(residual, total, (residual > 0).astype(residual.dtype))).mean(1)
+
+
+def neg_mean_squared_error(D, T):
+    """Minus the mean squared error, averaged over outputs."""
+    return -np.square(_differences(T, D)).mean(2).mean(1)
+
+
+def correlation(D, T):
+    """Pearson's correlation of predictions and values, averaged over outputs; 0 where one is constant."""
+    D, T = _centred(_differences(D, D.mean(2, keepdims=True))), _centred(T)
+    size = np.sqrt(np.square(D).sum(2) * np.square(T).sum(2))
+    return divide((D * T).sum(2), size).mean(1)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score with what a permutation test must know about it: ``scoring=`` of your own, for all labelings at once.
+
+    Attributes
+    ----------
+    function : callable, from decisions (b, k, t) of k outputs and the truth (b, t) of b labelings to scores (b,)
+    labels : bool, whether it judges class labels, not values
+    theirs : callable, the same of one labeling as scikit-learn has it: (truth, predictions or decisions) to a score
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from foldless import LSSVR
+    >>> from foldless.model_selection import Metric, permutation_test_score
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> least_error = Metric(lambda D, T: -np.abs(T - D).max((1, 2)), False, lambda t, p: -np.abs(t - p).max())
+    >>> result = permutation_test_score(LSSVR("linear"), X, y, scoring=least_error, n_permutations=99)
+    >>> print(f"p = {result.pvalue:.2f}")
+    p = 0.01
+    """
+
+    function: Callable
+    labels: bool  # of class labels or of values
+    theirs: Callable  # the same of one labeling: (truth, predictions or decisions)
+    response: str = "predict"  # what it judges
+    greater: bool = True  # whether larger is better
+    as_theirs: Callable | None = None  # the function with scikit-learn's rounding, where its own has another
+    rows: int = 1  # held-out rows it takes at least
+    classes: int | None = None  # number of classes it is made for
+    pooled: bool = False  # of all held-out rows together, not a mean over the splits
+    width: int = 1  # numbers it gives
+
+    def suits(self, task):
+        """Whether it is made for such a task: one class a row, of so many, or values; none is for several labels."""
+        kind = task.codes is not None if self.labels else task.readout.coding == "values"
+        return kind and self.classes in (None, task.n_classes)
+
+    def scorer(self):
+        """scikit-learn's scorer of the plain value."""
+        return theirs.make_scorer(self.theirs, response_method=self.response)
+
+
+def _one(function):
+    """A vectorised function of values as one of (truth, predictions)."""
+
+    def score(truth, predictions):
+        columns = [np.asarray(values, float).reshape(len(truth), -1).T[None] for values in (predictions, truth)]
+        return float(function(*columns)[0])
+
+    score.__name__ = function.__name__
+    return score
+
+
+def confusion_metric(classes):
+    """Confusion matrices as a :class:`Metric` of c * c numbers."""
+    of_one = partial(_confusion, classes)
+    return Metric(partial(confusions, len(classes)), True, of_one, pooled=True, width=len(classes) ** 2)
+
+
+def _confusion(classes, truth, predictions):
+    return theirs.confusion_matrix(truth, predictions, labels=classes).ravel()
+
+
+def _ber(truth, predictions, sample_weight=None):
+    return 1.0 - theirs.balanced_accuracy_score(truth, predictions, sample_weight=sample_weight)
+
+
+METRICS = {
+    "accuracy": Metric(accuracy, True, theirs.accuracy_score),
+    "balanced_accuracy": Metric(balanced_accuracy, True, theirs.balanced_accuracy_score),
+    "ber": Metric(ber, True, _ber, greater=False),
+    "roc_auc": Metric(
+        roc_auc, True, theirs.roc_auc_score, "decision_function", as_theirs=roc_auc_in_trapezoids, rows=2, classes=2
+    ),
+    "r2": Metric(r2, False, theirs.r2_score, rows=2),
+    "r2_pooled": Metric(r2, False, theirs.r2_score, rows=2, pooled=True),
+    "neg_mean_squared_error": Metric(neg_mean_squared_error, False, _one(neg_mean_squared_error)),
+    "correlation": Metric(correlation, False, _one(correlation), rows=2),
+}

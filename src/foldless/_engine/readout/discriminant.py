@@ -1,0 +1,185 @@
+"""Kernel Fisher discriminants as optimal scoring: axes, centroids, thresholds, priors.
+
+**Discriminant** (Treder 2019, section 2.2, with the corrections below). Y is the indicator matrix, F its fits, N the
+diagonal of class masses and U = N - Y' W F. Kernel Fisher discriminants are optimal scores:
+
+    U theta = (1 - a2) N theta,   theta' N theta = 1,   the constant score removed exactly
+    z = F Theta D,   D = diag( 1 / sqrt(a2 (1 - a2)) ),   centroids = N^-1 V Theta D,   V = N - U
+    decision_k = -nu/2 |z - centroid_k|^2 + log prior_k,   nu = sum of the masses
+
+The scores z equal those of the eigenproblem (S_b, S_w + alpha I) in feature space, scaled to W' (S_w + alpha I) W = I.
+(The paper prints D as the square root instead of its inverse and leaves the masses N out.) 1 - a2 is an eigenvalue,
+never a difference; where all axes are weak and V is given, a2 is one. Without an intercept the scatter is taken about
+the origin and no constant is removed. With confounds F are the scores, and the discriminant is that of features from
+which the confounds were regressed: U + C of ``heldout.moments`` takes the place of U.
+
+Up to -nu/2 |z|^2, which all classes share, decisions are affine in the fits (``affine``); that is enough for labels.
+
+**Two classes** have one score and four thresholds; each is affine in the fits f0, f1 of the two indicators:
+
+    "pm1"       f1 - f0                    targets +-1, cut at 0 (LS-SVM; Cawley 2006; Bo et al. 2006)
+    "fisher"    f1 l/l1 - f0 l/l0          targets +l/l1, -l/l0, masses of the training part (Cawley & Talbot 2003)
+    "centroid"  decision_1 - decision_0    midpoint of the centroids, moved by priors (Treder 2019)
+    "loo"       f1 - f0, cut where the leave-one-out error is least (Cawley 2006, "altering the bias")
+
+Classes without mass in a training part never win there.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from foldless._engine.linalg import divide, eigh, norm
+from foldless._engine.precision.digits import SMALL
+from foldless._engine.readout.codings import Readout, drop_rounding_noise
+
+THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
+
+
+@dataclass(frozen=True)
+class Discriminant(Readout):
+    """Optimal scoring of the indicator matrix."""
+
+    n_classes: int
+    threshold: str = "pm1"
+    priors: tuple | None = None
+    n_components: int | None = None
+    centred: bool = True  # an intercept was fitted: the constant score is trivial
+    expected: tuple | None = None  # shares of the classes that probabilities are for; None: those of the training rows
+
+    coding: ClassVar[str] = "indicator"
+    needs_moments: ClassVar[bool] = True
+
+    @property
+    def cuts(self):  # type: ignore[override]
+        """Whether the decision is shifted to the best leave-one-out cut."""
+        return self.n_classes == 2 and self.threshold == "loo"
+
+    @property
+    def needs_axes(self):
+        """Whether decisions take more of the class matrices than the masses."""
+        return self.n_classes > 2 or self.threshold == "centroid"
+
+    def scores(self, fits, moments):
+        """Decisions before a leave-one-out cut: (..., t, c), or (..., t) for two classes."""
+        if self.n_classes == 2:
+            slopes, offsets = self.affine(moments)
+            # Term by term, not by a matrix product: equal fits give equal decisions.
+            terms = slopes[..., None, :, 0] * fits
+            return drop_rounding_noise(terms[..., 0] + terms[..., 1] + offsets, np.abs(terms).sum(-1) + np.abs(offsets))
+        mass = moments.mass
+        scalings, centroids, _ = self.axes(moments)
+        z = fits @ scalings
+        squares = np.square(z[..., :, None, :] - centroids[..., None, :, :]).sum(-1)
+        decision = -0.5 * mass.sum(-1)[..., None, None] * squares
+        if self.priors is not None:
+            decision = decision + np.log(self.priors).astype(fits.dtype)
+        return np.where(mass[..., None, :] > 0, decision, np.finfo(fits.dtype).min)
+
+    def for_indicators(self, moments):
+        """A function from fits (b, c, t) to decisions (b, k, t), k = 1 for two classes, else c."""
+        if self.n_classes == 2:
+            return super().for_indicators(moments)
+        slopes, offsets = self.affine(moments)
+        slopes, offsets = self._as_pairs(slopes, offsets, moments.mass)
+        slopes, offsets = np.swapaxes(slopes, -1, -2), offsets[:, :, None]
+        return lambda fits: slopes @ fits + offsets
+
+    def _as_pairs(self, slopes, offsets, mass):
+        """The same, where two classes are left with the threshold of two classes: a refit sees no others."""
+        here = mass > 0
+        pair = here.sum(-1) == 2
+        if self.threshold == "centroid" or self.priors is not None or not pair.any():
+            return slopes, offsets
+        if self.threshold == "loo":
+            raise ValueError(
+                f"threshold='loo': a labeling leaves two of {self.n_classes} classes in a training part, and their cut"
+                " would have to be chosen anew. Use a stratified splitter, fewer folds, or threshold='centroid'."
+            )
+        share = _safe_inverse(mass) if self.threshold == "fisher" else here.astype(mass.dtype)
+        one_column = share[..., None] * np.eye(self.n_classes, dtype=mass.dtype)
+        return np.where(pair[:, None, None], one_column, slopes), np.where(pair[:, None] & here, 0.0, offsets)
+
+    def affine(self, moments):
+        """(slopes (..., c, k), offsets (..., k)): decisions are F slopes + offsets before a cut; k = c, or 1.
+        Two classes have k = 1. Several classes lack -nu/2 |z|^2, which is the same for all of them.
+        """
+        mass = moments.mass
+        nu = mass.sum(-1, keepdims=True)
+        if not self.needs_axes:
+            share = _safe_inverse(mass / nu) if self.threshold == "fisher" else np.ones_like(mass)
+            return (share * np.array([-1, 1], mass.dtype))[..., None], np.zeros_like(nu)
+        scalings, centroids, _ = self.axes(moments)
+        slopes = nu[..., None] * (scalings @ np.swapaxes(centroids, -1, -2))
+        offsets = -0.5 * nu * np.square(centroids).sum(-1)
+        if self.priors is not None:
+            offsets = offsets + np.log(self.priors).astype(mass.dtype)
+        here = mass > 0
+        slopes = np.where(here[..., None, :], slopes, 0.0)
+        offsets = np.where(here, offsets, np.finfo(mass.dtype).min)
+        if self.n_classes == 2:
+            return slopes[..., 1:] - slopes[..., :1], offsets[..., 1:] - offsets[..., :1]
+        return slopes, offsets
+
+    def axes(self, moments):
+        """Theta D (c, k), the centroids (c, k) and a2 (k,), k = c - 1 with an intercept, best axis first."""
+        root = np.sqrt(np.maximum(moments.mass, 0))
+        scale = _safe_inverse(root)
+        floor = 8 * self.n_classes * np.finfo(scale.dtype).eps
+        a2, rest, vectors = self._optimal_scores(moments, root, scale)
+        D = (a2 > floor) / np.sqrt(np.maximum(a2, floor) * rest)
+        Theta = scale[..., :, None] * vectors
+        largest = np.take_along_axis(Theta, np.abs(Theta).argmax(-2)[..., None, :], -2)
+        Theta = np.where(largest < 0, -Theta, Theta)  # axes are then reproducible
+        scalings = Theta * D[..., None, :]
+        if moments.V is None:
+            centroids = scalings - scale[..., :, None] ** 2 * (moments.rest @ scalings)
+        else:
+            centroids = scale[..., :, None] ** 2 * (moments.V @ scalings)
+        k = self.n_components or rest.shape[-1]
+        return scalings[..., :k], centroids[..., :k], a2[..., :k]
+
+    def _optimal_scores(self, moments, root, scale):
+        """a2 (k,), 1 - a2 (k,) and the scores N^1/2 theta (c, k) of all axes, best first.
+
+        ``root`` is N^1/2, ``scale`` its inverse, 0 for classes without mass.
+        """
+        T = _scaled(moments.rest, scale)
+        identity = np.eye(self.n_classes, dtype=T.dtype)
+        # A class without mass has no score: eigenvalue 1 - a2 = 1 puts it among the axes that carry nothing.
+        T = T + (root == 0)[..., None].astype(T.dtype) * identity
+        basis = _complement(root) if self.centred else np.broadcast_to(identity, T.shape)
+        rest, vectors = eigh(_within(T, basis))
+        rest = np.clip(rest, np.finfo(T.dtype).tiny ** 0.5, 1.0)
+        a2 = 1.0 - rest
+        if moments.V is not None:
+            # Where all axes are weak a2 is an eigenvalue of V, not a difference.
+            values, axes = eigh(_within(_scaled(moments.V, scale), basis))
+            weak = a2.max(-1, keepdims=True) < 2 * SMALL[a2.dtype.itemsize]
+            a2 = np.where(weak, values[..., ::-1], a2)
+            vectors = np.where(weak[..., None], axes[..., ::-1], vectors)
+        return a2, rest, basis @ vectors
+
+
+def _scaled(matrix, scale):
+    """diag(scale) matrix diag(scale)."""
+    return scale[..., :, None] * matrix * scale[..., None, :]
+
+
+def _within(matrix, basis):
+    """The symmetric part of a matrix, in a basis."""
+    return np.swapaxes(basis, -1, -2) @ (matrix + np.swapaxes(matrix, -1, -2)) / 2 @ basis
+
+
+def _safe_inverse(values):
+    """1 / values, and 0 where a value is 0."""
+    return divide(1.0, values)
+
+
+def _complement(root):
+    """Orthonormal basis (c, c - 1) of the complement of a positive vector, from its Householder matrix."""
+    u = root / norm(root, axis=-1, keepdims=True)
+    v = np.concatenate([u[..., :1] + 1.0, u[..., 1:]], -1)  # u >= 0, so nothing cancels here
+    H = np.eye(u.shape[-1], dtype=u.dtype) - v[..., :, None] * v[..., None, :] / v[..., :1, None]
+    return H[..., :, 1:]

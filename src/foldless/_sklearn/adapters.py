@@ -1,0 +1,256 @@
+"""Estimators as tasks: which ones are regularised least squares, and with which kernel, weights and targets.
+
+``TASKS`` maps a class to a function ``(estimator, X, y, sample_weight) -> EstimatorTask``. Only the classes themselves
+are listed: a subclass may have changed anything. A function raises :class:`~foldless._sklearn.route.NoClosedForm` when
+a parameter takes the estimator outside the closed form; the message ends up in ``explain`` and in the warning of a
+refit.
+"""
+
+from collections.abc import Mapping
+from numbers import Real
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_X_y
+
+from foldless._engine.heldout.problem import Problem
+from foldless._engine.readout.codings import Multilabel, OneAgainstAll, Regression
+from foldless._engine.readout.task import Task
+from foldless._sklearn.pipelines import Search, check_steps, split_steps
+from foldless._sklearn.route import NoClosedForm, NoSharedP
+from foldless._sklearn.scorers import named_scorers, wants_probabilities
+from foldless.estimators.access import EstimatorTask, chooses_landmarks, task_of
+from foldless.estimators.adaptive import AdaptiveKDA
+from foldless.estimators.checks import as_confounds, check_confounds, check_square, check_weights, dense
+from foldless.estimators.fisher import KernelFisherDiscriminant
+from foldless.estimators.lssvm import LSSVC, LSSVR
+from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
+from foldless.kernels import Custom, Linear, Precomputed, check_symmetric, resolve
+from foldless.kernels.base import Kernel, canonical
+
+POSITIVE = ("poly", "polynomial", "rbf", "laplacian", "cosine", "chi2")  # of scikit-learn's kernels by name
+
+
+def _no_closed_form(estimator, reason):
+    return NoClosedForm(f"{type(estimator).__name__}: {reason}")
+
+
+def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
+    """X, y and weights; ``widened`` to the precision that X and y have together."""
+    if not isinstance(estimator.alpha, Real):
+        raise _no_closed_form(estimator, "alpha is one number per target")
+    if not np.isfinite(float(estimator.alpha)) or estimator.alpha <= 0:
+        raise _no_closed_form(estimator, f"alpha={estimator.alpha!r} is not positive")
+    if isinstance(X, np.ndarray | list) and np.asarray(X).dtype.kind in "US":
+        raise ValueError("X holds strings, which scikit-learn's estimators refuse; convert it, X.astype(float) say.")
+    X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, y_numeric=numeric)
+    X = canonical(X)
+    if widened and y.dtype.kind in "fiub" and np.result_type(X.dtype, y.dtype) != np.float32:
+        X = X.astype(np.float64, copy=False)
+    return X, y, None if sample_weight is None else check_weights(sample_weight, X)
+
+
+def _linear(estimator, X, weights):
+    if estimator.positive:
+        raise _no_closed_form(estimator, "positive=True constrains the coefficients")
+    Q = np.ones((X.shape[0], 1 if estimator.fit_intercept else 0), X.dtype)
+    return Problem(Linear(), X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
+
+
+def _ridge(estimator, X, y, sample_weight):
+    X, y, weights = _checked(estimator, X, y, sample_weight, numeric=True)
+    Y = y.astype(X.dtype, copy=False).reshape(len(y), -1)
+    return EstimatorTask(Task(_linear(estimator, X, weights), Y, Regression()), None, Y.shape[1] == 1)
+
+
+def _ridge_classifier(estimator, X, y, sample_weight):
+    X, y, weights = _checked(estimator, X, y, sample_weight, numeric=False)
+    check_classification_targets(y)
+    if type_of_target(y) == "multilabel-indicator":
+        return _ridge_multilabel(estimator, X, y, weights)
+    if isinstance(estimator.class_weight, str):
+        raise _no_closed_form(
+            estimator,
+            "class_weight='balanced' is computed anew on each training part; a dict would be exact from one fit",
+        )
+    if type_of_target(y) not in ("binary", "multiclass") or y.ndim > 1:
+        raise _no_closed_form(estimator, "y is not a vector of labels")
+    classes, codes = np.unique(y, return_inverse=True)
+    if estimator.class_weight is not None:
+        factors = compute_class_weight(estimator.class_weight, classes=classes, y=y).astype(X.dtype)
+        weights = factors[codes] * (1 if weights is None else weights)
+    readout = OneAgainstAll(len(classes), estimator.fit_intercept)
+    task = Task(_linear(estimator, X, weights), readout.targets(codes, X.dtype), readout, codes, len(classes))
+    return EstimatorTask(task, classes, True)
+
+
+def _ridge_multilabel(estimator, X, y, weights):
+    """Every column of y a problem of two classes; one that a training part leaves constant is one like others."""
+    if estimator.class_weight is not None:
+        raise _no_closed_form(estimator, "class_weight with several labels a row")
+    Y = dense(y)
+    if Y.dtype.kind not in "if" or not np.isin(Y, (0, 1)).all():  # scikit-learn makes other targets of these than +-1
+        raise _no_closed_form(estimator, "several labels a row are to be numbers 0 and 1, as of y.astype(int)")
+    task = Task(_linear(estimator, X, weights), 2 * Y.astype(X.dtype) - 1, Multilabel(estimator.fit_intercept))
+    return EstimatorTask(task, np.arange(Y.shape[1]), False)
+
+
+def _kernel_ridge(estimator, X, y, sample_weight):
+    X, y, weights = _checked(estimator, X, y, sample_weight, numeric=True, widened=True)
+    kernel: Kernel
+    if estimator.kernel == "linear":
+        kernel = Linear()
+    elif estimator.kernel == "precomputed":
+        kernel = Precomputed()
+        check_square(X)
+        try:
+            check_symmetric(X, "the precomputed kernel")
+        except ValueError as reason:
+            raise _no_closed_form(estimator, str(reason).split(".")[0]) from None
+    elif isinstance(estimator.kernel, str) and estimator.kernel not in POSITIVE:
+        raise _no_closed_form(estimator, f"kernel={estimator.kernel!r} is not positive semi-definite")
+    else:
+        kernel = _named(estimator, X) or Custom(_PairwiseKernel(estimator))
+    Q = np.ones((X.shape[0], 0), X.dtype)
+    problem = Problem(kernel, X, alpha=float(estimator.alpha), Q=Q, sample_weight=weights)
+    task = Task(problem, y.astype(X.dtype, copy=False).reshape(len(y), -1), Regression())
+    return EstimatorTask(task, None, y.ndim == 1)
+
+
+def _named(estimator, X):
+    """KernelRidge's kernel as one of ours, whose parameters have slopes; None where it is not one of them."""
+    if estimator.kernel not in ("rbf", "laplacian", "poly", "polynomial"):
+        return None
+    gamma = 1.0 / X.shape[1] if estimator.gamma is None else estimator.gamma
+    try:
+        name = estimator.kernel.removesuffix("nomial")
+        return resolve(name, X, gamma=gamma, degree=estimator.degree, coef0=estimator.coef0)
+    except ValueError:  # a degree of 2.5, say
+        return None
+
+
+class _PairwiseKernel:
+    """KernelRidge's kernel as a function of two matrices."""
+
+    def __init__(self, estimator):
+        self.metric = estimator.kernel
+        if callable(estimator.kernel):
+            self.options = estimator.kernel_params or {}
+        else:
+            names = ("gamma", "degree", "coef0")
+            self.options = {"filter_params": True} | {name: getattr(estimator, name) for name in names}
+
+    def __call__(self, X, Z):
+        return pairwise_kernels(X, Z, metric=self.metric, **self.options)
+
+    def __repr__(self):
+        return f"{self.metric!r}"
+
+
+FOLDLESS_ESTIMATORS = (LSSVC, LSSVR, KernelFisherDiscriminant)
+TASKS = {
+    **dict.fromkeys(FOLDLESS_ESTIMATORS, task_of),
+    Ridge: _ridge,
+    RidgeClassifier: _ridge_classifier,
+    KernelRidge: _kernel_ridge,
+}
+
+
+NO_CLOSED_FORM = {
+    AdaptiveKDA: "has a closed form for its own leave-one-out (loo_score_), not for other splits",
+    SlidingWindow: "forgets old rows as new ones come, so that their order counts",
+    OneAgainstAllClassifier: "has parameters of its own for each class",
+}
+
+
+def closed_form_estimator(estimator, fit_params):
+    """The least-squares estimator to solve: itself, or the last step of a pipeline that only passes X on.
+
+    From types and parameters alone; data may still object.
+    """
+    steps = split_steps(estimator)
+    last, kind = steps.last, type(steps.last)
+    reason = f"{kind.__name__} is not a least-squares model foldless knows"
+    if isinstance(last, Search):
+        reason = "a search is repeated on every training part; nested_cross_validate does that for grids in closed form"
+    if kind in NO_CLOSED_FORM:
+        reason = f"{kind.__name__} {NO_CLOSED_FORM[kind]}"
+    if kind not in TASKS:
+        raise NoClosedForm(reason if last is estimator else f"the pipeline ends in {kind.__name__}: {reason}")
+    if steps.first is not None:
+        check_steps(steps.first)
+        raise NoSharedP(f"{steps.names} fitted on each training part, then one solve of {kind.__name__} there")
+    known = {"sample_weight", "confounds"} if kind in FOLDLESS_ESTIMATORS else {"sample_weight"}
+    check_fit_params(set(steps.fit_params_of_last(fit_params)) - known)
+    if chooses_landmarks(last):
+        reason = f"landmarks chosen on each training part, then one solve of {kind.__name__} there"
+        raise NoSharedP(reason, "per_fold=False of the kernel")
+    return last
+
+
+def check_fit_params(unknown):
+    """Refuse parameters of ``fit`` that have no place in the closed form."""
+    if unknown:
+        raise NoClosedForm(f"fit parameters {sorted(unknown)} have no closed form")
+
+
+def grid_names(search, name):
+    """Whether candidates of a search differ in a parameter of the estimator, or of the last step of a pipeline."""
+    grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
+    return any(split_steps(search.estimator).prefix + name in each for each in grids)
+
+
+def check_probabilities(scoring, estimator):
+    """Refuse scores of probabilities where a model that foldless knows gives none; scikit-learn makes them nan."""
+    last = split_steps(estimator).last
+    known = type(last) in TASKS or type(last) in NO_CLOSED_FORM
+    if isinstance(last, Search):
+        known = not grid_names(last, "calibration")
+    if not known or hasattr(estimator, "predict_proba"):
+        return
+    for given, scorer in named_scorers(scoring).values():
+        if wants_probabilities(scorer):
+            raise ValueError(
+                f"scoring={given!r} needs probabilities, and {type(estimator).__name__} gives none here;"
+                " set calibration='sigmoid' of foldless' classifiers, or take a score of decisions."
+            )
+
+
+def freeze_class_weights(estimator, y):
+    """scikit-learn's balanced class weights as those of all labels, once; foldless' own are resolved so in any case."""
+    if isinstance(estimator, FOLDLESS_ESTIMATORS) or getattr(estimator, "class_weight", None) != "balanced":
+        return estimator
+    if np.shape(y)[1:] > (1,):  # several labels a row: the task itself says no
+        return estimator
+    classes = np.unique(np.asarray(y))
+    factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
+    return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
+
+
+def build_task(estimator, X, y, sample_weight=None, confounds=None, **options):
+    """The :class:`EstimatorTask` of a known estimator on these data; ``options`` are those of its function.
+
+    ``confounds`` are an array or :class:`~foldless.estimators.checks.Confounds`.
+    """
+    built = TASKS[type(estimator)](estimator, X, y, sample_weight, **options)
+    if confounds is None:
+        return built
+    confounds = as_confounds(confounds)
+    C = check_confounds(confounds.values, built.task.problem.n)
+    return built._replace(task=built.task.with_confounds(C, in_score=confounds.in_score))
+
+
+def require_closed_form(make, refusal):
+    """What ``make()`` returns; where it finds no closed form, a ValueError with the words of ``refusal(obstacle)``.
+
+    For calls that no refit can answer.
+    """
+    try:
+        return make()
+    except NoClosedForm as obstacle:
+        raise ValueError(refusal(obstacle)) from None

@@ -1,0 +1,372 @@
+"""From a search's grid to tasks: candidates that differ in alpha alone share one task, hence one decomposition.
+
+A grid search works on :class:`Setting` objects, a continuous one on the starting points of ``tuning.descent``. Both are
+made here, where estimators are known.
+"""
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import _safe_indexing, check_random_state
+
+from foldless._engine.heldout.solution import Solution
+from foldless._engine.readout.task import Task
+from foldless._engine.tuning.criteria import CRITERIA
+from foldless._engine.tuning.descent import Start
+from foldless._engine.tuning.fidelity import FEW
+from foldless._engine.tuning.parts import selection_of_parts
+from foldless._engine.tuning.space import Space, beyond, default_grid, default_limits
+from foldless._engine.tuning.spec import SearchSpec, optimizer_of, scales_features
+from foldless._sklearn.adapters import (
+    FOLDLESS_ESTIMATORS,
+    TASKS,
+    build_task,
+    freeze_class_weights,
+    require_closed_form,
+)
+from foldless._sklearn.pipelines import split_steps, with_last
+from foldless._sklearn.steps import RowsBehindSteps, content_of_params
+from foldless.estimators import OneAgainstAllClassifier
+from foldless.estimators.access import checked_rows_of
+from foldless.estimators.missing import parameter_hint
+from foldless.kernels.registry import KERNELS, SHORTHANDS, check_shorthands, has_parameters, is_precomputed
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything but alpha fixed: the task, the alphas to try and their places among all candidates."""
+
+    task: Task
+    classes: np.ndarray | None
+    flat: bool
+    alphas: list
+    places: list
+    parts: tuple = ()  # tasks of the training parts, where steps are fitted on each of them
+    rows: np.ndarray | None = None  # those of positive weight, beside such parts
+
+    def problem(self, alpha):
+        """The problem at one alpha."""
+        return self.task.problem.replace(alpha=float(alpha))
+
+    @property
+    def n_rows(self):
+        """Rows that count."""
+        tasks = self.parts or (self.task,)
+        return len(np.unique(np.concatenate([each.problem.active for each in tasks])))
+
+    def selection(self, spec, splits):
+        """The criterion of the held-out fits of this setting."""
+        if not self.parts:
+            return spec.selection(self.task, splits)
+        return selection_of_parts(spec, self.parts, splits, self.rows)
+
+
+def check_known(estimator):
+    """The estimator, or the last step of a pipeline; refused where that is not regularised least squares."""
+    taken = split_steps(estimator)
+    if type(taken.last) not in TASKS:
+        name = type(taken.last).__name__
+        what = f"estimator: the last step {taken.name!r}, {name}," if taken.name else f"estimator={name}"
+        known = ", ".join(kind.__name__ for kind in TASKS)
+        raise ValueError(
+            f"{what} is not a least-squares model foldless knows ({known}). Give one of them, alone or at the end of a"
+            " pipeline as in make_pipeline(StandardScaler(), LSSVC()), or use scikit-learn's GridSearchCV."
+        )
+    return taken.last
+
+
+def with_params(estimator, params):
+    """A clone with these parameters, which are cloned too: ``kernel__name`` changes a kernel in place."""
+    try:
+        return clone(estimator).set_params(**clone(params, safe=False))
+    except (AttributeError, ValueError) as error:  # the former where a kernel is a name, and has no parameters
+        prefix, known = split_steps(estimator).prefix, estimator.get_params()
+        unknown = [name for name in params if name not in known]
+        hints = [f"{name!r}: {hint}" for name in unknown if (hint := parameter_hint(name, known, prefix))]
+        what = str(error) if isinstance(error, ValueError) else f"param_grid: {sorted(params)} cannot be set."
+        raise ValueError(" ".join([what, *hints])) from None
+
+
+def chosen_setting(estimator, params, classes):
+    """An estimator with the parameters of a choice: of a list of them, one classifier for each class."""
+    if isinstance(params, dict):
+        return with_params(estimator, params)
+    whole = [with_params(estimator, each) for each in params]
+    parts = [split_steps(each).last for each in whole]
+    return with_last(whole[0], OneAgainstAllClassifier(list(zip(classes.tolist(), parts, strict=True))))
+
+
+def _task_of(estimator, X, y, sample_weight, confounds, **options):
+    """(task, classes, flat) of an estimator without steps in front, or a ValueError that says why it has none."""
+    estimator = freeze_class_weights(estimator, y)
+    built = require_closed_form(
+        lambda: build_task(estimator, X, y, sample_weight, confounds, **options),
+        lambda obstacle: f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting.",
+    )
+    if built.classes is not None and len(built.classes) < 2:
+        name = type(estimator).__name__
+        only = built.classes.tolist()[0]
+        raise ValueError(f"y holds one class only ({only!r}); {name} needs at least two classes.")
+    return built
+
+
+def targets_of(estimator, y, sample_weight):
+    """(task, classes, flat) of an estimator as far as y goes: it may be asked for targets, and for nothing of X."""
+    last = clone(split_steps(estimator).last)
+    if hasattr(last, "kernel"):
+        last.set_params(kernel="linear")
+    return _task_of(last, np.arange(len(y), dtype=float)[:, None], y, sample_weight, None)
+
+
+def kernel_prefix(estimator):
+    """What stands in front of the names of the kernel's parameters among those of an estimator."""
+    taken = split_steps(estimator)
+    return taken.prefix + ("kernel__" if has_parameters(getattr(taken.last, "kernel", None)) else "")
+
+
+def _not_settable(estimator, kernel):
+    """Names of the parameters that a kernel by name has and its estimator has not, such as eta of "boolean"."""
+    prefix, known = kernel_prefix(estimator), estimator.get_params()
+    return tuple(name for name in kernel.differentiable if prefix + name not in known)
+
+
+def grid_from_data(estimator, problem):
+    """The default grid of the task of an estimator, of what the estimator can set."""
+    fixed = _not_settable(estimator, problem.kernel)
+    return {name: values for name, values in default_grid(problem).items() if name not in fixed}
+
+
+class SearchData:
+    """What a search is given, and the tasks of its estimators on it.
+
+    ``parts`` are (train, test) pairs, where the first steps of pipelines are fitted on each training part; None: they
+    are fitted on all rows.
+    """
+
+    def __init__(self, X, y, sample_weight=None, confounds=None, parts=None):
+        self.X = X
+        self.y = y
+        self.sample_weight = sample_weight
+        self.confounds = confounds
+        self.parts = parts
+        self.rows = RowsBehindSteps(X, y, sample_weight, parts)
+        self._checked: dict = {}  # {id of an X: (it, X and y as an estimator checks them)}
+
+    @property
+    def active(self):
+        """Rows of positive weight."""
+        return np.arange(len(self.y)) if self.sample_weight is None else np.flatnonzero(self.sample_weight)
+
+    def task(self, estimator):
+        """(task, classes, flat) of an estimator behind its steps; where these are fitted on parts, on the first."""
+        return self.tasks(estimator)[0]
+
+    def tasks(self, estimator, labels=None):
+        """A list with the task of all rows, or one for each of the parts; ``labels`` in the place of y."""
+        last, y = check_known(estimator), self.y if labels is None else labels
+        if self.parts is None:
+            return [self._task(last, self.rows.of(estimator)[0], y, self.sample_weight)]
+        if is_precomputed(getattr(last, "kernel", None)):
+            raise ValueError("steps='each' needs features; with kernel='precomputed' use steps='once'.")
+        weight = np.ones(len(y)) if self.sample_weight is None else self.sample_weight
+        found = []
+        for X, (train, _) in zip(self.rows.of(estimator), self.parts, strict=True):
+            # Rows of weight 0 are as good as never seen: "scale" and balanced weights are those of the training part.
+            inside = np.where(np.isin(np.arange(len(y)), train), weight, 0.0)
+            own = freeze_class_weights(last, _safe_indexing(y, train))
+            found.append(self._task(own, X, y, inside))
+        return found
+
+    def _task(self, last, X, y, weight):
+        """The task of a last step; X and y are checked once for all settings of an estimator of foldless."""
+        if not isinstance(last, FOLDLESS_ESTIMATORS):
+            return _task_of(last, X, y, weight, self.confounds)
+        if id(X) not in self._checked:
+            self._checked[id(X)] = X, checked_rows_of(last, X, self.y)
+        _, (checked_X, checked_y) = self._checked[id(X)]
+        y = checked_y if y is self.y else y  # else indicators of one class
+        return _task_of(last, checked_X, y, weight, self.confounds, checked=True)
+
+
+# -- grids -------------------------------------------------------------------------------------------------------------
+
+
+def candidates(estimator, param_grid, data):
+    """The list of parameter dictionaries; without a grid, one made from the data (labels are not looked at)."""
+    last, prefix = split_steps(estimator).last, split_steps(estimator).prefix
+    if param_grid is None:
+        prefixes = {"alpha": prefix}
+        grid = grid_from_data(estimator, data.task(estimator).task.problem)
+        param_grid = {prefixes.get(name, kernel_prefix(estimator)) + name: values for name, values in grid.items()}
+    listed = list(ParameterGrid(param_grid))
+    if not listed:
+        raise ValueError(f"param_grid={param_grid!r} names no candidate.")
+    for params in listed:
+        check_shorthands(getattr(last, "kernel", None), params, prefix)
+    return listed
+
+
+def settings(estimator, param_grid, data):
+    """(candidates, their settings): groups by all parameters but alpha, in the order of their first appearance."""
+    listed = candidates(estimator, param_grid, data)
+    groups: dict = {}
+    name = f"{split_steps(estimator).prefix}alpha"
+    for place, params in enumerate(listed):
+        rest = {each: value for each, value in params.items() if each != name}
+        alpha: Any = params[name] if name in params else check_known(with_params(estimator, rest)).alpha
+        if not isinstance(alpha, Real) or not np.isfinite(float(alpha)) or alpha <= 0:
+            raise ValueError(f"param_grid: {name}={alpha!r} must be a finite number > 0.")
+        _, alphas, places = groups.setdefault(content_of_params(rest), (rest, [], []))
+        alphas.append(float(alpha))
+        places.append(place)
+    result = []
+    for rest, alphas, places in groups.values():
+        built = data.tasks(with_params(estimator, {**rest, name: min(alphas)}))
+        tasks = () if data.parts is None else tuple(each.task for each in built)
+        task, classes, flat = built[0]
+        result.append(Setting(task, classes, flat, alphas, places, tasks, data.active))
+    return listed, result
+
+
+def widened(estimator, data, listed, losses):
+    """(candidates, their settings) beyond the edge of an automatic grid, numbered on from those listed."""
+    grids = beyond(listed, losses)
+    if not grids:
+        return [], []
+    more, further = settings(estimator, grids, data)
+    return more, [replace(each, places=[len(listed) + place for place in each.places]) for each in further]
+
+
+# -- starting points ---------------------------------------------------------------------------------------------------
+
+
+def starting_points(spec, estimator, param_grid, data):
+    """The starting points of a continuous search: every candidate, and further ones around it."""
+    rng = check_random_state(spec.random_state)
+    starts = []
+    own = split_steps(estimator).prefix
+    for params in candidates(estimator, param_grid or {}, data):
+        single = with_params(estimator, params)
+        task, classes, _ = data.task(single)
+        several, prefix = task.n_classes > 2, kernel_prefix(single)
+        space = _space(spec, single, task.problem, task.n_classes if several and spec.share == "kernel" else 1)
+        bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith((own + "alpha", prefix))}
+        named = {name.removeprefix(prefix).removeprefix(own): pair for name, pair in bounds.items()}
+        limits = default_limits(task.problem) | named
+        prior = spec.prior if space.n_scales > 1 else None
+        first = space.pack(task.problem.alpha, task.problem.kernel)
+        for column in range(task.n_classes) if several and spec.share == "none" else [None]:
+            for number in range(spec.n_starts):
+                vector = first + (rng.normal(0.0, 1.5, len(first)) if number else 0.0)
+                starts.append(Start(task, classes, space, vector, limits, column, prior, params, prefix, own + "alpha"))
+    _check_bounded_names(spec.bounds, starts, own)
+    return starts
+
+
+def _space(spec, estimator, problem, n_alphas):
+    """The parameters to move: one alpha (or one a class), one value for all features or one for each or each group."""
+    kernel = problem.kernel
+    fixed = _fixed(spec, estimator, kernel)
+    last = split_steps(estimator).last
+    free = set(kernel.differentiable) - set(fixed)
+    if spec.feature_scaling and (kernel.per_feature not in free or not isinstance(last, FOLDLESS_ESTIMATORS)):
+        raise ValueError(
+            "feature_scaling needs an estimator of foldless with kernel='rbf', 'poly' or 'laplacian';"
+            f" {type(last).__name__} with {kernel!r} has no scale for each feature."
+        )
+    options = {"feature_scaling": spec.feature_scaling, "feature_groups": spec.feature_groups, "fixed": fixed}
+    return Space.of(kernel, problem.X.shape[1], n_alphas, **options)
+
+
+def _fixed(spec, estimator, kernel):
+    """Names of the parameters of the kernel that stay."""
+    prefix = kernel_prefix(estimator)
+    named = (name.removeprefix(prefix) for name, pair in spec.bounds.items() if isinstance(pair, str))
+    return (*named, *_not_settable(estimator, kernel))
+
+
+def _check_bounded_names(bounds, starts, own):
+    objects = [each for each in starts if each.prefix != own]  # kernels that are objects
+    known = [own + "alpha", *(each.prefix + name for each in objects for name in each.space.kernel.differentiable)]
+    if len(objects) < len(starts):
+        names = [name for kind in KERNELS.values() for name in kind().differentiable if name in SHORTHANDS]
+        known += [own + name for name in names]
+    *others, last = dict.fromkeys(known)
+    for name in bounds:
+        if name not in known:
+            text = f"{', '.join(others)} and {last}" if others else last
+            raise ValueError(f"bounds names {name!r}; the continuous parameters are {text}.")
+
+
+# -- by fidelity -------------------------------------------------------------------------------------------------------
+
+
+def has_grid(search):
+    """Whether a search is one of a grid, or may be: nothing asks for values between those of a grid."""
+    optimizer = optimizer_of(search)
+    between = optimizer.bounds is not None or scales_features(optimizer)
+    return optimizer.method == "grid" or (optimizer.method == "auto" and not between)
+
+
+def by_grid(search, data):
+    """Whether a search looks at the whole grid: as it was asked to, or since that is quick for such data."""
+    given = search.param_grid is not None or data.parts is not None
+    if optimizer_of(search).method != "auto" or given or search.share != "all" or not has_grid(search):
+        return has_grid(search)
+    problem = data.task(search.estimator).task.problem
+    n = len(problem.active)
+    space = Space(problem.kernel, fixed=_not_settable(search.estimator, problem.kernel))
+    if space.names and len(grid_from_data(search.estimator, problem)) == 1:
+        return False  # the grid is one of alpha alone, and there is more to tune, as for sums of kernels
+    return n <= FEW or (problem.n_features(n) is not None and not problem.kernel.approximates)
+
+
+def beginning(spec, estimator, data):
+    """(start, default grid) of a search by fidelity."""
+    task, classes, _ = data.task(estimator)
+    prefix, own = kernel_prefix(estimator), split_steps(estimator).prefix
+    if spec.feature_scaling:
+        _space(spec, estimator, task.problem, 1)  # says so where features have no scales
+    space = Space(task.problem.kernel, fixed=_fixed(spec, estimator, task.problem.kernel))
+    bounds = {name: pair for name, pair in spec.bounds.items() if not isinstance(pair, str)}
+    limits = {name.removeprefix(prefix).removeprefix(own): pair for name, pair in bounds.items()}
+    start = Start(task, classes, space, np.empty(0), limits, None, None, {}, prefix, own + "alpha")
+    _check_bounded_names(spec.bounds, [start], own)
+    grid = {name: each for name, each in default_grid(task.problem).items() if name not in space.fixed}
+    values = space.kernel.get_params()
+    for name, (low, high) in limits.items():
+        if np.ndim(values.get(name)):
+            continue  # several values, such as weights: the way down keeps them within
+        inside = [value for value in grid.get(name, []) if low <= value <= high]
+        grid[name] = inside or [float(np.sqrt(low * high))]
+    return start, grid
+
+
+# -- held-out decisions --------------------------------------------------------------------------------------
+
+
+def heldout_scores(estimator, data, splits):
+    """(row numbers, held-out decisions) of a known estimator, or of one classifier for each class."""
+    last = split_steps(estimator).last
+    if not isinstance(last, OneAgainstAllClassifier):
+        return _heldout_scores(data.tasks(estimator), data, splits)
+    columns = []
+    for label, each in last.estimators:
+        tasks = data.tasks(with_last(estimator, each), np.asarray(data.y) == label)
+        columns.append(_heldout_scores(tasks, data, splits))
+    return columns[0][0], np.column_stack([scores for _, scores in columns])
+
+
+def _heldout_scores(built, data, splits):
+    task, spec = built[0].task, SearchSpec(CRITERIA["press"])
+    if data.parts is None:
+        selection = spec.selection(task, splits)
+        scores = selection.scores(Solution.fit(task.problem, selection.rows, task.Y[selection.rows]))
+    else:
+        selection = selection_of_parts(spec, [each.task for each in built], splits, data.active)
+        scores = selection.scores_at(task.problem.alpha)
+    return selection.tested_rows, scores[selection.tested]

@@ -1,0 +1,90 @@
+"""Nested cross-validation: its data, what its outer splits may be, inner splits, and what one outer split gives."""
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import _safe_indexing
+
+from foldless._sklearn.scorers import wants_probabilities
+from foldless._sklearn.splits import draw_splits
+
+
+@dataclass(frozen=True)
+class NestedData:
+    """What is given, and how a training part of it is cut out."""
+
+    search: Any
+    X: Any
+    y: Any
+    groups: Any = None
+    sample_weight: Any = None
+    confounds: Any = None
+    probabilities: bool = False  # whether the scores want them
+    steps: Any = None  # transformers in front of the search, fitted on every training part
+    keeps: bool = False  # whether the fitted estimators are asked for
+
+    def check(self, outer):
+        """Refuse outer splits that cannot be judged."""
+        if not outer:
+            raise ValueError("cv holds no split.")
+        inner = self.search.cv
+        if not (inner is None or isinstance(inner, Integral) or hasattr(inner, "split")):
+            raise ValueError(
+                f"cv={inner!r} of the search must be a number or a splitter: a list of splits fits one set of rows."
+            )
+        active = np.ones(len(self.y), bool) if self.sample_weight is None else self.sample_weight > 0
+        one_label = np.ndim(self.y) == 1
+        if self.probabilities and not one_label:
+            raise ValueError("scoring needs probabilities, and rows with several labels get none; score decisions.")
+        classes = np.unique(np.asarray(self.y)) if one_label and is_classifier(self.search.estimator) else None
+        for number, (train, test) in enumerate(outer):
+            part = f"the training part of split {number}"
+            if len(np.unique(train)) < len(train):
+                raise ValueError(f"cv: {part} repeats rows.")
+            if np.isin(test, train).any():
+                raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
+            kept = train[active[train]]
+            if len(kept) < 2 or not len(test):
+                raise ValueError(f"cv: split {number} trains on {len(kept)} rows and tests {len(test)}.")
+            missing: Any = [] if classes is None else np.setdiff1d(classes, np.asarray(self.y)[kept])
+            if len(missing):
+                raise ValueError(f"cv: {part} lacks class {missing[0]}; use a stratified splitter or fewer folds.")
+
+    def inner_splits(self, train):
+        """The splits of ``search`` inside a training part, in row numbers of all data; None for leave-one-out."""
+        given = (self.X, self.y, self.groups)
+        X, y, groups = (None if each is None else _safe_indexing(each, train) for each in given)
+        splits = draw_splits(self.search.cv, self.search.estimator, X, y, groups)
+        return None if splits is None else [(train[inside], train[outside]) for inside, outside in splits]
+
+    def selections(self, spec, task, outer, inner):
+        """The criterion of a search in every outer training part, with its inner splits."""
+        each = zip(outer, inner, strict=True)
+        kept = [(np.intersect1d(train, task.problem.active), splits) for (train, _), splits in each]
+        return [spec.selection(task, splits, rows=rows) for rows, splits in kept]
+
+
+@dataclass(frozen=True)
+class OuterSplitResult:
+    """One outer split: the choice, its held-out outputs inside and outside."""
+
+    params: Any
+    inner_loss: float
+    outer_loss: float
+    inner_rows: np.ndarray
+    inside: Any  # outputs of these rows as scorers take them
+    outside: Any
+    estimator: Any = None  # fitted on the training part, where asked for
+
+    def outer_score(self, scorer, y, test):
+        """The score of the test rows."""
+        return scorer(self.outside, test[:, None], _safe_indexing(y, test))
+
+    def inner_score(self, scorer, y):
+        """The score of the inner held-out rows; nan where it needs probabilities."""
+        if wants_probabilities(scorer):
+            return np.nan
+        return scorer(self.inside, self.inner_rows[:, None], _safe_indexing(y, self.inner_rows))

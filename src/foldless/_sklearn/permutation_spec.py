@@ -1,0 +1,310 @@
+"""A permutation test: its request, its data, what is computed for every labeling, and which labelings are drawn."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin, is_classifier, is_regressor
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils.validation import _check_sample_weight
+
+from foldless._engine.permutation.confounded import ExchangeableGivenConfounds, Residuals
+from foldless._engine.permutation.metrics import confusion_metric
+from foldless._engine.permutation.nulls import (
+    ENOUGH_LABELINGS,
+    ROUNDING,
+    Exchangeable,
+    WholeGroups,
+    draw_null,
+    keep_balance,
+    scheme_of,
+)
+from foldless._engine.tuning.spec import SearchSpec
+from foldless._sklearn import adapters
+from foldless._sklearn.adapters import TASKS
+from foldless._sklearn.pipelines import Search, split_steps
+from foldless._sklearn.route import warn_caller
+from foldless._sklearn.routing import Metadata, route_metadata
+from foldless._sklearn.scorer_checks import check_scorers
+from foldless._sklearn.scorers import Scoring, check_scorers_of_confounds, deciding_scoring, scores_by_name
+from foldless._sklearn.splits import depends_on_labels, splits_of_labeling
+from foldless._sklearn.steps import StepsLike
+from foldless.estimators.checks import Confounds, check_confounds
+
+CONFUSION = "confusion"  # among scores: counts of the labels of each class
+COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
+ENOUGH_FOR_R2 = 10  # rows of a test part below which its own R2 says little
+MEMORY_LIMIT = 2**29  # bytes of the columns that are worked on at a time, beside P
+
+
+@dataclass(frozen=True)
+class PermutationRequest:
+    """The arguments of a permutation test of scores or of patterns, which has fewer."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    groups: Any = None
+    cv: Any = None
+    n_permutations: int = 100
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 0
+    scoring: Any = None
+    params: dict | None = None
+    confounds: Any = None
+    null: Any = None
+    generalise: bool = False
+    steps: StepsLike = "each"
+
+    @property
+    def null_name(self):
+        """The name that ``null=`` gives, None where it is no name."""
+        return self.null if isinstance(self.null, str) else None
+
+
+@dataclass(frozen=True)
+class PermutationData:
+    """The data of one test."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    confounds: Confounds | None = None
+    residuals: Residuals | None = None  # of values, where these are permuted and not the values
+
+    def task(self, estimator):
+        """The :class:`EstimatorTask` of a known estimator."""
+        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds)
+
+    def labelled(self, order):
+        """The same with the labels or their residuals in another order."""
+        y = _safe_indexing(self.y, order) if self.residuals is None else self.residuals.labelled(order)
+        return replace(self, y=y)
+
+
+@dataclass(frozen=True)
+class PermutationSpec:
+    """What is computed for every labeling."""
+
+    estimator: Any
+    scorings: dict  # {name: Scoring}
+    first: list  # the splits of the true labels
+    moves_splits: bool  # whether each labeling has its own
+    groups: Any
+    params: dict  # as given
+    metadata: Metadata  # these by where they go
+    as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
+    steps: str  # "each" or "once": those of a search that are not fitted yet
+    memory_limit: int  # bytes of the columns that are worked on at a time
+    refit: Callable  # (spec, data, splits, SplitScores) -> what a cross-validation finds that refits
+    search: SearchSpec | None = None  # where a search is tested
+
+
+def specify_test(request, data, memory_limit, refit, search=None):
+    """(:class:`PermutationSpec`, data with their weights, the labelings) of the request of ``permutation_test_score``.
+
+    ``refit`` cross-validates by refitting, ``search`` is the specification of a search that is tested.
+    """
+    estimator, n = request.estimator, len(data.y)
+    cv = check_cv(request.cv, data.y, classifier=is_classifier(estimator))
+    as_theirs = request.null_name == "resplit"
+    scheme = scheme_of(request.null, request.groups, n)
+    scorings, metadata = _scores_and_metadata(request, cv, data, as_theirs)
+    first = splits_of_labeling(cv, data.X, data.y, metadata.split)
+    _warn_of_small_parts(scorings, first)
+    if request.null_name == "within_test_sets":
+        scheme = scheme.within_test_sets(first, n)
+    scheme, data = keep_association(estimator, data, scheme)
+    draw = partial(_splits_anew, cv, data, metadata.split) if as_theirs else None
+    scheme, moves = _scheme_of_splits(request, scheme, cv, first, data.y)
+    if isinstance(scheme, Exchangeable) and not (moves or as_theirs):
+        _warn_of_few_labelings(scheme.log_labelings(data.y), request.n_permutations)
+    options = {"first": first, "draw": draw, "moves": moves}
+    labelings = draw_null(scheme, n, request.n_permutations, request.random_state, **options)
+    weight = metadata.fit.get(split_steps(estimator).fit_param("sample_weight"))
+    if weight is not None:
+        weight = _check_sample_weight(weight, np.empty((n, 1)), ensure_non_negative=True)
+    spec = PermutationSpec(
+        estimator=estimator,
+        scorings=scorings,
+        first=first,
+        moves_splits=moves or as_theirs,
+        groups=request.groups,
+        params=request.params,
+        metadata=metadata,
+        as_theirs=as_theirs,
+        steps=request.steps,
+        memory_limit=memory_limit,
+        refit=refit,
+        search=search,
+    )
+    return spec, replace(data, sample_weight=weight), labelings
+
+
+def _scores_and_metadata(request, cv, data, as_theirs):
+    """({name: Scoring}, :class:`Metadata`) of a test; the counts of labels come last."""
+    estimator = request.estimator
+    scoring, counts_labels = split_confusion(request.scoring)
+    scoring = _default_scoring(estimator, as_theirs=as_theirs) if scoring is None else scoring
+    adapters.check_probabilities(scoring, estimator)
+    scorings, _ = scores_by_name(estimator, scoring, pooled=True)
+    labels = is_classifier(estimator)  # metrics of other targets are refused by name
+    suited = [score for score in scorings.values() if score.metric is None or score.metric.labels == labels]
+    check_scorers([(score.name, score.scorer) for score in suited], estimator, data.y)
+    if counts_labels:
+        scorings |= {COUNTS_OF_LABELS: _confusion_scoring(estimator, data.y)}
+    scorers = {name: score.scorer for name, score in scorings.items()}
+    scorers = scorers.get("score", scorers)
+    metadata = route_metadata("cross_validate", estimator, cv, request.params, request.groups, scorers)
+    if any(name.endswith("confounds") for name in metadata.fit):
+        raise ValueError("params: give confounds as confounds=, not as a parameter of fit.")
+    if data.confounds is not None:
+        check_scorers_of_confounds(scoring)
+    return scorings, metadata
+
+
+def split_confusion(scoring):
+    """(the scores of ``scoring=``, whether "confusion" is beside them)."""
+    several = isinstance(scoring, Mapping | list | tuple | set)
+    if isinstance(scoring, Mapping):
+        scores: Any = {name: score for name, score in scoring.items() if not _is_confusion(score)}
+    else:
+        scores = [score for score in (scoring if several else [scoring]) if not _is_confusion(score)]
+    if len(scores) == (len(scoring) if several else 1):
+        return scoring, False
+    if not scores:
+        raise ValueError(
+            f"scoring={scoring!r}: the counts of labels are no score to test. Use scoring=['accuracy', 'confusion']."
+        )
+    return scores, True
+
+
+def _is_confusion(score):
+    return isinstance(score, str) and score == CONFUSION
+
+
+def _scheme_of_splits(request, scheme, cv, first, y):
+    """(null scheme, whether the splits go with the labels): splits that were made from the labels stay balanced."""
+    if request.null_name in ("within_test_sets", "resplit") or not depends_on_labels(cv):
+        return scheme, False
+    return (scheme, True) if request.null_name == "free" else keep_balance(scheme, first, y, stay=request.generalise)
+
+
+def _splits_anew(cv, data, split_params, order):
+    return splits_of_labeling(cv, data.X, data.labelled(order).y, split_params)
+
+
+def keep_association(estimator, data, scheme):
+    """(null scheme, data) of permutations after which the confounds explain as much of the labels as they do.
+
+    Of values the residuals are permuted, by any scheme. Classes are permuted by their probabilities given the
+    confounds, those of whole groups given the means of the confounds in the groups; but a user's scheme says itself
+    which labelings of classes are as likely as the true one.
+    """
+    if data.confounds is None:
+        return scheme, data
+    C, strata = check_confounds(data.confounds.values, len(data.y)), getattr(scheme, "strata", None)
+    data = replace(data, confounds=replace(data.confounds, values=C))
+    if not is_classifier(estimator):
+        y = check_array(data.y, ensure_2d=False, dtype=float, input_name="y")
+        return scheme, replace(data, residuals=Residuals.of(y, C, Exchangeable(strata).levels(len(y))))
+    if isinstance(scheme, Exchangeable):
+        scheme = ExchangeableGivenConfounds.of(data.y, C, strata)
+    elif isinstance(scheme, WholeGroups):
+        scheme = _groups_given_confounds(scheme, data.y, C)
+    return scheme, data
+
+
+def _groups_given_confounds(scheme, y, C):
+    """The scheme in which groups exchange their one class with the probabilities that the confounds' means give."""
+    members, y = scheme.members, np.asarray(y)
+    if (y[members] != y[members[:, :1]]).any():
+        raise ValueError(
+            "null=WholeGroups(groups) with confounds needs one class for each group, and some groups have several. Use"
+            " an object whose method orders keeps what the confounds explain."
+        )
+    among = ExchangeableGivenConfounds.of(y[members[:, 0]], C[members].mean(1), getattr(scheme.among, "strata", None))
+    return replace(scheme, among=among)
+
+
+def _default_scoring(estimator, *, as_theirs):
+    """What decides in a search; else R2 of all held-out rows together, in place of a mean over splits.
+
+    None is the estimator's own score: where it is not R2, and where scikit-learn's result is promised.
+    """
+    last = split_steps(estimator).last
+    if isinstance(last, Search):
+        scoring, last = deciding_scoring(last.scoring, last.refit), split_steps(last.estimator).last
+        if scoring is not None:
+            return scoring
+    has_r2 = type(last) in TASKS or getattr(type(last), "score", None) is RegressorMixin.score
+    return "r2_pooled" if is_regressor(estimator) and has_r2 and not as_theirs else None
+
+
+def _confusion_scoring(estimator, y):
+    """Counts of labels for each class, in the place of a score."""
+    if not is_classifier(estimator) or np.ndim(y) > 1:
+        raise ValueError("scoring: 'confusion' counts the labels of classifiers with one label a row; leave it out.")
+    return Scoring.of(confusion_metric(np.unique(y)), estimator)
+
+
+def _warn_of_small_parts(scorings, splits):
+    """Warn of R2 of a few rows each."""
+    smallest = min(len(test) for _, test in splits)
+    if 1 < smallest < ENOUGH_FOR_R2 and any(each.given == "r2" for each in scorings.values()):
+        warn_caller(
+            f"scoring='r2' of test parts with {smallest} rows: R2 divides by the spread of so few values, and the mean"
+            " over splits has little power. Use 'r2_pooled' (the default), R2 of all held-out rows together, or larger"
+            " test parts."
+        )
+
+
+def _warn_of_few_labelings(log_labelings, m):
+    """Warn where no p-value can be small, however many permutations are drawn."""
+    count = round(np.exp(min(log_labelings, np.log(ENOUGH_LABELINGS))))
+    if 1 < count < m and count < ENOUGH_LABELINGS:
+        warn_caller(
+            f"there are {count} different labelings, fewer than the {m} permutations, and p-values are at least about"
+            f" {1 / count:.2g}. Larger strata, fewer folds or splits that do not look at the labels (KFold) leave more."
+        )
+
+
+def check_permutations(y, n_permutations, least=1):
+    """Refuse a test without labels, or with fewer permutations."""
+    if y is None:
+        raise ValueError("y=None: there are no labels to permute.")
+    if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < least:
+        raise ValueError(f"n_permutations={n_permutations!r} must be an integer of at least {least}.")
+
+
+def has_class_weights(last):
+    """Whether an estimator, or a candidate of a search, weighs classes."""
+    if not isinstance(last, Search):
+        return getattr(last, "class_weight", None) is not None
+    return has_class_weights(split_steps(last.estimator).last) or adapters.grid_names(last, "class_weight")
+
+
+def _unchanged(data, order):
+    """Whether labels are as they were after a permutation, values up to rounding."""
+    before, after = np.asarray(data.y), np.asarray(data.labelled(order).y)
+    if data.residuals is None:
+        return (before == after).all()
+    return (np.abs(after - before) <= ROUNDING * np.ptp(data.residuals.y, axis=0)).all()
+
+
+def warn_of_unchanged_labels(data, orders):
+    """Warn of permutations that never change a label, which test nothing."""
+    if len(orders) > 1 and all(_unchanged(data, order) for order in orders[1 : min(len(orders), 11)]):
+        reason = "y is constant within every group (or stratum)"
+        if data.confounds is not None:
+            reason += ", or the confounds determine it there, and nothing is left to be tested beside them"
+        warn_caller(
+            f"the permutations do not change the labels: {reason}. Where the label belongs to the group, test one row a"
+            " group, averages say, or use null=WholeGroups(groups); otherwise give null= an array with larger sets of"
+            " exchangeable rows."
+        )

@@ -1,0 +1,155 @@
+"""Pipelines: their steps and their last step, which steps never see y, steps fitted on a training part."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import _safe_indexing, get_tags
+
+from foldless._sklearn.route import NoClosedForm
+
+# Modules whose transformers take y for the sake of the interface and ignore it. No tag says so: SelectKBest and PCA
+# carry the same ones.
+LABEL_BLIND_MODULES = (
+    "sklearn.decomposition",
+    "sklearn.feature_extraction",
+    "sklearn.impute",
+    "sklearn.kernel_approximation",
+    "sklearn.preprocessing",
+    "sklearn.random_projection",
+    "aeon.transformations",
+    "sktime.transformations",
+)
+# The same of packages whose other transformers learn from y.
+LABEL_BLIND_CLASSES = {"mne": ("FilterEstimator", "PSDEstimator", "Scaler", "TemporalFilter", "Vectorizer")}
+
+
+class Search:
+    """Base of searches over the parameters of a known estimator; they are repeated on every training part."""
+
+    estimator: Any
+    param_grid: Any
+    scoring: Any
+    refit: Any
+    steps: Any  # whether those of a pipeline are fitted once, or on each training part
+
+
+class FirstSteps(Pipeline):
+    """Transformers without the model behind them; the last may keep nothing by which it could be seen to be fitted."""
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+class Steps(NamedTuple):
+    """An estimator taken apart: transformers that are fitted (None: there are none), name of the last step, and it."""
+
+    first: Pipeline | None
+    name: str
+    last: Any
+
+    @property
+    def names(self):
+        """Classes of the transformers, in words."""
+        return "" if self.first is None else ", ".join(type(step).__name__ for _, step in self.first.steps)
+
+    @property
+    def prefix(self):
+        """What stands in front of the names of the last step's parameters."""
+        return f"{self.name}__" if self.name else ""
+
+    def transform(self, X):
+        """Rows as the last step sees them, behind fitted transformers."""
+        return X if self.first is None else self.first.transform(X)
+
+    def fit_params_of_last(self, params):
+        """Parameters of ``fit`` by the names that the last step has for them."""
+        return {name.removeprefix(self.prefix): value for name, value in params.items()}
+
+    def fit_params(self, **params):
+        """Parameters of the last step, those that are not None, as ``fit`` of the whole calls them."""
+        return {self.fit_param(name): value for name, value in params.items() if value is not None}
+
+    def fit_param(self, name):
+        """What ``fit`` of the whole calls a parameter of the last step."""
+        routing = sklearn.get_config().get("enable_metadata_routing", False)
+        return name if routing else self.prefix + name
+
+
+def split_steps(estimator):
+    """The :class:`Steps` of a pipeline; of another estimator, itself as the last."""
+    if not isinstance(estimator, Pipeline):
+        return Steps(None, "", estimator)
+    *first, (name, last) = estimator.steps
+    first = [(each, step) for each, step in first if step is not None and step != "passthrough"]
+    return Steps(FirstSteps(first, memory=estimator.memory) if first else None, name, last)
+
+
+def with_last(estimator, last):
+    """A copy of a pipeline, not fitted, with another last step; of another estimator, that step alone."""
+    if not isinstance(estimator, Pipeline):
+        return last
+    estimator = clone(estimator)
+    estimator.steps[-1] = (estimator.steps[-1][0], last)
+    return estimator
+
+
+def input_tags(estimator):
+    """What X may be. Of a pipeline its first step says so; but scalers let pass what only an imputer fills in."""
+    tags, taken = get_tags(estimator).input_tags, split_steps(estimator)
+    if taken.first is None:
+        return tags
+    own = get_tags(taken.first.steps[0][1]).input_tags
+    fills = any(type(step).__module__.startswith("sklearn.impute") for _, step in taken.first.steps)
+    return replace(own, sparse=tags.sparse, allow_nan=own.allow_nan and fills)
+
+
+def step_that_sees_y(first):
+    """The first step that may learn from y, in words; an empty string if there is none."""
+    for name, step in first.steps:
+        if not never_sees_y(step):
+            return f"step {name!r} ({type(step).__name__}) may learn from y (it has no label_blind = True)"
+    return ""
+
+
+def check_steps(first):
+    """Refuse steps that may learn from y: they differ between labelings, and between training parts by more than X."""
+    if reason := step_that_sees_y(first):
+        raise NoClosedForm(reason)
+
+
+def never_sees_y(step):
+    """Whether a transformer is known to learn from X alone: of a known kind, or by its attribute ``label_blind``."""
+    if step is None or isinstance(step, str):  # "passthrough", "drop"
+        return True
+    if isinstance(step, Pipeline):
+        return all(never_sees_y(inner) for _, inner in step.steps)
+    if isinstance(step, FeatureUnion):
+        return all(never_sees_y(inner) for _, inner in step.transformer_list)
+    if isinstance(step, ColumnTransformer):
+        return all(never_sees_y(inner) for _, inner, _ in step.transformers)
+    kind = type(step)
+    declared = getattr(step, "label_blind", None)
+    if declared is not None:
+        return bool(declared)
+    if kind.__name__ in LABEL_BLIND_CLASSES.get(kind.__module__.partition(".")[0], ()):
+        return True
+    known = isinstance(step, VarianceThreshold) or kind.__module__.startswith(LABEL_BLIND_MODULES)
+    return known and not get_tags(step).target_tags.required
+
+
+def fit_steps(first, X, train, y=None):
+    """A copy of the transformers, fitted on the rows ``train``."""
+    return clone(first).fit(_safe_indexing(X, train), None if y is None else _safe_indexing(y, train))
+
+
+def transform_split(fitted, X, n, train, test):
+    """All n rows as fitted transformers see them; rows of neither part are not looked at, and are one of ``train``."""
+    rows = np.arange(n)
+    rows[~np.isin(rows, np.concatenate([train, test]))] = train[0]
+    return fitted.transform(_safe_indexing(X, rows))

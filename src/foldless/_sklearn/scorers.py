@@ -1,0 +1,351 @@
+"""Scorers: of predictions that are known already, of rows that a scorer wants to see, of many labelings at once.
+
+A search has its scores from held-out decisions as well (:class:`HeldOutScores`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
+from sklearn.metrics._scorer import _BaseScorer
+from sklearn.utils.metaestimators import available_if
+
+from foldless._engine.permutation.metrics import METRICS, Metric
+from foldless._engine.readout.codings import chosen_labels
+from foldless.estimators.access import EstimatorTask, rows_of
+
+# -- estimators whose predictions are known ----------------------------------------------------------------------------
+
+
+class KnownValues(RegressorMixin, BaseEstimator):
+    """A fitted regressor as scorers see it, whose predictions are known already."""
+
+    decision = None
+
+    def __init__(self, values):
+        self.values = values
+
+    def predict(self, rows):
+        """The values."""
+        return self.values
+
+
+class KnownLabels(ClassifierMixin, BaseEstimator):
+    """The same for a classifier; without probabilities there is no ``predict_proba``."""
+
+    def __init__(self, classes, decision, probabilities=None, flat=True):
+        self.classes, self.decision, self.probabilities, self.flat = classes, decision, probabilities, flat
+        self.classes_ = classes
+
+    def predict(self, rows):
+        """Labels of the decisions."""
+        return chosen_labels(self.decision, self.classes, self.flat)
+
+    def decision_function(self, rows):
+        """The decisions."""
+        return self.decision
+
+    @available_if(lambda known: known.probabilities is not None)
+    def predict_proba(self, rows):
+        """The probabilities."""
+        return self.probabilities
+
+
+def known_outputs(classes, flat, decision, probabilities=None):
+    """Decisions (or values, where there are no classes) as a fitted estimator for the scorers."""
+    if classes is None:
+        return KnownValues(decision[:, 0] if flat else decision)
+    return KnownLabels(classes, decision, probabilities, flat)
+
+
+def known_with_confounds(estimator, X, confounds):
+    """What a fitted estimator says of X with its confounds, which scorers do not hand on."""
+    if not is_classifier(estimator):
+        return KnownValues(estimator.predict(X, confounds=confounds))
+    proba = estimator.predict_proba(X, confounds=confounds) if hasattr(estimator, "predict_proba") else None
+    return KnownLabels(estimator.classes_, estimator.decision_function(X, confounds=confounds), proba)
+
+
+# -- scorers of scikit-learn -------------------------------------------------------------------------------------------
+
+
+def check_single(scoring, remedy):
+    """Refuse several metrics where one is wanted."""
+    if not (scoring is None or isinstance(scoring, str | Metric) or callable(scoring)):
+        raise ValueError(f"scoring={scoring!r} names several metrics; {remedy}")
+
+
+def wants_probabilities(scorer, *, at_hand=False):
+    """Whether a scorer judges probabilities and nothing else; ``at_hand``: or before anything else."""
+    response = getattr(scorer, "_response_method", "")
+    return (response if isinstance(response, str) or not at_hand else response[0]) == "predict_proba"
+
+
+def named_scorers(scoring):
+    """{name: (what was given, its scorer)} of one score or several; empty where scikit-learn refuses one."""
+    single = isinstance(scoring, str) or callable(scoring)
+    try:
+        given = {"score": scoring} if single else scoring
+        names = list(given)
+        if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+            return {}
+        given = given if isinstance(given, dict) else dict(zip(names, names, strict=True))
+        return {name: (each, get_scorer(each)) for name, each in given.items()}
+    except (ValueError, TypeError):
+        return {}
+
+
+def is_function(scorer):
+    """Whether a scorer is a function that is handed the fitted estimator itself."""
+    return callable(scorer) and not isinstance(scorer, _BaseScorer)
+
+
+def _score_rows(scorer, X, standin, rows, y, **score_params):
+    """A user's ``scorer(estimator, X, y)``, called with the fitted estimator of the split and the rows themselves."""
+    rows = rows_of(standin.run.estimator, X, rows[:, 0], standin.train_)
+    return scorer(standin.materialise(), rows, y, **score_params)
+
+
+def scoring_of_rows(scoring, X):
+    """Scorers that read X or the estimator itself get both, where others are satisfied with predictions."""
+    if isinstance(scoring, dict):
+        return {name: scoring_of_rows(scorer, X) for name, scorer in scoring.items()}
+    return partial(_score_rows, scoring, X) if is_function(scoring) else scoring
+
+
+def check_scorers_of_confounds(scoring):
+    """Refuse scorers that are handed fitted estimators: asked for X alone, these take confounds at their mean."""
+    if any(map(is_function, scoring.values() if isinstance(scoring, dict) else [scoring])):
+        raise ValueError(
+            "confounds: a scorer that is a function asks fitted estimators for predictions of X alone, which take the"
+            " confounds at their mean. Use a scorer by name, or make_scorer of a function of labels and predictions."
+        )
+
+
+# -- scores of many labelings ------------------------------------------------------------------------------------------
+
+
+def score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights=None):
+    """Scores (b,) of decisions (b, k, t) by a scorer of scikit-learn, one labeling after the other."""
+    rows, scores, given = np.arange(D.shape[2])[:, None], [], {} if weights is None else {"sample_weight": weights}
+    for place, (decision, true) in enumerate(zip(D, truth, strict=True)):
+        proba = None if probabilities is None else probabilities[place]
+        if classes is None:
+            decision, true = decision.T, true[0] if flat else true.T
+        elif flat:
+            decision, true = decision[0] if len(decision) == 1 else decision.T, classes[true]
+        else:
+            decision, true = decision.T, chosen_labels(true.T, classes, flat)
+        scores.append(scorer(known_outputs(classes, flat, decision, proba), rows, true, **given))
+    return np.array(scores)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The score of a permutation test: as it was given, its metric of many labelings if it has one, its scorer."""
+
+    given: Any  # the name of a score, the function of a metric, or a scorer
+    metric: Metric | None
+    scorer: Any
+    asked: Any  # what scikit-learn's functions are to take for it
+
+    @classmethod
+    def of(cls, scoring, estimator):
+        """The score that ``scoring`` asks of an estimator; None is accuracy or R2."""
+        if isinstance(scoring, Metric):
+            return cls(scoring.function, scoring, scoring.scorer(), scoring.scorer())
+        metric = METRICS.get(scoring) if isinstance(scoring, str) else None
+        asked = metric.scorer() if metric is not None and scoring not in get_scorer_names() else scoring
+        scorer = check_scoring(estimator, scoring=asked)
+        if scoring is None:
+            scoring = "accuracy" if is_classifier(estimator) else "r2"
+            metric = METRICS[scoring]
+        return cls(scoring, metric, scorer, asked)
+
+    @property
+    def name(self):
+        """The score in words."""
+        return self.given if isinstance(self.given, str) else getattr(self.given, "__name__", None) or str(self.given)
+
+    @property
+    def greater(self):
+        """Whether larger is better."""
+        return self.metric is None or self.metric.greater
+
+    @property
+    def pooled(self):
+        """Whether it is of all held-out rows together, not a mean over the splits."""
+        return self.metric is not None and self.metric.pooled
+
+    @property
+    def width(self):
+        """How many numbers it gives."""
+        return 1 if self.metric is None else self.metric.width
+
+    def check(self, task, splits):
+        """Refuse scores that are not defined for this task or for so few held-out rows."""
+        metric = self.metric
+        if metric is not None and isinstance(self.asked, _BaseScorer) and metric.labels != (task.codes is not None):
+            kind = "class labels, one a row" if metric.labels else "values"
+            raise ValueError(f"scoring={self.name!r} is for {kind}.")
+        self.check_rows((sum if self.pooled else min)(len(test) for _, test in splits))
+
+    def check_rows(self, smallest):
+        """Refuse scores that are not defined for so few held-out rows."""
+        if self.metric is not None and smallest < self.metric.rows:
+            raise ValueError(
+                f"scoring={self.name!r} needs at least {self.metric.rows} held-out rows and cv leaves out {smallest};"
+                " use k-fold splits, or a score of single rows such as accuracy or neg_mean_squared_error."
+            )
+
+    def _has_metric(self, task):
+        """Whether the metric is one of such a task; scikit-learn says otherwise what it thinks of the score."""
+        return self.metric is not None and self.metric.suits(task)
+
+    def judges_decisions(self, task):
+        """Whether held-out decisions are enough for the score."""
+        if task.readout.cuts:  # the cut is made from leave-one-out scores of every labeling
+            return False
+        if self.asked is None or self._has_metric(task):  # None: accuracy or R2
+            return True
+        response = getattr(self.scorer, "_response_method", None)
+        # Decisions of columns are the decision function itself, or it up to a constant a row.
+        absolute = task.n_classes == 2 or task.readout.coding != "indicator"
+        plain = response == "predict" or (response == "decision_function" and absolute)
+        return isinstance(self.scorer, _BaseScorer) and plain
+
+    def judge(self, built, *, as_theirs=False, **options):
+        """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit.
+
+        ``options`` are for scorers of scikit-learn: ``probabilities`` (b, t, c) and ``weights`` (t,), or None.
+        """
+        if self.metric is None or not self._has_metric(built.task) or options.get("weights") is not None:
+            return partial(score_decisions, self.scorer, built.classes, built.flat, **options)
+        return (self.metric.as_theirs if as_theirs else None) or self.metric.function
+
+
+# -- scores of a search ------------------------------------------------------------------------------------------------
+
+
+def scores_by_name(estimator, scoring, *, pooled=False):
+    """({name: Scoring}, whether there may be several) of ``scoring=``; one score is called "score".
+
+    ``pooled``: whether scores of all held-out rows together are taken.
+    """
+    several = isinstance(scoring, Mapping | list | tuple | set)
+    given = scoring if isinstance(scoring, Mapping) else {each: each for each in scoring} if several else {}
+    if several and (not given or len(given) < len(scoring) or not all(isinstance(name, str) for name in given)):
+        raise ValueError(f"scoring={scoring!r} must be a score, a list of different names, or a dict {{name: score}}.")
+    found = {name: Scoring.of(each, estimator) for name, each in (given if several else {"score": scoring}).items()}
+    for each in found.values():
+        if each.pooled and not pooled:
+            raise ValueError(f"scoring={each.name!r} is of all held-out rows together; it is for permutation tests.")
+    return found, several
+
+
+def deciding_scoring(scoring, refit):
+    """What decides in a search, of its ``scoring=`` and ``refit=``; None where the criterion does."""
+    if not isinstance(scoring, Mapping | list | tuple | set):
+        return scoring
+    return scoring.get(refit) if isinstance(scoring, Mapping) else refit or None
+
+
+def search_scores(estimator, scoring, refit, classes):
+    """The :class:`HeldOutScores` of ``scoring=`` and ``refit=`` of a search; None is the estimator's own score."""
+    scorings, several = scores_by_name(estimator, scoring)
+    for each in scorings.values():
+        if scoring is not None and is_function(each.scorer):
+            raise ValueError(
+                f"scoring={each.given!r} is a function that is handed a fitted estimator, and this search fits none:"
+                " it has the held-out predictions of every candidate from one decomposition. Use a name, make_scorer of"
+                " a function of y and predictions, or scikit-learn's GridSearchCV."
+            )
+    deciding = None if scoring is None else refit if several else "score"
+    if several and refit is False:
+        deciding = None
+    elif several and refit not in scorings:
+        raise ValueError(
+            f"refit={refit!r}: with several scores it must name the one of {sorted(scorings)} that decides, or be False"
+            " to compare candidates only."
+        )
+    return HeldOutScores(scorings, classes, deciding, scoring is not None, several)
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """Scores of the held-out decisions of any candidate, and which of them decides."""
+
+    scorings: dict  # {name: Scoring}
+    classes: np.ndarray | None
+    deciding: str | None  # None: the criterion does
+    asked: bool  # for by the user; else recorded where they follow without further models
+    several: bool  # whether more than one may be there
+    probabilities: bool = False  # whether a task's probabilities are wanted as well
+
+    @property
+    def decides(self):
+        """Whether one of them decides."""
+        return self.deciding is not None
+
+    @property
+    def scorer(self):
+        """scikit-learn's scorer, or {name: scorer} of several."""
+        scorers = {name: each.scorer for name, each in self.scorings.items()}
+        return scorers if self.several else scorers["score"]
+
+    def fitting(self, task, tests, *, alone):
+        """The scores of a task's decisions, refused where they do not follow; ``alone``: each row is left out alone."""
+        scorers = [each.scorer for each in self.scorings.values()]
+        calibrated = task.calibration is not None
+        wanted = any(wants_probabilities(each, at_hand=calibrated) for each in scorers)
+        rows = min(map(len, tests))
+        if not self.asked:
+            taken = not (alone and task.readout.cuts) and rows >= self.scorings["score"].metric.rows
+            return self if taken else None
+        if wanted and not calibrated:
+            raise ValueError(
+                "scoring needs probabilities, and the estimator gives none; set calibration='sigmoid' of foldless'"
+                " classifiers, or take a score of decisions."
+            )
+        if alone and (wanted or task.readout.cuts):
+            what = "calibrations" if wanted else "cuts, as of threshold='loo',"
+            raise ValueError(f"scoring would take {what} of a training part for each row with cv=None; use cv=5, say.")
+        for each in self.scorings.values():
+            each.check_rows(rows)
+        return replace(self, probabilities=wanted)
+
+    def __call__(self, task, rows, tests, decisions, probabilities=None, weights=None):
+        """Scores (n_scores, b, n_splits) of decisions (b, N, ...) of the rows, for the places that each split tests."""
+        found = np.empty((len(self.scorings), len(decisions), len(tests)))
+        columns = decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
+        built = EstimatorTask(task, self.classes, task.codes is not None or columns.shape[1] == 1)
+        for split, places in enumerate(tests):
+            mine = rows[places]
+            truth = task.Y[mine].T if task.codes is None else task.codes[mine]
+            truth = np.broadcast_to(truth, (len(decisions), *truth.shape))
+            proba = None if probabilities is None else probabilities[:, places]
+            own = None if weights is None else weights[places]
+            for number, each in enumerate(self.scorings.values()):
+                judge = each.judge(built, probabilities=proba, weights=own)
+                found[number, :, split] = judge(np.ascontiguousarray(columns[..., places]), truth)
+        return found
+
+    def losses(self, scores):
+        """What decides, (b, 1): smaller is better."""
+        place = list(self.scorings).index(self.deciding)
+        scoring = self.scorings[self.deciding]
+        means = scores[place].mean(-1)
+        if np.isnan(means).all():
+            raise ValueError(
+                f"scoring={scoring.name!r} is no number for any candidate; where a split tests rows of one class only,"
+                " use a stratified splitter or fewer folds."
+            )
+        return (-means if scoring.greater else means)[:, None]
+
+    def score_of(self, loss):
+        """The score that decides, of its loss."""
+        return -float(loss) if self.scorings[self.deciding].greater else float(loss)

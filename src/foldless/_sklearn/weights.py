@@ -1,0 +1,39 @@
+"""Weights of the rows in the criterion of a search: by default those of the fit, class weights included."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.model_selection import ParameterGrid
+
+from foldless._sklearn.candidates import targets_of, with_params
+from foldless._sklearn.pipelines import split_steps
+
+
+def with_row_weights(spec, search, y, sample_weight):
+    """The spec of a search with the weights of its rows in the criterion."""
+    weighs = {"auto": _fit_weights, "sample_weight": lambda *_: sample_weight}.get(spec.criterion_weight)
+    return replace(spec, row_weights=None if weighs is None else weighs(search, y, sample_weight))
+
+
+def _fit_weights(search, y, sample_weight):
+    """Weights (n,) of the rows in the fits; without class weights where the candidates differ in these."""
+    estimator = search.estimator
+    if not is_classifier(estimator):
+        return sample_weight
+    candidates = [with_params(estimator, params) for params in _params_of_class_weights(search)]
+    class_weights = [getattr(split_steps(each).last, "class_weight", None) for each in candidates]
+    first = class_weights[0]
+    if first is None or any(each != first for each in class_weights):
+        return sample_weight
+    return np.square(targets_of(candidates[0], y, sample_weight).task.problem.root_w)
+
+
+def _params_of_class_weights(search):
+    """What each entry of the grid says of class weights, or of the whole last step."""
+    steps = split_steps(search.estimator)
+    names = (f"{steps.prefix}class_weight", steps.name)
+    grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or [{}]
+    for grid in grids:
+        yield from ParameterGrid({name: grid[name] for name in names if name in grid})

@@ -1,6 +1,0 @@
-"""Verbs on matrices, memory and threads: the only room that speaks to LAPACK.
-
-Other rooms take the verbs from here. The next line says whose they are.
-"""
-
-from foldless.linalg.numpy import *  # noqa: F403
