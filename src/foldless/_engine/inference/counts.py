@@ -68,8 +68,8 @@ class ScoreKind:
     ----------
     name : str
     limits : (least, largest) value
-    counting : "rows", "pairs", "precision", a function (true labels, predicted labels, sample_weight) of scores that follow from
-        labels, or None where counts do not tell
+    counting : "rows", "pairs", "precision", a function (true labels, predicted labels, sample_weight) of scores that
+        follow from labels, or None where counts do not tell
     """
 
     name: str = "score"
