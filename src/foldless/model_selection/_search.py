@@ -40,8 +40,8 @@ from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import explain_unknown_arguments
 from foldless.estimators.rows import PerRow, all_or_nothing, given
 from foldless.estimators.versions import Versioned
+from foldless.model_selection._intervals import score_interval
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._partitions import IntervalRequest, interval_of_model
 from foldless.model_selection._search_best import BestEstimator
 from foldless.model_selection._search_landmarks import fit_with_landmarks
 from foldless.model_selection._search_runs import (
@@ -58,7 +58,6 @@ from foldless.model_selection._search_spec import (
     warn_of_unused_groups,
     with_scores,
 )
-from foldless.model_selection._searched import FitOptions, Searched
 from foldless.model_selection._types import CVLike, ScoringLike
 
 
@@ -330,16 +329,16 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         check_is_fitted(self)
         if self._learnt is None:
             raise ValueError("score_interval needs all rows, and some came or went since fit: fit again.")
-        X, y, groups, confounds, params = self._learnt.values()
-
-        options = FitOptions(groups=groups, params=params, confounds=confounds)
-
-        def searched(_, *, classes, response):
-            return Searched.of(self, X, y, options, classes=classes, response=response)
-
-        scoring = deciding_scoring(self.scoring, self.refit) if scoring is None else scoring
-        request = IntervalRequest(scoring, cv, confidence, method, n_repeats, random_state)
-        return interval_of_model(request, searched, self, X, y, groups)
+        return score_interval(
+            self,
+            scoring=deciding_scoring(self.scoring, self.refit) if scoring is None else scoring,
+            cv=cv,
+            confidence=confidence,
+            method=method,
+            n_repeats=n_repeats,
+            random_state=random_state,
+            **self._learnt,
+        )
 
     def _keep(self, X, y, groups, confounds, sample_weight):
         """Keep the rows of a fit: copies, but of a Gram matrix, which is the largest array of all."""
