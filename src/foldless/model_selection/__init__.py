@@ -17,7 +17,8 @@ from foldless._sklearn.route import Route as Path
 from foldless.estimators.checks import Confounds
 from foldless.model_selection._compare import compare
 from foldless.model_selection._intervals import score_interval
-from foldless.model_selection._nested import NestedResult, nested_cross_validate
+from foldless.model_selection._nested import nested_cross_validate
+from foldless.model_selection._nested_result import NestedResult
 from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._patterns import permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score
