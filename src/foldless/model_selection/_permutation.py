@@ -286,7 +286,8 @@ def _scores(labelings, strategy, *member):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NothingLearntWarning)  # the first member has warned
                 strategy = choose_strategy(*member)
-        batches = gen_batches(len(labelings.orders), strategy.n_together)
+        n, size = len(labelings.orders), strategy.n_together
+        batches = [slice(start, start + size) for start in range(0, n, size)]
         return Found.joined([strategy.scores(labelings.select(batch)) for batch in batches])
 
 
