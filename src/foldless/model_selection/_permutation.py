@@ -333,7 +333,7 @@ def _warn_if_interrupted(done, total, what):
         warn_caller(f"interrupted: the result rests on {done} of {total} {what}.")
 
 
-def _results(spec, data, strata, found, route):
+def _results(spec, data, strata, scores, route):
     """The result of the first score, with those of all scores if there are several, and the confusion matrices."""
     results: dict[str, PermutationTestResult] = {}
     place = 0
@@ -341,16 +341,16 @@ def _results(spec, data, strata, found, route):
         columns = slice(place, place + scoring.width)
         place += scoring.width
         if name == COUNTS_OF_LABELS:
-            counts = np.nan_to_num(found.scores[..., columns]).astype(int)  # none of members that were not reached
+            counts = np.nan_to_num(scores.scores[..., columns]).astype(int)  # none of members that were not reached
             counts = counts.reshape(*counts.shape[:-1], *[round(scoring.width**0.5)] * 2)
             for result in results.values():
                 result.confusion, result.permutation_confusions = counts[0], counts[1:]
             break
-        result = results[name] = _result(spec, scoring, data, found.scores[..., columns.start])
+        result = results[name] = _result(spec, scoring, data, scores.scores[..., columns.start])
         result.path, result.strata = route, strata
-        result.best_params = found.choices and found.choices[0]
-        result.split_scores = None if scoring.pooled else found.split_scores[..., columns.start]
-        decisions = found.decisions
+        result.best_params = scores.choices and scores.choices[0]
+        result.split_scores = None if scoring.pooled else scores.split_scores[..., columns.start]
+        decisions = scores.decisions
         result.decisions = decisions[:, 0] if decisions is not None and decisions.shape[1] == 1 else decisions
     first = next(iter(results.values()))
     first.results = results if len(results) > 1 else None

@@ -54,7 +54,7 @@ GROWTH_OF_SECOND = 2.0  # the same where the first search looks everywhere, and 
 
 
 def foreseen_seconds(task, splits, evaluate):
-    """Seconds that ``evaluate(rows)`` would take for all rows of a task; 0 where these are few."""
+    """Expected seconds of ``evaluate(rows)`` for all rows of a task; 0 if these are few."""
     problem = task.problem
     n = len(problem.active)
     if n <= SHORT:
@@ -67,7 +67,7 @@ def foreseen_seconds(task, splits, evaluate):
 
 
 def warn_of_time(seconds, n, quicker="", stacklevel=6):
-    """Say so where a search of n rows will take long, and what is quicker."""
+    """Warn if a search of n rows will take long, and name what is quicker."""
     if seconds > LONG:
         warnings.warn(
             f"this search of {n} rows is expected to take about {seconds / 60:.0f} minutes. Quicker are {quicker}"
@@ -79,11 +79,11 @@ def warn_of_time(seconds, n, quicker="", stacklevel=6):
 
 
 def warn_of_end(search, outcome, stacklevel):
-    """Say why a search ended where it did, unless it came to its end inside of where it looked."""
+    """Warn of a search that was stopped, did not converge, or has its best setting at an edge."""
     messages = []
     if outcome.stopped is not None:
         by = "time_limit" if outcome.stopped == "time_limit" else "the user"
-        rows = max(each["n_rows"] for each in outcome.history)
+        rows = max(setting["n_rows"] for setting in outcome.history)
         messages.append(
             f"stopped by {by} after {len(outcome.history)} evaluations: best_params_ are the best so far, judged on"
             f" {rows} rows. A longer search may find better ones."
@@ -100,8 +100,8 @@ def warn_of_end(search, outcome, stacklevel):
             f" widened, or of the default bounds. Give param_grid, or bounds, with further values of {name}; if {name}"
             " has no end, the model is not the one for these data."
         )
-    for each in messages:
-        warnings.warn(f"FoldlessSearchCV: {each}", ConvergenceWarning, stacklevel=stacklevel + 1)
+    for message in messages:
+        warnings.warn(f"FoldlessSearchCV: {message}", ConvergenceWarning, stacklevel=stacklevel + 1)
 
 
 def run_search(spec, search, data, splits):
@@ -121,9 +121,9 @@ def run_search(spec, search, data, splits):
 
 
 def grid_search(spec, candidates, settings, splits, widen=None):
-    """The best of the candidates, whose kernel settings are ``settings``.
+    """The :class:`Outcome` of a grid of candidates, whose kernel settings are ``settings``.
 
-    ``widen`` makes further ones, of an automatic grid, from the candidates and their losses.
+    For an automatic grid ``widen(candidates, losses)`` makes further candidates beyond an edge.
     """
     _warn_of_grid_time(spec, settings, splits)
     results = _judge_settings(spec, settings, splits)
@@ -144,11 +144,11 @@ def grid_search(spec, candidates, settings, splits, widen=None):
 
 
 def _warn_of_grid_time(spec, settings, splits):
-    """Say so in advance where the grid will take long."""
+    """Warn in advance if the grid will take long."""
     first = settings[0]
 
     def evaluate(rows):
-        if first.parts:  # each of which has a decomposition, most of the work
+        if first.parts:  # a decomposition for every part is most of the work
             path = first.task.problem.path(rows, len(first.alphas))
             for alpha in first.alphas:
                 path.with_alpha(alpha)
@@ -162,7 +162,7 @@ def _warn_of_grid_time(spec, settings, splits):
 
 
 def _judge_settings(spec, settings, splits):
-    """The results of all kernel settings, or of the first of them where the search was stopped."""
+    """The results of all kernel settings, or of the first of them if the search was stopped."""
     jobs = (delayed(judge_alphas)(spec, setting, splits) for setting in settings)
     progress = Progress(len(settings), "kernel settings", spec.verbose)
     return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
@@ -179,10 +179,10 @@ def _losses(settings, results):
 
 def _only_judged(candidates, settings):
     """The candidates of these settings, and the settings with the places among these candidates."""
-    kept = sorted(place for setting in settings for place in setting.places)
-    new_place = {place: number for number, place in enumerate(kept)}
+    places = sorted(place for setting in settings for place in setting.places)
+    new_place = {place: number for number, place in enumerate(places)}
     renumbered = [replace(setting, places=[new_place[place] for place in setting.places]) for setting in settings]
-    return [candidates[place] for place in kept], renumbered
+    return [candidates[place] for place in places], renumbered
 
 
 def _grid_outcome(spec, candidates, settings, results, splits, stopped, edge):
@@ -212,12 +212,12 @@ def _grid_outcome(spec, candidates, settings, results, splits, stopped, edge):
 
 
 def fidelity_search(spec, start, grid, splits):
-    """The best setting by parts of the rows and a few evaluations of all (``tuning.fidelity``)."""
+    """The :class:`Outcome` of a search on parts of the rows, with a few evaluations of all (``tuning.fidelity``)."""
     search = Fidelity(start, grid, spec, splits)
     points, stopped = _evaluate_points(search, spec)
     best = search.best(points)
     last = [point for point in points if point.n_rows == best.n_rows]
-    if spec.score_decides:  # points on a way down have no scores of single splits
+    if spec.score_decides:  # points of a descent have no scores of single splits
         last = [point for point in last if point is best or point.judged is not None]
     place = next(place for place, point in enumerate(last) if point is best)
     record = _record_of_points(spec, splits, search, last, place)
@@ -244,7 +244,7 @@ def fidelity_search(spec, start, grid, splits):
 
 
 def _value_of(spec, search, point):
-    """What decided about a point; on parts that may be the criterion where a score decides on all rows."""
+    """The value that decided about a point; on parts it may be the criterion though a score decides on all rows."""
     return deciding_value(spec, point.loss) if search.of(point).score_decides else {"criterion": float(point.loss)}
 
 
@@ -279,7 +279,7 @@ def _evaluate_points(search, spec):
 
 
 def _record_of_points(spec, splits, search, last, best):
-    """What the points on the most rows got; on a way down nothing but what decided is known, and scores are nan."""
+    """The :class:`Record` of the points on the most rows; those of a descent have a criterion and no scores."""
     entries = []
     for place, point in enumerate(last):
         judged = search.judged(point) if place == best else point.judged
@@ -295,23 +295,26 @@ def _record_of_points(spec, splits, search, last, best):
 
 
 def continuous_search(spec, starts, splits):
-    """All starting points, followed down, and the best of them."""
-    found = _follow_all(spec, starts, splits)
-    descents = [descent for descent, _, _ in found]
-    record = Record.of(spec, splits, [([place], *each) for place, (_, *each) in enumerate(found)])
+    """The :class:`Outcome` of descents from all starting points."""
+    results = _follow_all(spec, starts, splits)
+    descents = [descent for descent, _, _ in results]
+    entries = [([place], judged, seconds) for place, (_, judged, seconds) in enumerate(results)]
+    record = Record.of(spec, splits, entries)
     chosen = choose_descents(descents)
     best = [descents[place] for place in chosen]
-    kernels = [each.minimum.kernel for each in best]
-    scales = np.array([each.get_params()[each.per_feature] for each in kernels]) if spec.feature_scaling else None
+    scales = None
+    if spec.feature_scaling:
+        kernels = [descent.minimum.kernel for descent in best]
+        scales = np.array([kernel.get_params()[kernel.per_feature] for kernel in kernels])
     return Outcome(
         classes=starts[-1].classes,
-        params=[each.start.named_together(each.minimum.alphas, each.minimum.kernel) for each in descents],
+        params=[_params_of_all_classes(descent) for descent in descents],
         record=record,
         chosen=chosen,
-        best=[params for each in best for params in each.start.named(each.minimum.alphas, each.minimum.kernel)],
+        best=[params for descent in best for params in _params_by_class(descent)],
         loss=record.criterion[chosen].sum(),
         stopped=spec.ended_by if descents[-1].ended == "stopped" or len(descents) < len(starts) else None,
-        unfinished=any(each.ended == "max_iter" for each in best),
+        unfinished=any(descent.ended == "max_iter" for descent in best),
         feature_scales=scales,
         history=[
             {
@@ -320,43 +323,57 @@ def continuous_search(spec, starts, splits):
                 "time": seconds,
                 **deciding_value(spec, loss),
                 "objective": value,
-                **each.start.named_together(alphas, kernel),
+                **descent.start.named_together(alphas, kernel),
             }
-            for place, each in enumerate(descents)
-            for loss, value, alphas, kernel, n_rows, seconds, _ in each.history
+            for place, descent in enumerate(descents)
+            for loss, value, alphas, kernel, n_rows, seconds, _ in descent.history
         ],
     )
 
 
+def _params_of_all_classes(descent):
+    return descent.start.named_together(descent.minimum.alphas, descent.minimum.kernel)
+
+
+def _params_by_class(descent):
+    return descent.start.named(descent.minimum.alphas, descent.minimum.kernel)
+
+
 def _follow_all(spec, starts, splits):
-    """What :func:`_follow_and_judge` returns for every starting point, or for the first of them after a stop."""
-    task, steps = starts[0].task, spec.max_iter * sum(each.n_descents for each in starts)
+    """The results of :func:`_follow_and_judge` for all starting points, or for the first of them after a stop."""
+    task = starts[0].task
+    n_steps = spec.max_iter * sum(start.n_descents for start in starts)
 
     def evaluate(rows):
         selection = spec.choosing.selection(task, splits, rows=rows)
         Objective(selection, starts[0].space, None)(starts[0].vector, spec.method == "gradient")
 
-    seconds = steps * foreseen_seconds(task, splits, evaluate)
+    seconds = n_steps * foreseen_seconds(task, splits, evaluate)
     quicker = 'method="auto", fewer iterations (max_iter= of Optimizer), '
     warn_of_time(seconds, len(task.problem.active), quicker, stacklevel=8)
     if spec.n_jobs not in (None, 1):
-        jobs = (delayed(_follow_and_judge)(each, spec, splits) for each in starts)
+        jobs = (delayed(_follow_and_judge)(start, spec, splits) for start in starts)
         progress = Progress(len(starts), "starting points", spec.verbose)
         return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
-    progress = Progress(steps, "iterations", spec.verbose)
-    found = []
+    progress = Progress(n_steps, "iterations", spec.verbose)
+    results = []
     for start in starts:
-        found.append(_follow_and_judge(start, spec, splits, progress))
-        if found[-1][0].ended == "stopped":
+        results.append(_follow_and_judge(start, spec, splits, progress))
+        descent, _, _ = results[-1]
+        if descent.ended == "stopped":
             break
-    return found
+    return results
 
 
 def _follow_and_judge(start, spec, splits, progress=None):
-    """(the descent from one starting point, its end :class:`Judged`, seconds); classes apart have no scores."""
+    """(the descent from one starting point, its end :class:`Judged`, seconds).
+
+    A class that is searched by itself has no scores.
+    """
     begin = time.perf_counter()
     descent = follow(start, spec, splits, progress)
-    end, loss = descent.minimum, np.array([descent.minimum.loss])
+    end = descent.minimum
+    loss = np.array([end.loss])
     judged = Judged(loss, loss, loss)
     if start.column is None and len(end.alphas) == 1:
         selection = spec.selection(start.task, splits)
