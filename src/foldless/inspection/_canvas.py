@@ -114,14 +114,14 @@ class ScoreDisplay(Display):
         return self.scoring.replace("_", " ") + ("" if self.greater_is_better else " (lower is better)")
 
 
-def style(artist, given, **default):
-    """Keywords of an artist: the caller's, under any alias (``lw`` for ``linewidth``), before the default ones."""
+def style(artist, keywords, **default):
+    """Keywords of an artist: those of the caller, under any alias (``lw`` for ``linewidth``), override the defaults."""
     from matplotlib.cbook import normalize_kwargs
 
-    given = normalize_kwargs(given, artist)
-    if "color" in given:  # one colour for all would lose against defaults for face and edge
+    keywords = normalize_kwargs(keywords, artist)
+    if "color" in keywords:  # one colour for all would lose against defaults for face and edge
         default = {key: value for key, value in default.items() if key not in ("facecolor", "edgecolor")}
-    return {**default, **given}
+    return {**default, **keywords}
 
 
 def letters():

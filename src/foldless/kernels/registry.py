@@ -139,10 +139,10 @@ def check_shorthands(kernel, params, prefix=""):
     """Refuse parameters of a grid that an estimator with this kernel ignores: those of a kernel by name."""
     ignored = [name for name in SHORTHANDS if prefix + name in params]
     if ignored and has_parameters(kernel) and f"{prefix}kernel" not in params:
-        known = ", ".join(f"{prefix}kernel__{name}" for name in kernel.get_params())
+        names = ", ".join(f"{prefix}kernel__{name}" for name in kernel.get_params())
         raise ValueError(
             f"param_grid: {prefix}{ignored[0]} is ignored, since kernel={kernel!r} has parameters of its own. Use their"
-            f" names: {known}."
+            f" names: {names}."
         )
 
 
