@@ -277,7 +277,7 @@ def _means(X, members):
 def _mean_blocks(gram, rows, columns, dtype, *, symmetric=False):
     """Means of the blocks rows x columns of a kernel matrix, of which ``gram(i, j)`` gives any part.
 
-    Rows are gone through in chunks and each chunk is summed over the members of the columns, then of the rows. A
+    Rows are processed in chunks; each chunk is summed over the members of the columns, then of the rows. A
     symmetric matrix is evaluated from the chunk's own instance on, and mirrored.
     """
     i, j = np.concatenate(rows), np.concatenate(columns)

@@ -1,4 +1,4 @@
-"""What results share: a tidy table, and a card for notebooks with a picture of a few lines.
+"""The base of results: a tidy table, and a card for notebooks with a picture of a few lines.
 
 A result names its columns, each with one entry for every row (``_columns``), and draws itself (``_picture``) with
 :func:`histogram`, :func:`lanes` or :func:`points`. Pictures are SVG in the colour of the text around them: they suit

@@ -1,4 +1,4 @@
-"""What the displays share: which display a result belongs to, axes, times, colours, and words for numbers.
+"""The base of the displays: the display of a result, axes, times, colours, and texts of numbers.
 
 Blue (Okabe & Ito 2008) is observed and greys are the null: told apart in print and by colour-blind readers. Classes
 have their colours, and markers or dashes of their own as well.
@@ -110,7 +110,7 @@ class ScoreDisplay(Display):
     greater_is_better: bool = True
 
     def _score_label(self):
-        """Words for an axis of scores; losses say so."""
+        """The label of an axis of scores, with a remark for losses."""
         return self.scoring.replace("_", " ") + ("" if self.greater_is_better else " (lower is better)")
 
 

@@ -68,7 +68,7 @@ class LearningCurveDisplay(ScoreDisplay):
         line_kw: Style = None,
         band_kw: Style = None,
     ) -> Self:
-        """Draw an estimator that learns ``n_repeats`` times from rows drawn at random, and is judged on all others.
+        """Draw an estimator that is fitted ``n_repeats`` times to rows drawn at random, and scored on all others.
 
         ``train_sizes`` are shares of the rows, or numbers of them; classes keep their shares. ``scoring`` and ``steps``
         are those of ``cross_validate``; None is accuracy, or R2.

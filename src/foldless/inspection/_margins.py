@@ -137,7 +137,7 @@ class InfluenceDisplay(Display):
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-    points_, wrong_ : PathCollection of the rows, and of those that are wrong (None: nothing said so)
+    points_, wrong_ : PathCollection of the rows, and of those that are wrong (None if that is not known)
     numbers_ : list of Annotation, of the most influential rows
 
     Examples

@@ -77,7 +77,7 @@ class DecisionRegionsDisplay(Display):
         """Draw a fitted classifier with its training rows.
 
         ``features`` are the numbers or names of two columns; others are at their medians in the regions, not in the
-        rows. ``cv`` says what is left out together, None each row alone; ``steps`` is that of ``cross_val_predict``.
+        rows. ``cv`` and ``steps`` are those of ``cross_val_predict``; ``cv=None`` is leave-one-out.
         """
         check_classifier(estimator, cls.__name__)
         check_is_fitted(estimator)

@@ -69,7 +69,7 @@ class SearchDisplay(Display):
     ----------
     x, y : array-like of shape (n_evaluations,), values of two parameters
     criterion : array-like of shape (n_evaluations,), or minus the score that decided
-    n_rows : array-like of shape (n_evaluations,), rows that each was judged on; colours compare those of as many rows,
+    n_rows : array-like of shape (n_evaluations,), rows that each was scored on; colours compare those of as many rows,
         of all classes together where each is searched alone (``share="none"``)
     best : tuple of two floats, the chosen values; two arrays where every class has a choice of its own
     names : tuple of two str

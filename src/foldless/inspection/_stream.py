@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 
 from foldless.inspection._canvas import NULL, OBSERVED, Ax, Display, Style, style
 
-WATCHED = 100  # moments at which the model is asked for its leave-one-out score
+WATCHED = 100  # moments at which the leave-one-out score is computed
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -182,7 +182,7 @@ class Sum(Kernel):
 
     Parameters are ``weights``, which only count beside each other (all of them times a number are alpha divided by it),
     and those of the terms, as ``terms__0__gamma``. Searches tune all of them by the gradient. None has a default grid,
-    since the grids of all terms together would be huge: ``method="grid"`` without a grid of yours tries alpha alone.
+    since the grids of all terms together would be huge: ``method="grid"`` without ``param_grid`` tries alpha alone.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """scikit-learn's cross-validation functions, from one fit where that is exact.
 
 The signatures and results are those of ``sklearn.model_selection``; change the import and keep the estimator.
-``explain`` tells which way a call would go and why. Tests that take results of permutation tests are in
+``explain`` returns how a call would be computed, and why. Tests of the results of permutation tests are in
 ``foldless.stats``.
 """
 

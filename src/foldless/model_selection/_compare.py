@@ -55,25 +55,25 @@ def compare(
     steps: StepsLike = "each",
     n_jobs: int | None = None,
 ) -> ComparisonResult:
-    """Whether one model is better than another, or others, on the same rows: ``compare(a, b, X, y)``.
+    """Compare models on the same rows: ``compare(a, b, X, y)``.
 
-    A t-test of held-out scores, row by row or fold by fold, finds differences where there are none far more often than
-    it says, since the models of the folds share training rows. Here the scores of all models on the same folds are
-    subtracted, and the differences have the standard errors of :func:`score_interval`.
+    A t-test of held-out scores, of rows or of folds, has far more false positives than its level, since the models of
+    the folds share training rows. Here the scores of all models on the same folds are subtracted, and the differences
+    have the standard errors of :func:`score_interval`.
 
     Parameters
     ----------
     *models_X_y : two or more estimators, then X and y
-        Any estimators that :func:`score_interval` takes, all classifiers or all regressors. In place of several one
-        dictionary {name: estimator} gives them names.
+        Any estimators that :func:`score_interval` takes, all classifiers or all regressors. A single dictionary {name:
+        estimator} gives them names.
     scoring, cv, groups, n_repeats, random_state : as in :func:`score_interval`
     params, confounds, steps, n_jobs : as there
     confidence : float, default=0.9; of each interval by itself
     method : {"nested", "nadeau-bengio", "sign-flip"}, default="nested"
-        The first two as in :func:`score_interval`. "sign-flip" flips the signs of the differences of single rows, and
-        counts all ways to do so where they are few; it is valid where one set of rows is held out, so ``cv`` must have
-        one split, such as ``ShuffleSplit(1, test_size=0.3)``. It asks about these fitted models, the others about
-        models fitted to as many rows.
+        The first two as in :func:`score_interval`. "sign-flip" flips the signs of the differences of single rows, in
+        all ways if these are few. It is valid for one held-out set of rows, so ``cv`` must have one split, such as
+        ``ShuffleSplit(1, test_size=0.3)``. It compares these fitted models, the other methods compare models fitted to
+        as many rows.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def _kind(model):
 
 
 def _single_test_set(cv, X, y, groups, judge, classifier):
-    """The one test set (t,) of ``cv``, sorted; an error where ``cv`` has several splits, or leaves out rows."""
+    """The one test set (t,) of ``cv``, sorted; an error if ``cv`` has several splits, or leaves out rows."""
     splits = row_numbers(check_cv(cv, y, classifier=classifier).split(X, y, groups), len(y))
     if len(splits) != 1 or len(splits[0][0]) + len(splits[0][1]) < len(y):
         raise ValueError(

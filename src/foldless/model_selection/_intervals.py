@@ -80,18 +80,18 @@ def score_interval(
 
     The standard error of the scores of folds is too small, since their models share training rows: intervals made from
     it miss the score on new rows far too often. The nested cross-validation of Bates, Hastie & Tibshirani (2023)
-    leaves out pairs of folds, many times with new folds, and measures how far scores inside are from scores outside.
-    For the estimators that have a closed form all of it follows from one fit.
+    leaves out pairs of folds, many times with new folds, and measures how far inner scores are from outer scores. For
+    estimators with a closed form all of them follow from one fit.
 
-    Intervals of scores of classes are widened to what the numbers of held-out rows allow (``docs/inference.md``); their
-    ``description`` says so.
+    Intervals of scores of classes are widened for small numbers of held-out rows (``docs/inference.md``), which their
+    ``description`` mentions.
 
     Parameters
     ----------
     estimator : estimator
         LSSVC, LSSVR, KernelFisherDiscriminant, Ridge, RidgeClassifier, KernelRidge: one fit. A FoldlessSearchCV, or a
-        pipeline that ends in one, chooses its setting anew without every fold and every pair of folds. Everything else
-        is refitted as often, with a ``RefitWarning``.
+        pipeline that ends in one, is repeated without every fold and every pair of folds. All others are refitted as
+        often, with a ``RefitWarning``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     scoring : str or scorer, default=None
@@ -99,8 +99,8 @@ def score_interval(
         "neg_mean_absolute_error", "neg_log_loss") have the variance of their rows. Of others ("roc_auc", "r2",
         "balanced_accuracy", ...) the mean over folds is taken, with the variance by a jackknife over groups of rows.
     cv : int or splitter, default=None; 10 folds by default, no more than the rarest class has rows
-        A number of folds is drawn at random again and again, stratified by class. A splitter must test each row once;
-        one that does not shuffle has one partition.
+        A number of folds: partitions are drawn at random, stratified by class. A splitter must test each row once; one
+        that does not shuffle gives a single partition.
     groups : array-like of shape (n_samples,), default=None; rows of a group stay in one fold
     confidence : float, default=0.9
     method : {"nested", "nadeau-bengio"}, default="nested"
@@ -122,7 +122,7 @@ def score_interval(
 
     Notes
     -----
-    A line of progress appears by itself in terminals and notebooks after some seconds.
+    Progress is shown in terminals and notebooks after some seconds.
 
     Examples
     --------
@@ -331,8 +331,8 @@ def held_out_decisions(estimator, X, y, options, sets, *, classes, response):
     last = split_steps(front.estimator).last
     if isinstance(last, Search):
         if response == "predict_proba":
-            raise ValueError("scoring judges probabilities, which a search has no held-out ones of; use another.")
-        route = Route("nested", f"{type(last).__name__} chooses anew without every set of rows")
+            raise ValueError("scoring judges probabilities, and a search has no held-out ones; use another score.")
+        route = Route("nested", f"{type(last).__name__} is repeated without every set of rows")
         return NestedDecisions(front.estimator, X, y, front.params or None, classes, options, route)
     request = CrossValidation(
         "cross_val_predict",
@@ -352,8 +352,8 @@ def held_out_decisions(estimator, X, y, options, sets, *, classes, response):
 class HeldOutDecisions:
     """Decisions of an estimator, from one fit where that is exact, else by refits.
 
-    Where decisions do not tell what is predicted (a refitted SVC votes), and predictions are scored, decisions are 1
-    for the predicted class.
+    If predictions are scored and do not follow from the decisions (a refitted SVC votes), the decisions are 1 for the
+    predicted class.
     """
 
     y: Any
@@ -388,7 +388,7 @@ class HeldOutDecisions:
 
 @dataclass(frozen=True)
 class NestedDecisions:
-    """Decisions of a search, or of a pipeline that ends in one, whose setting is chosen anew without every set."""
+    """Decisions of a search, or of a pipeline that ends in one; the search is repeated without every set."""
 
     estimator: Any
     X: Any

@@ -1,8 +1,8 @@
-"""Nested cross-validation of a search: the whole choice repeated inside every outer training part, and judged outside.
+"""Nested cross-validation: a search is repeated on every outer training part, and scored on the outer test rows.
 
-A grid takes no refits (the algebra: ``tuning.grid``); it starts from parameters resolved once on all rows ("scale",
-balanced class weights, the default grid; labels have a say in the second only). Continuous searches and one setting for
-each class (``share``) are searched anew on every training part by ``fit`` itself.
+A grid takes no refits (the algebra: ``tuning.grid``). Its parameters from data are resolved once on all rows: "scale",
+balanced class weights and the default grid, of which only the second depends on labels. Continuous searches and
+searches of one setting for each class (``share``) are refitted on every training part.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def nested_cross_validate(
     steps: StepsLike = "each",
     return_estimator: bool = False,
 ) -> NestedResult:
-    """Exact nested cross-validation: the search repeated on every outer training part, judged on the rows it never saw.
+    """Exact nested cross-validation: the search is repeated on every outer training part, and scored on its test rows.
 
-    A criterion that was optimised is no performance estimate. Here every outer split chooses its own hyper-parameters;
-    for grids no model is refitted.
+    A criterion that was optimised is a biased estimate of performance. Here every outer split chooses its own
+    hyper-parameters; for grids no model is refitted.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def nested_cross_validate(
     groups : array-like of shape (n_samples,), default=None
         For the outer and for the inner splitter.
     scoring : str, scorer, list or dict of them, default=None
-        None: what decides in ``search`` if it has a ``scoring``, else accuracy or R2. Of several, results are dicts.
+        None: the deciding score of ``search`` if it has a ``scoring``, else accuracy or R2. Several give dicts.
     params : dict, default=None
         {"sample_weight": weights} for the fits.
     n_jobs : int, default=None
@@ -98,8 +98,8 @@ def nested_cross_validate(
     steps : {"each", "once"}, default="each"
         As in :func:`cross_validate`: "once" fits the first steps of a pipeline on all rows, labels unseen.
     return_estimator : bool, default=False
-        Whether to return the estimators with the chosen parameters, each fitted on its outer training part. What is
-        made from data ("scale", balanced weights) is then made from that part.
+        Whether to return the estimators with the chosen parameters, each fitted on its outer training part. Parameters
+        from data ("scale", balanced weights) are then resolved on that part.
 
     Returns
     -------
@@ -312,7 +312,7 @@ def _fitted_on(data, train, params):
 
 
 def _describe(shared):
-    """The route, from whether each kernel setting had one P for all training parts."""
+    """The route; ``shared`` holds for each kernel setting whether it had one P for all training parts."""
 
     def count(number):
         return f"{number} kernel setting{'' if number == 1 else 's'}"

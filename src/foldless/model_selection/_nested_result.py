@@ -1,4 +1,4 @@
-"""The result of nested cross-validation, with prediction sets and intervals that count the tuning.
+"""The result of nested cross-validation, with prediction sets and intervals that allow for the tuning.
 
 Rows by which hyper-parameters were chosen are fitted better than new ones, also when they are left out, and intervals
 made from their residuals are too short. Here each row is judged by a model that was chosen and fitted without its fold:
@@ -54,14 +54,14 @@ class NestedResult(Result):
     Attributes
     ----------
     test_score : ndarray of shape (n_splits,); of several scores {name: ndarray}
-        Score of the held-out predictions of the model chosen without them: the honest estimate.
+        Score of the held-out predictions by the model that was chosen and fitted without them: the estimate to report.
     inner_score : ndarray of shape (n_splits,); of several scores {name: ndarray}
-        The same score on the inner held-out predictions that the choice was made by; nan where the score needs
+        The same score of the inner held-out predictions, by which the model was chosen; nan if the score needs
         probabilities.
     optimism : ndarray of shape (n_splits,); of several scores {name: ndarray}
         inner_score - test_score.
     mean_test_score, std_test_score : float; of several scores {name: float}
-        The deviation is that between splits, which share rows: no standard error. See ``interval``.
+        The standard deviation between splits, which is no standard error since they share rows. See ``interval``.
     inner_criterion, outer_criterion : ndarray of shape (n_splits,)
         The criterion (a loss) of the chosen setting inside, and of its held-out fits outside.
     best_params : list of dicts (of lists of dicts, one a class, where ``share`` is not "all")
@@ -69,11 +69,11 @@ class NestedResult(Result):
     test_indices : list of arrays
     path : Path, how it was computed and why
     estimator : list of fitted estimators with ``return_estimator=True``, else None
-    tested : list with the training rows of each of these, and y and its outputs at the test rows; else None
-    test_share : float, tested rows for each training row, averaged over the splits
-    counting : the kinds of the scores and the numbers of held-out rows that intervals are made from
+    tested : list of the training rows of these, with y and the outputs for the test rows; else None
+    test_share : float, ratio of test rows to training rows, averaged over the splits
+    counting : the kinds of the scores and the numbers of held-out rows, for intervals
 
-    With ``return_estimator=True`` there are prediction intervals and sets of new rows, which count the tuning:
+    With ``return_estimator=True`` there are prediction intervals and sets of new rows that allow for the tuning:
     ``predict_interval(X, coverage=0.9)`` and ``predict_set(X, coverage=0.9, class_conditional=False)``.
     ``to_frame()`` has one row for each outer split.
     """
@@ -100,7 +100,7 @@ class NestedResult(Result):
 
     @property
     def optimism(self) -> Any:
-        """How much better the chosen setting looked to the search than it was."""
+        """Inner scores minus test scores: the bias of the criterion by the choice."""
         return self._by_name(lambda test, inner: inner - test)
 
     @property
@@ -116,8 +116,8 @@ class NestedResult(Result):
     def interval(self, confidence: float = 0.9) -> Any:
         """The :class:`ScoreInterval` of ``test_score`` by Nadeau & Bengio (2003); of several scores {name: interval}.
 
-        Intervals of scores of classes are widened to what the numbers of held-out rows allow (``docs/inference.md``).
-        :func:`score_interval` of the search leaves out pairs of folds: dearer, and nearer to what it promises.
+        Intervals of scores of classes are widened for small numbers of held-out rows (``docs/inference.md``). The
+        slower :func:`score_interval` of the search leaves out pairs of folds; its coverage is closer to nominal.
         """
         check_confidence(confidence)
         if not isinstance(self.test_score, dict):
@@ -183,7 +183,7 @@ class NestedResult(Result):
         return outputs
 
     def predict_interval(self, X: MatrixLike, coverage: float = 0.9) -> np.ndarray:
-        """CV+ intervals (n_samples, 2) or (n_samples, n_outputs, 2) of new rows; the tuning is counted."""
+        """CV+ intervals (n_samples, 2) or (n_samples, n_outputs, 2) of new rows; they allow for the tuning."""
         check_coverage(coverage)
         predictions, tested_parts = self._outputs(X, False), self.tested or []
         residuals = np.concatenate([part.y - part.output for part in tested_parts])
@@ -194,13 +194,13 @@ class NestedResult(Result):
         return ends[:, 0] if flat else ends
 
     def conformal_p_values(self, X: MatrixLike, *, class_conditional: bool = False) -> np.ndarray:
-        """Cross-conformal p-values (n_samples, n_classes) of the labels of new rows; the tuning is counted."""
+        """Cross-conformal p-values (n_samples, n_classes) of the labels of new rows; they allow for the tuning."""
         decisions = self._outputs(X, True)
         classes = self.estimator[0].classes_  # type: ignore[index]
         held_out = [(part.output, np.searchsorted(classes, part.y)) for part in self.tested or []]
         return cross_p_values(decisions, held_out, class_conditional=class_conditional)
 
     def predict_set(self, X: MatrixLike, coverage: float = 0.9, *, class_conditional: bool = False) -> np.ndarray:
-        """Sets of labels, boolean (n_samples, n_classes), whose p-value exceeds 1 - coverage; the tuning is counted."""
+        """Sets of labels with a p-value above 1 - coverage, boolean (n_samples, n_classes), allowing for the tuning."""
         check_coverage(coverage)
         return in_set(self.conformal_p_values(X, class_conditional=class_conditional), coverage)

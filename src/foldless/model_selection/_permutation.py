@@ -44,7 +44,7 @@ from foldless.model_selection._types import ConfoundsLike, CVLike, NullLike, Par
 from foldless.model_selection._validation import cross_validate
 
 EVERY_LABELING = "for every permutation"
-LONG_WITHOUT_NEED = 60.0  # seconds above which a warning tells the time, where something is known to be quicker
+LONG_WITHOUT_NEED = 60.0  # seconds above which a warning tells the time, if something is known to be quicker
 
 
 @threads_by_size
@@ -83,7 +83,7 @@ def permutation_test_score(
         Three axes (as ``Epochs.get_data()`` of MNE gives them) or several matrices are a family of tests: one for each
         time, or each matrix, with the same permutations, and p-values corrected for their number. Three axes are one
         test for pipelines that begin with a step of three axes (of mne, pyriemann, aeon or sktime, or with
-        scikit-learn's tag ``three_d_array``), and an error where nothing tells.
+        scikit-learn's tag ``three_d_array``). Where both are possible an error is raised.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     groups : array-like of shape (n_samples,), default=None
         For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``null`` says
@@ -113,7 +113,7 @@ def permutation_test_score(
     null : str, array-like of shape (n_samples,) or null scheme, default=None
         Which labelings are as likely as the true one.
 
-        - None: labels are permuted freely, or within ``groups``. The splits of the true labels stay. Where they were
+        - None: labels are permuted freely, or within ``groups``. The splits of the true labels stay. If they were
           made from the labels (a stratified splitter; an integer for a classifier), labels are permuted within the
           test sets as well, so that every permutation is as balanced as the true labels; without that p-values are too
           small. (Where the test sets overlap, or leave fewer than 1000 labelings, the splits go with the permuted

@@ -151,7 +151,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
     n_splits_ : int, number of splits; of rows with ``cv=None``
     refit_time_ : float, seconds of the fit on all rows
     history_ : list of dicts, every evaluated setting in order, with its "criterion" (its "score", if one decides),
-        the number of rows ("n_rows") it was judged on and the "time" in seconds; for continuous searches also the
+        the number of rows ("n_rows") it was scored on and the "time" in seconds; for continuous searches also the
         number of its "start" and the "objective" that was minimised: the criterion, and the prior where there is one
     stopped_ : None, or what ended the search before its end: "time_limit" or "interrupted"
     n_iter_ : int, their number
@@ -239,12 +239,12 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs); several labels a row (RidgeClassifier): 0 and 1
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the fit, and of the criterion unless ``criterion_weight`` says otherwise.
+            Weights of the fit, and of the criterion with ``criterion_weight="auto"``.
         groups : array-like of shape (n_samples,), default=None
             For splitters that need them.
         confounds : array-like of shape (n_samples, n_confounds), default=None
-            As in ``fit`` of the estimator. The criterion judges the scores: targets minus held-out fits of features
-            from which the confounds were regressed.
+            As in ``fit`` of the estimator. The criterion compares targets with held-out fits of features from which the
+            confounds were regressed out.
         """
         if y is None:
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
@@ -309,7 +309,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         """
         check_is_fitted(self)
         if self._learnt is None:
-            raise ValueError("score_interval needs all rows, and some came or went since fit: fit again.")
+            raise ValueError("score_interval needs the rows of fit, and rows were added or removed since: fit again.")
         return score_interval(
             self,
             scoring=deciding_scoring(self.scoring, self.refit) if scoring is None else scoring,

@@ -1,4 +1,4 @@
-"""The outcome of a search: what every setting got, the chosen one, and the attributes and the table made from it."""
+"""The outcome of a search: criteria and scores of all settings, the chosen one, and the attributes of the search."""
 
 from dataclasses import dataclass
 
@@ -86,7 +86,7 @@ class Outcome:
     history: list
     heldout: tuple | None = None  # row numbers and held-out decisions of the chosen setting, where at hand
     feature_scales: np.ndarray | None = None  # one row for each of the chosen
-    stopped: str | None = None  # what ended it before its end: "time_limit" or "interrupted"
+    stopped: str | None = None  # "time_limit" or "interrupted" if it did not come to its end
     on_edge: tuple = ()  # parameters in which the best lies at an end of an automatic grid that was widened already
     unfinished: bool = False  # a descent came to its last iteration
 
@@ -102,7 +102,7 @@ class Outcome:
         return columns | dict(self.record.columns())
 
     def attributes(self, spec, estimator, data, splits):
-        """The attributes of a fitted search, {name: value}, but those of the refitted estimator."""
+        """The attributes of a fitted search, {name: value}, without those of the refitted estimator."""
         scoring = spec.scoring
         results: dict = {
             "scorer_": scoring.scorer,

@@ -38,9 +38,9 @@ from foldless.estimators.checks import warn_caller
 from foldless.estimators.rows import all_or_nothing
 from foldless.model_selection._search_outcome import Outcome, Record, deciding_value
 
-LONG = 600.0  # seconds from which on a warning says how long
-SHORT = 2000  # rows up to which nobody waits long
-MEASURED = 500  # rows by which the time of all rows is foreseen
+LONG = 600.0  # seconds above which a warning tells the expected time
+SHORT = 2000  # rows up to which every search is quick
+MEASURED = 500  # rows whose time is measured to predict that of all rows
 FIRST_LANDMARKS = 125
 MOST_LANDMARKS = 2000  # beyond, a search takes long; give a number for more
 WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
@@ -452,9 +452,9 @@ class LandmarkSearch:
         return default and self.search.param_grid is None and not scales_features(optimizer)
 
     def _around(self, best):
-        """A grid around the best parameters; None where the user says where to look.
+        """A grid around the best parameters; None if the user gave one.
 
-        None also where the kernel has no parameter, several, or one for each feature.
+        None also if the kernel has no parameter, several, or one for each feature.
         """
         if not self._is_automatic():
             return None
@@ -468,7 +468,7 @@ class LandmarkSearch:
         }
 
     def _enough(self):
-        """Whether more landmarks are not worth it, do not fit, are more than a third of the rows, or very many."""
+        """Whether twice as many landmarks gain little, do not fit into memory, or are too many for the rows."""
         free = available_memory()
         more = 2 * self.path[-1]["n_landmarks"]
         losses = [step["criterion"] for step in self.path]

@@ -1,4 +1,4 @@
-"""The parameters of a search, checked one rule at a time and handed on as a ``SearchSpec``."""
+"""The parameters of a search, checked one rule at a time and returned as a ``SearchSpec``."""
 
 import time
 import warnings
@@ -122,7 +122,7 @@ def _check_method(search, optimizer, criterion, scaled):
     if optimizer.method == "auto" and search.param_grid is None:
         return
     if optimizer.bounds is not None:
-        raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
+        raise ValueError("bounds is for method='gradient' or 'simplex'; the limits of a grid are its values.")
     if scaled:
         raise ValueError(
             "feature_scaling needs method='gradient' (or 'simplex'): a grid with a scale for each feature is too large."

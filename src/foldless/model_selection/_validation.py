@@ -35,8 +35,8 @@ EVERY_PART = "on every training part"
 class CrossValidationResult(Result, dict):
     """The dictionary of scikit-learn's ``cross_validate``, with its keys alone, and ``path`` as an attribute.
 
-    ``result["path"]`` works as well. ``test_share`` is the number of tested rows for each training row; where it is not
-    known the splits are taken for folds. ``counting`` has the numbers of held-out rows that intervals are made from.
+    ``result["path"]`` works as well. ``test_share`` is the ratio of test rows to training rows, that of folds if it is
+    None. ``counting`` has the numbers of held-out rows, for intervals.
     ``to_frame()`` has one row for each split.
     """
 
@@ -51,8 +51,8 @@ class CrossValidationResult(Result, dict):
     def interval(self, name: str | None = None, confidence: float = 0.9) -> ScoreInterval:
         """The interval of a score by Nadeau & Bengio (2003), from its values in the splits; of several, name one.
 
-        Intervals of scores of classes are widened to what the numbers of held-out rows allow (``docs/inference.md``).
-        :func:`score_interval` leaves out pairs of folds: dearer, and nearer to what it promises.
+        Intervals of scores of classes are widened for small numbers of held-out rows (``docs/inference.md``). The
+        slower :func:`score_interval` leaves out pairs of folds; its coverage is closer to nominal.
         """
         check_confidence(confidence)
         names = [key.removeprefix("test_") for key in self if key.startswith("test_")]
@@ -120,14 +120,14 @@ def cross_validate(
         held-out predictions: they are then features without penalty.
     steps : {"each", "once"}, default="each"
         The first steps of a pipeline: fitted on each training part, as scikit-learn does, or once on all rows, labels
-        unseen (scalers, imputers, PCA and others that never look at y; a transformer of your own says so by an
-        attribute ``label_blind = True`` of its class). Then one fit serves all training parts, and scorers that are
-        functions are handed the last step and its rows.
+        unseen (scalers, imputers, PCA and others that never use y; your own transformers declare this by the class
+        attribute ``label_blind = True``). Then one fit serves all training parts, and scorers that are functions are
+        called with the last step and its rows.
 
     Returns
     -------
     CrossValidationResult
-        scikit-learn's dictionary. Its attribute ``path`` says how the numbers were computed and why. The time of the
+        scikit-learn's dictionary. Its attribute ``path`` tells how the numbers were computed and why. The time of the
         one fit is part of the first ``fit_time``.
 
     Examples
@@ -258,7 +258,7 @@ def cross_val_score(
 
 
 def _single_score(result):
-    """The scores of the splits, refused where a scorer returned several values."""
+    """The scores of the splits; an error if a scorer returned several values."""
     if "test_score" not in result:
         raise ValueError("scoring returned several values; cross_val_score takes one, cross_validate takes many.")
     return result["test_score"]
@@ -334,7 +334,7 @@ def explain(
     confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
 ) -> Route:
-    """Which way a cross-validation of this estimator on these data would go, and why; nothing is fitted.
+    """How a cross-validation of this estimator on these data would be computed, and why; nothing is fitted.
 
     Parameters
     ----------
