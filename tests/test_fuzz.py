@@ -157,7 +157,7 @@ def longer(found):
 
 BROKEN = {
     "returned models": ("_sklearn.standin", "fitted_on_part", moved),
-    "returned models, nested": ("model_selection._nested_runs", "_fitted_on", moved),
+    "returned models, nested": ("model_selection._nested", "_fitted_on", moved),
     "score intervals": ("_engine.inference.intervals", "nested_error", longer),
     "intervals of results": ("_engine.inference.intervals", "corrected_error", longer),
     "comparisons": ("_engine.inference.comparison", "nested_error", longer),

@@ -40,7 +40,6 @@ CLASSES_OF_ONE_NAME = {
     "Judged",
     "LeftOut",
     "Part",
-    "Partitions",
     "Plan",
     "Rows",
     "Run",

@@ -183,10 +183,9 @@ def test_default_reduction_leaves_a_fifth_of_the_rows():
 
 def test_the_size_of_a_subsample_is_called_keep():
     X, y = data()
-    expected = reduce_instances(X, y, method="subsample", keep=12, random_state=0)
-    with pytest.warns(FutureWarning, match="give keep="):
-        few = reduce_instances(X, y, method="subsample", size=12, random_state=0)
-    np.testing.assert_array_equal(few.K, expected.K)
+    assert len(reduce_instances(X, y, method="subsample", keep=12, random_state=0).y) == 12
+    with pytest.raises(ValueError, match="keep= is the number of rows to keep, or their share"):
+        reduce_instances(X, y, method="subsample", size=12, random_state=0)
 
 
 @pytest.mark.parametrize("method", ["average", "subsample"])

@@ -12,7 +12,6 @@ once; with a linear kernel the rows themselves are averaged. Cost: n^2/2 kernel 
 kernel), memory r^2 for r instances and the budget.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -124,8 +123,7 @@ def reduce_instances(
         Rows in an average, 5 by default; the rows of each class that are left over are spread, so that the instances of
         a class differ by at most one row.
     keep : int or float, default=None
-        Rows that a subsample keeps, or their fraction in (0, 1]; 0.2 by default. (``size`` still means this with
-        ``method="subsample"``, with a FutureWarning.)
+        Rows that a subsample keeps, or their fraction in (0, 1]; 0.2 by default.
     kernel, gamma, degree, coef0 : as in the estimators
     groups : array-like of shape (n_samples,), default=None
         Rows that belong together. Rows of different groups are never averaged, so that splitting by the returned
@@ -169,8 +167,9 @@ def reduce_instances(
         members = partition(targets, size=5 if size is None else size, groups=together, random_state=random_state)
     elif method == "subsample":
         if size is not None:
-            warnings.warn("size= is for method='average'; give keep=, the rows to keep.", FutureWarning, stacklevel=2)
-            keep = size if keep is None else keep
+            raise ValueError(
+                f"size={size!r} is for method='average'; keep= is the number of rows to keep, or their share."
+            )
         members = _subsample(targets, 0.2 if keep is None else keep, random_state)
     else:
         raise ValueError(f"method={method!r} is unknown; use 'average' or 'subsample'.")
@@ -182,7 +181,7 @@ def reduce_instances(
         K = _mean_blocks(lambda i, j: resolved.block(rows, i, j), members, members, rows.dtype, symmetric=sure)
         if not sure:
             check_symmetric(K, "the averaged Gram matrix")
-    first = np.array([each[0] for each in members])
+    first = np.array([rows_of_instance[0] for rows_of_instance in members])
     groups_left = None if together is None else together[first]
     return Reduced(K, targets[first], members, _sizes(members), groups_left, kernel=resolved, X=rows)
 
@@ -237,23 +236,25 @@ def partition(
 def _subsample(y, keep, random_state):
     """One row for each instance to ``keep``: every class in proportion, and at least once."""
     n = len(y)
-    whole = isinstance(keep, int | np.integer) and not isinstance(keep, bool) and 1 <= keep <= n
-    share = isinstance(keep, float | np.floating) and 0 < keep <= 1
-    if not (whole or share):
+    is_number = isinstance(keep, int | np.integer) and not isinstance(keep, bool) and 1 <= keep <= n
+    is_share = isinstance(keep, float | np.floating) and 0 < keep <= 1
+    if not (is_number or is_share):
         raise ValueError(
             f"keep={keep!r} must be the number of rows to keep, 1 to {n}, or their fraction, a float in (0, 1]."
         )
     codes = _classes(y)
     strata = np.zeros(n, int) if codes is None else codes
     counts = np.bincount(strata)
-    kept = max(1, round(keep * n)) if share else keep
-    if kept < len(counts):
-        raise ValueError(f"keep={keep!r} keeps {kept} rows and y has {len(counts)} classes; keep one of each or more.")
+    n_kept = max(1, round(keep * n)) if is_share else keep
+    if n_kept < len(counts):
+        raise ValueError(
+            f"keep={keep!r} keeps {n_kept} rows and y has {len(counts)} classes; keep one of each or more."
+        )
     order = check_random_state(random_state).permutation(n)
     turn = np.empty(n)  # the j-th row of a class of m comes at j / m: any beginning of the queue is in proportion
     for code, count in enumerate(counts):
         turn[strata[order] == code] = np.arange(count) / count
-    return [np.array([row]) for row in np.sort(order[np.argsort(turn, kind="stable")[:kept]])]
+    return [np.array([row]) for row in np.sort(order[np.argsort(turn, kind="stable")[:n_kept]])]
 
 
 def _classes(y):
@@ -276,7 +277,7 @@ def _means(X, members):
 def _mean_blocks(gram, rows, columns, dtype, *, symmetric=False):
     """Means of the blocks rows x columns of a kernel matrix, of which ``gram(i, j)`` gives any part.
 
-    Rows are gone through in chunks and each chunk is summed over the members of the columns, then of the rows. A
+    Rows are processed in chunks; each chunk is summed over the members of the columns, then of the rows. A
     symmetric matrix is evaluated from the chunk's own instance on, and mirrored.
     """
     i, j = np.concatenate(rows), np.concatenate(columns)

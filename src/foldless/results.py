@@ -1,4 +1,4 @@
-"""What results share: a tidy table, and a card for notebooks with a picture of a few lines.
+"""The base of results: a tidy table, and a card for notebooks with a picture of a few lines.
 
 A result names its columns, each with one entry for every row (``_columns``), and draws itself (``_picture``) with
 :func:`histogram`, :func:`lanes` or :func:`points`. Pictures are SVG in the colour of the text around them: they suit
@@ -51,30 +51,28 @@ def frame(columns):
 
 def by_name(dicts, prefix=""):
     """Columns of a list of dicts, None where one lacks a name; those of lists of dicts hold lists."""
-    several = [each if isinstance(each, list) else [each] for each in dicts]
-    names = dict.fromkeys(name for each in several for one in each for name in one)
-    return {
-        f"{prefix}{name}": [
-            [one.get(name) for one in each] if isinstance(whole, list) else whole.get(name)
-            for whole, each in zip(dicts, several, strict=True)
-        ]
-        for name in names
-    }
+    flat = [params for entry in dicts for params in (entry if isinstance(entry, list) else [entry])]
+    names = dict.fromkeys(name for params in flat for name in params)
+
+    def value(entry, name):
+        return [params.get(name) for params in entry] if isinstance(entry, list) else entry.get(name)
+
+    return {f"{prefix}{name}": [value(entry, name) for entry in dicts] for name in names}
 
 
 # -- HTML --------------------------------------------------------------------------------------------------------------
 
 
 def element(name, *inside, **attributes):
-    """An element with what is ``inside`` as it is; values of attributes are escaped, underscores become hyphens."""
-    said = "".join(f' {key.replace("_", "-")}="{escape(short(value))}"' for key, value in attributes.items())
-    return f"<{name}{said}>{''.join(inside)}</{name}>"
+    """An element of HTML around ``inside``, which is not escaped; attributes are, and their underscores are hyphens."""
+    text = "".join(f' {key.replace("_", "-")}="{escape(short(value))}"' for key, value in attributes.items())
+    return f"<{name}{text}>{''.join(inside)}</{name}>"
 
 
 def short(value):
     """A number with four digits, parameters by name, anything else as text."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}={short(each)}" for name, each in value.items())
+        return ", ".join(f"{name}={short(entry)}" for name, entry in value.items())
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
     if isinstance(value, list | tuple | np.ndarray):
@@ -121,13 +119,15 @@ def histogram(values, mark, label):
 
 
 def lanes(rows, label, line=None):
-    """A lane for each name: its values as points, and an interval (low, high) where there is one.
+    """A lane for each name: its values as points, and its interval (low, high) if it has one.
 
-    ``rows`` are (name, values, interval or None); ``line`` is a place to compare with.
+    ``rows`` are (name, values, interval or None); ``line`` is a value to compare with.
     """
-    low, high = _ends(
-        [np.ravel(each) for _, *two in rows for each in two if each is not None] + [[np.nan if line is None else line]]
-    )
+    numbers = [np.ravel(values) for _, values, _ in rows]
+    numbers += [np.ravel(interval) for *_, interval in rows if interval is not None]
+    if line is not None:
+        numbers.append(np.array([line]))
+    low, high = _ends(numbers)
     marks = [] if line is None else [_stroke(_across(line, low, high, NAMES), 0.0, LANE * len(rows), FAINT)]
     for number, (name, values, interval) in enumerate(rows):
         y = (number + 0.5) * LANE
@@ -155,8 +155,8 @@ def points(x, y, strong, label):
 
 
 def _ends(parts):
-    """The least and the largest finite number, never equal."""
-    values = np.concatenate([np.ravel(np.asarray(each, float)) for each in parts])
+    """The least and the largest finite number of several arrays, never equal."""
+    values = np.concatenate([np.ravel(np.asarray(part, float)) for part in parts])
     values = values[np.isfinite(values)]
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     more = 0.0 if high > low else abs(low) * 0.1 or 1.0
@@ -170,7 +170,7 @@ def _across(values, low, high, left=EDGE):
 def _circles(x, y, opacity):
     places = np.column_stack(np.broadcast_arrays(x, y))
     places = places[np.isfinite(places).all(1)][:MOST_POINTS]
-    return [element("circle", cx=each, cy=up, r=2.5, opacity=opacity) for each, up in places.tolist()]
+    return [element("circle", cx=across, cy=up, r=2.5, opacity=opacity) for across, up in places.tolist()]
 
 
 def _stroke(x, top, bottom, opacity=1.0):

@@ -64,12 +64,12 @@ class _Adapter:
 
     def _matrix(self, names, rows):
         """Rows of numbers, their columns in the order of the features met first."""
-        known = self._names or names
+        expected = self._names or names
         place = {name: column for column, name in enumerate(names)}
-        if not known or place.keys() != set(known):
+        if not expected or place.keys() != set(expected):
             raise ValueError(
-                f"x lacks the features {_some(set(known) - place.keys())} and has unknown ones"
-                f" {_some(place.keys() - set(known))}; every row needs the features of the first one. river's"
+                f"x lacks the features {_some(set(expected) - place.keys())} and has unknown ones"
+                f" {_some(place.keys() - set(expected))}; every row needs the features of the first one. river's"
                 " compose.Select chooses features, preprocessing.StatImputer fills gaps."
             )
         try:
@@ -82,7 +82,7 @@ class _Adapter:
                 f"x: the features {_some(wrong)} hold something else than finite numbers. river's"
                 " preprocessing.OneHotEncoder(categories=...) encodes categories, preprocessing.StatImputer fills gaps."
             )
-        return X[:, [place[name] for name in known]]
+        return X[:, [place[name] for name in expected]]
 
     def _learn(self, names, rows, y, w):
         X = self._matrix(names, rows)

@@ -15,17 +15,6 @@ from foldless.inspection._canvas import p_label
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
 
 
-@pytest.fixture
-def plt():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
-
-
 class Result(tuple):
     """Three values with attributes, as permutation tests return them."""
 

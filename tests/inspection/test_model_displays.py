@@ -27,17 +27,6 @@ from foldless.inspection import (
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
 
 
-@pytest.fixture(autouse=True)
-def plt():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
-
-
 def data(classes=3, n=45):
     rng = np.random.default_rng(0)
     y = np.arange(n) % classes

@@ -16,17 +16,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:matplotlib")
 ALPHAS, GAMMAS = [0.01, 0.1, 1.0, 10.0], [0.5, 5.0]
 
 
-@pytest.fixture(autouse=True)
-def plt():
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    yield plt
-    plt.close("all")
-
-
 def step(n_rows, alpha, gamma, criterion):
     return {"n_rows": n_rows, "time": 0.1, "criterion": criterion, "alpha": alpha, "gamma": gamma, "kernel": "rbf"}
 

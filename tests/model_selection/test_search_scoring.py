@@ -13,7 +13,7 @@ from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless._engine.tuning import fidelity
 from foldless._sklearn.route import RefitWarning
 from foldless.model_selection import Optimizer, nested_cross_validate, permutation_test_score
-from foldless.model_selection._search_runs import ranks
+from foldless.model_selection._search_outcome import ranks
 from support.refits import held_out_rows, leave_one_out, refit
 from support.searches import BINARY, GROUPS, KFDA, LABELS, SPLITTERS, VALUES, WEIGHT, N, X
 from support.tolerances import assert_close

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import foldless.model_selection._nested_runs as _nested_runs
+import foldless.model_selection._nested as _nested
 from foldless import KernelFisherDiscriminant
 from support.tolerances import assert_close
 
@@ -82,4 +82,4 @@ def force_route(monkeypatch, shared):
         features = problem.n_features(len(problem.active)) is not None
         return shared and not features
 
-    monkeypatch.setattr(_nested_runs, "sharing_pays", decide)
+    monkeypatch.setattr(_nested, "sharing_pays", decide)

@@ -6,7 +6,7 @@
                                                 if neither a grid, a method nor a time limit is given
 
 A kernel that is linear or precomputed stays as it is, and a grid that names numbers of landmarks is looked at as it is.
-A fit never takes landmarks by itself. How the number is found: ``model_selection._search_landmarks``.
+A fit never takes landmarks by itself. How the number is found: ``model_selection._search_runs``.
 """
 
 from collections.abc import Mapping

@@ -69,6 +69,8 @@ class Progress:
         self._show(f"{self.what}: {self.done}/{self.total}, {self._elapsed:.0f} s{left} {note}".rstrip(), complete)
 
     def _show(self, line, complete):
+        if self.verbose is not None and not self.verbose:
+            return
         now, rewrites = time.monotonic(), can_rewrite_line(sys.stderr)
         wanted = self.verbose or (self.verbose is None and rewrites and self._elapsed > SECONDS_UNTIL_SHOWN)
         pause = SECONDS_BETWEEN_REWRITES if rewrites else SECONDS_BETWEEN_LINES

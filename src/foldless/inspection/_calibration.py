@@ -113,7 +113,7 @@ class CalibrationDisplay(Display):
             )
         drawn = [1] if len(classes) == 2 else range(min(len(classes), MOST_CLASSES))
         bins = [reliability(columns[:, code], codes == code, n_bins) for code in drawn]
-        pred, true, counts = ([each[part] for each in bins] for part in range(3))
+        pred, true, counts = (list(column) for column in zip(*bins, strict=True))
         labels = [f"{classes[code]}" for code in drawn]
         return cls(prob_pred=pred, prob_true=true, counts=counts, labels=labels, confidence=confidence, how=how)
 

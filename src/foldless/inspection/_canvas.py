@@ -1,4 +1,4 @@
-"""What the displays share: which display a result belongs to, axes, times, colours, and words for numbers.
+"""The base of the displays: the display of a result, axes, times, colours, and texts of numbers.
 
 Blue (Okabe & Ito 2008) is observed and greys are the null: told apart in print and by colour-blind readers. Classes
 have their colours, and markers or dashes of their own as well.
@@ -110,18 +110,18 @@ class ScoreDisplay(Display):
     greater_is_better: bool = True
 
     def _score_label(self):
-        """Words for an axis of scores; losses say so."""
+        """The label of an axis of scores, with a remark for losses."""
         return self.scoring.replace("_", " ") + ("" if self.greater_is_better else " (lower is better)")
 
 
-def style(artist, given, **default):
-    """Keywords of an artist: the caller's, under any alias (``lw`` for ``linewidth``), before the default ones."""
+def style(artist, keywords, **default):
+    """Keywords of an artist: those of the caller, under any alias (``lw`` for ``linewidth``), override the defaults."""
     from matplotlib.cbook import normalize_kwargs
 
-    given = normalize_kwargs(given, artist)
-    if "color" in given:  # one colour for all would lose against defaults for face and edge
+    keywords = normalize_kwargs(keywords, artist)
+    if "color" in keywords:  # one colour for all would lose against defaults for face and edge
         default = {key: value for key, value in default.items() if key not in ("facecolor", "edgecolor")}
-    return {**default, **given}
+    return {**default, **keywords}
 
 
 def letters():

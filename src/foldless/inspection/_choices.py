@@ -1,4 +1,4 @@
-"""What was chosen: scales of the features by a search, settings by the outer splits of nested cross-validation."""
+"""Displays of choices: scales of the features by a search, settings by the outer splits of nested cross-validation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,10 +83,10 @@ class FeatureScalesDisplay(Display):
         several = len(scales) > 1
         labels = range(len(scales)) if self.classes is None else self.classes
         self.points_: list = []
-        for code, (each, label) in enumerate(zip(scales, labels if several else [None], strict=True)):
+        for code, (values, label) in enumerate(zip(scales, labels if several else [None], strict=True)):
             look = {"color": class_colour(code), "marker": MARKERS[code % len(MARKERS)], "markersize": 5}
             look |= {"linestyle": "none", "label": None if label is None else str(label)}
-            self.points_ += ax.plot(each[order], np.arange(len(order)), **style(Line2D, line_kw, **look))
+            self.points_ += ax.plot(values[order], np.arange(len(order)), **style(Line2D, line_kw, **look))
         ax.set(xscale="log", xlabel="scale", yticks=np.arange(len(order)), yticklabels=names[order])
         ax.set_ylabel("feature" if self.names is None else "")
         plain_log(ax.xaxis)
@@ -99,7 +99,7 @@ class FeatureScalesDisplay(Display):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NestedDisplay(Display):
-    """What the outer splits of nested cross-validation chose, and what each choice was worth.
+    """The parameters that the outer splits of nested cross-validation chose, with their held-out scores.
 
     One parameter is drawn against the score, two against each other, of more every split is a line across them.
 
@@ -140,14 +140,14 @@ class NestedDisplay(Display):
         ``names`` are some of the parameters that were chosen, by default all that are positive numbers. Several
         numbers, of features or classes, are drawn at their geometric mean.
         """
-        steps = [_merged(each) for each in result.best_params]
-        known = numbers(steps)
-        chosen = tuple(known if names is None else names)
-        if not chosen or not set(chosen) <= set(known):
-            raise ValueError(f"{cls.__name__} needs parameters that are positive numbers; names can be {list(known)}.")
+        steps = [_merged(params) for params in result.best_params]
+        values = numbers(steps)
+        chosen = tuple(values if names is None else names)
+        if not chosen or not set(chosen) <= set(values):
+            raise ValueError(f"{cls.__name__} needs parameters that are positive numbers; names can be {list(values)}.")
         score = result.test_score
         first = next(iter(score.values())) if isinstance(score, dict) else score
-        display = cls(values={axis_name(name, steps): known[name] for name in chosen}, score=first)
+        display = cls(values={axis_name(name, steps): values[name] for name in chosen}, score=first)
         return display.plot(ax, artist_kw=artist_kw)
 
     def plot(self, ax: Ax = None, *, artist_kw: Style = None) -> Self:
@@ -156,7 +156,8 @@ class NestedDisplay(Display):
         self.points_: Any = None
         self.lines_: Any = None
         self.colorbar_: Any = None
-        columns, score = [np.asarray(each, float) for each in self.values.values()], np.asarray(self.score, float)
+        columns = [np.asarray(column, float) for column in self.values.values()]
+        score = np.asarray(self.score, float)
         if len(columns) > 2:
             self._draw_lines(columns, score, artist_kw)
         else:
@@ -194,7 +195,7 @@ class NestedDisplay(Display):
         logs = np.log(np.column_stack(columns))
         low, size = logs.min(0), np.ptp(logs, axis=0)
         heights = np.where(size > 0, (logs - low) / np.where(size > 0, size, 1.0), 0.5)
-        lines = [np.column_stack([places, each]) for each in heights]
+        lines = [np.column_stack([places, heights_of_split]) for heights_of_split in heights]
         self.lines_ = LineCollection(lines, **{"cmap": "viridis", "array": score, **style(LineCollection, artist_kw)})
         ax.add_collection(self.lines_)
         ax.vlines(places, 0, 1, color=NULL, linewidth=0.8, zorder=0)
@@ -209,7 +210,7 @@ class NestedDisplay(Display):
 
 
 def _merged(params):
-    """One setting of those of all classes: a list of values for each name."""
+    """The settings of all classes as one: a list of values for each name."""
     if isinstance(params, dict):
         return params
-    return {name: [each[name] for each in params if name in each] for name in params[0]}
+    return {name: [setting[name] for setting in params if name in setting] for name in params[0]}

@@ -46,9 +46,9 @@ class ComparisonDisplay(Display):
         if not hasattr(result, "differences"):
             raise ValueError(f"result must be what compare returns; got {type(result).__name__}")
         pairs = result.differences
-        columns = {name: [getattr(each, name) for each in pairs] for name in ("difference", "low", "high")}
-        names = [f"{each.first} - {each.second}" for each in pairs]
-        pvalue = [each.pvalue_corrected for each in pairs]
+        columns = {name: [getattr(pair, name) for pair in pairs] for name in ("difference", "low", "high")}
+        names = [f"{pair.first} - {pair.second}" for pair in pairs]
+        pvalue = [pair.pvalue_corrected for pair in pairs]
         display = cls(names=names, **columns, pvalue=pvalue, scoring=result.scoring)
         return display.plot(ax, point_kw=point_kw, interval_kw=interval_kw)
 

@@ -1,6 +1,6 @@
-"""How the score grows with the number of rows that are learnt from.
+"""The learning curve: held-out scores by the number of training rows.
 
-A model that has learnt m of n rows is judged on the n - m others. For the estimators of the library such a model
+A model that is fitted to m of n rows is scored on the n - m others. For the estimators of the library such a model
 follows from one fit of all rows, or from a solve on the m rows, whichever is less work.
 """
 
@@ -68,14 +68,14 @@ class LearningCurveDisplay(ScoreDisplay):
         line_kw: Style = None,
         band_kw: Style = None,
     ) -> Self:
-        """Draw an estimator that learns ``n_repeats`` times from rows drawn at random, and is judged on all others.
+        """Draw an estimator that is fitted ``n_repeats`` times to rows drawn at random, and scored on all others.
 
         ``train_sizes`` are shares of the rows, or numbers of them; classes keep their shares. ``scoring`` and ``steps``
         are those of ``cross_validate``; None is accuracy, or R2.
         """
         n = len(np.asarray(y))
-        given = np.atleast_1d(np.asarray(train_sizes))
-        sizes = np.unique(given if given.dtype.kind in "iu" else np.round(given * n).astype(int))
+        sizes = np.atleast_1d(np.asarray(train_sizes))
+        sizes = np.unique(sizes if sizes.dtype.kind in "iu" else np.round(sizes * n).astype(int))
         if not len(sizes) or sizes[0] < 2 or sizes[-1] > n - 2:
             raise ValueError(f"train_sizes={train_sizes!r} must be from 2 to {n - 2} of the {n} rows; found {sizes}.")
         if n_repeats < 1 or isinstance(scoring, list | tuple | set | dict):
@@ -86,10 +86,10 @@ class LearningCurveDisplay(ScoreDisplay):
             for m in sizes
             for split in kind(n_repeats, train_size=int(m), test_size=int(n - m), random_state=random_state).split(X, y)
         ]
-        found = foldless.model_selection.cross_validate(estimator, X, y, cv=splits, scoring=scoring, steps=steps)
+        scores = foldless.model_selection.cross_validate(estimator, X, y, cv=splits, scoring=scoring, steps=steps)
         usual = "accuracy" if is_classifier(estimator) else "R2"
         name = usual if scoring is None else scoring if isinstance(scoring, str) else "score"
-        display = cls(train_sizes=sizes, test_scores=found["test_score"].reshape(len(sizes), n_repeats), scoring=name)
+        display = cls(train_sizes=sizes, test_scores=scores["test_score"].reshape(len(sizes), n_repeats), scoring=name)
         return display.plot(ax, line_kw=line_kw, band_kw=band_kw)
 
     @property

@@ -1,4 +1,4 @@
-"""How clearly each row is told from the other classes by the model without it, and how much the others lean on it.
+"""Displays of the held-out margins of the rows, and of their influence on the other rows.
 
 The margin of a row is the held-out decision for its own class minus the largest one for another class; with two
 classes the decision itself, with the sign of the class. Below 0 the row is wrong. The distribution of margins is that
@@ -137,7 +137,7 @@ class InfluenceDisplay(Display):
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-    points_, wrong_ : PathCollection of the rows, and of those that are wrong (None: nothing said so)
+    points_, wrong_ : PathCollection of the rows, and of those that are wrong (None if that is not known)
     numbers_ : list of Annotation, of the most influential rows
 
     Examples
@@ -167,36 +167,36 @@ class InfluenceDisplay(Display):
             kind = type(split_steps(model).last).__name__
             raise ValueError(f"{cls.__name__} needs forgetting_effects, which {kind} has not; draw LSSVC or LSSVR.")
         last = split_steps(model.fit(X, y)).last
-        said = last.loo_decision_function() if is_classifier(model) else last.loo_predict()
+        y_pred = last.loo_decision_function() if is_classifier(model) else last.loo_predict()
         y = np.asarray(y) if is_classifier(model) else np.asarray(y, float)
-        display = cls._of(y, said, last.forgetting_effects(), of_classes=is_classifier(model))
+        display = cls._of(y, y_pred, last.forgetting_effects(), of_classes=is_classifier(model))
         return display.plot(ax, scatter_kw=scatter_kw)
 
     @classmethod
     def from_predictions(
-        cls, y_true: ArrayLike, said: ArrayLike, influence: ArrayLike, *, ax: Ax = None, scatter_kw: Style = None
+        cls, y_true: ArrayLike, y_pred: ArrayLike, influence: ArrayLike, *, ax: Ax = None, scatter_kw: Style = None
     ) -> Self:
         """Draw leave-one-out decisions for labels, or predictions of values (floats), beside the influence of rows."""
-        return cls.of(y_true, said, influence).plot(ax, scatter_kw=scatter_kw)
+        return cls.of(y_true, y_pred, influence).plot(ax, scatter_kw=scatter_kw)
 
     @classmethod
-    def of(cls, y_true: ArrayLike, said: ArrayLike, influence: ArrayLike, *, classes: Any = None) -> Self:
+    def of(cls, y_true: ArrayLike, y_pred: ArrayLike, influence: ArrayLike, *, classes: Any = None) -> Self:
         """The display of decisions or values, and of influence, not drawn yet; ``classes`` as in ``MarginsDisplay``."""
         y, influence = np.asarray(y_true), np.asarray(influence, float)
-        if influence.shape != (len(y),) or len(np.asarray(said)) != len(y):
+        if influence.shape != (len(y),) or len(np.asarray(y_pred)) != len(y):
             raise ValueError(
-                f"y_true ({len(y)} rows), said ({len(np.asarray(said))}) and influence (shape {influence.shape}) must"
-                " have one entry for each row."
+                f"y_true ({len(y)} rows), y_pred ({len(np.asarray(y_pred))}) and influence (shape {influence.shape})"
+                " must have one entry for each row."
             )
-        return cls._of(y, said, influence, of_classes=y.dtype.kind != "f", classes=classes)
+        return cls._of(y, y_pred, influence, of_classes=y.dtype.kind != "f", classes=classes)
 
     @classmethod
-    def _of(cls, y, said, influence, *, of_classes, classes=None):
+    def _of(cls, y, y_pred, influence, *, of_classes, classes=None):
         if y.ndim > 1:
             raise ValueError(f"{cls.__name__} draws one output; y has shape {y.shape}.")
         if not of_classes:
-            return cls(x=y - np.asarray(said, float), influence=influence, xlabel="leave-one-out residual")
-        margins = np.asarray(MarginsDisplay.of(y, said, classes=classes).margins)
+            return cls(x=y - np.asarray(y_pred, float), influence=influence, xlabel="leave-one-out residual")
+        margins = np.asarray(MarginsDisplay.of(y, y_pred, classes=classes).margins)
         return cls(x=margins, influence=influence, wrong=margins < 0)
 
     def plot(self, ax: Ax = None, *, scatter_kw: Style = None) -> Self:

@@ -83,7 +83,8 @@ class PatternDisplay(Display):
             options |= {"point_kw": point_kw, "marked_kw": marked_kw}
             axes = new_axes(cls.__name__, len(outputs))
             drawn = [
-                cls.from_result(result, output=each, ax=one, **options) for each, one in zip(outputs, axes, strict=True)
+                cls.from_result(result, output=name, ax=panel, **options)
+                for name, panel in zip(outputs, axes, strict=True)
             ]
             drawn[0].displays_ = drawn
             return drawn[0]

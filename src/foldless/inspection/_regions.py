@@ -1,4 +1,4 @@
-"""Which class a model predicts where, in the plane of two features, and the rows it gets wrong when left out."""
+"""The regions of predicted classes in the plane of two features, and the rows with held-out errors."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -18,7 +18,7 @@ ENTRIES = 2**22  # of the rows at which predictions are made at a time
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DecisionRegionsDisplay(Display):
-    """Regions of the classes in the plane of two features, with the rows; those wrong when left out have a ring.
+    """Regions of the classes in the plane of two features, with the rows; held-out errors have a ring.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class DecisionRegionsDisplay(Display):
         """Draw a fitted classifier with its training rows.
 
         ``features`` are the numbers or names of two columns; others are at their medians in the regions, not in the
-        rows. ``cv`` says what is left out together, None each row alone; ``steps`` is that of ``cross_val_predict``.
+        rows. ``cv`` and ``steps`` are those of ``cross_val_predict``; ``cv=None`` is leave-one-out.
         """
         check_classifier(estimator, cls.__name__)
         check_is_fitted(estimator)
@@ -85,21 +85,21 @@ class DecisionRegionsDisplay(Display):
         rows = X.toarray() if sp.issparse(X) else np.asarray(X, float)
         pair = _columns(features, columns, rows.shape[1])
         classes = np.asarray(estimator.classes_)
-        x0, x1 = (_places(rows[:, each], grid_resolution) for each in pair)
+        x0, x1 = (_places(rows[:, column], grid_resolution) for column in pair)
         across, up = np.meshgrid(x0, x1)
         grid = np.repeat(np.median(rows, axis=0)[None], across.size, axis=0)
         grid[:, pair] = np.column_stack([across.ravel(), up.ravel()])
         parts = gen_batches(len(grid), max(1, ENTRIES // len(rows)))
-        said = np.concatenate([estimator.predict(_like(grid[part], X)) for part in parts])
+        predicted = np.concatenate([estimator.predict(_like(grid[part], X)) for part in parts])
         display = cls(
             x0=x0,
             x1=x1,
-            response=np.searchsorted(classes, said).reshape(across.shape),
+            response=np.searchsorted(classes, predicted).reshape(across.shape),
             X=rows[:, pair],
             codes=np.searchsorted(classes, np.asarray(y)),
             wrong=held_out(estimator, X, y, "predict", cv, steps) != np.asarray(y),
             classes=classes,
-            names=tuple(str(columns[each]) if columns else f"feature {each}" for each in pair),
+            names=tuple(str(columns[column]) if columns else f"feature {column}" for column in pair),
             how=named(cv),
         )
         return display.plot(ax, scatter_kw=scatter_kw)
@@ -136,9 +136,8 @@ class DecisionRegionsDisplay(Display):
 
 def _columns(features, names, n):
     """Numbers of two columns, given by number or by name."""
-    known = range(n)
-    pair = [names.index(each) if names and each in names else each for each in features]
-    if len(pair) != 2 or pair[0] == pair[1] or not all(each in known for each in pair):
+    pair = [names.index(feature) if names and feature in names else feature for feature in features]
+    if len(pair) != 2 or pair[0] == pair[1] or not all(column in range(n) for column in pair):
         among = f" names among {names}, or" if names else ""
         raise ValueError(f"features={features!r} must be two different{among} numbers from 0 to {n - 1}.")
     return pair
@@ -152,5 +151,5 @@ def _places(column, count):
 
 
 def _like(rows, X):
-    """Rows as a table with the columns of X, where it is one."""
+    """Rows as a table with the columns of X if X is a table."""
     return type(X)(rows, columns=X.columns) if hasattr(X, "columns") else rows

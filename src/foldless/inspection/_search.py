@@ -1,8 +1,8 @@
-"""A search in pictures: every setting it looked at, and the criterion along alpha.
+"""Displays of a search: all evaluated settings, and the criterion along alpha.
 
 Criteria on more rows are smaller, whatever the setting. Colours therefore show the criterion as a multiple of the least
-one on as many rows, and the size of a point shows how many these are. Where a parameter is several numbers, one for
-each feature or class, its place is their geometric mean.
+one on as many rows, and the size of a point shows the number of rows. A parameter of several numbers, one for each
+feature or class, is drawn at their geometric mean.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def place_of(value):
 
 
 def axis_name(name, steps):
-    """The name of a parameter, which says so where its values are means."""
+    """The name of a parameter, with a remark if its values are means."""
     several = any(np.size(step.get(name)) > 1 for step in steps)
     return f"{name} (geometric mean)" if several else name
 
@@ -50,7 +50,7 @@ def _words(params):
 
 
 def _loss(step):
-    """What decided about a setting: its criterion, or minus its score."""
+    """The loss by which a setting was chosen: its criterion, or minus its score."""
     return step["criterion"] if "criterion" in step else -step["score"]
 
 
@@ -63,13 +63,13 @@ def _history(search, display):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SearchDisplay(Display):
-    """Every setting that a search looked at: two parameters, the criterion in colour, the number of rows in size.
+    """All evaluated settings of a search: two parameters, the criterion in colour, the number of rows in size.
 
     Parameters
     ----------
     x, y : array-like of shape (n_evaluations,), values of two parameters
     criterion : array-like of shape (n_evaluations,), or minus the score that decided
-    n_rows : array-like of shape (n_evaluations,), rows that each was judged on; colours compare those of as many rows,
+    n_rows : array-like of shape (n_evaluations,), rows that each was scored on; colours compare those of as many rows,
         of all classes together where each is searched alone (``share="none"``)
     best : tuple of two floats, the chosen values; two arrays where every class has a choice of its own
     names : tuple of two str
@@ -118,7 +118,7 @@ class SearchDisplay(Display):
             y=values[chosen[1]],
             criterion=[_loss(step) for step in history],
             n_rows=[step["n_rows"] for step in history],
-            best=tuple([place_of(each[name]) for each in best] for name in chosen),
+            best=tuple([place_of(params[name]) for params in best] for name in chosen),
             names=tuple(axis_name(name, history) for name in chosen),
         )
         return display.plot(ax, scatter_kw=scatter_kw)
@@ -134,7 +134,7 @@ class SearchDisplay(Display):
         from matplotlib.collections import PathCollection
         from matplotlib.colors import LogNorm
 
-        x, y, n_rows = (np.asarray(each, float) for each in (self.x, self.y, self.n_rows))
+        x, y, n_rows = (np.asarray(values, float) for values in (self.x, self.y, self.n_rows))
         sizes, above = np.unique(n_rows), self.excess
         highest = float(max(min(np.nanmax(above), 3.0), 1.01))
         norm = LogNorm(1.0, highest, clip=True)
@@ -195,9 +195,9 @@ class AlphaPathDisplay(Display):
 
     @classmethod
     def from_search(cls, search: Any, *, ax: Ax = None, line_kw: Style = None) -> Self:
-        """Draw the evaluations of a fitted search on the number of rows that it has most of.
+        """Draw the evaluations of a fitted search on the most frequent number of rows.
 
-        Where it went on to other rows, or every class has an alpha of its own, those chosen in the end are marked.
+        If the search went on to other rows, or every class has its own alpha, the finally chosen alphas are marked.
         """
         history = _history(search, cls.__name__)
         counts = np.unique([step["n_rows"] for step in history], return_counts=True)
@@ -205,10 +205,10 @@ class AlphaPathDisplay(Display):
         lines: dict = {}
         alpha = f"{split_steps(getattr(search, 'estimator', None)).prefix}alpha"
         for step in history:
-            others = {name: each for name, each in step.items() if name not in (*NOT_PARAMETERS, alpha)}
+            others = {name: value for name, value in step.items() if name not in (*NOT_PARAMETERS, alpha)}
             if step["n_rows"] == rows and alpha in step and np.ndim(step[alpha]) == 0:
-                found = lines.setdefault(repr(others), (_words(others), []))
-                found[1].append((step[alpha], _loss(step)))
+                _, line = lines.setdefault(repr(others), (_words(others), []))
+                line.append((step[alpha], _loss(step)))
         pairs = {label: np.array(sorted(line)).T for label, line in lines.values() if len(line) > 2}
         if not pairs:
             raise ValueError(f"{cls.__name__} needs several alphas of one kernel; this search has a path to none")
@@ -216,14 +216,14 @@ class AlphaPathDisplay(Display):
         place = int(pairs[least][1].argmin())
         what = "criterion" if "criterion" in history[0] else "minus the score"
         params = search.best_params_ if isinstance(search.best_params_, list) else [search.best_params_]
-        chosen = sorted({float(each[alpha]) for each in params if alpha in each} - {float(pairs[least][0][place])})
+        chosen = {float(setting[alpha]) for setting in params if alpha in setting}
         display = cls(
             alpha=[line[0] for line in pairs.values()],
             criterion=[line[1] for line in pairs.values()],
             best=(float(pairs[least][0][place]), float(pairs[least][1][place])),
             labels=list(pairs),
             ylabel=f"{what} on {rows} rows" if len(counts[0]) > 1 else what,
-            chosen=chosen,
+            chosen=sorted(chosen - {float(pairs[least][0][place])}),
         )
         return display.plot(ax, line_kw=line_kw)
 
@@ -239,7 +239,7 @@ class AlphaPathDisplay(Display):
             self.lines_ += ax.plot(alpha, criterion, **style(Line2D, line_kw, **look))
         self.best_ = ax.plot(*self.best, "o", color=OBSERVED, zorder=4)[0]
         dashed: dict[str, Any] = {"color": ERRORS, "linewidth": 1.2, "linestyle": (0, (4, 2)), "zorder": 2}
-        self.chosen_ = [ax.axvline(each, **dashed) for each in self.chosen]
+        self.chosen_ = [ax.axvline(alpha, **dashed) for alpha in self.chosen]
         for line in self.chosen_[:1]:
             line.set_label("chosen in the end")
         ax.set(xscale="log", xlabel="alpha", ylabel=self.ylabel)

@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 
 from foldless.inspection._canvas import NULL, OBSERVED, Ax, Display, Style, style
 
-WATCHED = 100  # moments at which the model is asked for its leave-one-out score
+WATCHED = 100  # moments at which the leave-one-out score is computed
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -76,16 +76,16 @@ class StreamDisplay(Display):
             raise ValueError(f"start={start} must leave rows to fit and rows to test; there are {len(y)}.")
         classes = {"classes": np.unique(y)} if is_classifier(getattr(model, "estimator", model)) else {}
         model.partial_fit(X[:start], y[:start], **classes)
-        said, watched, scores = [], [], []
+        predictions, watched, scores = [], [], []
         every = max(1, (len(y) - start) // WATCHED)
         for row in range(start, len(y)):
-            said.append(model.predict(X[row : row + 1])[0])
+            predictions.append(model.predict(X[row : row + 1])[0])
             model.partial_fit(X[row : row + 1], y[row : row + 1])
             if classes and (row - start) % every == 0:
                 watched.append(row)
                 scores.append(_loo_score(model))
         about = {"loo_rows": watched, "loo_score": scores} if np.isfinite(scores).any() else {}
-        display = cls._of(y[start:], np.array(said), window, classes=bool(classes), start=start, **about)
+        display = cls._of(y[start:], np.array(predictions), window, classes=bool(classes), start=start, **about)
         return display.plot(ax, line_kw=line_kw)
 
     @classmethod
@@ -106,12 +106,12 @@ class StreamDisplay(Display):
         )
 
     @classmethod
-    def _of(cls, y, said, window, *, classes, **about):
-        if len(y) != len(said) or window < 1:
+    def _of(cls, y, y_pred, window, *, classes, **about):
+        if len(y) != len(y_pred) or window < 1:
             raise ValueError(
-                f"window={window} must be at least 1, and y_true ({len(y)}) as long as y_pred ({len(said)})."
+                f"window={window} must be at least 1, and y_true ({len(y)}) as long as y_pred ({len(y_pred)})."
             )
-        outcome = (said == y).astype(float) if classes else np.abs(said - y)
+        outcome = (y_pred == y).astype(float) if classes else np.abs(y_pred - y)
         return cls(outcome=outcome, window=window, ylabel="accuracy" if classes else "mean absolute error", **about)
 
     def plot(self, ax: Ax = None, *, line_kw: Style = None) -> Self:

@@ -1,10 +1,10 @@
-"""What displays and reports draw, as numbers: bins of probabilities and of scores, margins, losses beside the least."""
+"""The numbers that displays and reports draw: bins of probabilities and of scores, margins, relative losses."""
 
 import numpy as np
 
 
 def coded(y, classes=None):
-    """(classes, the place of each label of y among them); None: those of y in sorted order."""
+    """(classes, the code of each label of y); ``classes=None`` are those of y in sorted order."""
     if classes is None:
         return np.unique(y, return_inverse=True)
     places = {name: place for place, name in enumerate(classes)}
@@ -34,8 +34,8 @@ def reliability(prob, hit, n_bins):
     place = np.searchsorted(edges, prob, side="left")
     counts = np.bincount(place, minlength=len(edges) + 1)
     there = counts > 0
-    sums = (np.bincount(place, values, minlength=len(counts)) for values in (prob, np.asarray(hit, float)))
-    pred, true = (each[there] / counts[there] for each in sums)
+    pred = np.bincount(place, prob, minlength=len(counts))[there] / counts[there]
+    true = np.bincount(place, np.asarray(hit, float), minlength=len(counts))[there] / counts[there]
     return pred, true, counts[there]
 
 

@@ -105,8 +105,8 @@ class KernelFeatures(FeatureMap):
             return new
         unknown = [name for name in params if name not in new.get_params()]
         if unknown:
-            known = list(new.get_params())
-            raise ValueError(f"Invalid parameter {unknown[0]!r} for kernel {new!r}. Valid parameters are: {known!r}.")
+            names = list(new.get_params())
+            raise ValueError(f"Invalid parameter {unknown[0]!r} for kernel {new!r}. Valid parameters are: {names!r}.")
         return replace(new, kernel=new.kernel.changed(**params))
 
     @property
@@ -296,10 +296,10 @@ class Nystroem(KernelApproximation):
         kernel, Z = self.kernel, self.landmarks
         if not self.whiten:
             return kernel.pullback_between(D, X, Z)
-        found = kernel.pullback_between(product(D, self._root), X, Z)
+        slopes = kernel.pullback_between(product(D, self._root), X, Z)
         inner = product(Phi, D, transpose_a=True)
-        own = -0.25 * self._root.T @ (inner + inner.T) @ self._root
-        return {name: found[name] + value for name, value in kernel.pullback(own, Z, kernel.gram(Z)).items()}
+        R = -0.25 * self._root.T @ (inner + inner.T) @ self._root  # by the kernel matrix of the landmarks
+        return {name: slopes[name] + value for name, value in kernel.pullback(R, Z, kernel.gram(Z)).items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

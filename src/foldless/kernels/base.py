@@ -65,7 +65,7 @@ class Kernel(Parametrised):
 
         By :meth:`pullback` of some rows of X and all of Z together; a kernel may know a shorter way.
         """
-        found: dict[str, Any] = {}
+        derivatives: dict[str, Any] = {}
         m = Z.shape[0]
         for rows in gen_batches(X.shape[0], max(m, 256)):
             both = self.joined(X[rows], Z)
@@ -74,21 +74,21 @@ class Kernel(Parametrised):
             slopes[:n, n:] = R[rows] / 2
             slopes[n:, :n] = slopes[:n, n:].T
             for name, value in self.pullback(slopes, both, np.ascontiguousarray(self.gram(both))).items():
-                found[name] = found.get(name, 0.0) + value
-        return found
+                derivatives[name] = derivatives.get(name, 0.0) + value
+        return derivatives
 
     def waves(self, rng: np.random.RandomState, shape: tuple) -> np.ndarray | None:
         """Frequencies (n_features, n_waves) whose cosines have this kernel as their mean, for a width of 1; or None."""
         return None
 
     def caution(self, X: Matrix) -> str | None:
-        """What the rows X have that the kernel is not made for, in words; None where all is well."""
-        return next(filter(None, (each.caution(X) for each in self.parts.values())), None)
+        """A warning about rows X that do not suit the kernel; None if they do."""
+        return next(filter(None, (part.caution(X) for part in self.parts.values())), None)
 
     @property
     def surely_symmetric(self) -> bool:
-        """False where the user gives what may not be."""
-        return all(each.surely_symmetric for each in self.parts.values())
+        """Whether Gram matrices are symmetric for certain; a function of the user may not be."""
+        return all(part.surely_symmetric for part in self.parts.values())
 
     @property
     def landmarks_per_fold(self) -> bool | None:
@@ -97,7 +97,7 @@ class Kernel(Parametrised):
         return any(choices) if choices else None
 
     def standardized(self, center: np.ndarray, spread: np.ndarray) -> "Kernel":
-        """The kernel for rows less ``center``, divided by ``spread``: so are landmarks that the user gave."""
+        """The kernel for the rows (X - center) / spread; landmarks of the user are standardised in the same way."""
         parts = self.parts
         if not parts:
             return self
@@ -182,7 +182,7 @@ class Sum(Kernel):
 
     Parameters are ``weights``, which only count beside each other (all of them times a number are alpha divided by it),
     and those of the terms, as ``terms__0__gamma``. Searches tune all of them by the gradient. None has a default grid,
-    since the grids of all terms together would be huge: ``method="grid"`` without a grid of yours tries alpha alone.
+    since the grids of all terms together would be huge: ``method="grid"`` without ``param_grid`` tries alpha alone.
 
     Examples
     --------
@@ -238,12 +238,14 @@ class Sum(Kernel):
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """By a weight, sum_ij R_ij k_k(x_i, x_j); by a parameter of a term, w_k times its own."""
-        by_weight, found = [], dict[str, Any]()
+        by_weight = []
+        derivatives: dict[str, Any] = {}
         for place, (weight, term) in enumerate(self._terms()):
-            part = term.gram(X)
-            by_weight.append(np.vdot(R, part))
-            found |= _named(f"terms__{place}", term.pullback(weight * R, X, part) if term.differentiable else {})
-        return {"weights": np.array(by_weight), **found}
+            K_term = term.gram(X)
+            by_weight.append(np.vdot(R, K_term))
+            if term.differentiable:
+                derivatives |= _named(f"terms__{place}", term.pullback(weight * R, X, K_term))
+        return {"weights": np.array(by_weight), **derivatives}
 
 
 @dataclass(frozen=True, repr=False)
@@ -282,13 +284,14 @@ class Product(Kernel):
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """By a parameter of a factor: its own, of R times all other factors."""
-        grams, found = [factor.gram(X) for factor in self.factors], dict[str, Any]()
+        grams = [factor.gram(X) for factor in self.factors]
+        derivatives: dict[str, Any] = {}
         for place, factor in enumerate(self.factors):
             slope = R.copy()
             for other in grams[:place] + grams[place + 1 :]:
                 slope *= other
-            found |= _named(f"factors__{place}", factor.pullback(slope, X, grams[place]))
-        return found
+            derivatives |= _named(f"factors__{place}", factor.pullback(slope, X, grams[place]))
+        return derivatives
 
 
 def _sum(terms):
@@ -299,10 +302,10 @@ def _sum(terms):
 def check_kernels(name, kernels):
     """A tuple of kernels of rows, at least one."""
     kernels = tuple(kernels)
-    for each in kernels:
-        if not (isinstance(each, Kernel) and each.takes_rows):
+    for kernel in kernels:
+        if not (isinstance(kernel, Kernel) and kernel.takes_rows):
             raise ValueError(
-                f"{name}: {each!r} is no kernel of rows of X. Use objects of foldless.kernels, with Custom(f) for a"
+                f"{name}: {kernel!r} is no kernel of rows of X. Use objects of foldless.kernels, with Custom(f) for a"
                 " function f(X, Z). Gram matrices can be added and multiplied before, for kernel='precomputed'."
             )
     if not kernels:

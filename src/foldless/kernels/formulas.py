@@ -25,10 +25,10 @@ from foldless._engine.linalg.types import Matrix
 from foldless.kernels.base import FeatureMap, Kernel, dense, dot, scale
 from foldless.kernels.parameters import Number, Width
 
-LOOKED_AT = 1000  # rows by which spreads of columns are judged
-ALONE = 1e3  # standard deviation by the next largest, from which on a column is told to decide all distances
+LOOKED_AT = 1000  # rows from which spreads of columns are estimated
+ALONE = 1e3  # ratio of the two largest standard deviations above which one column decides all distances
 FEW_COLUMNS = 50  # columns up to which the product of a matrix with itself is no slower than half of it
-FEW_DISTANCES = 10  # rows whose distances are sooner summed up directly than through a product
+FEW_DISTANCES = 10  # rows up to which summing distances directly is quicker than a product
 
 
 @dataclass(frozen=True)

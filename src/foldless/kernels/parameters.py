@@ -21,15 +21,15 @@ from foldless._engine.linalg.types import Matrix
 DERIVED = {"derived": True}  # metadata of a field that is no parameter: the object derives it from parameters and X
 
 
-def did_you_mean(name, known):
-    """The most similar of the known names, as a question; empty if none is similar."""
-    near = get_close_matches(name, known, 1) or get_close_matches(name.lower(), known, 1)
+def did_you_mean(name, names):
+    """The most similar of the names, as a question; empty if none is similar."""
+    near = get_close_matches(name, names, 1) or get_close_matches(name.lower(), names, 1)
     return f"Did you mean {near[0]!r}?" if near else ""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A value that is taken as it is; searches move it only where a grid names it."""
+    """A value that is not checked; searches change it only if a grid names it."""
 
     bounds: tuple = ()
     grid: tuple = ()
@@ -117,8 +117,8 @@ class Weights(Number):
     bounds: tuple = (1e-6, 1e3)
 
     def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
-        for each in value:
-            super().resolved(name, each, kernel, X, sample_weight)
+        for weight in value:
+            super().resolved(name, weight, kernel, X, sample_weight)
         return value
 
     def limits(self, value: Any) -> tuple[float, float]:
@@ -138,19 +138,20 @@ class Parametrised:
         names = [entry.name for entry in fields(cls) if not entry.metadata.get("derived")]
         extras = {name: getattr(hints[name], "__metadata__", ()) for name in names}
         return {
-            name: next((extra for extra in found if isinstance(extra, Parameter)), Parameter())
-            for name, found in extras.items()
+            name: next((extra for extra in annotations if isinstance(extra, Parameter)), Parameter())
+            for name, annotations in extras.items()
         }
 
     @property
     def parts(self) -> dict[str, Any]:
         """{name: object} of all objects with parameters that the fields hold."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name in self.parameters():
             value = getattr(self, name)
-            several = {f"{name}__{place}": each for place, each in enumerate(value)} if isinstance(value, tuple) else {}
-            found |= {key: each for key, each in {name: value, **several}.items() if isinstance(each, Parametrised)}
-        return found
+            values[name] = value
+            if isinstance(value, tuple):
+                values |= {f"{name}__{place}": entry for place, entry in enumerate(value)}
+        return {name: value for name, value in values.items() if isinstance(value, Parametrised)}
 
     def with_parts(self, parts: dict) -> Self:
         """The same with these in the place of ``parts``."""
@@ -158,21 +159,22 @@ class Parametrised:
         for name in self.parameters():
             value = getattr(self, name)
             if isinstance(value, tuple):
-                value = tuple(parts.get(f"{name}__{place}", each) for place, each in enumerate(value))
+                value = tuple(parts.get(f"{name}__{place}", entry) for place, entry in enumerate(value))
             values[name] = parts.get(name, value)
         return replace(self, **values)
 
     def get_params(self, deep: bool = True) -> dict:
         """The parameters by name, as scikit-learn asks for them; ``deep``: with those of the parts."""
         params = {name: getattr(self, name) for name in self.parameters()}
-        for part, each in self.parts.items() if deep else ():
-            params |= {part: each, **{f"{part}__{name}": value for name, value in each.get_params().items()}}
+        for name, part in self.parts.items() if deep else ():
+            params[name] = part
+            params |= {f"{name}__{inner}": value for inner, value in part.get_params().items()}
         return params
 
     def changed(self, **params: Any) -> Self:
         """The same with other values of some parameters; this object stays as it is."""
-        own = {name: params.pop(name) for name in self.parameters().keys() & params.keys()}
-        new = replace(self, **own)
+        fields_of_self = {name: params.pop(name) for name in self.parameters().keys() & params.keys()}
+        new = replace(self, **fields_of_self)
         parts = new.parts
         for part in parts:
             parts[part] = params.pop(part, parts[part])
@@ -180,8 +182,8 @@ class Parametrised:
             if below:
                 parts[part] = parts[part].changed(**{name.removeprefix(f"{part}__"): below[name] for name in below})
         for name in params:
-            known = list(new.get_params())
-            raise ValueError(f"Invalid parameter {name!r} for kernel {new!r}. Valid parameters are: {known!r}.")
+            names = list(new.get_params())
+            raise ValueError(f"Invalid parameter {name!r} for kernel {new!r}. Valid parameters are: {names!r}.")
         return new.with_parts(parts)
 
     def set_params(self, **params: Any) -> Self:
@@ -197,8 +199,8 @@ class Parametrised:
     def kinds(self) -> dict[str, Parameter]:
         """The kinds of all parameters by name, with those of the parts."""
         kinds = dict(self.parameters())
-        for part, each in self.parts.items():
-            kinds |= {f"{part}__{name}": kind for name, kind in each.kinds.items()}
+        for name, part in self.parts.items():
+            kinds |= {f"{name}__{inner}": kind for inner, kind in part.kinds.items()}
         return kinds
 
     @property
@@ -220,11 +222,12 @@ class Parametrised:
     def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         """The same with all parameters checked and made numbers; weights count as repetitions of rows."""
         label = getattr(self, "name", "") or type(self).__name__
-        given = self.get_params(deep=False)
-        kinds = self.parameters()
-        checked = {name: kinds[name].resolved(name, given[name], label, X, sample_weight) for name in kinds}
-        parts = {part: each.resolved(X, sample_weight) for part, each in self.parts.items()}
-        return replace(self, **checked).with_parts(parts)
+        values = self.get_params(deep=False)
+        numbers = {
+            name: kind.resolved(name, values[name], label, X, sample_weight) for name, kind in self.parameters().items()
+        }
+        parts = {name: part.resolved(X, sample_weight) for name, part in self.parts.items()}
+        return replace(self, **numbers).with_parts(parts)
 
     def default_grid(self, X: Matrix) -> dict:
         """{field: values} to try on the rows X; those that hold several values, or objects with parameters, stay."""

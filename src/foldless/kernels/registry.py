@@ -89,7 +89,7 @@ class Precomputed(Kernel):
 
 
 def check_symmetric(K: Matrix, what: str) -> None:
-    """Refuse a Gram matrix that differs from its transpose by more than rounding."""
+    """Raise an error if a Gram matrix differs from its transpose by more than rounding."""
     gap, size = abs(K - K.T).max(), abs(K).max()
     if gap > 1e3 * np.finfo(K.dtype).eps * size:
         raise ValueError(
@@ -136,13 +136,13 @@ def has_parameters(kernel):
 
 
 def check_shorthands(kernel, params, prefix=""):
-    """Refuse parameters of a grid that an estimator with this kernel ignores: those of a kernel by name."""
+    """Raise an error for parameters of a grid that an estimator with a kernel object ignores."""
     ignored = [name for name in SHORTHANDS if prefix + name in params]
     if ignored and has_parameters(kernel) and f"{prefix}kernel" not in params:
-        known = ", ".join(f"{prefix}kernel__{name}" for name in kernel.get_params())
+        names = ", ".join(f"{prefix}kernel__{name}" for name in kernel.get_params())
         raise ValueError(
             f"param_grid: {prefix}{ignored[0]} is ignored, since kernel={kernel!r} has parameters of its own. Use their"
-            f" names: {known}."
+            f" names: {names}."
         )
 
 

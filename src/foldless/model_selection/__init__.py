@@ -1,7 +1,7 @@
 """scikit-learn's cross-validation functions, from one fit where that is exact.
 
 The signatures and results are those of ``sklearn.model_selection``; change the import and keep the estimator.
-``explain`` tells which way a call would go and why. Tests that take results of permutation tests are in
+``explain`` returns how a call would be computed, and why. Tests of the results of permutation tests are in
 ``foldless.stats``.
 """
 
@@ -17,7 +17,8 @@ from foldless._sklearn.route import Route as Path
 from foldless.estimators.checks import Confounds
 from foldless.model_selection._compare import compare
 from foldless.model_selection._intervals import score_interval
-from foldless.model_selection._nested import NestedResult, nested_cross_validate
+from foldless.model_selection._nested import nested_cross_validate
+from foldless.model_selection._nested_result import NestedResult
 from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._patterns import permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score

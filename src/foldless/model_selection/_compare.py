@@ -27,15 +27,15 @@ from foldless._sklearn.scorers import check_single
 from foldless._sklearn.splits import row_numbers
 from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import check_option, dense, rows_and_labels
-from foldless.model_selection._left_out import LeftOut
-from foldless.model_selection._partitions import (
-    Partitions,
+from foldless.model_selection._intervals import (
+    FitOptions,
+    FoldPartitions,
     check_repeats,
+    held_out_decisions,
     judge_of,
     scores_of_models,
     truth_and_classes,
 )
-from foldless.model_selection._searched import FitOptions
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 
 DIFFERENCES = {"nested": nested_difference, "nadeau-bengio": corrected_difference}
@@ -55,25 +55,25 @@ def compare(
     steps: StepsLike = "each",
     n_jobs: int | None = None,
 ) -> ComparisonResult:
-    """Whether one model is better than another, or others, on the same rows: ``compare(a, b, X, y)``.
+    """Compare models on the same rows: ``compare(a, b, X, y)``.
 
-    A t-test of held-out scores, row by row or fold by fold, finds differences where there are none far more often than
-    it says, since the models of the folds share training rows. Here the scores of all models on the same folds are
-    subtracted, and the differences have the standard errors of :func:`score_interval`.
+    A t-test of held-out scores, of rows or of folds, has far more false positives than its level, since the models of
+    the folds share training rows. Here the scores of all models on the same folds are subtracted, and the differences
+    have the standard errors of :func:`score_interval`.
 
     Parameters
     ----------
     *models_X_y : two or more estimators, then X and y
-        Any estimators that :func:`score_interval` takes, all classifiers or all regressors. In place of several one
-        dictionary {name: estimator} gives them names.
+        Any estimators that :func:`score_interval` takes, all classifiers or all regressors. A single dictionary {name:
+        estimator} gives them names.
     scoring, cv, groups, n_repeats, random_state : as in :func:`score_interval`
     params, confounds, steps, n_jobs : as there
     confidence : float, default=0.9; of each interval by itself
     method : {"nested", "nadeau-bengio", "sign-flip"}, default="nested"
-        The first two as in :func:`score_interval`. "sign-flip" flips the signs of the differences of single rows, and
-        counts all ways to do so where they are few; it is valid where one set of rows is held out, so ``cv`` must have
-        one split, such as ``ShuffleSplit(1, test_size=0.3)``. It asks about these fitted models, the others about
-        models fitted to as many rows.
+        The first two as in :func:`score_interval`. "sign-flip" flips the signs of the differences of single rows, in
+        all ways if these are few. It is valid for one held-out set of rows, so ``cv`` must have one split, such as
+        ``ShuffleSplit(1, test_size=0.3)``. It compares these fitted models, the other methods compare models fitted to
+        as many rows.
 
     Returns
     -------
@@ -87,64 +87,68 @@ def compare(
     >>> from foldless.model_selection import compare
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> models = {"rbf": LSSVC(standardize=True), "linear": LSSVC("linear", standardize=True)}
-    >>> found = compare(models, X, y, cv=5, n_repeats=10)
-    >>> print(found)
+    >>> comparison = compare(models, X, y, cv=5, n_repeats=10)
+    >>> print(comparison)
     accuracy, 90 % intervals (nested)
       rbf       0.9766    0.9633 to   0.9895
       linear    0.9599    0.9436 to   0.9750
     differences, p-values (of each alone; corrected for their number)
       rbf - linear       0.0167    0.0046 to   0.0304  p = 0.02537; 0.02537
     """
-    models, X, y = _sorted_out(models_X_y)
+    models, X, y = _models_and_rows(models_X_y)
     check_groups(groups)
     check_confidence(confidence)
     check_repeats(n_repeats)
     check_option("method", method, (*DIFFERENCES, "sign-flip"))
     check_single(scoring, "compare takes one.")
-    for each in models.values():
-        check_probabilities(scoring, each)
+    for model in models.values():
+        check_probabilities(scoring, model)
     X, y, groups = rows_and_labels(X, dense(y), groups)
     estimator = next(iter(models.values()))
     truth, classes = truth_and_classes(estimator, y)
     judge, response = judge_of(scoring, estimator, y, classes)
     options = FitOptions(groups=groups, params=params, confounds=confounds, steps=steps, n_jobs=n_jobs)
-    waiting = [
-        partial(LeftOut.of, model, X, y, options, classes=classes, response=response) for model in models.values()
+    deferred = [
+        partial(held_out_decisions, model, X, y, options, classes=classes, response=response)
+        for model in models.values()
     ]
     names = list(models)
     if method == "sign-flip":
-        held, ready, counts = _held_out(waiting, cv, (X, y, groups), truth, judge, is_classifier(estimator))
-        pairs = all_pairs(names, held, partial(flipped_difference, confidence=confidence, random_state=random_state))
-        scores = [row_interval(each, confidence, judge.kind, counts) for each in held]
+        test = _single_test_set(cv, X, y, groups, judge, is_classifier(estimator))
+        scores, deciders, counts = _scores_of_rows(deferred, test, truth, judge, groups)
+        difference = partial(flipped_difference, confidence=confidence, random_state=random_state)
+        intervals = [row_interval(values, confidence, judge.kind, counts) for values in scores]
     else:
-        partitions = Partitions.of(cv, X, y, groups, truth, classes, random_state)
+        partitions = FoldPartitions.of(cv, X, y, groups, truth, classes, random_state)
         watch = _differences if method == "nested" else None
-        held, ready = scores_of_models(waiting, partitions, truth, judge, n_repeats, watch)
-        pairs = all_pairs(names, held, partial(DIFFERENCES[method], confidence=confidence))
-        scores = [interval_of(each, method, confidence, judge.kind) for each in held]
-    return ComparisonResult(names, scores, pairs, judge.kind.name, method, confidence, [each.route for each in ready])
+        scores, deciders = scores_of_models(deferred, partitions, truth, judge, n_repeats, watch)
+        difference = partial(DIFFERENCES[method], confidence=confidence)
+        intervals = [interval_of(values, method, confidence, judge.kind) for values in scores]
+    pairs = all_pairs(names, scores, difference)
+    routes = [decisions.route for decisions in deciders]
+    return ComparisonResult(names, intervals, pairs, judge.kind.name, method, confidence, routes)
 
 
 def _differences(scores):
     return [one - other for one, other in combinations(scores, 2)]
 
 
-def _sorted_out(given):
+def _models_and_rows(arguments):
     """({name: estimator}, X, y) of the positional arguments."""
-    models, (X, y) = given[:-2], given[-2:] if len(given) > 2 else (None, None)
+    models, (X, y) = arguments[:-2], arguments[-2:] if len(arguments) > 2 else (None, None)
     if len(models) == 1 and isinstance(models[0], dict):
-        named = {str(name): each for name, each in models[0].items()}
+        named = {str(name): model for name, model in models[0].items()}
     else:
-        kinds = [_kind(each) for each in models]
+        kinds = [_kind(model) for model in models]
         named = {
-            kind if kinds.count(kind) == 1 else f"{kind} {kinds[: place + 1].count(kind)}": each
-            for place, (kind, each) in enumerate(zip(kinds, models, strict=True))
+            kind if kinds.count(kind) == 1 else f"{kind} {kinds[: place + 1].count(kind)}": model
+            for place, (kind, model) in enumerate(zip(kinds, models, strict=True))
         }
-    wrong = [name for name, each in named.items() if not hasattr(each, "fit")]
+    wrong = [name for name, model in named.items() if not hasattr(model, "fit")]
     if len(named) < 2 or wrong:
         what = f"{wrong} cannot be fitted" if wrong else f"there are {len(named)} models"
         raise ValueError(f"compare(a, b, X, y) takes two or more estimators, or a dict of them, then X and y; {what}.")
-    if len({is_classifier(each) for each in named.values()}) > 1:
+    if len({is_classifier(model) for model in named.values()}) > 1:
         raise ValueError("compare: some models are classifiers and some are not; their scores cannot be compared.")
     return named, X, y
 
@@ -155,9 +159,8 @@ def _kind(model):
     return " + ".join(type(step).__name__ for step in steps if step not in (None, "passthrough"))
 
 
-def _held_out(waiting, cv, rows, truth, judge, classifier):
-    """Scores (t,) of the rows of the one test set by each model, the models, and counts of the test set."""
-    X, y, groups = rows
+def _single_test_set(cv, X, y, groups, judge, classifier):
+    """The one test set (t,) of ``cv``, sorted; an error if ``cv`` has several splits, or leaves out rows."""
     splits = row_numbers(check_cv(cv, y, classifier=classifier).split(X, y, groups), len(y))
     if len(splits) != 1 or len(splits[0][0]) + len(splits[0][1]) < len(y):
         raise ValueError(
@@ -166,16 +169,21 @@ def _held_out(waiting, cv, rows, truth, judge, classifier):
         )
     if judge.of_rows is None:
         raise ValueError("method='sign-flip' needs a score that is a mean over rows, such as accuracy.")
-    test = np.sort(splits[0][1])[None]
-    ready = [make(test) for make in waiting]
-    T = np.moveaxis(truth[..., test], -2, 0)
-    # Rows of a group depend on each other: their scores are added up, and groups flipped.
-    of = np.arange(test.size) if groups is None else np.unique(np.asarray(groups)[test[0]], return_inverse=True)[1]
-    if of.max() < 1:
+    return np.sort(splits[0][1])
+
+
+def _scores_of_rows(deferred, test, truth, judge, groups):
+    """(scores (t,) of the rows of a test set, or of its groups, by each model; the models' decisions; counts)."""
+    deciders = [decide_without(test[None]) for decide_without in deferred]
+    T = np.moveaxis(truth[..., test[None]], -2, 0)
+    # Rows of a group depend on each other: their scores are added up, and the signs of whole groups are flipped.
+    groups = None if groups is None else np.asarray(groups)[test]
+    unit = np.arange(len(test)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    n_units = unit.max() + 1
+    if n_units < 2:
         raise ValueError(
             "method='sign-flip' needs at least two rows to test, or two groups of rows; use a larger test_size."
         )
-    share = (of.max() + 1) / test.size
-    scores = [share * np.bincount(of, judge.of_rows(each(test), T)[0]) for each in ready]
-    tested = None if groups is None else np.asarray(groups)[test[0]]
-    return scores, ready, judge.counts(T[0], tested)
+    share = n_units / len(test)
+    scores = [share * np.bincount(unit, judge.of_rows(decisions(test[None]), T)[0]) for decisions in deciders]
+    return scores, deciders, judge.counts(T[0], groups)

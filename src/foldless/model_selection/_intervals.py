@@ -1,23 +1,61 @@
-"""Intervals of cross-validated scores: pairs of folds are left out by the hundred, from one fit where that is exact."""
+"""Intervals of cross-validated scores: pairs of folds are left out by the hundred, from one fit where that is exact.
+
+Random partitions of the rows into folds are drawn, every fold and every pair of folds is left out, and the interval is
+made from the scores of all of them. Sets of rows are row numbers (b, t) and their held-out decisions (b, k, t): k is 1
+for two classes, else the number of classes, or of outputs of a regression.
+"""
 
 from __future__ import annotations
 
+import copy
+import warnings
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from itertools import chain
+from numbers import Integral
+from typing import Any, Literal
 
+import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _check_method_params
 
-from foldless._engine.inference.intervals import ScoreInterval
-from foldless._engine.linalg.threads import threads_by_size
+from foldless._engine.inference.counts import ScoreKind
+from foldless._engine.inference.intervals import ScoreInterval, check_confidence, interval_of
+from foldless._engine.inference.partitions import (
+    AT_A_TIME,
+    ENOUGH_FOR_RANKS,
+    MOST,
+    PRECISION,
+    ROW_SCORES,
+    Judge,
+    check_folds,
+    left_out,
+    scores_of_partitions,
+)
+from foldless._engine.linalg.threads import jobs_as_here, threads_by_size
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
+from foldless._sklearn.adapters import check_probabilities
+from foldless._sklearn.pipelines import Search, split_steps
+from foldless._sklearn.planner import CrossValidation, Plan, plan
+from foldless._sklearn.progress import Progress
+from foldless._sklearn.route import RefitWarning, Route, warn_of_refits
 from foldless._sklearn.routing import check_groups
-from foldless._sklearn.steps import StepsLike
-from foldless.estimators.checks import dense, rows_and_labels
-from foldless.model_selection._left_out import LeftOut
-from foldless.model_selection._partitions import IntervalRequest, interval_of_model
-from foldless.model_selection._searched import FitOptions
+from foldless._sklearn.scorer_checks import check_scorers
+from foldless._sklearn.scorers import Scoring, check_single, is_function, score_decisions
+from foldless._sklearn.splits import row_numbers
+from foldless._sklearn.standin import StandIn
+from foldless._sklearn.steps import StepsLike, front_of
+from foldless.estimators.checks import check_option, dense, rows_and_labels
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
+
+MOST_REFITTED = 10  # partitions, where their number is not given and models are refitted
+EVERY_SET = "without every fold and every pair of folds"
 
 
 @threads_by_size
@@ -38,22 +76,22 @@ def score_interval(
     steps: StepsLike = "each",
     n_jobs: int | None = None,
 ) -> ScoreInterval:
-    """A cross-validated score with an interval that holds what it promises.
+    """A cross-validated score with an interval that covers the score on new rows as often as stated.
 
     The standard error of the scores of folds is too small, since their models share training rows: intervals made from
     it miss the score on new rows far too often. The nested cross-validation of Bates, Hastie & Tibshirani (2023)
-    leaves out pairs of folds, many times with new folds, and measures how far scores inside are from scores outside.
-    For the estimators that have a closed form all of it follows from one fit.
+    leaves out pairs of folds, many times with new folds, and measures how far inner scores are from outer scores. For
+    estimators with a closed form all of them follow from one fit.
 
-    Intervals of scores of classes are widened to what the numbers of held-out rows allow (``docs/inference.md``); their
-    ``description`` says so.
+    Intervals of scores of classes are widened for small numbers of held-out rows (``docs/inference.md``), which their
+    ``description`` mentions.
 
     Parameters
     ----------
     estimator : estimator
         LSSVC, LSSVR, KernelFisherDiscriminant, Ridge, RidgeClassifier, KernelRidge: one fit. A FoldlessSearchCV, or a
-        pipeline that ends in one, chooses its setting anew without every fold and every pair of folds. Everything else
-        is refitted as often, with a ``RefitWarning``.
+        pipeline that ends in one, is repeated without every fold and every pair of folds. All others are refitted as
+        often, with a ``RefitWarning``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     scoring : str or scorer, default=None
@@ -61,8 +99,8 @@ def score_interval(
         "neg_mean_absolute_error", "neg_log_loss") have the variance of their rows. Of others ("roc_auc", "r2",
         "balanced_accuracy", ...) the mean over folds is taken, with the variance by a jackknife over groups of rows.
     cv : int or splitter, default=None; 10 folds by default, no more than the rarest class has rows
-        A number of folds is drawn at random again and again, stratified by class. A splitter must test each row once;
-        one that does not shuffle has one partition.
+        A number of folds: partitions are drawn at random, stratified by class. A splitter must test each row once; one
+        that does not shuffle gives a single partition.
     groups : array-like of shape (n_samples,), default=None; rows of a group stay in one fold
     confidence : float, default=0.9
     method : {"nested", "nadeau-bengio"}, default="nested"
@@ -84,7 +122,7 @@ def score_interval(
 
     Notes
     -----
-    A line of progress appears by itself in terminals and notebooks after some seconds.
+    Progress is shown in terminals and notebooks after some seconds.
 
     Examples
     --------
@@ -92,12 +130,321 @@ def score_interval(
     >>> from foldless import LSSVC
     >>> from foldless.model_selection import score_interval
     >>> X, y = load_wine(return_X_y=True)
-    >>> found = score_interval(LSSVC("linear", alpha=10.0, standardize=True), X, y, n_repeats=20)
-    >>> print(found)
+    >>> interval = score_interval(LSSVC("linear", alpha=10.0, standardize=True), X, y, n_repeats=20)
+    >>> print(interval)
     accuracy 0.9871, 90 % interval 0.9626 to 1.0000 (nested, widened by counts, 10 folds, 20 times)
     """
     check_groups(groups)
     X, y, groups = rows_and_labels(X, dense(y), groups)
+    check_confidence(confidence)
+    check_repeats(n_repeats)
+    check_option("method", method, ("nested", "nadeau-bengio"))
+    check_single(scoring, "score_interval takes one.")
+    check_probabilities(scoring, estimator)
+    truth, classes = truth_and_classes(estimator, y)
+    judge, response = judge_of(scoring, estimator, y, classes)
+    partitions = FoldPartitions.of(cv, X, y, groups, truth, classes, random_state)
     options = FitOptions(groups=groups, params=params, confounds=confounds, steps=steps, n_jobs=n_jobs)
-    request = IntervalRequest(scoring, cv, confidence, method, n_repeats, random_state)
-    return interval_of_model(request, partial(LeftOut.of, estimator, X, y, options), estimator, X, y, groups)
+    model = partial(held_out_decisions, estimator, X, y, options, classes=classes, response=response)
+    watch = (lambda scores: scores) if method == "nested" else None
+    (scores,), (decisions,) = scores_of_models([model], partitions, truth, judge, n_repeats, watch)
+    return interval_of(scores, method, confidence, judge.kind, path=decisions.route)
+
+
+@dataclass(frozen=True)
+class FoldPartitions:
+    """Partitions of the rows into folds by a splitter, which draws as many as are needed if it shuffles."""
+
+    cv: Any
+    X: Any
+    y: Any
+    groups: Any
+    codes: np.ndarray | None  # class numbers
+    classes: np.ndarray | None
+    random_state: Any  # None: there is one partition
+
+    @classmethod
+    def of(cls, cv, X, y, groups, truth, classes, random_state):
+        """Partitions by ``cv``: a splitter, or a number of folds, drawn at random with the rows of a group together."""
+        codes = None if classes is None else truth
+        if cv is None or isinstance(cv, Integral):
+            kinds = (KFold, StratifiedKFold) if groups is None else (GroupKFold, StratifiedGroupKFold)
+            most = 10 if groups is None else max(3, min(10, len(np.unique(groups)) // 2))
+            if groups is None and codes is not None:  # every fold has rows of every class
+                most = max(3, min(most, np.bincount(codes).min()))
+            splitter = kinds[codes is not None](most if cv is None else cv, shuffle=True)
+        else:
+            splitter = copy.deepcopy(check_cv(cv, y, classifier=codes is not None))
+        shuffles = getattr(splitter, "shuffle", False)
+        groups = None if groups is None else np.asarray(groups)
+        return cls(splitter, X, y, groups, codes, classes, check_random_state(random_state) if shuffles else None)
+
+    @property
+    def shuffled(self):
+        """Whether more than one partition can be drawn."""
+        return self.random_state is not None
+
+    def draw(self, number):
+        """``number`` partitions, [[rows of each fold]]."""
+        partitions = []
+        for _ in range(number):
+            if self.shuffled:
+                self.cv.random_state = self.random_state.randint(2**31 - 1)
+            splits = row_numbers(self.cv.split(self.X, self.y, self.groups), len(self.y))
+            partitions.append([test for _, test in splits])
+            self._check(partitions[-1])
+        return partitions
+
+    def _check(self, tests):
+        """Raise an error where folds overlap, are too few or too small, or two of them hold all rows of a class."""
+        rows = np.concatenate(tests)
+        if len(rows) != len(self.y) or len(np.unique(rows)) != len(rows):
+            raise ValueError(
+                f"cv={self.cv!r} does not test every row once; folds are left out in pairs, so use KFold or a number of"
+                " folds."
+            )
+        units, what = tests, "rows"
+        if self.groups is not None:
+            units, what = [np.unique(self.groups[rows]) for rows in tests], "groups"
+        if len(tests) < 3 or min(map(len, units)) < 2:
+            raise ValueError(
+                f"cv leaves out {len(tests)} folds, the smallest of {min(map(len, units))} {what}; intervals need"
+                f" at least three folds of at least two {what} each."
+            )
+        if self.codes is None:
+            return
+        counts = np.array([np.bincount(self.codes[rows], minlength=self.codes.max() + 1) for rows in tests])
+        lost = np.flatnonzero(np.sort(counts, axis=0)[-2:].sum(0) == counts.sum(0))
+        if len(lost):
+            name = None if self.classes is None else self.classes[lost[0]]
+            raise ValueError(
+                f"cv: two of the folds hold all {counts[:, lost[0]].sum()} rows of class {name}; use other"
+                " folds, or leave out classes of few rows."
+            )
+
+
+def truth_and_classes(estimator, y):
+    """(class numbers (n,), classes), or (values (m, n), None)."""
+    if not is_classifier(estimator):
+        return np.asarray(y, float).reshape(len(y), -1).T, None
+    kind = type_of_target(y, input_name="y")
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(f"y is {kind}; intervals and comparisons of classifiers take one label for each row.")
+    classes, codes = np.unique(np.ravel(y), return_inverse=True)
+    return codes, classes
+
+
+def judge_of(scoring, estimator, y, classes):
+    """(:class:`Judge` of ``scoring``, the response that it scores); None: accuracy or minus the squared error."""
+    if scoring is None:
+        scoring = "accuracy" if classes is not None else "neg_mean_squared_error"
+    resolved = Scoring.of(scoring, estimator)
+    name, scorer, metric = resolved.name, resolved.scorer, resolved.metric
+    if is_function(scorer):
+        raise ValueError(f"scoring={scoring!r} is a function of a fitted estimator; use a name or make_scorer.")
+    check_scorers([(name, scorer)], estimator, y)
+    response = getattr(scorer, "_response_method", "predict")
+    response = response if isinstance(response, str) else response[0]
+    of_rows = ROW_SCORES.get(scoring) if isinstance(scoring, str) else None
+    if metric is not None and metric.pooled:
+        raise ValueError(f"scoring={name!r} is of all folds together; use 'neg_mean_squared_error', or 'r2' of each.")
+    if response == "predict_proba" and of_rows is None:
+        raise ValueError(f"scoring={name!r} judges probabilities; of these neg_log_loss has intervals.")
+    kind = ScoreKind.of(name, scorer)
+    suits = metric is not None and metric.labels == (classes is not None)
+    if suits and metric.classes in (None, 0 if classes is None else len(classes)):
+        least = ENOUGH_FOR_RANKS if metric.rows > 1 and of_rows is None else 2  # R2 of a few rows can be any number
+        return Judge(metric.function, of_rows, least, kind, classes), response
+    score = partial(score_decisions, scorer, classes, np.ndim(y) == 1)
+    return Judge(score, of_rows, kind=kind, labels=classes), response
+
+
+def check_repeats(n_repeats):
+    """Check that n_repeats is a positive integer or None."""
+    if n_repeats is not None and (not isinstance(n_repeats, Integral) or n_repeats < 1):
+        raise ValueError(f"n_repeats={n_repeats!r} must be a whole number, at least 1, or None.")
+
+
+def scores_of_models(models, partitions, truth, judge, n_repeats, watch=None):
+    """([FoldScores], [decisions]) of models, each a function from some of the sets to its held-out decisions.
+
+    If ``n_repeats`` is None, partitions are drawn until the standard errors of ``watch(scores)`` are known within 10 %,
+    at most 100. Without ``watch`` pairs of folds are not left out.
+    """
+    pairs = watch is not None
+    n_repeats = n_repeats if pairs else n_repeats or 1
+
+    def draw(number):
+        folds = partitions.draw(number)
+        check_folds(judge, folds, truth)
+        return folds
+
+    first = draw(1 if not partitions.shuffled else min(AT_A_TIME, n_repeats or AT_A_TIME))
+    sets = [rows for *_, rows in chain(*left_out(first[:1], pairs).values())]
+    deciders = [model(sets) for model in models]
+    one_by_one = isinstance(judge.score, partial)  # a scorer of scikit-learn
+    quick = all(decisions.quick for decisions in deciders) and not one_by_one
+    most = n_repeats or (MOST if quick else MOST_REFITTED)
+    most = most if partitions.shuffled else 1
+    progress = Progress(most, "partitions", None)  # in terminals, after some seconds
+
+    def known(scores):
+        return all(estimate.known_within(PRECISION) for estimate in watch(scores))
+
+    scores = scores_of_partitions(
+        first,
+        draw,
+        deciders,
+        truth,
+        judge,
+        most=most,
+        until=known if n_repeats is None else None,
+        groups=partitions.groups,
+        pairs=pairs,
+        step=lambda number: progress.step(steps=number),
+    )
+    return scores, deciders
+
+
+# -- held-out decisions of one model -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Arguments that go with the rows of the models of an interval or a comparison."""
+
+    groups: Any = None
+    params: dict | None = None
+    confounds: Any = None
+    steps: StepsLike = "each"
+    n_jobs: int | None = None  # of refits
+
+
+def held_out_decisions(estimator, X, y, options, sets, *, classes, response):
+    """:class:`HeldOutDecisions` of an estimator, or :class:`NestedDecisions` of a search.
+
+    How they are computed is planned for ``sets``, some of those that will be left out. ``response`` is what is scored:
+    "predict", "decision_function" or "predict_proba".
+    """
+    front = front_of(estimator, X, options.params, options.steps)
+    X, y = rows_and_labels(front.X, y)
+    last = split_steps(front.estimator).last
+    if isinstance(last, Search):
+        if response == "predict_proba":
+            raise ValueError("scoring judges probabilities, and a search has no held-out ones; use another score.")
+        route = Route("nested", f"{type(last).__name__} is repeated without every set of rows")
+        return NestedDecisions(front.estimator, X, y, front.params or None, classes, options, route)
+    request = CrossValidation(
+        "cross_val_predict",
+        front.estimator,
+        X,
+        y,
+        splits_of(sets, len(y)),
+        params=front.params,
+        confounds=options.confounds,
+    )
+    planned = plan(request)
+    warn_of_refits(estimator, planned.route, EVERY_SET)
+    return HeldOutDecisions(y, classes, response, planned, front.route(planned.route), options.n_jobs)
+
+
+@dataclass(frozen=True)
+class HeldOutDecisions:
+    """Decisions of an estimator, from one fit where that is exact, else by refits.
+
+    If predictions are scored and do not follow from the decisions (a refitted SVC votes), the decisions are 1 for the
+    predicted class.
+    """
+
+    y: Any
+    classes: np.ndarray | None
+    response: str
+    plan: Plan
+    route: Route
+    n_jobs: int | None  # of refits
+
+    @property
+    def quick(self):
+        """Whether all sets follow from one fit."""
+        return self.plan.run is not None
+
+    def __call__(self, sets):
+        """Decisions (b, k, t) of sets (b, t)."""
+        run = self.plan.run
+        if run is None:
+            return self._refitted(self.plan.loop, sets)
+        task = run.task
+        if self.response == "predict_proba" or task.readout.cuts or len(task.problem.active) < task.problem.n:
+            return self._refitted({"estimator": StandIn(run), "X": run.rows, "params": None}, sets)
+        raw = run.decide(sets)
+        return raw[:, None] if raw.ndim == 2 else np.swapaxes(raw, 1, 2)
+
+    def _refitted(self, loop, sets):
+        splits = splits_of(sets, len(self.y))
+        jobs = (delayed(_refit)(loop, self.y, train, test, self.response) for train, test in splits)
+        outputs = Parallel(n_jobs=self.n_jobs)(jobs_as_here(jobs))
+        return np.stack([as_decisions(values, response, self.classes) for values, response in outputs])
+
+
+@dataclass(frozen=True)
+class NestedDecisions:
+    """Decisions of a search, or of a pipeline that ends in one; the search is repeated without every set."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    params: dict | None
+    classes: np.ndarray | None
+    options: FitOptions
+    route: Route
+    quick = False  # not all sets follow from one fit
+
+    def __call__(self, sets):
+        """Decisions (b, k, t) of sets (b, t)."""
+        nested_cross_validate = type(split_steps(self.estimator).last)._nested_cross_validate
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RefitWarning)
+            result = nested_cross_validate(
+                self.estimator,
+                self.X,
+                self.y,
+                cv=splits_of(sets, len(self.y)),
+                groups=self.options.groups,
+                params=self.params,
+                confounds=self.options.confounds,
+                steps=self.options.steps,
+                n_jobs=self.options.n_jobs,
+            )
+        outputs = result.predictions if self.classes is None else result.decision
+        return np.stack([as_decisions(values, "decision_function", self.classes) for values in outputs])
+
+
+def splits_of(sets, n):
+    """(train, test) pairs of sets of rows (b, t)."""
+    rows = np.arange(n)
+    return [(np.delete(rows, test), test) for test in sets]
+
+
+def as_decisions(values, response, classes):
+    """Predictions or decisions of the rows of one set as (k, t)."""
+    values = np.asarray(values)
+    if classes is None:
+        return values.reshape(len(values), -1).T
+    if response == "predict":
+        is_predicted = values == classes[:, None]
+        if len(is_predicted) == 2:
+            return np.where(is_predicted[1:], 1.0, -1.0)
+        return is_predicted.astype(float)
+    return values[None] if values.ndim == 1 else values.T
+
+
+def _refit(loop, y, train, test, response):
+    """(predictions, decisions or probabilities of the test rows, which of the three) of a refit."""
+    estimator = clone(loop["estimator"])
+    params = _check_method_params(loop["X"], loop["params"] or {}, train)
+    fitted = estimator.fit(*_safe_split(estimator, loop["X"], y, train), **params)
+    rows, _ = _safe_split(estimator, loop["X"], y, test, train)
+    if response == "decision_function" and not hasattr(fitted, "decision_function"):
+        proba = fitted.predict_proba(rows)
+        return proba[:, 1] - 0.5 if proba.shape[1] == 2 else proba, response
+    return getattr(fitted, response)(rows), response

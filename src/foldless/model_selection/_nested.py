@@ -1,160 +1,55 @@
-"""Nested cross-validation of a search: the whole choice repeated inside every outer training part, and judged outside.
+"""Nested cross-validation: a search is repeated on every outer training part, and scored on the outer test rows.
 
-A grid takes no refits; it starts from parameters resolved once on all rows ("scale", balanced class weights, the
-default grid; labels have a say in the second only). Continuous searches and one setting for each class (``share``) are
-searched anew on every training part by ``fit`` itself.
+A grid takes no refits (the algebra: ``tuning.grid``). Its parameters from data are resolved once on all rows: "scale",
+balanced class weights and the default grid, of which only the second depends on labels. Continuous searches and
+searches of one setting for each class (``share``) are refitted on every training part.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
+from joblib import delayed
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import _safe_split
 
 from foldless._engine.inference.counts import ScoreKind
-from foldless._engine.inference.intervals import check_confidence, corrected_interval
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
-from foldless._sklearn.adapters import check_probabilities
-from foldless._sklearn.candidates import SearchData, by_grid
+from foldless._engine.readout.calibration import fit_calibration
+from foldless._engine.tuning.grid import (
+    choose_candidates,
+    heldout_of_candidate,
+    inner_criterion,
+    losses_from_one_P,
+    outer_loss,
+    sharing_pays,
+)
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, check_probabilities
+from foldless._sklearn.candidates import SearchData, by_grid, heldout_scores, settings, targets_of, with_params
 from foldless._sklearn.confounded import columns_alone
 from foldless._sklearn.counting import Counting
 from foldless._sklearn.landmarks import landmarks_to_find
-from foldless._sklearn.nested_data import NestedData
-from foldless._sklearn.pipelines import Search, split_steps
-from foldless._sklearn.route import Route
+from foldless._sklearn.nested_data import NestedData, OuterSplitResult
+from foldless._sklearn.pipelines import Search, fit_steps, split_steps
+from foldless._sklearn.progress import Progress, run_with_progress
+from foldless._sklearn.route import ONE_FIT, ONE_P_PER_FOLD, REFIT, Route
 from foldless._sklearn.scorer_checks import check_scorers
-from foldless._sklearn.scorers import deciding_scoring, scores_by_name, wants_probabilities
-from foldless._sklearn.splits import check_confounds_determined, row_numbers
-from foldless._sklearn.steps import StepsLike, fits_steps, front_of
+from foldless._sklearn.scorers import deciding_scoring, known_outputs, scores_by_name, wants_probabilities
+from foldless._sklearn.splits import check_confounds_determined, draw_splits, row_numbers
+from foldless._sklearn.steps import StepsLike, fits_steps, front_of, parts_of
 from foldless._sklearn.weights import with_row_weights
+from foldless.estimators.access import chooses_landmarks, cut_of, fits_of, loo_scores_of
 from foldless.estimators.checks import confounds_left_out, rows_and_labels
-from foldless.model_selection._nested_runs import nested_grid, nested_loop
-from foldless.model_selection._nested_sets import NestedSets, tested
+from foldless.estimators.meta import OneAgainstAllClassifier
+from foldless.model_selection._nested_result import NestedResult, tested
 from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec, with_scores
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
-from foldless.results import Result, by_name, lanes
-
-
-@dataclass(repr=False)
-class NestedResult(Result, NestedSets):
-    """Outer and inner estimates of a tuned model, one entry for each outer split.
-
-    Attributes
-    ----------
-    test_score : ndarray of shape (n_splits,); of several scores {name: ndarray}
-        Score of the held-out predictions of the model chosen without them: the honest estimate.
-    inner_score : ndarray of shape (n_splits,); of several scores {name: ndarray}
-        The same score on the inner held-out predictions that the choice was made by; nan where the score needs
-        probabilities.
-    optimism : ndarray of shape (n_splits,); of several scores {name: ndarray}
-        inner_score - test_score.
-    mean_test_score, std_test_score : float; of several scores {name: float}
-        The deviation is that between splits, which share rows: no standard error. See ``interval``.
-    inner_criterion, outer_criterion : ndarray of shape (n_splits,)
-        The criterion (a loss) of the chosen setting inside, and of its held-out fits outside.
-    best_params : list of dicts (of lists of dicts, one a class, where ``share`` is not "all")
-    predictions, decision : lists of arrays, for the rows ``test_indices`` of each split; decisions for classifiers only
-    test_indices : list of arrays
-    path : Path, how it was computed and why
-    estimator : list of fitted estimators with ``return_estimator=True``, else None
-    tested : list with the training rows of each of these, and y and its outputs at the test rows; else None
-    test_share : float, tested rows for each training row, averaged over the splits
-    counting : the kinds of the scores and the numbers of held-out rows that intervals are made from
-
-    With ``return_estimator=True`` there are prediction intervals and sets of new rows, which count the tuning:
-    ``predict_interval(X, coverage=0.9)`` and ``predict_set(X, coverage=0.9, class_conditional=False)``.
-    ``to_frame()`` has one row for each outer split.
-    """
-
-    test_score: Any
-    inner_score: Any
-    inner_criterion: np.ndarray
-    outer_criterion: np.ndarray
-    best_params: list
-    predictions: list
-    decision: list
-    test_indices: list
-    path: Route
-    estimator: list | None = None
-    tested: list | None = None
-    test_share: float = np.nan
-    counting: Counting = field(default_factory=lambda: Counting({}, None))
-
-    def _by_name(self, compute):
-        """``compute(test, inner)`` of the score, or of each of several."""
-        if not isinstance(self.test_score, dict):
-            return compute(self.test_score, self.inner_score)
-        return {name: compute(each, self.inner_score[name]) for name, each in self.test_score.items()}
-
-    @property
-    def optimism(self) -> Any:
-        """How much better the chosen setting looked to the search than it was."""
-        return self._by_name(lambda test, inner: inner - test)
-
-    @property
-    def mean_test_score(self) -> Any:
-        """Mean over the splits."""
-        return self._by_name(lambda test, _: float(test.mean()))
-
-    @property
-    def std_test_score(self) -> Any:
-        """Standard deviation over the splits."""
-        return self._by_name(lambda test, _: float(test.std()))
-
-    def interval(self, confidence: float = 0.9) -> Any:
-        """The :class:`ScoreInterval` of ``test_score`` by Nadeau & Bengio (2003); of several scores {name: interval}.
-
-        Intervals of scores of classes are widened to what the numbers of held-out rows allow (``docs/inference.md``).
-        :func:`score_interval` of the search leaves out pairs of folds: dearer, and nearer to what it promises.
-        """
-        check_confidence(confidence)
-        if not isinstance(self.test_score, dict):
-            return self._interval("score", self.test_score, confidence)
-        return {name: self._interval(name, values, confidence) for name, values in self.test_score.items()}
-
-    def _interval(self, name, values, confidence):
-        kind, counts = self.counting.kind(name), self.counting.counts
-        return corrected_interval(values, self.test_share, confidence, kind, counts)
-
-    def __repr__(self):
-        if not isinstance(self.test_score, dict):
-            return f"{self._in_words('score', self.test_score, self.inner_score)}; {self.path}"
-        texts = [
-            f"{name}: {self._in_words(name, values, self.inner_score[name])}"
-            for name, values in self.test_score.items()
-        ]
-        return f"{'; '.join(texts)}; {self.path}"
-
-    def _in_words(self, name, test, inner):
-        text = f"test score {test.mean():.4f}"
-        if len(test) > 1 and np.isfinite(test).all():
-            _, low, high = self._interval(name, test, 0.9)
-            text += f" (90 % interval {low:.4f} to {high:.4f}, {len(test)} splits)"
-        if np.isnan(inner).any():
-            return text
-        return f"{text}, inner score {inner.mean():.4f}, optimism {(inner - test).mean():.4f}"
-
-    def _columns(self):
-        columns: dict[str, Any] = {
-            "split": range(len(self.best_params)),
-            "n_test": [len(each) for each in self.test_indices],
-        }
-        for what, scores in (("test", self.test_score), ("inner", self.inner_score)):
-            named = scores if isinstance(scores, dict) else {"score": scores}
-            columns |= {f"{what}_{name}": values for name, values in named.items()}
-        columns |= {"inner_criterion": self.inner_criterion, "outer_criterion": self.outer_criterion}
-        return columns | by_name(self.best_params, "param_")
-
-    def _picture(self):
-        scores = [each if isinstance(each, dict) else {"score": each} for each in (self.test_score, self.inner_score)]
-        name = next(iter(scores[0]))
-        rows = [(f"{what} {name}", each[name], None) for what, each in zip(("test", "inner"), scores, strict=True)]
-        return lanes(rows, f"{name} of the outer splits, on held-out rows and as the choice saw it")
 
 
 @threads_by_size
@@ -173,10 +68,10 @@ def nested_cross_validate(
     steps: StepsLike = "each",
     return_estimator: bool = False,
 ) -> NestedResult:
-    """Exact nested cross-validation: the search repeated on every outer training part, judged on the rows it never saw.
+    """Exact nested cross-validation: the search is repeated on every outer training part, and scored on its test rows.
 
-    A criterion that was optimised is no performance estimate. Here every outer split chooses its own hyper-parameters;
-    for grids no model is refitted.
+    A criterion that was optimised is a biased estimate of performance. Here every outer split chooses its own
+    hyper-parameters; for grids no model is refitted.
 
     Parameters
     ----------
@@ -191,7 +86,7 @@ def nested_cross_validate(
     groups : array-like of shape (n_samples,), default=None
         For the outer and for the inner splitter.
     scoring : str, scorer, list or dict of them, default=None
-        None: what decides in ``search`` if it has a ``scoring``, else accuracy or R2. Of several, results are dicts.
+        None: the deciding score of ``search`` if it has a ``scoring``, else accuracy or R2. Several give dicts.
     params : dict, default=None
         {"sample_weight": weights} for the fits.
     n_jobs : int, default=None
@@ -203,8 +98,8 @@ def nested_cross_validate(
     steps : {"each", "once"}, default="each"
         As in :func:`cross_validate`: "once" fits the first steps of a pipeline on all rows, labels unseen.
     return_estimator : bool, default=False
-        Whether to return the estimators with the chosen parameters, each fitted on its outer training part. What is
-        made from data ("scale", balanced weights) is then made from that part.
+        Whether to return the estimators with the chosen parameters, each fitted on its outer training part. Parameters
+        from data ("scale", balanced weights) are then resolved on that part.
 
     Returns
     -------
@@ -222,8 +117,8 @@ def nested_cross_validate(
     0.983 0.988
     """
     front = front_of(search, X, params, steps)
-    taken = split_steps(front.estimator)
-    search, params = taken.last, front.params
+    pipeline = split_steps(front.estimator)
+    search, params = pipeline.last, front.params
     _check(search, y, params)
     X, y, groups = rows_and_labels(front.X, y, groups)
     spec, confounds = search_spec(search), confounds_left_out(confounds, "a search")
@@ -232,11 +127,13 @@ def nested_cross_validate(
         spec = with_scores(spec, search, targets)
     spec = with_row_weights(spec, search, targets, sample_weight)
     scorings, several = _scorings(search, spec, scoring, targets)
-    scorers = {name: each.scorer for name, each in scorings.items()}
+    scorers = {name: scoring.scorer for name, scoring in scorings.items()}
     if confounds is not None:
         confounds = check_search_with_confounds(search, confounds, len(targets))
-    wanted = any(map(wants_probabilities, scorers.values()))
-    data = NestedData(search, X, targets, groups, sample_weight, confounds, wanted, taken.first, return_estimator)
+    probabilities = any(map(wants_probabilities, scorers.values()))
+    data = NestedData(
+        search, X, targets, groups, sample_weight, confounds, probabilities, pipeline.first, return_estimator
+    )
     splits = check_cv(cv, targets, classifier=is_classifier(search.estimator)).split(X, targets, groups)
     outer = row_numbers(splits, len(targets))
     data.check(outer)
@@ -244,18 +141,18 @@ def nested_cross_validate(
         check_confounds_determined(columns_alone(search, confounds), outer)
     run = nested_grid if _in_closed_form(data, steps) else nested_loop
     results, route = run(data, spec, outer, search.n_jobs if n_jobs is None else n_jobs, verbose or search.verbose)
-    outside, inside = _scores(scorers, results, targets, outer)
+    test_scores, inner_scores = _scores(scorers, results, targets, outer)
     return NestedResult(
-        test_score=outside if several else outside["score"],
-        inner_score=inside if several else inside["score"],
-        inner_criterion=np.array([each.inner_loss for each in results]),
-        outer_criterion=np.array([each.outer_loss for each in results]),
-        best_params=[each.params for each in results],
-        predictions=[each.outside.predict(None) for each in results],
-        decision=[each.outside.decision for each in results],
+        test_score=test_scores if several else test_scores["score"],
+        inner_score=inner_scores if several else inner_scores["score"],
+        inner_criterion=np.array([result.inner_loss for result in results]),
+        outer_criterion=np.array([result.outer_loss for result in results]),
+        best_params=[result.params for result in results],
+        predictions=[result.outside.predict(None) for result in results],
+        decision=[result.outside.decision for result in results],
         test_indices=[test for _, test in outer],
         path=front.route(route),
-        **_kept(front, results, targets, outer) if return_estimator else {},
+        **_fitted_models(front, results, targets, outer) if return_estimator else {},
         test_share=float(np.mean([len(test) / len(train) for train, test in outer])),
         counting=_counting(scorings, search, targets, groups, outer, results),
     )
@@ -263,36 +160,37 @@ def nested_cross_validate(
 
 def _scores(scorers, results, y, outer):
     """{name: scores of the outer splits}, and the same of the rows that the choice was made by."""
-    outside, inside = {}, {}
+    test_scores, inner_scores = {}, {}
     for name, scorer in scorers.items():
         pairs = zip(results, outer, strict=True)
-        outside[name] = np.array([each.outer_score(scorer, y, test) for each, (_, test) in pairs])
-        inside[name] = np.array([each.inner_score(scorer, y) for each in results])
-    return outside, inside
+        test_scores[name] = np.array([result.outer_score(scorer, y, test) for result, (_, test) in pairs])
+        inner_scores[name] = np.array([result.inner_score(scorer, y) for result in results])
+    return test_scores, inner_scores
 
 
 def _counting(scorings, search, y, groups, outer, results):
     """The :class:`Counting` of the predictions of the outer splits."""
     counting = Counting.of(None, search.estimator, y, groups, outer)
     kinds = {}
-    for name, each in scorings.items():  # the estimator's own score has a metric too
-        kinds[name] = ScoreKind.of(each.given, each.scorer if each.metric is None else each.metric.scorer())
+    for name, scoring in scorings.items():  # the estimator's own score has a metric too
+        scorer = scoring.scorer if scoring.metric is None else scoring.metric.scorer()
+        kinds[name] = ScoreKind.of(scoring.given, scorer)
     if counting.counts is None:
         return Counting(kinds, None)
-    tested = np.concatenate([test for _, test in outer])
-    predicted = np.concatenate([each.outside.predict(None) for each in results])
-    return Counting(kinds, counting.counts.with_labels(np.ravel(y)[tested], predicted))
+    rows = np.concatenate([test for _, test in outer])
+    predicted = np.concatenate([result.outside.predict(None) for result in results])
+    return Counting(kinds, counting.counts.with_labels(np.ravel(y)[rows], predicted))
 
 
-def _kept(front, results, y, outer):
-    """The fitted estimators, and what they say of their test rows."""
-    models = [each.estimator for each in results]
-    said = [tested(model, front.X, y, *split) for model, split in zip(models, outer, strict=True)]
-    return {"estimator": [front.whole(model) for model in models], "tested": said}
+def _fitted_models(front, results, y, outer):
+    """The fitted estimators of the outer splits, and their outputs for the test rows."""
+    models = [result.estimator for result in results]
+    outputs = [tested(model, front.X, y, *split) for model, split in zip(models, outer, strict=True)]
+    return {"estimator": [front.whole(model) for model in models], "tested": outputs}
 
 
 def _check(search, y, params):
-    """Refuse what is no search, and parameters that go nowhere."""
+    """Raise an error if this is no search, or if params holds parameters that are not passed on."""
     if not isinstance(search, Search):
         raise ValueError(
             f"search={search!r} must be a FoldlessSearchCV, or a pipeline that ends in one; scikit-learn's"
@@ -306,7 +204,7 @@ def _check(search, y, params):
 
 
 def _in_closed_form(data, steps):
-    """Whether a whole grid is looked at for one setting, behind no steps that are fitted on each part."""
+    """Whether one setting of a whole grid is chosen without refits: no steps are fitted on the training parts."""
     search = data.search
     if data.steps is not None or search.share != "all" or fits_steps(search, steps):
         return False
@@ -316,11 +214,192 @@ def _in_closed_form(data, steps):
 
 
 def _scorings(search, spec, scoring, y):
-    """({name: Scoring}, whether there may be several): those of ``scoring``, or what decides in the search."""
+    """({name: Scoring} of ``scoring``, whether there may be several); None: the score that decides in the search."""
     if search.scoring is not None and not spec.score_decides:
         raise ValueError(f"refit={search.refit!r} of the search must name the one of its scores that decides.")
     scoring = deciding_scoring(search.scoring, search.refit) if scoring is None else scoring
     scorings, several = scores_by_name(search, scoring)
     check_probabilities(scoring, search)
-    check_scorers([(each.name, each.scorer) for each in scorings.values()], search.estimator, y)
+    check_scorers([(scoring.name, scoring.scorer) for scoring in scorings.values()], search.estimator, y)
     return scorings, several
+
+
+# -- grids -------------------------------------------------------------------------------------------------------------
+
+
+def nested_grid(data, spec, outer, n_jobs, verbose):
+    """(results of the outer splits, route) of a grid search."""
+    search = data.search
+    all_rows = SearchData(data.X, data.y, data.sample_weight, data.confounds)
+    candidates, kernel_settings = settings(search.estimator, search.param_grid, all_rows)
+    inner = [data.inner_splits(train) for train, _ in outer]
+    shared = [sharing_pays(setting.task.problem, len(setting.alphas), outer, inner) for setting in kernel_settings]
+    jobs = (
+        delayed(_inner_losses)(data, spec, setting, share, outer, inner)
+        for setting, share in zip(kernel_settings, shared, strict=True)
+    )
+    progress = Progress(len(kernel_settings), "kernel settings", verbose)
+    losses_of_settings = run_with_progress(jobs, n_jobs, progress)
+    losses = np.empty((len(outer), len(candidates), losses_of_settings[0].shape[-1]))
+    for setting, values in zip(kernel_settings, losses_of_settings, strict=True):
+        losses[:, setting.places] = values
+    chosen = np.array([choose_candidates(losses_of_split, kernel_settings)[0] for losses_of_split in losses])
+    results: dict = {}
+    for setting in kernel_settings:
+        for alpha, place in zip(setting.alphas, setting.places, strict=True):
+            splits = np.flatnonzero(chosen == place)
+            if len(splits):
+                criterion = losses[splits, place].sum(-1)
+                results |= _results_of_candidate(
+                    data, spec, setting, alpha, candidates[place], splits, criterion, outer, inner
+                )
+    if data.keeps:
+        for split, (train, _) in enumerate(outer):
+            fitted = _fitted_on(data, train, candidates[chosen[split]])
+            results[split] = replace(results[split], estimator=fitted)
+    return [results[split] for split in range(len(outer))], _describe(shared)
+
+
+def _results_of_candidate(data, spec, setting, alpha, params, splits, criterion, outer, inner):
+    """{split: :class:`OuterSplitResult`} of the outer splits that chose one candidate, by their inner criterion."""
+    problem = setting.problem(alpha)
+    pairs = [outer[split] for split in splits]
+    selections = data.selections(spec, setting.task, pairs, [inner[split] for split in splits])
+    held_out = heldout_of_candidate(setting.task, problem, pairs, selections, data.probabilities)
+    if spec.score_decides:
+        criterion = [inner_criterion(problem, selection) for selection in selections]
+    return {
+        split: _result(data, spec, setting, test, params, loss, part)
+        for split, (_, test), loss, part in zip(splits, pairs, criterion, held_out, strict=True)
+    }
+
+
+def _inner_losses(data, spec, setting, share, outer, inner):
+    """Inner losses (n_splits, n_alphas, m) of one kernel setting."""
+    selections = data.selections(spec, setting.task, outer, inner)
+    if share:
+        return losses_from_one_P(setting.task, setting.alphas, selections)
+    return np.stack([selection.path(setting.task.problem, setting.alphas).losses for selection in selections])
+
+
+def _result(data, spec, setting, test, params, inner_loss, held_out):
+    task = setting.task
+    classes = setting.classes
+    flat = setting.flat
+    rows = held_out.inner_rows
+    probabilities = held_out.probabilities
+    last = split_steps(data.search.estimator).last
+    if data.probabilities and probabilities is None and not isinstance(last, FOLDLESS_ESTIMATORS):
+        weights = np.ones(len(rows)) if data.sample_weight is None else data.sample_weight[rows]
+        sigmoid = fit_calibration("sigmoid", held_out.inner_scores, task.codes[rows], task.n_classes, weights)
+        probabilities = sigmoid.proba(held_out.decision)  # as the search's own predict_proba
+    return OuterSplitResult(
+        params=params,
+        inner_loss=inner_loss,
+        outer_loss=outer_loss(spec, task, test, held_out.fits, held_out.decision),
+        inner_rows=rows,
+        inside=known_outputs(classes, flat, held_out.inner_scores - held_out.rule.cut),
+        outside=known_outputs(classes, flat, held_out.decision, probabilities),
+    )
+
+
+def _fitted_on(data, train, params):
+    """The estimator of a search with these parameters, fitted on a training part."""
+    estimator = with_params(data.search.estimator, params)
+    options = split_steps(estimator).fit_params(sample_weight=data.sample_weight, confounds=data.confounds)
+    options = {name: _safe_indexing(values, train) for name, values in options.items()}
+    return estimator.fit(*_safe_split(estimator, data.X, data.y, train), **options)
+
+
+def _describe(shared):
+    """The route; ``shared`` holds for each kernel setting whether it had one P for all training parts."""
+
+    def count(number):
+        return f"{number} kernel setting{'' if number == 1 else 's'}"
+
+    once = sum(shared)
+    alone = len(shared) - once
+    text = f"one matrix P for each alpha of {count(once)}; every training part follows from it"
+    other = f"each training part decomposed by itself for {count(alone)}, which is less work there"
+    if not alone:
+        return Route(ONE_FIT, text)
+    return Route(ONE_P_PER_FOLD, f"{text}; {other}" if once else other)
+
+
+# -- continuous searches, and settings that differ between classes -----------------------------------------------------
+
+
+def nested_loop(data, spec, outer, n_jobs, verbose):
+    """(results of the outer splits, route) of any search, fitted on every training part."""
+    jobs = (delayed(_one_split)(data, spec, train, test) for train, test in outer)
+    results = run_with_progress(jobs, n_jobs, Progress(len(outer), "outer splits", verbose))
+    return results, Route(REFIT, "every training part is searched by itself")
+
+
+def _one_split(data, spec, train, test):
+    """One outer split by ``fit`` on its training part."""
+    first = None if data.steps is None else fit_steps(data.steps, data.X, train, data.y)
+    if first is not None:
+        data = replace(data, X=first.transform(data.X))
+    search = clone(data.search).set_params(refit=data.search.refit or True)
+    X, y = _safe_split(search, data.X, data.y, train)
+    X_test, _ = _safe_split(search, data.X, data.y, test, train)
+    groups = None if search.cv is None else data.groups
+    weight, groups, confounds = (
+        None if values is None else _safe_indexing(values, train)
+        for values in (data.sample_weight, groups, data.confounds)
+    )
+    search.fit(X, y, sample_weight=weight, groups=groups, confounds=confounds)
+    if search.stopped_ == "interrupted":  # the user means the nested cross-validation, not this one search
+        raise KeyboardInterrupt
+    best = search.best_estimator_
+    rows, scores = _inner_scores(search, X, y, weight, confounds, groups)
+    task, classes, flat = targets_of(search.estimator, data.y, data.sample_weight)
+    new_rows = (X_test,) if confounds is None else (X_test, _safe_indexing(data.confounds, test))
+    if classes is None:
+        decision = search.predict(*new_rows).reshape(len(test), -1)
+    else:
+        decision = search.decision_function(*new_rows)
+    fits = _criterion_fits(best, *new_rows)
+    probabilities = search.predict_proba(*new_rows) if data.probabilities else None
+    fitted = best if first is None else make_pipeline(*first, best)
+    return OuterSplitResult(
+        params=search.best_params_,
+        inner_loss=search.best_criterion_,
+        outer_loss=outer_loss(spec, task, test, fits, decision),
+        inner_rows=train[rows],
+        inside=known_outputs(classes, flat, scores - _cut(best)),
+        outside=known_outputs(classes, flat, decision, probabilities),
+        estimator=fitted if data.keeps else None,
+    )
+
+
+def _inner_scores(search, X, y, weight, confounds, groups):
+    """(row numbers, held-out decisions) of a fitted search's best estimator, by its inner splits."""
+    last = split_steps(search.best_estimator_).last
+    in_closed_form = confounds is None and isinstance(last, FOLDLESS_ESTIMATORS) and not chooses_landmarks(last)
+    if search.cv is None and in_closed_form:
+        return loo_scores_of(last)
+    splits = draw_splits(search.cv, search.estimator, X, y, groups)
+    parts = parts_of(search, splits, len(y))
+    return heldout_scores(clone(search.best_estimator_), SearchData(X, y, weight, confounds, parts), splits)
+
+
+def _cut(estimator):
+    """The cut of threshold="loo" in the decisions of a fitted estimator, one for each class if they have their own."""
+    last = split_steps(estimator).last
+    if isinstance(last, OneAgainstAllClassifier):
+        return np.array([_cut(classifier) for classifier in last.estimators_])
+    return cut_of(last) if isinstance(last, FOLDLESS_ESTIMATORS) else 0.0
+
+
+def _criterion_fits(estimator, X, *confounds):
+    """Fits (n, m) of the criterion's targets by a fitted estimator."""
+    steps = split_steps(estimator)
+    last, new_rows = steps.last, (steps.transform(X), *confounds)
+    if isinstance(last, OneAgainstAllClassifier):
+        return np.column_stack([_criterion_fits(classifier, *new_rows) for classifier in last.estimators_])
+    if isinstance(last, FOLDLESS_ESTIMATORS):
+        return fits_of(last, *new_rows)
+    output = last.decision_function(*new_rows) if is_classifier(last) else last.predict(*new_rows)
+    return output.reshape(len(output), -1)

@@ -82,14 +82,14 @@ def leave_pair_out_auc(
         raise ValueError(
             "leave_pair_out_auc needs at least two rows of every class: leaving out a pair empties a class."
         )
-    whole = task.training_parts().whole.explicit()  # its n x n entries are no more than there are pairs
+    model = task.training_parts().whole.explicit()  # its n x n entries are no more than there are pairs
     if classes is None:
-        values = task.Y[whole.rows, 0]
-        return _share(task, whole, np.nonzero(values[:, None] > values[None, :]), None)
-    codes = task.codes[whole.rows]
+        values = task.Y[model.rows, 0]
+        return _share(task, model, np.nonzero(values[:, None] > values[None, :]), None)
+    codes = task.codes[model.rows]
     if len(classes) == 2:
-        return _share(task, whole, _cross(codes == 1), None)
-    return float(np.mean([_share(task, whole, _cross(codes == k), k) for k in range(len(classes))]))
+        return _share(task, model, _cross(codes == 1), None)
+    return float(np.mean([_share(task, model, _cross(codes == k), k) for k in range(len(classes))]))
 
 
 def _cross(positive):
@@ -98,13 +98,13 @@ def _cross(positive):
     return np.repeat(high, len(low)), np.tile(low, len(high))
 
 
-def _share(task, whole, pairs, column):
+def _share(task, model, pairs, column):
     """Share of pairs (high, low) with the larger score, or column of scores, at ``high``."""
     high, low = pairs
     if not len(high):
         raise ValueError("y holds no pair of different values: there is nothing to rank.")
     wins = 0.0
-    for _, held_out in leave_out(whole, Sets.of(np.stack([high, low], 1))):
+    for _, held_out in leave_out(model, Sets.of(np.stack([high, low], 1))):
         scores = task.scores(held_out)
         scores = scores if scores.ndim == 2 else scores[..., 0 if column is None else column]
         wins += scored_pairs_won(scores, squares=column is not None)

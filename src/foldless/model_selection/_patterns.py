@@ -148,8 +148,8 @@ def _batches(data, estimator, task, orders, size, progress):
     solver = None if task is None else Solver(task.problem)
     for part in gen_batches(len(orders), size):
         if task is None:  # class weights follow the labels
-            own = data.labelled(orders[part.start]).task(estimator).task
-            batch = weights_and_covariances(Solver(own.problem), own, orders[:1])
+            weighted = data.labelled(orders[part.start]).task(estimator).task
+            batch = weights_and_covariances(Solver(weighted.problem), weighted, orders[:1])
         else:
             batch = weights_and_covariances(solver, task, orders[part], data.residuals)
         yield batch

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from joblib import delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.caution import NothingLearntWarning
 from foldless._engine.linalg.memory import require_memory
-from foldless._engine.linalg.threads import threads_by_size, threads_for
+from foldless._engine.linalg.threads import jobs_as_here, threads_by_size, threads_for
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
 from foldless._engine.permutation.metrics import Metric
 from foldless._engine.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
@@ -38,12 +38,13 @@ from foldless._sklearn.steps import StepsLike, front_of
 from foldless._sklearn.weights import with_row_weights
 from foldless.estimators.checks import as_confounds, dense, rows_and_labels
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._permutation_runs import batches, collect, warn_if_interrupted
+from foldless.model_selection._search_runs import LONG
 from foldless.model_selection._search_spec import search_spec
 from foldless.model_selection._types import ConfoundsLike, CVLike, NullLike, Params, ScoringLike
 from foldless.model_selection._validation import cross_validate
 
 EVERY_LABELING = "for every permutation"
+LONG_WITHOUT_NEED = 60.0  # seconds above which a warning tells the time, if something is known to be quicker
 
 
 @threads_by_size
@@ -82,7 +83,7 @@ def permutation_test_score(
         Three axes (as ``Epochs.get_data()`` of MNE gives them) or several matrices are a family of tests: one for each
         time, or each matrix, with the same permutations, and p-values corrected for their number. Three axes are one
         test for pipelines that begin with a step of three axes (of mne, pyriemann, aeon or sktime, or with
-        scikit-learn's tag ``three_d_array``), and an error where nothing tells.
+        scikit-learn's tag ``three_d_array``). Where both are possible an error is raised.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     groups : array-like of shape (n_samples,), default=None
         For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``null`` says
@@ -112,7 +113,7 @@ def permutation_test_score(
     null : str, array-like of shape (n_samples,) or null scheme, default=None
         Which labelings are as likely as the true one.
 
-        - None: labels are permuted freely, or within ``groups``. The splits of the true labels stay. Where they were
+        - None: labels are permuted freely, or within ``groups``. The splits of the true labels stay. If they were
           made from the labels (a stratified splitter; an integer for a classifier), labels are permuted within the
           test sets as well, so that every permutation is as balanced as the true labels; without that p-values are too
           small. (Where the test sets overlap, or leave fewer than 1000 labelings, the splits go with the permuted
@@ -181,18 +182,18 @@ def run_permutation_test(request, memory_limit=MEMORY_LIMIT):
     check_permutations(y, request.n_permutations, least=0)
     request = replace(request, estimator=fronts[0].estimator, params=fronts[0].params, groups=groups)
     last = split_steps(request.estimator).last
-    searched = isinstance(last, Search)
-    refit, search = (_searched, search_spec(last)) if searched else (_validated, None)
+    is_search = isinstance(last, Search)
+    refit, search = (_nested_scores, search_spec(last)) if is_search else (_cross_validated_scores, None)
     data = PermutationData(X, y, None, as_confounds(request.confounds))
     spec, data, labelings = specify_test(request, data, memory_limit, refit, search)
-    if searched:
+    if is_search:
         spec = replace(spec, search=with_row_weights(spec.search, last, data.y, data.sample_weight))
     warn_of_unchanged_labels(data, labelings.orders)
     if is_family:
-        found, route = _run_family(spec, data, labelings, members, request)
+        scores, route = _scores_of_family(spec, data, labelings, members, request)
     else:
-        found, route = _run_single(spec, data, labelings, request)
-    return _build_results(spec, data, labelings.strata, found, fronts[0].route(route))
+        scores, route = _scores_of_one(spec, data, labelings, request)
+    return _results(spec, data, labelings.strata, scores, fronts[0].route(route))
 
 
 def _check_generalisation(request, is_family):
@@ -203,7 +204,8 @@ def _check_generalisation(request, is_family):
         raise ValueError("generalise=True keeps the splits of the true labels, and null='resplit' does not; use None.")
 
 
-def _validated(spec, data, splits, scores):
+def _cross_validated_scores(spec, data, splits, scores):
+    """The :class:`Found` of one labeling, by refits of the estimator."""
     raw = spec.metadata.fit.get(split_steps(spec.estimator).fit_param("sample_weight"))
     params = spec.metadata.but_splitter(spec.params)
     params = {name: data.sample_weight if value is raw else value for name, value in params.items()}
@@ -212,9 +214,10 @@ def _validated(spec, data, splits, scores):
     return scores.found(result)
 
 
-def _searched(spec, data, splits, scores):
+def _nested_scores(spec, data, splits, scores):
+    """The :class:`Found` of one labeling, by nested cross-validation of the search."""
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
-    scorers = {name: each.scorer for name, each in spec.scorings.items()}
+    scorers = {name: scoring.scorer for name, scoring in spec.scorings.items()}
     nested = nested_cross_validate(
         spec.estimator,
         data.X,
@@ -227,110 +230,176 @@ def _searched(spec, data, splits, scores):
         confounds=data.confounds,
         steps=spec.steps,
     )
-    return scores.found({f"test_{name}": each for name, each in nested.test_score.items()}, [nested.best_params])
+    test_scores = {f"test_{name}": values for name, values in nested.test_score.items()}
+    return scores.found(test_scores, [nested.best_params])
 
 
-def _run_single(spec, data, null, request):
-    """(what is found for the labelings that are done, route)."""
+def _scores_of_one(spec, data, labelings, request):
+    """(:class:`Found` of the labelings that are done, route) of a single test."""
     strategy = choose_strategy(spec, data)
     warn_of_refits(spec.estimator, strategy.route, EVERY_LABELING)
-    n = len(null.orders)
-    jobs = (delayed(_scores)(null.select(part), strategy) for part in batches(n, strategy))
+    n = len(labelings.orders)
+    jobs = (delayed(_scores)(labelings.select(batch), strategy) for batch in _batches(n, strategy))
     progress = Progress(n - 1, "permutations", request.verbose)
-    done = collect(jobs, request.n_jobs, progress, strategy.route.quicker, of_labelings=True)
-    found = Found.joined(done)
-    warn_if_interrupted(len(found.scores) - 1, n - 1, "permutations")
-    return found, strategy.route
+    batches = _collect(jobs, request.n_jobs, progress, strategy.route.quicker, of_labelings=True)
+    scores = Found.joined(batches)
+    _warn_if_interrupted(len(scores.scores) - 1, n - 1, "permutations")
+    return scores, strategy.route
 
 
-def _run_family(spec, data, null, members, request):
-    """(what is found, route) of a family: all members have the same labelings."""
+def _scores_of_family(spec, data, labelings, members, request):
+    """(:class:`Found`, route) of a family: all members have the same labelings."""
     everywhere = None
     if request.generalise:
-        if spec.search is not None:
-            raise ValueError("generalise=True: a search is not tested at other members; test an estimator.")
-        if spec.moves_splits:
-            raise ValueError("generalise=True needs splits that stay, and those of this cv do not; use KFold.")
-        shape = (len(null.orders), len(members), len(members))
-        require_memory(shape, np.float64, "the scores of all permutations")
-        shapes = {np.shape(each) for each in members}
-        if len(shapes) > 1:
-            raise ValueError(f"generalise=True needs members of the same features; X has shapes {sorted(shapes)}.")
-        members = [each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in members]
-        everywhere = members = np.stack(members)  # one array, which processes share
-    known = {0: choose_strategy(spec, replace(data, X=members[0]), everywhere)}  # its P is kept by its job alone
-    route = known[0].route
+        members = everywhere = _stacked_members(spec, members, len(labelings.orders))
+    strategies = {0: choose_strategy(spec, replace(data, X=members[0]), everywhere)}  # its P is kept by its job alone
+    route = strategies[0].route
     warn_of_refits(spec.estimator, route, EVERY_LABELING)
-    null = null.select(slice(None))
+    labelings = labelings.select(slice(None))
     jobs = (
-        delayed(_scores)(null, known.pop(number, None), spec, replace(data, X=X), everywhere)
+        delayed(_scores)(labelings, strategies.pop(number, None), spec, replace(data, X=X), everywhere)
         for number, X in enumerate(members)
     )
     progress = Progress(len(members), "members of the family", request.verbose)
-    done = collect(jobs, request.n_jobs, progress, route.quicker)
-    warn_if_interrupted(len(done), len(members), "members of the family")
-    return Found.stacked(done + [done[0].undefined()] * (len(members) - len(done))), route
+    scores = _collect(jobs, request.n_jobs, progress, route.quicker)
+    _warn_if_interrupted(len(scores), len(members), "members of the family")
+    return Found.stacked(scores + [scores[0].undefined()] * (len(members) - len(scores))), route
 
 
-def _scores(null, strategy, *test):
-    """What is found for labelings by a strategy, or by the one that is chosen for a ``test``."""
-    with threads_for(null.orders.shape[1]):
+def _stacked_members(spec, members, n_labelings):
+    """The members of a family as one array, which processes share; an error where they cannot test each other."""
+    if spec.search is not None:
+        raise ValueError("generalise=True: a search is not tested at other members; test an estimator.")
+    if spec.moves_splits:
+        raise ValueError("generalise=True needs splits that stay, and those of this cv do not; use KFold.")
+    require_memory((n_labelings, len(members), len(members)), np.float64, "the scores of all permutations")
+    shapes = {np.shape(X) for X in members}
+    if len(shapes) > 1:
+        raise ValueError(f"generalise=True needs members of the same features; X has shapes {sorted(shapes)}.")
+    return np.stack([X.toarray() if hasattr(X, "toarray") else np.asarray(X) for X in members])
+
+
+def _scores(labelings, strategy, *member):
+    """:class:`Found` of labelings by a strategy; None: by the one that is chosen for a ``member`` of a family."""
+    with threads_for(labelings.orders.shape[1]):
         if strategy is None:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", NothingLearntWarning)  # said of the first member
-                strategy = choose_strategy(*test)
-        parts = gen_batches(len(null.orders), strategy.n_together)
-        return Found.joined([strategy.scores(null.select(part)) for part in parts])
+                warnings.simplefilter("ignore", NothingLearntWarning)  # the first member has warned
+                strategy = choose_strategy(*member)
+        n, size = len(labelings.orders), strategy.n_together
+        batches = [slice(start, start + size) for start in range(0, n, size)]
+        return Found.joined([strategy.scores(labelings.select(batch)) for batch in batches])
 
 
-def _build_results(spec, data, strata, found, route):
-    """The result of the first score, with those of all where there are several, and the confusion matrices."""
+def _batches(n, strategy):
+    """Slices of n labelings. If the route names a quicker one, the first slice holds two, whose time is soon known."""
+    first = 2 if strategy.route.quicker and n > 2 else 0
+    if first:
+        yield slice(0, first)
+    for batch in gen_batches(n - first, strategy.n_together):
+        yield slice(first + batch.start, first + batch.stop)
+
+
+def _collect(jobs, n_jobs, progress, quicker="", *, of_labelings=False):
+    """Results of the jobs in order; after an interrupt from the keyboard those that are done, if any."""
+    results = []
+    try:
+        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs_as_here(jobs)):
+            results.append(result)
+            progress.step(steps=len(result.scores) if of_labelings else 1)
+            if len(results) == 1:
+                _warn_of_time(progress, n_jobs, quicker)
+    except KeyboardInterrupt:
+        if sum(len(result.scores) for result in results) < 2:
+            raise
+    return results
+
+
+def _warn_of_time(progress, n_jobs, quicker):
+    """After the first job, warn if the others will take long: above a minute if something is known to be quicker."""
+    seconds = progress.ahead / effective_n_jobs(n_jobs)
+    if seconds > (LONG_WITHOUT_NEED if quicker else LONG):
+        quicker = f"Quicker: {quicker}; or" if quicker else "Quicker are"
+        warn_caller(
+            f"the {progress.what} are expected to take about {max(seconds / 60, 1):.0f} minutes; verbose=1 shows how"
+            f" far they are. {quicker} n_jobs=, fewer permutations and, for a search, a test of the setting that it"
+            " chose on other rows."
+        )
+
+
+def _warn_if_interrupted(done, total, what):
+    """Warn if fewer than all were done."""
+    if done < total:
+        warn_caller(f"interrupted: the result rests on {done} of {total} {what}.")
+
+
+def _results(spec, data, strata, scores, route):
+    """The result of the first score, with those of all scores if there are several, and the confusion matrices."""
     results: dict[str, PermutationTestResult] = {}
     place = 0
     for name, scoring in spec.scorings.items():
         columns = slice(place, place + scoring.width)
         place += scoring.width
         if name == COUNTS_OF_LABELS:
-            counts = np.nan_to_num(found.scores[..., columns]).astype(int)  # none of members that were not reached
+            counts = np.nan_to_num(scores.scores[..., columns]).astype(int)  # none of members that were not reached
             counts = counts.reshape(*counts.shape[:-1], *[round(scoring.width**0.5)] * 2)
-            for each in results.values():
-                each.confusion, each.permutation_confusions = counts[0], counts[1:]
+            for result in results.values():
+                result.confusion, result.permutation_confusions = counts[0], counts[1:]
             break
-        each = results[name] = _build_result(spec, scoring, data, found.scores[..., columns.start])
-        each.path, each.strata = route, strata
-        each.best_params = found.choices and found.choices[0]
-        each.split_scores = None if scoring.pooled else found.split_scores[..., columns.start]
-        D = found.decisions
-        each.decisions = D[:, 0] if D is not None and D.shape[1] == 1 else D
+        result = results[name] = _result(spec, scoring, data, scores.scores[..., columns.start])
+        result.path, result.strata = route, strata
+        result.best_params = scores.choices and scores.choices[0]
+        result.split_scores = None if scoring.pooled else scores.split_scores[..., columns.start]
+        decisions = scores.decisions
+        result.decisions = decisions[:, 0] if decisions is not None and decisions.shape[1] == 1 else decisions
     first = next(iter(results.values()))
     first.results = results if len(results) > 1 else None
     return first
 
 
-def _build_result(spec, scoring, data, scores):
-    """The result, with warnings of scores that are not defined; scikit-learn's p-value of them where it is promised."""
+def _result(spec, scoring, data, scores):
+    """The result of one score, with its p-value."""
     score, null = scores[0], scores[1:]
     single = getattr(data.X, "dtype", None) == np.float32
     rounding = ROUNDING_SINGLE if single else ROUNDING
     if spec.as_theirs and is_classifier(spec.estimator):  # scores of labels have scikit-learn's last bit, of values not
         rounding = 0.0
     pvalue = p_values(score, null, greater=scoring.greater, rounding=rounding, count_undefined=not spec.as_theirs)
+    undefined = _warn_of_undefined_scores(spec, data, score, null)
+    if spec.as_theirs and undefined.any():
+        pvalue = np.where(undefined, _smallest_p_value(null), pvalue)[()]
+    return PermutationTestResult(
+        score,
+        null,
+        pvalue,
+        scoring=scoring.name,
+        greater_is_better=scoring.greater,
+        rounding=rounding,
+        generalised=np.ndim(score) == 2,
+    )
+
+
+def _warn_of_undefined_scores(spec, data, score, null):
+    """Whether each score of the true labels is undefined; warn of those, and of undefined scores of permutations."""
     why = "not defined (a test part with one class only, say)"
     missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
     if missing:
-        theirs, ours = "do not count, as in scikit-learn", "count as at least as good as the true score"
-        counted = theirs if spec.as_theirs else ours
+        counted = "count as at least as good as the true score"
+        if spec.as_theirs:
+            counted = "do not count, as in scikit-learn"
         warn_caller(f"{missing} of {null.size} permuted scores are {why} and {counted}. Larger test parts avoid this.")
     undefined = np.isnan(score) & (np.ndim(score) == 0 or ~np.isnan(null).all(0))
     if undefined.any():
-        smallest, shown = 1.0 / (len(null) + 1.0), "nan"
+        text = "nan"
         if spec.as_theirs:
-            pvalue = np.where(undefined, smallest, pvalue)[()]
-            shown = f"{smallest:.3g}, scikit-learn's, which counts no permutation then: it says nothing"
+            text = f"{_smallest_p_value(null):.3g}, scikit-learn's, which counts no permutation then: it says nothing"
         remedy = "Use larger test parts."
         if is_classifier(spec.estimator) and np.ndim(data.y) == 1:
             rare = np.unique(np.asarray(data.y), return_counts=True)[1].min()
             remedy = f"The rarest class has {rare} rows: use a stratified splitter of at most as many folds."
-        warn_caller(f"the score of the true labels is {why} and its p-value is {shown}. {remedy}")
-    asked = {"scoring": scoring.name, "greater_is_better": scoring.greater, "rounding": rounding}
-    return PermutationTestResult(score, null, pvalue, generalised=np.ndim(score) == 2, **asked)
+        warn_caller(f"the score of the true labels is {why} and its p-value is {text}. {remedy}")
+    return undefined
+
+
+def _smallest_p_value(null):
+    return 1.0 / (len(null) + 1.0)

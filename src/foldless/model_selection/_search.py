@@ -6,11 +6,11 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,39 +18,27 @@ from foldless._engine.heldout.caution import HugePenaltyWarning, LongFitWarning
 from foldless._engine.inference.intervals import ScoreInterval
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
+from foldless._engine.online.certificate import Certificate
 from foldless._engine.permutation.metrics import Metric
 from foldless._engine.tuning.criteria import Criterion
 from foldless._engine.tuning.spec import Optimizer
-from foldless._sklearn.candidates import (
-    SearchData,
-    beginning,
-    by_grid,
-    settings,
-    starting_points,
-    widened,
-)
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
+from foldless._sklearn.candidates import SearchData, chosen_setting
 from foldless._sklearn.confounded import columns_alone
 from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.pipelines import Search, input_tags, split_steps
-from foldless._sklearn.scorers import deciding_scoring
+from foldless._sklearn.scorers import deciding_scoring, known_with_confounds
 from foldless._sklearn.splits import check_confounds_determined, draw_splits
 from foldless._sklearn.steps import StepsLike, parts_of
 from foldless._sklearn.weights import with_row_weights
 from foldless.estimators.checks import rows_and_labels
-from foldless.estimators.missing import explain_unknown_arguments
-from foldless.estimators.rows import PerRow, all_or_nothing, given
+from foldless.estimators.missing import available_where, explain_unknown_arguments
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, given
 from foldless.estimators.versions import Versioned
+from foldless.model_selection._intervals import score_interval
 from foldless.model_selection._nested import nested_cross_validate
-from foldless.model_selection._partitions import IntervalRequest, interval_of_model
-from foldless.model_selection._search_best import BestEstimator
-from foldless.model_selection._search_landmarks import fit_with_landmarks
-from foldless.model_selection._search_runs import (
-    continuous_search,
-    fidelity_search,
-    grid_search,
-    score_together,
-    warn_of_end,
-)
+from foldless.model_selection._search_outcome import held_out_sigmoid, settings_card
+from foldless.model_selection._search_runs import fit_with_landmarks, run_search, warn_of_end
 from foldless.model_selection._search_spec import (
     check_search_with_confounds,
     checked_rows,
@@ -58,18 +46,38 @@ from foldless.model_selection._search_spec import (
     warn_of_unused_groups,
     with_scores,
 )
-from foldless.model_selection._searched import FitOptions, Searched
 from foldless.model_selection._types import CVLike, ScoringLike
+from foldless.results import frame
+
+
+def _best_has(method):
+    """Whether the best estimator (before ``fit``: the estimator) has a method; its error if not."""
+
+    def check(search):
+        best = search.best_estimator_ if hasattr(search, "best_estimator_") else search.estimator
+        getattr(split_steps(best).last, method)
+        return True
+
+    return check
+
+
+def _gives_probabilities(search):
+    if not is_classifier(search.estimator):
+        raise AttributeError("predict_proba is for classifiers.")
+    fits_sigmoid = hasattr(search, "_sigmoid") or not hasattr(search, "best_estimator_")
+    if fits_sigmoid and not isinstance(split_steps(search.estimator).last, FOLDLESS_ESTIMATORS):
+        return True
+    return _best_has("predict_proba")(search)
 
 
 @explain_unknown_arguments
-class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
-    """Hyper-parameters by exact held-out criteria, at the price of a few fits.
+class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
+    """Search for hyper-parameters by exact held-out criteria, in the time of a few fits.
 
-    Every candidate is judged by its exact leave-one-out fits (or those of any splitter), without refits. Without a grid
-    of yours the search goes by parts: a whole grid on some hundred rows, a few settings on more of them, and one to
-    three on all rows. A grid takes one decomposition for each kernel setting; the continuous searches follow the exact
-    gradient, whose cost does not grow with the number of parameters: every feature can have a scale of its own.
+    Every candidate is scored by its exact leave-one-out fits (or those of any splitter), without refits. Without
+    ``param_grid`` a whole grid is evaluated on some hundred rows, a few settings on more of them, and one to three on
+    all rows. A grid takes one decomposition for each kernel setting. Continuous searches follow the exact gradient,
+    whose cost does not grow with the number of parameters: every feature can have its own scale.
 
     Parameters
     ----------
@@ -77,18 +85,17 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         that ends in one of them, with parameters named ``lssvc__alpha``. The continuous searches start from its
         parameters: a fitted ``best_estimator_`` is a warm start.
     param_grid : dict or list of dicts, default=None
-        As in GridSearchCV; ``kernel`` and any other parameter allowed, those of earlier steps of a pipeline too, and
-        all of it is looked at. None: alpha and the kernel's own parameters. For the continuous searches every candidate
-        is a starting point.
+        As in GridSearchCV, with ``kernel``, any other parameter, and those of earlier steps of a pipeline. None: alpha
+        and the kernel's parameters. For the continuous searches every candidate is a starting point.
     cv : int, splitter or iterable, default=None
-        What is left out together; None: each row alone. Use a group splitter for grouped rows: leave-one-out leaks
-        there. The criterion is taken over all held-out rows together.
+        Which rows are left out together; None: leave-one-out. Use a group splitter for grouped rows, where
+        leave-one-out leaks. The criterion is computed from all held-out rows together.
     scoring : str, scorer, list or dict of them, default=None
-        What decides in the place of the criterion: any scorer of scikit-learn (of several, the one that ``refit``
-        names), of the exact held-out predictions. As in GridSearchCV it is taken of every split's test rows and
-        averaged; with ``cv=None`` of all held-out predictions together. None: the criterion decides, and accuracy or R2
-        is recorded. Rows of weight 0 are not scored. A function that wants the fitted estimator is refused, and so are,
-        with ``cv=None``, scores of probabilities.
+        The score that decides in place of the criterion: any scorer of scikit-learn (of several, the one that
+        ``refit`` names). As in GridSearchCV it is computed from the held-out predictions of every split and averaged;
+        with ``cv=None`` from all held-out predictions together. None: the criterion decides, and accuracy or R2 is
+        recorded. Rows of weight 0 are not scored. Functions of the fitted estimator raise an error, and so do scores of
+        probabilities with ``cv=None``.
     criterion : str, callable or Criterion, default="press"
         Loss of the held-out fits, +-1 one against all: "press", "error", "smooth_error", "ber", "smooth_ber", "hinge",
         "hinge2", "auc", "smooth_auc" (losses add up over the classes), "multiclass_error" (of the classifier's own
@@ -100,40 +107,38 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         former alone where candidates differ in the latter). None: equal. "balanced": both classes the same.
         "sample_weight": ``sample_weight`` alone, which scores then take as well.
     method : {"auto", "grid", "simplex", "gradient"} or Optimizer, default="auto"
-        "auto" looks at all of ``param_grid`` where there is one. Without it: at a grid from the data up to 500 rows, or
-        where a linear model has fewer features than rows; otherwise at that grid on some hundred rows, then down the
-        criterion there and on a fifth of the rows, and at the end at one to three settings on all rows. "grid" looks
-        at the whole grid on all rows. "simplex" (Nelder-Mead) and "gradient" (L-BFGS-B) work on the logarithms of alpha
-        and of the parameters of the kernel. An :class:`~foldless.model_selection.Optimizer` is such a method with
+        "auto" evaluates all of ``param_grid``. Without ``param_grid`` it evaluates a default grid up to 500 rows, and
+        where a linear model has fewer features than rows; otherwise that grid on some hundred rows, then a descent of
+        the criterion there and on a fifth of the rows, and at the end one to three settings on all rows. "grid"
+        evaluates the whole grid on all rows. "simplex" (Nelder-Mead) and "gradient" (L-BFGS-B) search the logarithms of
+        alpha and of the parameters of the kernel. An :class:`~foldless.model_selection.Optimizer` is such a method with
         bounds, further starting points, a number of iterations, and a gamma for each feature.
     share : {"all", "kernel", "none"}, default="all"
-        What the classes have in common: all parameters, the kernel but not alpha, or nothing.
+        Which parameters the classes have in common: all of them, the kernel but not alpha, or none.
     random_state : int, RandomState instance or None, default=0
-        Draws the parts of the rows and the further starting points; None draws others each time.
+        Draws the parts of the rows and the further starting points.
     n_jobs : int, default=None
-        Processes over kernel settings or starting points; the linear algebra has threads of its own.
+        Processes over kernel settings or starting points; the linear algebra has its own threads.
     refit : bool or str, default=True
-        Whether to fit the best setting on all rows; with several scores, the name of the one that decides, or False:
-        nothing is chosen.
+        Whether to fit the best setting on all rows; of several scores the name of the deciding one, or False: none.
     time_limit : float, default=None
-        Seconds after which the best so far is taken, with a warning. What is being computed is finished first, and the
-        fit of the best comes on top. Ctrl-C does the same.
+        Seconds after which the search stops with a warning and takes the best setting so far; the current evaluation is
+        finished first, and the final fit is not counted. Ctrl-C stops the search as well.
     verbose : int, default=None
-        1 prints progress to standard error, 0 nothing. None: a line in a terminal or a notebook, where the search takes
-        more than a few seconds.
+        1 prints progress to standard error, 0 nothing. None: in terminals and notebooks, after a few seconds.
     steps : {"once", "each"}, default="once"
         The first steps of a pipeline: fitted once on all rows, labels unseen, or on every training part of ``cv``, as
-        GridSearchCV does (by grid only; they may then learn from y). A search chooses and does not estimate, hence
-        "once"; :func:`nested_cross_validate`, which estimates, fits them anew in every outer training part.
+        GridSearchCV does (grids only; the steps may then learn from y). :func:`nested_cross_validate` refits them for
+        every outer training part by default.
 
     Attributes
     ----------
     best_params_ : dict; a list of dicts, one for each class, where ``share`` is not "all"
-    best_score_ : float, the score of the best setting: by ``scoring``, or accuracy or R2. It was chosen for being good:
-        no estimate of performance. Where ``share`` is not "all", that of the classifier put together from the best
-        settings. nan with ``threshold="loo"`` and ``cv=None``: it would take a cut for each row.
-    best_criterion_, best_criterion_se_ : float, the criterion of the best setting, a loss, a prior not counted; and its
-        standard error where it is a mean over rows (rows taken as independent), else nan
+    best_score_ : float, the score of the best setting: by ``scoring``, or accuracy or R2. It is too good an estimate of
+        performance, since the setting was chosen by it. If ``share`` is not "all", the score of the classifier put
+        together from the best settings. nan with ``threshold="loo"`` and ``cv=None``, where every row has its own cut.
+    best_criterion_, best_criterion_se_ : float, the criterion of the best setting, a loss without the prior; and its
+        standard error if it is a mean over rows (rows taken as independent), else nan
     best_estimator_ : the estimator refitted on all rows; an ``OneAgainstAllClassifier`` where ``share`` is not "all"
     best_index_ : int, place of the best candidate in ``cv_results_``; one for each class with ``share="none"``
     cv_results_ : dict of arrays as GridSearchCV's: "params", "param_...", "split0_test_score", ..., "mean_test_score",
@@ -141,13 +146,12 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         "se_test_criterion", "rank_test_criterion" (a loss: the least has rank 1). With ``cv=None`` there are no columns
         of splits, and "std_test_score" is nan. "mean_fit_time" is the time of a kernel setting, which all its alphas
         and splits share, divided by the number of its alphas; "mean_score_time" that of the scores. Scores are nan for
-        what lies on the way of a search that goes down and, unless ``scoring`` asks for them, for all but the best
-        alpha of a discriminant's kernel, whose decisions take models of their own.
+        the steps of a descent and, if ``scoring`` is None, for all but the best alpha of each kernel of a discriminant.
     scorer_, multimetric_ : the scorer, or {name: scorer} of several; bool, whether there may be several
     n_splits_ : int, number of splits; of rows with ``cv=None``
     refit_time_ : float, seconds of the fit on all rows
-    history_ : list of dicts, every setting looked at in order, with its "criterion" (its "score", where one decides),
-        the number of rows ("n_rows") it was judged on and the "time" in seconds; for continuous searches also the
+    history_ : list of dicts, every evaluated setting in order, with its "criterion" (its "score", if one decides),
+        the number of rows ("n_rows") it was scored on and the "time" in seconds; for continuous searches also the
         number of its "start" and the "objective" that was minimised: the criterion, and the prior where there is one
     stopped_ : None, or what ended the search before its end: "time_limit" or "interrupted"
     n_iter_ : int, their number
@@ -173,6 +177,14 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
     >>> round(balanced.best_score_, 2)
     0.99
     """
+
+    best_estimator_: Any
+    best_params_: Any
+    scorer_: Any
+    multimetric_: bool
+    classes_: Any
+    cv_results_: dict
+    _learnt: dict | None  # the rows of the last fit
 
     def __init__(
         self,
@@ -209,7 +221,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
 
     _nested_cross_validate = nested_cross_validate
 
-    # -- fitting -------------------------------------------------------------------------------------------------------
+    # -- fitting ----------------------------------------------------------------------------------------------------
 
     @threads_by_size
     def fit(
@@ -227,12 +239,12 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs); several labels a row (RidgeClassifier): 0 and 1
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the fit, and of the criterion unless ``criterion_weight`` says otherwise.
+            Weights of the fit, and of the criterion with ``criterion_weight="auto"``.
         groups : array-like of shape (n_samples,), default=None
             For splitters that need them.
         confounds : array-like of shape (n_samples, n_confounds), default=None
-            As in ``fit`` of the estimator. The criterion judges the scores: targets minus held-out fits of features
-            from which the confounds were regressed.
+            As in ``fit`` of the estimator. The criterion compares targets with held-out fits of features from which the
+            confounds were regressed out.
         """
         if y is None:
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
@@ -255,57 +267,25 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
             spec = with_row_weights(with_scores(spec, search, y), search, y, sample_weight)
             parts = parts_of(search, splits, len(np.asarray(y)))
             data = SearchData(X, y, sample_weight, confounds, parts)
-            outcome = search._search(spec, data, splits)
-            search._store(spec, outcome, data, splits)
-            search.stopped_ = outcome.stopped
+            outcome = run_search(spec, search, data, splits)
+            vars(search).update(outcome.attributes(spec, search.estimator, data, splits))
             warn_of_end(search, outcome, stacklevel=3)
             search._keep(X, learnt, groups, confounds, sample_weight)
             if search.refit:
                 search._refit(data, learnt if np.ndim(y) > 1 else y)
-                search._prepare_probabilities(data, splits, outcome.heldout)
+                sigmoid = held_out_sigmoid(search, data, splits, outcome.heldout)
+                if sigmoid is not None:
+                    search._sigmoid = sigmoid
         return self
 
-    def _search(self, spec, data, splits):
-        """The outcome of the search by the method that is asked for, or suits the data."""
-        if by_grid(self, data):
-            listed, tried = settings(self.estimator, self.param_grid, data)
-            widen = partial(widened, self.estimator, data) if self.param_grid is None else None
-            return grid_search(spec, listed, tried, splits, widen)
-        if spec.method == "auto":
-            start, grid = beginning(spec, self.estimator, data)
-            return fidelity_search(spec, start, grid, splits)
-        starts = starting_points(spec, self.estimator, self.param_grid, data)
-        return continuous_search(spec, starts, splits)
-
-    def _store(self, spec, outcome, data, splits):
-        if outcome.classes is not None:
-            self.classes_ = outcome.classes
-        scoring = spec.scoring
-        self.scorer_, self.multimetric_ = scoring.scorer, scoring.several
-        self.n_splits_ = len(np.asarray(data.y)) if splits is None else len(splits)
-        self.cv_results_ = outcome.table()
-        if scoring.decides or not scoring.asked:  # of several scores, without one that decides, none is the best
-            self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
-            self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
-            self.best_criterion_, alone = float(outcome.loss), len(outcome.best) == 1
-            self.best_criterion_se_ = float(outcome.record.errors[self.best_index_]) if alone else np.nan
-            if alone:
-                self.best_score_ = float(self.cv_results_[f"mean_test_{scoring.deciding or 'score'}"][self.best_index_])
-            else:
-                self.best_score_ = score_together(spec, self._best_setting(), data, splits)
-        self.history_ = outcome.history
-        self.n_iter_ = len(self.history_)
-        if outcome.feature_scales is not None:
-            scales = outcome.feature_scales
-            self.feature_scales_ = scales if len(scales) > 1 else scales[0]
-
     def _refit(self, data, y):
-        begin, steps = time.perf_counter(), split_steps(self.estimator)
-        options = steps.fit_params(sample_weight=data.sample_weight, confounds=data.confounds)
+        begin = time.perf_counter()
+        options = split_steps(self.estimator).fit_params(sample_weight=data.sample_weight, confounds=data.confounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
             warnings.simplefilter("ignore", LongFitWarning)  # the search has taken longer
-            self.best_estimator_ = self._best_setting().fit(data.X, y, **options)
+            best = chosen_setting(self.estimator, self.best_params_, getattr(self, "classes_", None))
+            self.best_estimator_ = best.fit(data.X, y, **options)
         self.refit_time_ = time.perf_counter() - begin
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
@@ -321,7 +301,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         n_repeats: int | None = None,
         random_state: RandomStateLike = 0,
     ) -> ScoreInterval:
-        """An interval for the score of the search on new rows: ``best_score_`` is too good, it was chosen for that.
+        """An interval for the score of the search on new rows; ``best_score_`` is biased by the choice.
 
         The search is repeated on the rows, groups, weights and confounds of ``fit``, without every fold and every pair
         of folds. Arguments are those of :func:`foldless.model_selection.score_interval`; ``scoring=None`` is the
@@ -329,23 +309,184 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         """
         check_is_fitted(self)
         if self._learnt is None:
-            raise ValueError("score_interval needs all rows, and some came or went since fit: fit again.")
-        X, y, groups, confounds, params = self._learnt.values()
-
-        options = FitOptions(groups=groups, params=params, confounds=confounds)
-
-        def searched(_, *, classes, response):
-            return Searched.of(self, X, y, options, classes=classes, response=response)
-
-        scoring = deciding_scoring(self.scoring, self.refit) if scoring is None else scoring
-        request = IntervalRequest(scoring, cv, confidence, method, n_repeats, random_state)
-        return interval_of_model(request, searched, self, X, y, groups)
+            raise ValueError("score_interval needs the rows of fit, and rows were added or removed since: fit again.")
+        return score_interval(
+            self,
+            scoring=deciding_scoring(self.scoring, self.refit) if scoring is None else scoring,
+            cv=cv,
+            confidence=confidence,
+            method=method,
+            n_repeats=n_repeats,
+            random_state=random_state,
+            **self._learnt,
+        )
 
     def _keep(self, X, y, groups, confounds, sample_weight):
-        """Keep the rows of a fit: copies, but of a Gram matrix, which is the largest array of all."""
+        """Keep copies of the rows of a fit; of a Gram matrix, the largest array of all, no copy is made."""
         rows = {"y": y, "groups": groups, "confounds": confounds, "params": given(sample_weight=sample_weight)}
         X = X if get_tags(self).input_tags.pairwise else deepcopy(X)
         self._learnt = {"X": X, **deepcopy(rows)}
+
+    # -- the best estimator: of a pipeline its last step, behind the fitted others -------------------------------------
+
+    @property
+    def _best(self):
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError("refit=False leaves no fitted estimator; fit one with best_params_.")
+        return self.best_estimator_
+
+    @property
+    def _last(self):
+        """The best estimator, or the last step of the best pipeline."""
+        return split_steps(self._best).last
+
+    def _call_best(self, name, X, /, *others, **options):
+        """A method of the best estimator at rows X; ``options`` that are None are left out."""
+        best = split_steps(self._best)
+        return getattr(best.last, name)(best.transform(X), *others, **given(**options))
+
+    def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
+        """``predict`` of the best estimator."""
+        return self._call_best("predict", X, confounds=confounds)
+
+    @available_where(_best_has("decision_function"))
+    def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
+        """``decision_function`` of the best estimator."""
+        return self._call_best("decision_function", X, confounds=confounds)
+
+    @available_where(_gives_probabilities)
+    def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
+        """``predict_proba`` of the best estimator; for RidgeClassifier a sigmoid fitted to held-out decisions."""
+        if not hasattr(self, "_sigmoid"):
+            return self._call_best("predict_proba", X, confounds=confounds)
+        return self._sigmoid.fitted.proba(self._call_best("decision_function", X))
+
+    @available_where(_gives_probabilities)
+    def predict_log_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
+        """Logarithms of ``predict_proba``."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, confounds))
+
+    @available_where(_best_has("transform"))
+    def transform(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
+        """``transform`` of the best estimator."""
+        return self._call_best("transform", X, confounds=confounds)
+
+    @available_where(_best_has("transform"))
+    def fit_transform(self, X: MatrixLike, y: MatrixLike, **fit_params: Any) -> np.ndarray:
+        """``fit``, then ``transform``."""
+        return self.fit(X, y, **fit_params).transform(X, fit_params.get("confounds"))
+
+    def score(self, X: MatrixLike, y: MatrixLike, sample_weight: PerRow = None, confounds: PerRow = None) -> float:
+        """The deciding score of the best estimator: that of ``scoring``, else accuracy or R2."""
+        best = self._best
+        if self.scoring is None:
+            return self._call_best("score", X, y, sample_weight=sample_weight, confounds=confounds)
+        scorer = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
+        if confounds is not None:
+            best = known_with_confounds(self._last, split_steps(best).transform(X), confounds)
+        return scorer(best, X, y, **given(sample_weight=sample_weight))
+
+    @available_where(_best_has("partial_fit"))
+    def partial_fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
+        """Learn more rows: ``partial_fit`` of the best estimator, which changes in place. The first call is ``fit``.
+
+        Hyper-parameters, and the first steps of a pipeline, stay as they were chosen and fitted. ``options`` are
+        further arguments of its ``partial_fit``, such as ``sample_weight``. A call that fails leaves all as it was.
+        """
+        if not self.__sklearn_is_fitted__():
+            unseen = [label for label in given(**options).get("classes", ()) if label not in np.asarray(y)]
+            if unseen:
+                raise ValueError(f"classes: {unseen[0]!r} is not in y; the first call searches, and needs all of them.")
+            return self.fit(X, y, **{name: value for name, value in options.items() if name != "classes"})
+        best = split_steps(self._best)
+        with all_or_nothing(self) as search, all_or_nothing(best.last) as model:
+            model.partial_fit(best.transform(X), y, **given(**options))
+            search._updated(model)
+        return self
+
+    @available_where(_best_has("forget"))
+    def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
+        """Forget rows: ``forget`` of the best estimator, which changes in place.
+
+        Hyper-parameters, ``cv_results_`` and the first steps of a pipeline have seen these rows, and stay as they are.
+        """
+        with all_or_nothing(self) as search, all_or_nothing(self._last) as model:
+            model.forget(indices, ids=ids)
+            search._updated(model)
+        return self
+
+    def _updated(self, model):
+        """Follow the rows of the best estimator, which are not those of ``fit`` any more."""
+        self._learnt = None
+        if hasattr(self, "classes_"):
+            self.classes_ = model.classes_
+
+    @available_where(_best_has("forgetting_effects"))
+    def forgetting_effects(self) -> np.ndarray:
+        """``forgetting_effects`` of the best estimator."""
+        return self._last.forgetting_effects()
+
+    @available_where(_best_has("unlearning_certificate"))
+    def unlearning_certificate(self) -> Certificate:
+        """``unlearning_certificate`` of the best estimator; what the search learnt besides is not part of it."""
+        return self._last.unlearning_certificate()
+
+    @available_where(_best_has("loo_predict"))
+    def loo_predict(self) -> np.ndarray:
+        """``loo_predict`` of the best estimator."""
+        return self._last.loo_predict()
+
+    @available_where(_best_has("loo_decision_function"))
+    def loo_decision_function(self) -> np.ndarray:
+        """``loo_decision_function`` of the best estimator."""
+        return self._last.loo_decision_function()
+
+    @available_where(_best_has("loo_predict_proba"))
+    def loo_predict_proba(self) -> np.ndarray:
+        """``loo_predict_proba`` of the best estimator."""
+        return self._last.loo_predict_proba()
+
+    @property
+    def loo_score_(self) -> float:
+        """``loo_score_`` of the best estimator. The setting was chosen by such values: no estimate of performance."""
+        return self._last.loo_score_
+
+    @property
+    def stratified_loo_score_(self) -> float:
+        """``stratified_loo_score_`` of the best estimator, as ``loo_score_``."""
+        return self._last.stratified_loo_score_
+
+    @property
+    def alpha_(self) -> Any:
+        """The chosen alpha, as RidgeClassifierCV calls it."""
+        check_is_fitted(self)
+        steps = split_steps(self.estimator)
+        name, default = f"{steps.prefix}alpha", getattr(steps.last, "alpha", None)
+        if isinstance(self.best_params_, dict):
+            return self.best_params_.get(name, default)
+        return np.array([params.get(name, default) for params in self.best_params_])
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """``coef_`` of the best estimator."""
+        return self._last.coef_
+
+    @property
+    def intercept_(self) -> Any:
+        """``intercept_`` of the best estimator."""
+        return self._last.intercept_
+
+    def to_frame(self) -> Any:
+        """``cv_results_`` as a table of pandas, one row for each candidate."""
+        check_is_fitted(self)
+        plain = {name: values.tolist() if np.ma.isMA(values) else values for name, values in self.cv_results_.items()}
+        return frame(plain)
+
+    def _html_repr(self):
+        diagram = super()._html_repr()
+        return diagram + settings_card(self) if hasattr(self, "cv_results_") else diagram
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "cv_results_")

@@ -1,133 +1,60 @@
-"""How a search runs: over a grid, by parts of the rows, or continuously, and what it found.
+"""How a search runs: over a grid, by parts of the rows, or continuously.
 
 A grid takes one path of alphas for each kernel setting, then chooses, for all classes or for each of them. An automatic
 grid is extended once beyond an edge where the best setting lies, if the criterion still falls there. A search by parts
-of the rows (``tuning.fidelity``) tells its progress after every evaluation and may be stopped at any time. A continuous
-search follows Nelder-Mead or L-BFGS-B from every candidate and every further start.
+of the rows (``tuning.fidelity``) reports its progress after every evaluation and may be stopped at any time. A
+continuous continuous search follows Nelder-Mead or L-BFGS-B from every candidate and every further start.
+
+``n_landmarks="auto"`` of a kernel is decided by the criterion of the held-out fits: a search with ``FIRST_LANDMARKS``,
+then others with twice as many, until two of them in a row are better by less than ``WORTH``, or a third of the rows,
+``MOST_LANDMARKS``, the memory or the time limit is reached. The first search is any of the above. Those after it look
+around the best of the one before: at half, the same and twice the kernel's parameter, since more landmarks can show a
+narrower one, and at alphas over five decades, which share a decomposition. A ``param_grid`` of the user is searched as
+it is, and kernels of several parameters are tuned anew each time. Whether a search finds a number at all is decided by
+``_sklearn.landmarks.landmarks_to_find``.
 """
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from joblib import delayed
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import _num_samples
 
+from foldless._engine.linalg.memory import available_memory
 from foldless._engine.linalg.threads import threads_for
 from foldless._engine.tuning.descent import Objective, choose_descents, follow
 from foldless._engine.tuning.fidelity import Fidelity, StoppedSearch, growth, order_of_rows
 from foldless._engine.tuning.grid import choose_candidates, judge_alphas
 from foldless._engine.tuning.selection import Judged
 from foldless._engine.tuning.space import on_edge
-from foldless._engine.tuning.spec import optimizer_of
-from foldless._sklearn.candidates import heldout_scores, targets_of
-from foldless._sklearn.pipelines import split_steps
+from foldless._engine.tuning.spec import optimizer_of, scales_features
+from foldless._sklearn.candidates import beginning, by_grid, settings, starting_points, widened
 from foldless._sklearn.progress import Progress, run_with_progress
+from foldless.estimators.checks import warn_caller
+from foldless.estimators.rows import all_or_nothing
+from foldless.model_selection._search_outcome import Outcome, Record, deciding_value
 
-LONG = 600.0  # seconds from which on a warning says how long
-SHORT = 2000  # rows up to which nobody waits long
-MEASURED = 500  # rows by which the time of all rows is foreseen
-
-
-@dataclass(frozen=True)
-class Record:
-    """What every setting got: its criterion, the scores of its splits, and the seconds it took."""
-
-    scorings: dict  # {name: Scoring}
-    criterion: np.ndarray  # (n,)
-    errors: np.ndarray  # (n,): standard errors of the criterion, nan where unknown
-    scores: np.ndarray  # (n_scores, n, n_splits)
-    seconds: np.ndarray  # (n,)
-    score_seconds: np.ndarray  # (n,), those of the scores alone
-    by_split: bool  # else one score of all rows, each left out alone
-
-    @classmethod
-    def of(cls, spec, splits, entries):
-        """From (places, :class:`Judged`, seconds) of settings that were judged together and share the seconds."""
-        n, scorings = sum(len(places) for places, _, _ in entries), spec.scoring.scorings
-        width = max((judged.scores.shape[2] for _, judged, _ in entries if judged.scores is not None), default=1)
-        scores = np.full((len(scorings), n, width), np.nan)
-        criterion, errors, seconds, score_seconds = np.full((4, n), np.nan)
-        for places, judged, spent in entries:
-            criterion[places] = judged.criterion
-            errors[places] = np.nan if judged.errors is None else judged.errors
-            seconds[places] = (spent - judged.seconds) / len(places)
-            score_seconds[places] = judged.seconds / len(places)
-            if judged.scores is not None:
-                scores[:, places] = judged.scores
-        return cls(scorings, criterion, errors, scores, seconds, score_seconds, splits is not None)
-
-    def columns(self):
-        """Columns of ``cv_results_``."""
-        yield "mean_fit_time", self.seconds
-        yield "std_fit_time", np.zeros_like(self.seconds)
-        yield "mean_score_time", self.score_seconds
-        yield "std_score_time", np.zeros_like(self.seconds)
-        for (name, scoring), values in zip(self.scorings.items(), self.scores, strict=True):
-            means = values.mean(1)
-            for split, mine in enumerate(values.T if self.by_split else ()):
-                yield f"split{split}_test_{name}", mine
-            yield f"mean_test_{name}", means
-            yield f"std_test_{name}", values.std(1) if self.by_split else np.full(len(values), np.nan)
-            yield f"rank_test_{name}", ranks(-means if scoring.greater else means)
-        yield "mean_test_criterion", self.criterion
-        yield "se_test_criterion", self.errors
-        yield "rank_test_criterion", ranks(self.criterion)
-
-
-def ranks(losses):
-    """1 for the least; equal ones, up to rounding, share the first of their places, and what is no number is last."""
-    losses = np.where(np.isnan(losses), np.inf, losses)
-    order = np.argsort(losses, kind="stable")
-    found = losses[order]
-    with np.errstate(invalid="ignore"):
-        apart = (np.diff(found) > 1e-12 * np.abs(found[1:])) | (np.isinf(found[1:]) & np.isfinite(found[:-1]))
-    first = np.concatenate([[1], np.where(apart, np.arange(2, len(found) + 1), 1)])
-    places = np.empty(len(losses), np.int32)
-    places[order] = np.maximum.accumulate(first)
-    return places
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """All settings with what they got, the chosen ones (one, or one for each class) and the way there."""
-
-    classes: np.ndarray | None
-    params: list  # of every setting
-    record: Record
-    chosen: list  # places of the best among them
-    best: list  # their parameters, one dictionary for each alpha
-    loss: float  # their criterion
-    history: list
-    heldout: tuple | None = None  # row numbers and held-out decisions of the chosen setting, where at hand
-    feature_scales: np.ndarray | None = None  # one row for each of the chosen
-    stopped: str | None = None  # what ended it before its end: "time_limit" or "interrupted"
-    on_edge: tuple = ()  # parameters in which the best lies at an end of an automatic grid that was widened already
-    unfinished: bool = False  # a descent came to its last iteration
-
-    def table(self):
-        """``cv_results_`` in the shape of GridSearchCV's."""
-        columns: dict = {"params": self.params}
-        for name in sorted({name for each in self.params for name in each}):
-            column = np.ma.masked_all(len(self.params), dtype=object)
-            for place, each in enumerate(self.params):
-                if name in each:
-                    column[place] = each[name]
-            columns[f"param_{name}"] = column
-        return columns | dict(self.record.columns())
-
-
-def deciding_value(spec, loss):
-    """A loss by its name, for the history: the criterion, or the score that it stands for."""
-    return {"score": spec.scoring.score_of(loss)} if spec.scoring.decides else {"criterion": float(loss)}
+LONG = 600.0  # seconds above which a warning tells the expected time
+SHORT = 2000  # rows up to which every search is quick
+MEASURED = 500  # rows whose time is measured to predict that of all rows
+FIRST_LANDMARKS = 125
+MOST_LANDMARKS = 2000  # beyond, a search takes long; give a number for more
+WORTH = 0.01  # of the criterion: what twice as many landmarks must be better by
+ARRAYS = 6  # n x n_landmarks, at the same time
+AROUND = {"alpha": np.logspace(-3, 2, 21), "kernel": np.array([0.5, 1.0, 2.0])}  # factors of the best so far
+GROWTH = 4.0  # factor of the time for twice as many landmarks
+GROWTH_OF_SECOND = 2.0  # the same where the first search looks everywhere, and the second only around its best
 
 
 # -- time and ends -----------------------------------------------------------------------------------------------------
 
 
 def foreseen_seconds(task, splits, evaluate):
-    """Seconds that ``evaluate(rows)`` would take for all rows of a task; 0 where these are few."""
+    """Expected seconds of ``evaluate(rows)`` for all rows of a task; 0 if these are few."""
     problem = task.problem
     n = len(problem.active)
     if n <= SHORT:
@@ -140,7 +67,7 @@ def foreseen_seconds(task, splits, evaluate):
 
 
 def warn_of_time(seconds, n, quicker="", stacklevel=6):
-    """Say so where a search of n rows will take long, and what is quicker."""
+    """Warn if a search of n rows will take long, and name what is quicker."""
     if seconds > LONG:
         warnings.warn(
             f"this search of {n} rows is expected to take about {seconds / 60:.0f} minutes. Quicker are {quicker}"
@@ -152,11 +79,11 @@ def warn_of_time(seconds, n, quicker="", stacklevel=6):
 
 
 def warn_of_end(search, outcome, stacklevel):
-    """Say why a search ended where it did, unless it came to its end inside of where it looked."""
+    """Warn of a search that was stopped, did not converge, or has its best setting at an edge."""
     messages = []
     if outcome.stopped is not None:
         by = "time_limit" if outcome.stopped == "time_limit" else "the user"
-        rows = max(each["n_rows"] for each in outcome.history)
+        rows = max(setting["n_rows"] for setting in outcome.history)
         messages.append(
             f"stopped by {by} after {len(outcome.history)} evaluations: best_params_ are the best so far, judged on"
             f" {rows} rows. A longer search may find better ones."
@@ -173,17 +100,30 @@ def warn_of_end(search, outcome, stacklevel):
             f" widened, or of the default bounds. Give param_grid, or bounds, with further values of {name}; if {name}"
             " has no end, the model is not the one for these data."
         )
-    for each in messages:
-        warnings.warn(f"FoldlessSearchCV: {each}", ConvergenceWarning, stacklevel=stacklevel + 1)
+    for message in messages:
+        warnings.warn(f"FoldlessSearchCV: {message}", ConvergenceWarning, stacklevel=stacklevel + 1)
+
+
+def run_search(spec, search, data, splits):
+    """The :class:`Outcome` of a search by its method, or by the one that suits the data."""
+    estimator, grid = search.estimator, search.param_grid
+    if by_grid(search, data):
+        candidates, kernel_settings = settings(estimator, grid, data)
+        widen = partial(widened, estimator, data) if grid is None else None
+        return grid_search(spec, candidates, kernel_settings, splits, widen)
+    if spec.method == "auto":
+        start, first_grid = beginning(spec, estimator, data)
+        return fidelity_search(spec, start, first_grid, splits)
+    return continuous_search(spec, starting_points(spec, estimator, grid, data), splits)
 
 
 # -- grids -------------------------------------------------------------------------------------------------------------
 
 
 def grid_search(spec, candidates, settings, splits, widen=None):
-    """The best of the candidates, whose kernel settings are ``settings``.
+    """The :class:`Outcome` of a grid of candidates, whose kernel settings are ``settings``.
 
-    ``widen`` makes further ones, of an automatic grid, from the candidates and their losses.
+    For an automatic grid ``widen(candidates, losses)`` makes further candidates beyond an edge.
     """
     _warn_of_grid_time(spec, settings, splits)
     results = _judge_settings(spec, settings, splits)
@@ -204,11 +144,11 @@ def grid_search(spec, candidates, settings, splits, widen=None):
 
 
 def _warn_of_grid_time(spec, settings, splits):
-    """Say so in advance where the grid will take long."""
+    """Warn in advance if the grid will take long."""
     first = settings[0]
 
     def evaluate(rows):
-        if first.parts:  # each of which has a decomposition, most of the work
+        if first.parts:  # a decomposition for every part is most of the work
             path = first.task.problem.path(rows, len(first.alphas))
             for alpha in first.alphas:
                 path.with_alpha(alpha)
@@ -222,7 +162,7 @@ def _warn_of_grid_time(spec, settings, splits):
 
 
 def _judge_settings(spec, settings, splits):
-    """The results of all kernel settings, or of the first of them where the search was stopped."""
+    """The results of all kernel settings, or of the first of them if the search was stopped."""
     jobs = (delayed(judge_alphas)(spec, setting, splits) for setting in settings)
     progress = Progress(len(settings), "kernel settings", spec.verbose)
     return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
@@ -239,10 +179,10 @@ def _losses(settings, results):
 
 def _only_judged(candidates, settings):
     """The candidates of these settings, and the settings with the places among these candidates."""
-    kept = sorted(place for setting in settings for place in setting.places)
-    new_place = {place: number for number, place in enumerate(kept)}
+    places = sorted(place for setting in settings for place in setting.places)
+    new_place = {place: number for number, place in enumerate(places)}
     renumbered = [replace(setting, places=[new_place[place] for place in setting.places]) for setting in settings]
-    return [candidates[place] for place in kept], renumbered
+    return [candidates[place] for place in places], renumbered
 
 
 def _grid_outcome(spec, candidates, settings, results, splits, stopped, edge):
@@ -272,12 +212,12 @@ def _grid_outcome(spec, candidates, settings, results, splits, stopped, edge):
 
 
 def fidelity_search(spec, start, grid, splits):
-    """The best setting by parts of the rows and a few evaluations of all (``tuning.fidelity``)."""
+    """The :class:`Outcome` of a search on parts of the rows, with a few evaluations of all (``tuning.fidelity``)."""
     search = Fidelity(start, grid, spec, splits)
     points, stopped = _evaluate_points(search, spec)
     best = search.best(points)
     last = [point for point in points if point.n_rows == best.n_rows]
-    if spec.score_decides:  # points on a way down have no scores of single splits
+    if spec.score_decides:  # points of a descent have no scores of single splits
         last = [point for point in last if point is best or point.judged is not None]
     place = next(place for place, point in enumerate(last) if point is best)
     record = _record_of_points(spec, splits, search, last, place)
@@ -304,7 +244,7 @@ def fidelity_search(spec, start, grid, splits):
 
 
 def _value_of(spec, search, point):
-    """What decided about a point; on parts that may be the criterion where a score decides on all rows."""
+    """The value that decided about a point; on parts it may be the criterion though a score decides on all rows."""
     return deciding_value(spec, point.loss) if search.of(point).score_decides else {"criterion": float(point.loss)}
 
 
@@ -339,7 +279,7 @@ def _evaluate_points(search, spec):
 
 
 def _record_of_points(spec, splits, search, last, best):
-    """What the points on the most rows got; on a way down nothing but what decided is known, and scores are nan."""
+    """The :class:`Record` of the points on the most rows; those of a descent have a criterion and no scores."""
     entries = []
     for place, point in enumerate(last):
         judged = search.judged(point) if place == best else point.judged
@@ -355,23 +295,26 @@ def _record_of_points(spec, splits, search, last, best):
 
 
 def continuous_search(spec, starts, splits):
-    """All starting points, followed down, and the best of them."""
-    found = _follow_all(spec, starts, splits)
-    descents = [descent for descent, _, _ in found]
-    record = Record.of(spec, splits, [([place], *each) for place, (_, *each) in enumerate(found)])
+    """The :class:`Outcome` of descents from all starting points."""
+    results = _follow_all(spec, starts, splits)
+    descents = [descent for descent, _, _ in results]
+    entries = [([place], judged, seconds) for place, (_, judged, seconds) in enumerate(results)]
+    record = Record.of(spec, splits, entries)
     chosen = choose_descents(descents)
     best = [descents[place] for place in chosen]
-    kernels = [each.minimum.kernel for each in best]
-    scales = np.array([each.get_params()[each.per_feature] for each in kernels]) if spec.feature_scaling else None
+    scales = None
+    if spec.feature_scaling:
+        kernels = [descent.minimum.kernel for descent in best]
+        scales = np.array([kernel.get_params()[kernel.per_feature] for kernel in kernels])
     return Outcome(
         classes=starts[-1].classes,
-        params=[each.start.named_together(each.minimum.alphas, each.minimum.kernel) for each in descents],
+        params=[_params_of_all_classes(descent) for descent in descents],
         record=record,
         chosen=chosen,
-        best=[params for each in best for params in each.start.named(each.minimum.alphas, each.minimum.kernel)],
+        best=[params for descent in best for params in _params_by_class(descent)],
         loss=record.criterion[chosen].sum(),
         stopped=spec.ended_by if descents[-1].ended == "stopped" or len(descents) < len(starts) else None,
-        unfinished=any(each.ended == "max_iter" for each in best),
+        unfinished=any(descent.ended == "max_iter" for descent in best),
         feature_scales=scales,
         history=[
             {
@@ -380,43 +323,57 @@ def continuous_search(spec, starts, splits):
                 "time": seconds,
                 **deciding_value(spec, loss),
                 "objective": value,
-                **each.start.named_together(alphas, kernel),
+                **descent.start.named_together(alphas, kernel),
             }
-            for place, each in enumerate(descents)
-            for loss, value, alphas, kernel, n_rows, seconds, _ in each.history
+            for place, descent in enumerate(descents)
+            for loss, value, alphas, kernel, n_rows, seconds, _ in descent.history
         ],
     )
 
 
+def _params_of_all_classes(descent):
+    return descent.start.named_together(descent.minimum.alphas, descent.minimum.kernel)
+
+
+def _params_by_class(descent):
+    return descent.start.named(descent.minimum.alphas, descent.minimum.kernel)
+
+
 def _follow_all(spec, starts, splits):
-    """What :func:`_follow_and_judge` returns for every starting point, or for the first of them after a stop."""
-    task, steps = starts[0].task, spec.max_iter * sum(each.n_descents for each in starts)
+    """The results of :func:`_follow_and_judge` for all starting points, or for the first of them after a stop."""
+    task = starts[0].task
+    n_steps = spec.max_iter * sum(start.n_descents for start in starts)
 
     def evaluate(rows):
         selection = spec.choosing.selection(task, splits, rows=rows)
         Objective(selection, starts[0].space, None)(starts[0].vector, spec.method == "gradient")
 
-    seconds = steps * foreseen_seconds(task, splits, evaluate)
+    seconds = n_steps * foreseen_seconds(task, splits, evaluate)
     quicker = 'method="auto", fewer iterations (max_iter= of Optimizer), '
     warn_of_time(seconds, len(task.problem.active), quicker, stacklevel=8)
     if spec.n_jobs not in (None, 1):
-        jobs = (delayed(_follow_and_judge)(each, spec, splits) for each in starts)
+        jobs = (delayed(_follow_and_judge)(start, spec, splits) for start in starts)
         progress = Progress(len(starts), "starting points", spec.verbose)
         return run_with_progress(jobs, spec.n_jobs, progress, stop=lambda: spec.out_of_time)
-    progress = Progress(steps, "iterations", spec.verbose)
-    found = []
+    progress = Progress(n_steps, "iterations", spec.verbose)
+    results = []
     for start in starts:
-        found.append(_follow_and_judge(start, spec, splits, progress))
-        if found[-1][0].ended == "stopped":
+        results.append(_follow_and_judge(start, spec, splits, progress))
+        descent, _, _ = results[-1]
+        if descent.ended == "stopped":
             break
-    return found
+    return results
 
 
 def _follow_and_judge(start, spec, splits, progress=None):
-    """(the descent from one starting point, its end :class:`Judged`, seconds); classes apart have no scores."""
+    """(the descent from one starting point, its end :class:`Judged`, seconds).
+
+    A class that is searched by itself has no scores.
+    """
     begin = time.perf_counter()
     descent = follow(start, spec, splits, progress)
-    end, loss = descent.minimum, np.array([descent.minimum.loss])
+    end = descent.minimum
+    loss = np.array([end.loss])
     judged = Judged(loss, loss, loss)
     if start.column is None and len(end.alphas) == 1:
         selection = spec.selection(start.task, splits)
@@ -426,14 +383,104 @@ def _follow_and_judge(start, spec, splits, progress=None):
     return descent, judged, time.perf_counter() - begin
 
 
-def score_together(spec, best, data, splits):
-    """The score of a classifier with a setting of its own for each class; nan where it takes cuts of every part."""
-    estimators = [each for _, each in split_steps(best).last.estimators]
-    if any(getattr(each, "threshold", None) == "loo" for each in estimators):
-        return np.nan
-    rows, decisions = heldout_scores(best, data, splits)
-    task, _, _ = targets_of(estimators[0], data.y, data.sample_weight)
-    sizes = [len(each) for each in spec.selection(task, splits).tests]
-    tests = np.split(np.arange(len(rows)), np.cumsum(sizes)[:-1])
-    weights = spec.row_weights[rows] if spec.weighs_scores else None
-    return float(spec.scoring(task, rows, tests, decisions[None], weights=weights).mean())
+# -- numbers of landmarks ----------------------------------------------------------------------------------------------
+
+
+def fit_with_landmarks(search, to_find, X, data):
+    """The search fitted as one with a number of landmarks; ``data`` are further arguments of ``fit``."""
+    if to_find.reason:
+        warn_caller(
+            f"{_num_samples(X)} rows: {to_find.reason}. The kernel is approximated by landmarks"
+            f" (kernel={to_find.kernel!r}); results are exact for that model."
+        )
+    if search.share != "all":
+        raise ValueError(f"n_landmarks='auto' is one number for all classes; share={search.share!r} needs a number.")
+    landmark_search = LandmarkSearch(search, to_find, X, data)
+    best = landmark_search.best()
+    with all_or_nothing(search) as fitted:
+        params = fitted.get_params(deep=False)
+        for name in set(vars(fitted)) - set(params):
+            delattr(fitted, name)
+        vars(fitted).update({name: value for name, value in vars(best).items() if name not in params})
+        if to_find.prefix + "kernel" not in best.best_params_:  # a kernel of the grid has its number of landmarks
+            fitted.best_params_ = {**best.best_params_, **to_find.params(landmark_search.count)}
+        fitted.landmark_path_ = landmark_search.path
+    return search
+
+
+class LandmarkSearch:
+    """Searches with more and more landmarks."""
+
+    def __init__(self, search, to_find, X, data):
+        self.search = search
+        self.to_find = to_find
+        self.X = X
+        self.data = data
+        self.n = _num_samples(X)
+        self.begin = time.monotonic()
+        self.path: list = []  # numbers of landmarks, criteria and seconds of the searches so far
+        self.count = 0  # the best number of landmarks
+
+    def best(self):
+        """The fitted search with the least number of landmarks that is about as good as the best."""
+        searches: list = []
+        while not searches or not (self._enough() or self._short(searches[-1])):
+            count, start = min(FIRST_LANDMARKS, self.n) * 2 ** len(self.path), time.monotonic()
+            search = self._search_with(count, searches[-1] if searches else None)
+            searches = [*searches[-2:], search.fit(self.X, **self.data)]
+            seconds, loss = time.monotonic() - start, searches[-1].best_criterion_
+            self.path.append({"n_landmarks": count, "criterion": loss, "seconds": seconds})
+        steps = self.path[-len(searches) :]
+        least = min(step["criterion"] for step in steps)
+        place = next(place for place, step in enumerate(steps) if (1 - WORTH) * step["criterion"] <= least)
+        self.count = steps[place]["n_landmarks"]
+        return searches[place]
+
+    def _search_with(self, count, previous):
+        """The search with so many landmarks; ``previous`` is the last one, None at first."""
+        seconds_left = None
+        if self.search.time_limit is not None:
+            seconds_left = max(0.1, self.search.time_limit - (time.monotonic() - self.begin))
+        search = self.to_find.with_number(count).set_params(time_limit=seconds_left)
+        grid = None if previous is None else self._around(previous.best_params_)
+        return search if grid is None else search.set_params(param_grid=grid, method="grid")
+
+    def _is_automatic(self):
+        """Whether the user leaves grid, method and bounds to the search."""
+        optimizer = optimizer_of(self.search)
+        default = optimizer.method == "auto" and optimizer.bounds is None
+        return default and self.search.param_grid is None and not scales_features(optimizer)
+
+    def _around(self, best):
+        """A grid around the best parameters; None if the user gave one.
+
+        None also if the kernel has no parameter, several, or one for each feature.
+        """
+        if not self._is_automatic():
+            return None
+        alpha = self.to_find.prefix + "alpha"
+        others = [name for name in best if name != alpha]
+        if len(others) != 1 or np.ndim(best[others[0]]) or alpha not in best:
+            return None
+        return {
+            alpha: (best[alpha] * AROUND["alpha"]).tolist(),
+            others[0]: (best[others[0]] * AROUND["kernel"]).tolist(),
+        }
+
+    def _enough(self):
+        """Whether twice as many landmarks gain little, do not fit into memory, or are too many for the rows."""
+        free = available_memory()
+        more = 2 * self.path[-1]["n_landmarks"]
+        losses = [step["criterion"] for step in self.path]
+        no_memory = free is not None and ARRAYS * self.n * more * 8 > free
+        little_gain = len(losses) > 2 and min(losses[-2:]) >= (1 - WORTH) * losses[-3]
+        return 3 * more > self.n or more > MOST_LANDMARKS or no_memory or little_gain
+
+    def _short(self, last):
+        """Whether twice as many landmarks as in the last search would take more than the time limit."""
+        limit = self.search.time_limit
+        if limit is None:
+            return False
+        smaller = len(self.path) == 1 and self._around(last.best_params_) is not None
+        growth = GROWTH_OF_SECOND if smaller else GROWTH
+        return time.monotonic() - self.begin + growth * self.path[-1]["seconds"] > limit

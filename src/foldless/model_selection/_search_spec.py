@@ -1,4 +1,4 @@
-"""The parameters of a search, checked one rule at a time and handed on as a ``SearchSpec``."""
+"""The parameters of a search, checked one rule at a time and returned as a ``SearchSpec``."""
 
 import time
 import warnings
@@ -28,7 +28,7 @@ SHARES = ("all", "kernel", "none")
 
 
 def search_spec(search):
-    """The spec of a ``FoldlessSearchCV``; refuses parameters that make no sense, alone or together.
+    """The spec of a ``FoldlessSearchCV``; parameters that make no sense, alone or together, raise an error.
 
     Scores are added by :func:`with_scores`, as they name the classes.
     """
@@ -82,12 +82,12 @@ def _check_options(search):
 
 
 def _check_classes(search, criterion):
-    """Some parameters need classes, and some need all of them together."""
-    for whole, what in (
+    """Raise an error for parameters that need classes, or all classes together, where there are none."""
+    for needs_all, what in (
         (criterion.whole, f"criterion={search.criterion!r}"),
         (search.scoring is not None, f"scoring={search.scoring!r}"),
     ):
-        if whole and search.share != "all":
+        if needs_all and search.share != "all":
             raise ValueError(f"{what} judges all classes together; it needs share='all'.")
     if is_classifier(search.estimator):
         return
@@ -105,14 +105,14 @@ def _check_classes(search, criterion):
 
 
 def _check_method(search, optimizer, criterion, scaled):
-    """Gradients are followed where there are some; a grid has no bounds and no scales of features."""
+    """Raise an error for gradients of what has no derivative, and for bounds or scales of features of a grid."""
     if optimizer.method == "gradient" and search.scoring is not None:
         raise ValueError(
             f"scoring={search.scoring!r} has no derivative; with method='gradient' let a criterion decide"
             " (scoring=None), or use method='grid' or 'simplex'."
         )
     if optimizer.method == "gradient" and not criterion.smooth:
-        smooth = [name for name, each in criteria.CRITERIA.items() if each.smooth]
+        smooth = [name for name, candidate in criteria.CRITERIA.items() if candidate.smooth]
         raise ValueError(
             f"criterion={search.criterion!r} has no derivative; with method='gradient' use one of {smooth}, or"
             " method='simplex'."
@@ -122,7 +122,7 @@ def _check_method(search, optimizer, criterion, scaled):
     if optimizer.method == "auto" and search.param_grid is None:
         return
     if optimizer.bounds is not None:
-        raise ValueError("bounds is for method='gradient' or 'simplex'; a grid says itself where it ends.")
+        raise ValueError("bounds is for method='gradient' or 'simplex'; the limits of a grid are its values.")
     if scaled:
         raise ValueError(
             "feature_scaling needs method='gradient' (or 'simplex'): a grid with a scale for each feature is too large."
@@ -130,7 +130,7 @@ def _check_method(search, optimizer, criterion, scaled):
 
 
 def _check_prior(prior, criterion, squares, scaled):
-    """A prior is one of feature scales, beside squared residuals."""
+    """Raise an error for a prior without feature scales or squared residuals."""
     if prior in PRIORS and not squares:
         raise ValueError(
             f"prior={prior!r} goes with a model of squared residuals; criterion={criterion!r} has none."
@@ -141,7 +141,7 @@ def _check_prior(prior, criterion, squares, scaled):
 
 
 def _check_apart(search):
-    """Parameters that speak of several classes lose their meaning where each class is a problem of its own."""
+    """Raise an error for parameters of several classes if every class is searched by itself."""
     last = split_steps(search.estimator).last
     for name in ("class_weight", "priors", "n_components") if search.share != "all" else ():
         if getattr(last, name, None) is not None or grid_names(search, name):
@@ -152,7 +152,7 @@ def _check_apart(search):
 
 
 def _check_steps(search):
-    """Steps are fitted on training parts for grids only; classes that are searched by themselves share them."""
+    """Raise an error for steps fitted on training parts without a grid, and for grids of them class by class."""
     check_option("steps", search.steps, ("each", "once"))
     if not isinstance(search.estimator, Pipeline):
         return
@@ -162,8 +162,8 @@ def _check_steps(search):
             " use steps='once', or method='grid' without bounds and feature_scaling."
         )
     grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
-    own, prefix = search.estimator.steps[-1][0], split_steps(search.estimator).prefix
-    others = sorted({name for grid in grids for name in grid if name != own and not name.startswith(prefix)})
+    last, prefix = search.estimator.steps[-1][0], split_steps(search.estimator).prefix
+    others = sorted({name for grid in grids for name in grid if name != last and not name.startswith(prefix)})
     if search.share == "none" and others:
         raise ValueError(
             f"share='none' searches each class by itself, and one pipeline has one {others[0]!r} for all of them; use"
@@ -196,18 +196,18 @@ def _checked_bounds(bounds):
 
 
 def with_scores(spec, search, y):
-    """The spec with the scores of ``search``: those asked for, or the estimator's own, beside the criterion."""
+    """The spec with the scores of ``search``: those of ``scoring``, or else that of the estimator's ``score``."""
     classes = None
     if is_classifier(search.estimator):
         classes = np.unique(np.asarray(y)) if np.ndim(y) == 1 else np.arange(y.shape[1])
     scores = search_scores(search.estimator, search.scoring, search.refit, classes)
     if search.scoring is not None:
-        check_scorers([(each.name, each.scorer) for each in scores.scorings.values()], search.estimator, y)
+        check_scorers([(scoring.name, scoring.scorer) for scoring in scores.scorings.values()], search.estimator, y)
     return replace(spec, scoring=scores)
 
 
 def warn_of_unused_groups(cv, groups, stacklevel):
-    """Leave-one-out does not see groups."""
+    """Warn that leave-one-out ignores groups."""
     if groups is not None and cv is None:
         warnings.warn(
             "groups is ignored by cv=None, which leaves out single rows: rows of a group then vouch for each other."
@@ -218,7 +218,7 @@ def warn_of_unused_groups(cv, groups, stacklevel):
 
 
 def check_search_with_confounds(search, confounds, n):
-    """Confounds of n rows as an array; refused where the estimator that is fitted in the end takes none."""
+    """Confounds of n rows as an array; an error if the estimator that is refitted takes none."""
     last = split_steps(search.estimator).last
     if search.refit and not isinstance(last, FOLDLESS_ESTIMATORS):
         raise ValueError(
@@ -230,9 +230,9 @@ def check_search_with_confounds(search, confounds, n):
 
 
 def checked_rows(search, y, sample_weight):
-    """y and weights of a fit: labels for classifiers, at least two rows, and of two classes, with a weight.
+    """(y, sample_weight) of a fit; an error unless rows of two classes have a positive weight.
 
-    Several labels a row, where an estimator takes them, are a matrix, dense.
+    Several labels a row, for estimators that take them, are returned as a dense matrix.
     """
     if sample_weight is not None:
         sample_weight = _check_sample_weight(sample_weight, np.empty((_num_samples(y), 1)), ensure_non_negative=True)
@@ -253,7 +253,7 @@ def checked_rows(search, y, sample_weight):
 
 
 def _check_several_labels(search):
-    """Rows with several labels have no class."""
+    """Raise an error for options that need one class for each row."""
     if search.share != "all":
         raise ValueError(
             f"share={search.share!r} is for classes, and y has several labels a row; use share='all', or a search for"

@@ -19,16 +19,16 @@ from foldless._engine.readout.strata import stratified_sets
 class StratifiedLeaveOneOut(BaseCrossValidator):
     """Leave-one-out that keeps the shares of the classes: of equal classes one row of each is left out together.
 
-    Leave-one-out takes a row from its own class alone. Under a strong penalty that is enough to decide against the
-    class, and rows are called wrong however good the model is (Parker, Guenter & Bedo 2007). Here a test set has a row
-    of the rarest class and of the others as many as they have for each of these. Every row is tested once a repeat.
+    Leave-one-out removes a row of one class only. Under a strong penalty this alone decides against the class, and even
+    good models misclassify the row (Parker, Guenter & Bedo 2007). Here a test set has one row of the rarest class, and
+    of every other class as many rows as it has for each row of the rarest. Every row is tested once in each repeat.
 
     Parameters
     ----------
     n_repeats : int, default=1
-        How often all rows are dealt to test sets, each time at random.
+        How often all rows are divided into test sets, each time at random.
     random_state : int, RandomState instance or None, default=0
-        Deals the rows of each class to the sets; None deals anew at every call.
+        Divides the rows of each class among the sets; None gives other sets at every call.
 
     Notes
     -----

@@ -35,8 +35,8 @@ EVERY_PART = "on every training part"
 class CrossValidationResult(Result, dict):
     """The dictionary of scikit-learn's ``cross_validate``, with its keys alone, and ``path`` as an attribute.
 
-    ``result["path"]`` works as well. ``test_share`` is the number of tested rows for each training row; where it is not
-    known the splits are taken for folds. ``counting`` has the numbers of held-out rows that intervals are made from.
+    ``result["path"]`` works as well. ``test_share`` is the ratio of test rows to training rows, that of folds if it is
+    None. ``counting`` has the numbers of held-out rows, for intervals.
     ``to_frame()`` has one row for each split.
     """
 
@@ -51,14 +51,14 @@ class CrossValidationResult(Result, dict):
     def interval(self, name: str | None = None, confidence: float = 0.9) -> ScoreInterval:
         """The interval of a score by Nadeau & Bengio (2003), from its values in the splits; of several, name one.
 
-        Intervals of scores of classes are widened to what the numbers of held-out rows allow (``docs/inference.md``).
-        :func:`score_interval` leaves out pairs of folds: dearer, and nearer to what it promises.
+        Intervals of scores of classes are widened for small numbers of held-out rows (``docs/inference.md``). The
+        slower :func:`score_interval` leaves out pairs of folds; its coverage is closer to nominal.
         """
         check_confidence(confidence)
-        known = [key.removeprefix("test_") for key in self if key.startswith("test_")]
-        name = known[0] if name is None and len(known) == 1 else name
-        if name not in known:
-            raise ValueError(f"name={name!r} is no score of this result; give one of {known}.")
+        names = [key.removeprefix("test_") for key in self if key.startswith("test_")]
+        name = names[0] if name is None and len(names) == 1 else name
+        if name not in names:
+            raise ValueError(f"name={name!r} is no score of this result; give one of {names}.")
         scores = self[f"test_{name}"]
         share = 1 / max(len(scores) - 1, 1) if self.test_share is None else self.test_share
         return corrected_interval(scores, share, confidence, self.counting.kind(name), self.counting.counts)
@@ -120,14 +120,14 @@ def cross_validate(
         held-out predictions: they are then features without penalty.
     steps : {"each", "once"}, default="each"
         The first steps of a pipeline: fitted on each training part, as scikit-learn does, or once on all rows, labels
-        unseen (scalers, imputers, PCA and others that never look at y; a transformer of your own says so by an
-        attribute ``label_blind = True`` of its class). Then one fit serves all training parts, and scorers that are
-        functions are handed the last step and its rows.
+        unseen (scalers, imputers, PCA and others that never use y; your own transformers declare this by the class
+        attribute ``label_blind = True``). Then one fit serves all training parts, and scorers that are functions are
+        called with the last step and its rows.
 
     Returns
     -------
     CrossValidationResult
-        scikit-learn's dictionary. Its attribute ``path`` says how the numbers were computed and why. The time of the
+        scikit-learn's dictionary. Its attribute ``path`` tells how the numbers were computed and why. The time of the
         one fit is part of the first ``fit_time``.
 
     Examples
@@ -149,8 +149,8 @@ def cross_validate(
     request = CrossValidation(
         "cross_validate", front.estimator, front.X, y, cv, groups, front.params, confounds, scoring=scoring
     )
-    chosen = plan(request)
-    route = front.route(chosen.route)
+    planned = plan(request)
+    route = front.route(planned.route)
     loop = partial(
         skl.cross_validate,
         y=y,
@@ -160,28 +160,33 @@ def cross_validate(
         return_train_score=return_train_score,
         return_estimator=return_estimator,
     )
-    counting = Counting.of(scoring, front.estimator, y, groups, chosen.drawn)
-    if chosen.run is None:
+    counting = Counting.of(scoring, front.estimator, y, groups, planned.drawn)
+    if planned.run is None:
         warn_of_refits(estimator, route, EVERY_PART)
-        scores = loop(**chosen.loop, scoring=counting.scoring(scoring), n_jobs=n_jobs, pre_dispatch=pre_dispatch)
+        scores = loop(**planned.loop, scoring=counting.scoring(scoring), n_jobs=n_jobs, pre_dispatch=pre_dispatch)
         result, counting = counting.taken_from(scores)
-        fitted = [each.estimator if isinstance(each, WithConfounds) else each for each in result.get("estimator", [])]
+        fitted = [_without_confounds(model) for model in result.get("estimator", [])]
     else:
         if return_estimator:
-            chosen.run.check_materialises()
-        plain = not (return_train_score or return_estimator or return_indices or verbose or chosen.score_params)
-        found = direct.validate(chosen, scoring, counting) if plain else None
-        if found is None:
+            planned.run.check_materialises()
+        plain = not (return_train_score or return_estimator or return_indices or verbose or planned.score_params)
+        scored = direct.validate(planned, scoring, counting) if plain else None
+        if scored is None:
             scoring = scoring_of_rows(counting.scoring(scoring), front.X)
             scores = loop(
-                StandIn(chosen.run), chosen.run.rows, cv=chosen.splits, scoring=scoring, params=chosen.score_params
+                StandIn(planned.run), planned.run.rows, cv=planned.splits, scoring=scoring, params=planned.score_params
             )
-            found = counting.taken_from(scores)
-        result, counting = found
+            scored = counting.taken_from(scores)
+        result, counting = scored
         fitted = [standin.materialise() for standin in result.get("estimator", [])]
     if return_estimator:
-        result["estimator"] = [front.whole(each) for each in fitted]
-    return CrossValidationResult(result, front.route(chosen.route_taken()), chosen.test_share, counting)
+        result["estimator"] = [front.whole(model) for model in fitted]
+    return CrossValidationResult(result, front.route(planned.route_taken()), planned.test_share, counting)
+
+
+def _without_confounds(model):
+    """The fitted estimator of the user, which is wrapped if confounds were regressed out before it."""
+    return model.estimator if isinstance(model, WithConfounds) else model
 
 
 def _report_objections(scoring, estimator, y, error_score):
@@ -245,15 +250,15 @@ def cross_val_score(
         steps=steps,
     )
     last = split_steps(estimator).last
-    known = type(last) in TASKS or isinstance(last, Search)  # others say themselves what they make of three axes
-    if getattr(X, "ndim", 0) == 3 and known and axes_taken(estimator) == 2:
+    takes_matrices = type(last) in TASKS or isinstance(last, Search)  # other estimators may take three axes
+    if getattr(X, "ndim", 0) == 3 and takes_matrices and axes_taken(estimator) == 2:
         times = np.moveaxis(np.asarray(X), 2, 0)
         return np.stack([_single_score(validate(X=features)) for features in times], 1)
     return _single_score(validate(X=X))
 
 
 def _single_score(result):
-    """The scores of the splits, refused where a scorer returned several values."""
+    """The scores of the splits; an error if a scorer returned several values."""
     if "test_score" not in result:
         raise ValueError("scoring returned several values; cross_val_score takes one, cross_validate takes many.")
     return result["test_score"]
@@ -301,23 +306,21 @@ def cross_val_predict(
     request = CrossValidation(
         "cross_val_predict", front.estimator, front.X, y, cv, groups, front.params, confounds, method=method
     )
-    chosen = plan(request)
+    planned = plan(request)
     options = {"verbose": verbose, "method": method}
-    if chosen.run is None:
-        warn_of_refits(estimator, chosen.route, EVERY_PART)
-        loop = chosen.loop
+    if planned.run is None:
+        warn_of_refits(estimator, planned.route, EVERY_PART)
+        loop = planned.loop
         if method in METHODS[1:] and np.ndim(y) == 1:
             loop = loop | {"estimator": Decoded(loop["estimator"], np.unique(y))}
         options |= {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
         return skl.cross_val_predict(y=y, **loop, **options)
-    if isinstance(chosen.splits, skl.LeaveOneOut):
-        return chosen.run.loo(method)
-    found = direct.predict(chosen, method)
-    return (
-        found
-        if found is not None
-        else skl.cross_val_predict(StandIn(chosen.run), chosen.run.rows, dense(y), cv=chosen.splits, **options)
-    )
+    if isinstance(planned.splits, skl.LeaveOneOut):
+        return planned.run.loo(method)
+    predictions = direct.predict(planned, method)
+    if predictions is not None:
+        return predictions
+    return skl.cross_val_predict(StandIn(planned.run), planned.run.rows, dense(y), cv=planned.splits, **options)
 
 
 def explain(
@@ -331,7 +334,7 @@ def explain(
     confounds: ConfoundsLike = None,
     steps: StepsLike = "each",
 ) -> Route:
-    """Which way a cross-validation of this estimator on these data would go, and why; nothing is fitted.
+    """How a cross-validation of this estimator on these data would be computed, and why; nothing is fitted.
 
     Parameters
     ----------

@@ -85,11 +85,7 @@ class HeldOut:
     def _with_digits(self, F):
         """The fits F, those from the coefficients where differences have few digits."""
         model, t = self.model, F.shape[1]
-        cancelled, alike = few_digits(F[:, 0], model.target_scale), t > 1
-        for row in range(1, t):  # sets are many and small
-            cancelled = cancelled | few_digits(F[:, row], model.target_scale)
-            alike = alike & few_digits(F[:, row] - F[:, 0], model.target_scale)
-        cancelled = cancelled | alike
+        cancelled = few_digits_of_sets(F, model.target_scale)
         if not cancelled.any():
             return F
         sets, columns = np.flatnonzero(cancelled.any(1)), np.flatnonzero(cancelled.any(0))
@@ -226,3 +222,15 @@ class HeldOut:
                 if matrices is not None:
                     matrices[number] = matrix
         return moments
+
+
+def few_digits_of_sets(F, size):
+    """Whether fits F (k, t, m) have lost most digits, (k, m): one of a set is tiny, or all of them are alike."""
+    t = F.shape[1]
+    if t > len(F):  # few large sets
+        return few_digits(F, size).any(1) | few_digits(F[:, 1:] - F[:, :1], size).all(1)
+    cancelled, alike = few_digits(F[:, 0], size), t > 1
+    for row in range(1, t):
+        cancelled = cancelled | few_digits(F[:, row], size)
+        alike = alike & few_digits(F[:, row] - F[:, 0], size)
+    return cancelled | alike

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.held_out import MAX_ENTRIES
 from foldless._engine.heldout.moments import Moments
@@ -39,7 +38,9 @@ def leave_out(fit, sets):
         fit = fit.explicit()
     for numbers, members in sets.groups:
         entries = members.shape[1] ** 2 * fit.Y.shape[1]
-        for some in gen_batches(len(members), max(1, MAX_ENTRIES // entries)):
+        size = max(1, MAX_ENTRIES // entries)
+        for start in range(0, len(members), size):
+            some = slice(start, start + size)
             yield numbers[some], fit.held_out(members[some])
 
 
