@@ -30,7 +30,7 @@ def in_engine():
     """The line of the engine that an operation comes from, or None."""
     frame = sys._getframe(2)
     name = frame.f_globals.get("__name__", "")
-    if name.split(".")[0] == "foldless" and name.split(".")[1] in ROOMS:
+    if name.split(".")[:2] == ["foldless", "_engine"] and name.split(".")[2] in ROOMS:
         return f"{name}, line {frame.f_lineno}"
     return None
 
@@ -107,7 +107,11 @@ def strict_verbs(monkeypatch):
         return strict_verb
 
     verbs = {name: getattr(linalg, name) for name in numpy_verbs.__all__ if not isinstance(getattr(linalg, name), type)}
-    engine = [module for name, module in sys.modules.items() if name.startswith(tuple(f"foldless.{r}." for r in ROOMS))]
+    engine = [
+        module
+        for name, module in sys.modules.items()
+        if name.startswith(tuple(f"foldless._engine.{room}." for room in ROOMS))
+    ]
     for name, verb in verbs.items():
         replacement = wrapped(verb)
         monkeypatch.setattr(linalg, name, replacement)
