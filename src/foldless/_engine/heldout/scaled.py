@@ -22,7 +22,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.moments import Moments
 from foldless._engine.linalg import solve
@@ -139,17 +138,20 @@ class ScaledParts:
         """All rows: weights of 0 have a part in the scaling."""
         return np.arange(len(self.X))
 
-    def leave_out(self, sets, *, nested=False):
-        """Yield (numbers, held-out results) of sets of rows, as ``TrainingParts.leave_out``."""
-        r = self.X.shape[1]
-        for numbers, members in sets.groups:
-            for some in gen_batches(len(members), max(1, ENTRIES // (r * (r + self.Y.shape[1])))):
-                yield numbers[some], HeldOutScaled(self._without(members[some]), members[some])
+    def ready_for(self, sets, *, nested=False):
+        """Itself: sums serve any sets."""
+        return self
 
-    def _without(self, members):
-        """Models without each of the sets (k, t)."""
+    def batch_size(self, t):
+        """How many models are solved together."""
+        r = self.X.shape[1]
+        return max(1, ENTRIES // (r * (r + self.Y.shape[1])))
+
+    def held_out(self, members):
+        """Results of the sets (k, t) by the models without them."""
         sums = self.sums.minus(self._sums(members))
-        return self._solve(sums, lambda number: np.delete(self.rows, members[number]))
+        models = self._solve(sums, lambda number: np.delete(self.rows, members[number]))
+        return HeldOutScaled(models, members)
 
     def _sums(self, rows):
         return ScaledSums.of(self.X[rows], self.Y[rows], self.w[rows])

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from foldless._engine.heldout.leave_out import OneHeldOut, leave_out, one_by_one
+from foldless._engine.heldout.leave_out import SetBySet
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg.memory import require_memory
 from foldless._engine.precision import cost
@@ -118,18 +118,17 @@ class TrainingParts:
             return Solution.fit(self.problem, rows, self.Y[rows])
         return self._prepared.without(np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True)))
 
-    def leave_out(self, sets, *, nested=False):
-        """Yield (numbers, held-out results) of sets of positions among the rows of positive weight, as ``leave_out``.
+    def without(self, members):
+        """The model without these positions among the rows of positive weight."""
+        return self.part(np.delete(self.rows, members))
 
-        ``nested``: leave-one-out inside the training parts will be wanted.
-        """
-        n = len(self.problem.active)
-        if all(self.leaves_out(n - t) for t in np.unique(sets.sizes)):
-            yield from leave_out(self._prepared if nested else self.whole, sets)
-        else:
-            yield from one_by_one(sets, self._alone)
+    def targets(self, members):
+        """Targets (t, m) of these positions."""
+        return self.Y[self.rows[members]]
 
-    def _alone(self, members):
-        active = self.problem.active
-        held_out = active[members]
-        return OneHeldOut(self.part(np.delete(active, members)), held_out, self.Y[held_out])
+    def ready_for(self, sets, *, nested=False):
+        """The fit that ``leave_out`` takes sets from: P of all rows, or models of the training parts one by one."""
+        n = len(self.rows)
+        if not all(self.leaves_out(n - t) for t in np.unique(sets.sizes)):
+            return SetBySet(self)
+        return (self._prepared if nested else self.whole).ready_for(sets)
