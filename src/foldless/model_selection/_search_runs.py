@@ -18,7 +18,7 @@ from foldless._engine.linalg.threads import threads_for
 from foldless._engine.tuning.descent import Objective, choose_descents, follow
 from foldless._engine.tuning.fidelity import Fidelity, StoppedSearch, growth, order_of_rows
 from foldless._engine.tuning.grid import choose_candidates, judge_alphas
-from foldless._engine.tuning.selection import Judged
+from foldless._engine.tuning.selection import Evaluation
 from foldless._engine.tuning.space import on_edge
 from foldless._engine.tuning.spec import optimizer_of
 from foldless._sklearn.candidates import heldout_scores, targets_of
@@ -44,7 +44,7 @@ class Record:
 
     @classmethod
     def of(cls, spec, splits, entries):
-        """From (places, :class:`Judged`, seconds) of settings that were judged together and share the seconds."""
+        """From (places, :class:`Evaluation`, seconds) of settings that were judged together and share the seconds."""
         n, scorings = sum(len(places) for places, _, _ in entries), spec.scoring.scorings
         width = max((judged.scores.shape[2] for _, judged, _ in entries if judged.scores is not None), default=1)
         scores = np.full((len(scorings), n, width), np.nan)
@@ -344,7 +344,7 @@ def _record_of_points(spec, splits, search, last, best):
     for place, point in enumerate(last):
         judged = search.judged(point) if place == best else point.judged
         if judged is None:
-            judged = Judged(np.array([[point.loss]]), np.empty(0), np.array([np.nan]))
+            judged = Evaluation(np.array([[point.loss]]), np.empty(0), np.array([np.nan]))
         if not spec.score_decides:
             judged = judged._replace(criterion=np.array([point.loss]))
         entries.append(([place], judged, point.seconds))
@@ -413,11 +413,11 @@ def _follow_all(spec, starts, splits):
 
 
 def _follow_and_judge(start, spec, splits, progress=None):
-    """(the descent from one starting point, its end :class:`Judged`, seconds); classes apart have no scores."""
+    """(the descent from one starting point, its end :class:`Evaluation`, seconds); classes apart have no scores."""
     begin = time.perf_counter()
     descent = follow(start, spec, splits, progress)
     end, loss = descent.minimum, np.array([descent.minimum.loss])
-    judged = Judged(loss, loss, loss)
+    judged = Evaluation(loss, loss, loss)
     if start.column is None and len(end.alphas) == 1:
         selection = spec.selection(start.task, splits)
         judged = selection.judged(start.task.problem.replace(kernel=end.kernel, alpha=float(end.alphas[0])))

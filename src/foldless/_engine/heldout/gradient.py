@@ -25,7 +25,7 @@ products of size n^3 for each parameter. Exact for any list of held-out sets, ov
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg import add_outer_, product, put, scale_, take_block
 from foldless._engine.linalg.memory import require_memory
@@ -123,17 +123,14 @@ class RowSets:
 
     def __init__(self, solution, folds):
         self.solution = solution
-        models = [solution.without(te) for te in folds]
-        # A model that was solved by itself has no block of P, which the derivatives are taken through.
-        self.parts = [
-            model if isinstance(model, Part) else Part.of(solution, te) for model, te in zip(models, folds, strict=True)
-        ]
-        self.residuals = np.concatenate(
-            [
-                model.held_out_residuals(solution.rows[te], solution.targets(te))
-                for model, te in zip(models, folds, strict=True)
-            ]
-        )
+        self.parts = []
+        residuals = []
+        for te in folds:
+            model = solution.without(te)
+            residuals.append(model.held_out_residuals(solution.rows[te], solution.targets(te)))
+            # A model that was solved by itself has no block of P, which the derivatives are taken through.
+            self.parts.append(model if isinstance(model, TrainingPart) else TrainingPart.of(solution, te))
+        self.residuals = np.concatenate(residuals)
 
     def _z(self, slopes):
         """Each set as a part, with z of its rows."""

@@ -5,7 +5,7 @@
 :func:`leave_out` yields batches of sets with their held-out fits, residuals and class matrices. Many small sets are one
 batch (``heldout.held_out``), few or large ones are left out one by one (:class:`SetBySet`): ``precision.cost`` decides.
 
-A fit is a ``Solution``, a ``Part`` of one, ``TrainingParts`` of a problem or ``ScaledParts``. It has two verbs:
+A fit is a ``Solution``, a ``TrainingPart`` of one, ``TrainingParts`` of a problem or ``ScaledParts``. It has two verbs:
 ``ready_for(sets, nested)`` gives the form of the fit from which these sets are left out with the least work, and that
 form has ``batch_size(t)``, the number of sets of t rows that are left out together, and ``held_out(members)``.
 """

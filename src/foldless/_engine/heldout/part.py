@@ -18,7 +18,7 @@ from foldless._engine.precision.base import Explicit, HeldOutBlock
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Model):
+class TrainingPart(Model):
     """The model without the positions ``removed`` of a full ``solution``, by P alone.
 
     ``rows`` are those of the other positions ``kept``, ``block`` is the block of P of the held-out rows, E (t, m) their
@@ -53,7 +53,7 @@ class Part(Model):
 
     def select_targets(self, columns):
         solution = self.solution.select_targets(columns)
-        return Part(solution, self.removed, self.kept, self.rows, self.block, self.E[:, columns], self.problem)
+        return TrainingPart(solution, self.removed, self.kept, self.rows, self.block, self.E[:, columns], self.problem)
 
     def solve_anew(self):
         return self.solution.solve_without(self.removed)

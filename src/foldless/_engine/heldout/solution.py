@@ -27,7 +27,7 @@ from foldless._engine.heldout.held_out import MAX_ENTRIES, HeldOut
 from foldless._engine.heldout.leave_out import SetBySet
 from foldless._engine.heldout.model import Model
 from foldless._engine.heldout.moments import ALL_COLUMNS, finished, moments_of
-from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.linalg import row_major
 from foldless._engine.precision import cost
@@ -138,7 +138,7 @@ class Solution(Model):
         if not len(removed):
             return self
         alone = self.carries_nearly_all(removed) or self._loses_digits(len(removed))
-        return self.solve_without(removed) if alone else Part.of(self, removed)
+        return self.solve_without(removed) if alone else TrainingPart.of(self, removed)
 
     def solve_without(self, members, precision=None):
         """The solution without these positions, by a factorisation of its own unless its P is known."""

@@ -1,7 +1,7 @@
 """Models of any training part, each by the cheaper way: left out of the P of all rows, or fitted alone.
 
 A training part of k of n rows can be fitted alone (k^3/3 flops), without the P of all rows (2/3 n^3 once for all
-parts). :class:`Plan` holds the decision and its reason in words.
+parts). :class:`PartsPlan` holds the decision and its reason in words.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from foldless._engine.precision.choose import holder
 
 
 @dataclass(frozen=True)
-class Plan:
+class PartsPlan:
     """How the training parts of some splits are made.
 
     ``from_P`` says whether P of all rows is made; ``reason`` says why, in words.
@@ -64,7 +64,7 @@ class TrainingParts:
     # -- decisions -------------------------------------------------------------------------------------------------
 
     def plan(self, sizes):
-        """The :class:`Plan` for training parts of these sizes."""
+        """The :class:`PartsPlan` for training parts of these sizes."""
         counts = dict(zip(*np.unique(sizes, return_counts=True), strict=True))
         costs = {k: self._costs(k) for k in counts}
         n = len(self.problem.active)
@@ -73,10 +73,10 @@ class TrainingParts:
         alone = sum(count * costs[k][0] for k, count in counts.items())
         self._from_P = bool(shared < alone)
         if not self._from_P:
-            return Plan(False, "few large folds: solving each training part alone is less work than P of all rows")
+            return PartsPlan(False, "few large folds: solving each training part alone is less work than P of all rows")
         if not self._is_solved:
             self.require_memory(min(sizes))
-        return Plan(True, f"all held-out predictions follow from one P ({self.problem.describe_holder()})")
+        return PartsPlan(True, f"all held-out predictions follow from one P ({self.problem.describe_holder()})")
 
     def require_memory(self, k):
         """Raise an error if P of all rows, and what is held beside it for parts of k rows, will not fit into memory."""

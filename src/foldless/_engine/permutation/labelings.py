@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.moments import ColumnGroups, Moments, moments_of, nearly_gone
-from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg import put, row_major, solve_definite
 from foldless._engine.linalg.memory import require_memory
@@ -146,7 +146,7 @@ class Labelings(ColumnGroups):
             truth, weights = self.truth[:, model.rows], np.square(model.root[:, 0])
             classes = range(self.task.n_classes)
             return np.stack([(truth == k).astype(weights.dtype) @ weights for k in classes], 1)
-        if isinstance(model, Part):  # counts: differences are exact
+        if isinstance(model, TrainingPart):  # counts: differences are exact
             mass = self._mass - self.solution.Y[model.removed].sum(0).reshape(self._mass.shape)
         else:  # all rows, or a training part that was solved by itself
             mass = self._mass if model is self.solution else model.Y.sum(0).reshape(self._mass.shape)

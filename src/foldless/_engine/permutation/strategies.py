@@ -63,7 +63,7 @@ class Batched:
     route: Any
     n_together: int
     task: Task
-    metrics: list  # of Score
+    metrics: list  # of LabelingScore
     shared: Solver | None = None  # of all splits
     solver_of: Callable | None = None  # else (train, test) -> the Solver of a split, of which one is held at a time
     members: np.ndarray | None = None  # (k, n, d): other features of the held-out rows, to test every model at
@@ -143,7 +143,7 @@ class BatchedGrid:
     n_together: int  # labelings that share the making of every candidate's P
     settings: list  # of kernels
     candidates: list
-    metrics: list  # of Score
+    metrics: list  # of LabelingScore
     selections: list  # [setting][outer split]
     weight: str | None  # of the rows in the criterion
     memory_limit: int
@@ -220,7 +220,7 @@ class Weighted:
     route: Any
     n_together: int
     task: Task
-    metrics: list  # of Score
+    metrics: list  # of LabelingScore
 
     def scores(self, null):
         """Scores of the labelings, one after the other."""

@@ -60,7 +60,7 @@ class Point(NamedTuple):
     kernel: Any
     n_rows: int
     seconds: float  # that it took
-    judged: Any = None  # where it was judged by itself: a ``tuning.selection.Judged``
+    judged: Any = None  # where it was judged by itself: a ``tuning.selection.Evaluation``
 
 
 class Objective:

@@ -131,7 +131,7 @@ class Fidelity:
         return next(part for part in self.parts if len(part.rows) == point.n_rows)
 
     def judged(self, point):
-        """A point :class:`~foldless._engine.tuning.selection.Judged` with all scores, on the rows of its evaluation."""
+        """The :class:`~foldless._engine.tuning.selection.Evaluation` of a point, with all scores, on its rows."""
         if point.judged is not None and point.judged.scores is not None:
             return point.judged
         rows = self.of(point).rows

@@ -21,13 +21,13 @@ from foldless._engine.heldout.solution import Solution
 from foldless._engine.heldout.training_parts import TrainingParts
 from foldless._engine.precision import cost
 from foldless._engine.readout.task import Rule
-from foldless._engine.tuning.selection import Judged, best_place
+from foldless._engine.tuning.selection import Evaluation, best_place
 
 
 class KernelResult(NamedTuple):
     """A kernel setting with all its alphas, judged."""
 
-    judged: Judged
+    judged: Evaluation
     heldout: tuple  # row numbers, and held-out decisions or fits at the best alpha
     seconds: float  # that it took
 
@@ -94,7 +94,7 @@ def losses_from_one_P(task, alphas, selections):
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class CandidateOutputs:
     """Held-out outputs of a candidate in one outer split: of its inner splits, and of the outer test rows."""
 
     inner_rows: np.ndarray
@@ -106,7 +106,7 @@ class HeldOut:
 
 
 def heldout_of_candidate(task, problem, outer, selections, probabilities):
-    """:class:`HeldOut` of every outer split for the candidate whose problem this is, with its inner selections."""
+    """:class:`CandidateOutputs` of every outer split, for the candidate whose problem this is and its selections."""
     parts = TrainingParts(problem, task.Y, nested=True)
     parts.plan([len(train) for train, _ in outer])
     for (train, test), selection in zip(outer, selections, strict=True):
@@ -114,7 +114,7 @@ def heldout_of_candidate(task, problem, outer, selections, probabilities):
         rule = task.rule(model, probabilities=probabilities)
         fits = model.fits(test)
         own = model if selection.folds is None else Solution.fit(problem, model.rows, task.Y[model.rows])
-        yield HeldOut(
+        yield CandidateOutputs(
             inner_rows=selection.tested_rows,
             inner_scores=selection.scores(own)[selection.tested],
             rule=rule,

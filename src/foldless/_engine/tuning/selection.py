@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foldless._engine.heldout.leave_out import OneHeldOut, held_out_fits, held_out_residuals
-from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.heldout.solution import Solution, loo_path
 from foldless._engine.precision.digits import few_digits
@@ -32,7 +32,7 @@ from foldless._engine.tuning.criteria import Criterion, weights
 BLOCK = 2**18  # losses of rows that are computed together
 
 
-class Judged(NamedTuple):
+class Evaluation(NamedTuple):
     """Settings that differ in alpha alone, judged."""
 
     losses: np.ndarray  # (n_alphas, m): what decides, of every column, or minus the score of all
@@ -153,7 +153,7 @@ class Selection:
 
     def inner_model(self, part):
         """The model of a training part, ready for its inner splits."""
-        return part.as_solution() if self.folds is not None and isinstance(part, Part) else part
+        return part.as_solution() if self.folds is not None and isinstance(part, TrainingPart) else part
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
@@ -165,11 +165,11 @@ class Selection:
         return self.losses(self.decisions(model)[0] if self.criterion.whole else self._heldout(model))
 
     def judged(self, problem):
-        """:class:`Judged` of one setting, by one factorisation."""
+        """:class:`Evaluation` of one setting, by one factorisation."""
         return self.judged_by([self.outputs(problem)], [problem.alpha])
 
     def path(self, problem, alphas):
-        """:class:`Judged` of every alpha, by one decomposition.
+        """:class:`Evaluation` of every alpha, by one decomposition.
 
         Scores that nobody asked for are those of the best alpha alone where they take models of their own.
         """
@@ -213,7 +213,7 @@ class Selection:
         best = decisions[place]
         if best is None:
             best = fits[place] if self.criterion.ranks else self.held_out_targets - fits[place]
-        return Judged(losses, best, criterion, scores, seconds, errors)
+        return Evaluation(losses, best, criterion, scores, seconds, errors)
 
     def _scores(self, decisions, probabilities):
         """Scores (n_scores, n_alphas, n_splits) of decisions."""
@@ -333,7 +333,7 @@ class SelectionOfParts(Selection):
     tasks: tuple = ()
 
     def path(self, problem, alphas):
-        """:class:`Judged` of every alpha, by one decomposition of each training part (``problem`` is of none)."""
+        """:class:`Evaluation` of every alpha, by one decomposition of each training part (``problem`` is of none)."""
         return self.judged_by(self._outputs_at(alphas), alphas)
 
     def outputs(self, problem):
