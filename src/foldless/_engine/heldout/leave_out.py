@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.moments import Moments
 from foldless._engine.heldout.sets import Sets
@@ -29,7 +28,9 @@ def leave_out(fit, sets, *, nested=False):
     """
     fit = fit.ready_for(sets, nested=nested)
     for numbers, members in sets.groups:
-        for batch in gen_batches(len(members), fit.batch_size(members.shape[1])):
+        size = fit.batch_size(members.shape[1])
+        for start in range(0, len(members), size):
+            batch = slice(start, start + size)
             yield numbers[batch], fit.held_out(members[batch])
 
 
