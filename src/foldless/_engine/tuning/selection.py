@@ -198,10 +198,10 @@ class Selection:
         errors, outputs = None, decisions if self.criterion.whole else fits
         if self.criterion.rowwise:
             of_rows = row_losses(self, outputs)
-            errors = standard_errors(self, of_rows)
             losses = of_rows.sum(1)
+            errors = standard_errors(self, of_rows, losses)
         else:
-            losses = np.array([self.losses(each) for each in outputs])
+            losses = np.array([self.losses(output) for output in outputs])
         criterion, scores = losses.sum(1), None
         begin = time.perf_counter()
         if self.scoring is not None:
@@ -466,9 +466,12 @@ def row_losses(selection, outputs):
     return np.concatenate(losses)
 
 
-def standard_errors(selection, losses):
-    """Standard errors (k,) of the criterion by its ``row_losses``; a row's columns and tests are added up first."""
-    deviations = (losses - selection.W * losses.sum(1, keepdims=True)).sum(2)
+def standard_errors(selection, of_rows, losses):
+    """Standard errors (k,) of the criterion by its ``row_losses`` (k, N, m) and their sums ``losses`` (k, m).
+
+    A row's columns and tests are added up first.
+    """
+    deviations = of_rows @ np.ones(of_rows.shape[2]) - losses @ selection.W.T
     if selection.folds is not None:  # a row may be tested several times
         deviations = np.stack([np.bincount(selection.where, values) for values in deviations])
     return np.sqrt(np.square(deviations).sum(1))
