@@ -33,17 +33,17 @@ BLOCK = 2**18  # losses of rows that are computed together
 
 
 class Evaluation(NamedTuple):
-    """Settings that differ in alpha alone, judged."""
+    """Losses and scores of settings that differ in alpha alone."""
 
-    losses: np.ndarray  # (n_alphas, m): what decides, of every column, or minus the score of all
-    best: np.ndarray  # held-out decisions, or fits where none were asked for, of the best of them, stacked
+    losses: np.ndarray  # (n_alphas, m): losses that decide, of every column, or minus the score of all columns
+    best: np.ndarray  # held-out decisions at the best alpha, set by set; fits if the criterion needs no decisions
     criterion: np.ndarray  # (n_alphas,)
     scores: np.ndarray | None = None  # (n_scores, n_alphas, n_splits)
     seconds: float = 0.0  # that the scores took
     errors: np.ndarray | None = None  # (n_alphas,): standard errors of the criterion, where it is a mean over rows
 
-    def only_at(self, place, n_alphas):
-        """The scores of a single setting as one of many, of which the others have none."""
+    def scores_at(self, place, n_alphas):
+        """The scores of a single setting at its place among ``n_alphas``, nan elsewhere."""
         assert self.scores is not None
         scores = np.full((len(self.scores), n_alphas, self.scores.shape[2]), np.nan)
         scores[:, place] = self.scores[:, 0]
@@ -180,8 +180,7 @@ class Selection:
 
         def outputs(selection, place):
             alpha = alphas[place]
-            own = problem.replace(alpha=alpha)
-            return selection._outputs(own, partial(path.with_alpha, alpha), known[place])
+            return selection._outputs(problem.replace(alpha=alpha), partial(path.with_alpha, alpha), known[place])
 
         chooses = self if self._scores_all else replace(self, scoring=None)
         together = chooses._outputs_of_residuals(known) if isinstance(known, np.ndarray) else None
@@ -190,7 +189,7 @@ class Selection:
             return judged
         place = best_place(judged.losses.sum(1), alphas)
         best = self.judged_by([outputs(self, place)], alphas[place : place + 1])
-        return judged._replace(best=best.best, scores=best.only_at(place, len(alphas)), seconds=best.seconds)
+        return judged._replace(best=best.best, scores=best.scores_at(place, len(alphas)), seconds=best.seconds)
 
     def judged_by(self, outputs, alphas):
         """Settings judged by their outputs."""
@@ -307,7 +306,7 @@ class Selection:
             return scores
         ends = np.cumsum([len(te) for te in self.folds])[:-1]
         parts = zip(self.folds, np.split(scores, ends), strict=True)
-        return np.concatenate([self.task.problem.tie_equal_rows(self.rows[te], each) for te, each in parts])
+        return np.concatenate([self.task.problem.tie_equal_rows(self.rows[te], fold) for te, fold in parts])
 
     def scores(self, model):
         """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
@@ -397,14 +396,14 @@ def selection_of_parts(spec, tasks, splits, rows):
 
     ``rows`` are those of positive weight.
     """
-    whole = spec.selection(tasks[0], splits, rows=rows)
+    selection = spec.selection(tasks[0], splits, rows=rows)
     if splits is None:
-        whole = replace(whole, folds=list(np.arange(len(rows))[:, None]))
+        selection = replace(selection, folds=list(np.arange(len(rows))[:, None]))
         tasks = [tasks[row] for row in rows]
     else:  # those that leave out some of the rows, and have a fold
         pairs = zip(tasks, splits, strict=True)
         tasks = [task for task, (train, _) in pairs if 0 < np.isin(rows, train).sum() < len(rows)]
-    settings = {field.name: getattr(whole, field.name) for field in fields(whole)}
+    settings = {field.name: getattr(selection, field.name) for field in fields(selection)}
     return SelectionOfParts(**settings, tasks=tuple(tasks))
 
 
