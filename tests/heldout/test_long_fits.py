@@ -79,10 +79,11 @@ def test_factors_of_adaptive_models_are_announced():
 
 
 @pytest.mark.usefixtures("every_fit_is_long")
+@pytest.mark.filterwarnings("error")
 def test_the_warning_comes_before_the_work_and_can_stop_it(monkeypatch):
     monkeypatch.setattr(Task, "training_parts", None)
     for _ in range(2):
-        with pytest.raises(LongFitWarning):  # warnings are errors here
+        with pytest.raises(LongFitWarning):
             LSSVC().fit(*rows(20))
     with pytest.warns(LongFitWarning), pytest.raises(TypeError):
         LSSVC().fit(*rows(20))

@@ -14,6 +14,7 @@ from foldless._engine import linalg
 from foldless._engine.linalg import numpy as numpy_verbs
 
 ROOMS = ("heldout", "online", "permutation", "precision", "readout")
+MODULES = tuple(f"foldless._engine.{room}." for room in ROOMS)
 FUNCTIONS = """
 all any argmax argmin argsort astype broadcast_arrays broadcast_to clip concat concatenate copy count_nonzero
 cumulative_sum diagonal diff empty_like expand_dims flip full_like isfinite matmul max mean min moveaxis nonzero
@@ -30,7 +31,7 @@ def in_engine():
     """The line of the engine that an operation comes from, or None."""
     frame = sys._getframe(2)
     name = frame.f_globals.get("__name__", "")
-    if name.split(".")[:2] == ["foldless", "_engine"] and name.split(".")[2] in ROOMS:
+    if name.startswith(MODULES):
         return f"{name}, line {frame.f_lineno}"
     return None
 
@@ -107,11 +108,7 @@ def strict_verbs(monkeypatch):
         return strict_verb
 
     verbs = {name: getattr(linalg, name) for name in numpy_verbs.__all__ if not isinstance(getattr(linalg, name), type)}
-    engine = [
-        module
-        for name, module in sys.modules.items()
-        if name.startswith(tuple(f"foldless._engine.{room}." for room in ROOMS))
-    ]
+    engine = [module for name, module in sys.modules.items() if name.startswith(MODULES)]
     for name, verb in verbs.items():
         replacement = wrapped(verb)
         monkeypatch.setattr(linalg, name, replacement)
