@@ -18,7 +18,7 @@ from foldless._engine.readout.task import Task
 from foldless._engine.tuning.criteria import CRITERIA
 from foldless._engine.tuning.descent import Start
 from foldless._engine.tuning.fidelity import FEW
-from foldless._engine.tuning.parts import selection_of_parts
+from foldless._engine.tuning.selection import selection_of_parts
 from foldless._engine.tuning.space import Space, beyond, default_grid, default_limits
 from foldless._engine.tuning.spec import SearchSpec, optimizer_of, scales_features
 from foldless._sklearn.adapters import (

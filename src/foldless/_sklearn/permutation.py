@@ -17,7 +17,7 @@ from sklearn.model_selection import check_cv
 
 from foldless._engine.permutation.labelings import Solver, labelings_that_fit, truth_of
 from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
-from foldless._engine.permutation.tally import Score
+from foldless._engine.permutation.tally import LabelingScore
 from foldless._sklearn import adapters, route
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless._sklearn.candidates import SearchData, has_grid, settings
@@ -140,7 +140,7 @@ def _judged_by_decisions(spec, task):
 
 def _asked(spec, built):
     judged = ((each, each.judge(built, as_theirs=spec.as_theirs)) for each in spec.scorings.values())
-    return [Score(judge, each.pooled, each.width) for each, judge in judged]
+    return [LabelingScore(judge, each.pooled, each.width) for each, judge in judged]
 
 
 def _batched(spec, built, way, **known):

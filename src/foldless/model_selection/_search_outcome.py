@@ -26,7 +26,7 @@ class Record:
 
     @classmethod
     def of(cls, spec, splits, entries):
-        """From (places, :class:`Judged`, seconds) of settings that were judged together and share the seconds."""
+        """From (places, :class:`Evaluation`, seconds) of settings that were judged together and share the seconds."""
         n = sum(len(places) for places, _, _ in entries)
         scorings = spec.scoring.scorings
         width = max((judged.scores.shape[2] for _, judged, _ in entries if judged.scores is not None), default=1)

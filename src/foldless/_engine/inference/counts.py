@@ -163,7 +163,7 @@ class HeldOutCounts:
 
     def with_labels(self, y, predicted):
         """The same with rows (t,) that were taken for ``predicted`` labels added to the confusion."""
-        true, chosen = (np.searchsorted(self.classes, each) for each in (y, predicted))
+        true, chosen = (np.searchsorted(self.classes, labels) for labels in (y, predicted))
         n = len(self.classes)
         return self.with_confusion(np.bincount(n * true + chosen, minlength=n * n).reshape(n, n))
 
@@ -196,7 +196,7 @@ class HeldOutCounts:
         return words.format(units=units, total=self.total, rarest=self.units.min(), positive=self.positive)
 
     def _of_labels(self, score, confidence):
-        true, predicted = (self.classes[each.ravel()] for each in np.indices(self.confusion.shape))
+        true, predicted = (self.classes[codes.ravel()] for codes in np.indices(self.confusion.shape))
 
         def value(confusion):
             with warnings.catch_warnings():
