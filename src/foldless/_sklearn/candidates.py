@@ -29,9 +29,8 @@ from foldless._sklearn.adapters import (
     require_closed_form,
 )
 from foldless._sklearn.pipelines import split_steps, with_last
-from foldless._sklearn.steps import RowsBehindSteps, content_of_params
+from foldless._sklearn.steps import RowsBehindSteps, content
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.estimators.access import checked_rows_of
 from foldless.estimators.missing import parameter_hint
 from foldless.kernels.registry import KERNELS, SHORTHANDS, check_shorthands, has_parameters, is_precomputed
 
@@ -154,7 +153,6 @@ class SearchData:
         self.confounds = confounds
         self.parts = parts
         self.rows = RowsBehindSteps(X, y, sample_weight, parts)
-        self._checked: dict = {}  # {id of an X: (it, X and y as an estimator checks them)}
 
     @property
     def active(self):
@@ -169,27 +167,26 @@ class SearchData:
         """A list with the task of all rows, or one for each of the parts; ``labels`` in the place of y."""
         last, y = check_known(estimator), self.y if labels is None else labels
         if self.parts is None:
-            return [self._task(last, self.rows.of(estimator)[0], y, self.sample_weight)]
+            (rows,) = self.rows.behind(estimator)
+            return [self._task(last, rows, y, self.sample_weight)]
         if is_precomputed(getattr(last, "kernel", None)):
             raise ValueError("steps='each' needs features; with kernel='precomputed' use steps='once'.")
         weight = np.ones(len(y)) if self.sample_weight is None else self.sample_weight
-        found = []
-        for X, (train, _) in zip(self.rows.of(estimator), self.parts, strict=True):
+        tasks = []
+        for rows, (train, _) in zip(self.rows.behind(estimator), self.parts, strict=True):
             # Rows of weight 0 are as good as never seen: "scale" and balanced weights are those of the training part.
             inside = np.where(np.isin(np.arange(len(y)), train), weight, 0.0)
             own = freeze_class_weights(last, _safe_indexing(y, train))
-            found.append(self._task(own, X, y, inside))
-        return found
+            tasks.append(self._task(own, rows, y, inside))
+        return tasks
 
-    def _task(self, last, X, y, weight):
+    def _task(self, last, rows, y, weight):
         """The task of a last step; X and y are checked once for all settings of an estimator of foldless."""
         if not isinstance(last, FOLDLESS_ESTIMATORS):
-            return _task_of(last, X, y, weight, self.confounds)
-        if id(X) not in self._checked:
-            self._checked[id(X)] = X, checked_rows_of(last, X, self.y)
-        _, (checked_X, checked_y) = self._checked[id(X)]
+            return _task_of(last, rows.X, y, weight, self.confounds)
+        X, checked_y = rows.checked(last, self.y)
         y = checked_y if y is self.y else y  # else indicators of one class
-        return _task_of(last, checked_X, y, weight, self.confounds, checked=True)
+        return _task_of(last, X, y, weight, self.confounds, checked=True)
 
 
 # -- grids -------------------------------------------------------------------------------------------------------------
@@ -197,39 +194,48 @@ class SearchData:
 
 def candidates(estimator, param_grid, data):
     """The list of parameter dictionaries; without a grid, one made from the data (labels are not looked at)."""
-    last, prefix = split_steps(estimator).last, split_steps(estimator).prefix
+    return list(ParameterGrid(_checked_grids(estimator, param_grid, data)))
+
+
+def _checked_grids(estimator, param_grid, data):
+    """The dictionaries of a grid, {name: values}; without a grid, the one made from the data."""
+    taken = split_steps(estimator)
     if param_grid is None:
-        prefixes = {"alpha": prefix}
+        kernel_names = kernel_prefix(estimator)
         grid = grid_from_data(estimator, data.task(estimator).task.problem)
-        param_grid = {prefixes.get(name, kernel_prefix(estimator)) + name: values for name, values in grid.items()}
-    listed = list(ParameterGrid(param_grid))
-    if not listed:
+        return [{(taken.prefix if name == "alpha" else kernel_names) + name: grid[name] for name in grid}]
+    grids = list(ParameterGrid(param_grid).param_grid)
+    if not grids:
         raise ValueError(f"param_grid={param_grid!r} names no candidate.")
-    for params in listed:
-        check_shorthands(getattr(last, "kernel", None), params, prefix)
-    return listed
+    for grid in grids:
+        check_shorthands(getattr(taken.last, "kernel", None), grid, taken.prefix)
+    return grids
 
 
 def settings(estimator, param_grid, data):
     """(candidates, their settings): groups by all parameters but alpha, in the order of their first appearance."""
-    listed = candidates(estimator, param_grid, data)
+    candidate_list: list = []
     groups: dict = {}
     name = f"{split_steps(estimator).prefix}alpha"
-    for place, params in enumerate(listed):
-        rest = {each: value for each, value in params.items() if each != name}
-        alpha: Any = params[name] if name in params else check_known(with_params(estimator, rest)).alpha
-        if not isinstance(alpha, Real) or not np.isfinite(float(alpha)) or alpha <= 0:
-            raise ValueError(f"param_grid: {name}={alpha!r} must be a finite number > 0.")
-        _, alphas, places = groups.setdefault(content_of_params(rest), (rest, [], []))
-        alphas.append(float(alpha))
-        places.append(place)
+    for grid in _checked_grids(estimator, param_grid, data):
+        contents = {key: [content(value) for value in values] for key, values in grid.items()}
+        for params, kinds in zip(ParameterGrid(grid), ParameterGrid(contents), strict=True):
+            rest = params.copy()
+            kinds.pop(name, None)
+            alpha: Any = rest.pop(name) if name in rest else check_known(with_params(estimator, rest)).alpha
+            if not isinstance(alpha, Real) or not np.isfinite(float(alpha)) or alpha <= 0:
+                raise ValueError(f"param_grid: {name}={alpha!r} must be a finite number > 0.")
+            _, alphas, places = groups.setdefault(tuple(kinds.items()), (rest, [], []))
+            alphas.append(float(alpha))
+            places.append(len(candidate_list))
+            candidate_list.append(params)
     result = []
     for rest, alphas, places in groups.values():
         built = data.tasks(with_params(estimator, {**rest, name: min(alphas)}))
-        tasks = () if data.parts is None else tuple(each.task for each in built)
+        tasks = () if data.parts is None else tuple(part.task for part in built)
         task, classes, flat = built[0]
         result.append(Setting(task, classes, flat, alphas, places, tasks, data.active))
-    return listed, result
+    return candidate_list, result
 
 
 def widened(estimator, data, listed, losses):

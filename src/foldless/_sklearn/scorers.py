@@ -5,7 +5,7 @@ A search has its scores from held-out decisions as well (:class:`HeldOutScores`)
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -286,7 +286,7 @@ class HeldOutScores:
     several: bool  # whether more than one may be there
     probabilities: bool = False  # whether a task's probabilities are wanted as well
 
-    @property
+    @cached_property
     def decides(self):
         """Whether one of them decides."""
         return self.deciding is not None

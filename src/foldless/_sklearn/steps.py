@@ -26,6 +26,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from foldless._engine.linalg.memory import require_memory
 from foldless._sklearn.pipelines import Search, split_steps, step_that_sees_y
+from foldless.estimators.access import checked_rows_of
 from foldless.estimators.checks import check_option, warn_caller
 from foldless.kernels.registry import is_object
 
@@ -142,6 +143,21 @@ def _split_params(taken, params):
 # -- searches ----------------------------------------------------------------------------------------------------------
 
 
+class TransformedRows:
+    """All rows X behind fitted steps, and as estimators of foldless check them."""
+
+    def __init__(self, X):
+        self.X = X
+        self._checked: dict = {}  # {class of an estimator: X and y}
+
+    def checked(self, estimator, y):
+        """X and y as an estimator of foldless checks them, once for all settings of its class."""
+        kind = type(estimator)
+        if kind not in self._checked:
+            self._checked[kind] = checked_rows_of(estimator, self.X, y)
+        return self._checked[kind]
+
+
 @dataclass(frozen=True)
 class RowsBehindSteps:
     """Rows as the last steps of pipelines see them; first steps with the same parameters are fitted once.
@@ -155,15 +171,19 @@ class RowsBehindSteps:
     parts: list | None = None
     known: dict = field(default_factory=dict)
 
-    def of(self, estimator):
-        """All rows behind the first steps of an estimator: a list with one X, or one X for each of the parts."""
-        taken = split_steps(estimator)
-        if taken.first is None:
-            return [self.X] * (1 if self.parts is None else len(self.parts))
-        key = content(taken.first)
+    def behind(self, estimator):
+        """The :class:`TransformedRows` behind the first steps of an estimator: one, or one for each of the parts."""
+        steps = split_steps(estimator)
+        key = None if steps.first is None else content(steps.first)
         if key not in self.known:  # with the steps themselves, by which the key stays theirs
-            self.known[key] = self._once(taken) if self.parts is None else self._each(taken, self.parts), taken.first
+            self.known[key] = self._transformed(steps), steps.first
         return self.known[key][0]
+
+    def _transformed(self, steps):
+        if steps.first is None:
+            return [TransformedRows(self.X)] * (1 if self.parts is None else len(self.parts))
+        tables = self._once(steps) if self.parts is None else self._each(steps, self.parts)
+        return [TransformedRows(X) for X in tables]
 
     def _once(self, taken):
         _check_steps_once(taken.first, "steps='each' with cv=5 (say)")

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from foldless._engine.heldout.model import FittedCoefficients
 from foldless._engine.readout.task import Task
+from foldless.estimators.rows import with_fields
 from foldless.kernels.registry import is_object, is_precomputed
 
 
@@ -24,8 +25,9 @@ class EstimatorTask(NamedTuple):
 
 
 def checked_rows_of(estimator, X, y):
-    """X and y as ``fit`` of an estimator checks them; the estimator itself stays as it is."""
-    return copy(estimator)._checked_rows(X, y)
+    """X and y as ``fit`` of an estimator checks them, labels coded; the estimator itself stays as it is."""
+    X, y = with_fields(estimator, vars(estimator).copy())._checked_rows(X, y)
+    return X, estimator._coded_targets(y)
 
 
 def task_of(estimator, X, y, sample_weight=None, *, checked=False):
@@ -33,7 +35,7 @@ def task_of(estimator, X, y, sample_weight=None, *, checked=False):
 
     ``checked``: X and y come from :func:`checked_rows_of`, and are not checked again.
     """
-    probe = clone(estimator)
+    probe = with_fields(estimator, vars(estimator).copy())
     task = probe._make_task(*probe._validated(X, y, sample_weight, checked=checked))
     return EstimatorTask(task, getattr(probe, "classes_", None), getattr(probe, "_flat", True))
 

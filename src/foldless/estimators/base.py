@@ -120,7 +120,7 @@ class KernelMachine(KernelExpansion):
     standardize: bool = False
 
     # What subclasses know: y, and how fits are read out.
-    _make_task: ClassVar[Callable]  # the Task of validated X, y, weights and named classes
+    _make_task: ClassVar[Callable]  # the Task of validated X, y (labels may be coded), weights and named classes
     _set_attributes: ClassVar[Callable]  # public attributes of the model that has just been stored
     _linear: ClassVar[Callable]  # (coefficients, intercept) of the decision, for weights and offset of the fits
 
@@ -195,6 +195,10 @@ class KernelMachine(KernelExpansion):
     def _checked_rows(self, X, y):
         """X and y as scikit-learn's ``validate_data`` returns them."""
         return validated_rows(self, X, y, dtypes=FLOATS, multi_output=True, y_numeric=False)
+
+    def _coded_targets(self, y):
+        """Checked y in the form that ``_make_task`` takes with the least work."""
+        return y
 
     def _fitted_scaler(self, X, weights):
         """What scales the features, and centres dense ones, from all rows given (weights are repetitions); or None."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,10 +82,17 @@ def join_labels(old, new):
     return np.concatenate([old, new])
 
 
+class CodedLabels(NamedTuple):
+    """All classes, and the place of each label among them."""
+
+    classes: np.ndarray
+    codes: np.ndarray
+
+
 def coded(y, named):
-    """All classes, those named without rows included, and the place of each label among them."""
+    """The :class:`CodedLabels` of y; classes that are named may have no rows."""
     classes = np.unique(join_labels(y, named))
-    return classes, np.searchsorted(classes, y)
+    return CodedLabels(classes, np.searchsorted(classes, y))
 
 
 def check_two_classes(classes, estimator, hint):
@@ -128,10 +135,18 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
     _readout: ClassVar[Callable]  # the readout of a number of classes, and of factors on their weights if there are any
 
-    def _make_task(self, X, y, weights, classes=None):
+    def _coded_targets(self, y):
         y = checked_labels(y)
-        self._named_classes = named_classes(y, classes)
-        self.classes_, codes = coded(y, self._named_classes)
+        return coded(y, y[:0])
+
+    def _make_task(self, X, y, weights, classes=None):
+        if isinstance(y, CodedLabels):
+            self._named_classes = y.classes[:0]
+        else:
+            y = checked_labels(y)
+            self._named_classes = named_classes(y, classes)
+            y = coded(y, self._named_classes)
+        self.classes_, codes = y
         if self.calibration == "isotonic":
             warn_of_few_rows(codes, self.classes_)
         return self._task_of_codes(codes, weights, X.dtype, lambda total: self._problem(X, total, weights))
