@@ -43,7 +43,6 @@ CLASSES_OF_ONE_NAME = {
     "Partitions",
     "Plan",
     "Rows",
-    "Run",
     "Score",
 }
 PARAMETERS = 14

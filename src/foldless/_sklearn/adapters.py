@@ -243,14 +243,3 @@ def build_task(estimator, X, y, sample_weight=None, confounds=None, **options):
     confounds = as_confounds(confounds)
     C = check_confounds(confounds.values, built.task.problem.n)
     return built._replace(task=built.task.with_confounds(C, in_score=confounds.in_score))
-
-
-def require_closed_form(make, refusal):
-    """What ``make()`` returns; where it finds no closed form, a ValueError with the words of ``refusal(obstacle)``.
-
-    For calls that no refit can answer.
-    """
-    try:
-        return make()
-    except NoClosedForm as obstacle:
-        raise ValueError(refusal(obstacle)) from None

@@ -26,9 +26,9 @@ from foldless._sklearn.adapters import (
     TASKS,
     build_task,
     freeze_class_weights,
-    require_closed_form,
 )
 from foldless._sklearn.pipelines import split_steps, with_last
+from foldless._sklearn.route import require_closed_form
 from foldless._sklearn.steps import RowsBehindSteps, content
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.missing import parameter_hint

@@ -21,15 +21,16 @@ from foldless._engine.permutation.tally import Score
 from foldless._sklearn import adapters, route
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless._sklearn.candidates import SearchData, has_grid, settings
+from foldless._sklearn.closed_form import ClosedFormRun
 from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.nested_data import NestedData
 from foldless._sklearn.permutation_spec import has_class_weights
 from foldless._sklearn.pipelines import check_steps, fit_steps, split_steps, transform_split
-from foldless._sklearn.route import NoClosedForm, NoSharedP, RefitWarning, Route
+from foldless._sklearn.route import NoClosedForm, NoSharedP, RefitWarning, Route, try_closed_form
 from foldless._sklearn.scorers import scoring_of_rows
 from foldless._sklearn.split_scores import SplitScores
 from foldless._sklearn.splits import check_confounds_determined, depends_on_labels
-from foldless._sklearn.standin import Run, StandIn
+from foldless._sklearn.standin import StandIn
 from foldless._sklearn.steps import fits_steps
 from foldless.estimators.access import chooses_landmarks
 from foldless.estimators.checks import confounds_left_out, warn_of_scale
@@ -54,9 +55,9 @@ def choose_strategy(spec, data, members=None):
     """The quickest strategy that is exact for this test; with ``members`` models are tested at all their features."""
     steps = split_steps(spec.estimator)
     quick = _closed_form if spec.search is None else _batched_grid
-    try:
-        strategy: Strategy = quick(spec, data, steps)
-    except NoClosedForm as obstacle:
+    strategy: Strategy
+    strategy, obstacle = try_closed_form(quick, spec, data, steps)
+    if obstacle is not None:
         needs_classes = has_class_weights(steps.last) and type(steps.last) in TASKS
         strategy = OneByOne(obstacle.route, partial(_refit_labeling, spec, data, needs_classes))
     if members is None:
@@ -182,7 +183,17 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     task = replace(task, Y=Y, codes=codes)
     parts = task.training_parts(whole=solver.solve(task.Y))
     data = data.labelled(order)
-    run = Run(spec.estimator, last, built._replace(task=task), data.X, data.y, data.sample_weight, parts)
+    run = ClosedFormRun(
+        outer=spec.estimator,
+        estimator=last,
+        task=task,
+        classes=built.classes,
+        flat=built.flat,
+        X=data.X,
+        y=data.y,
+        sample_weight=data.sample_weight,
+        parts=parts,
+    )
     scoring = scoring_of_rows(scores.scoring, data.X)
     options = {"cv": splits, "scoring": scoring, "params": spec.metadata.score, "error_score": "raise"}
     return scores.found(skl.cross_validate(StandIn(run), run.rows, data.y, **options))

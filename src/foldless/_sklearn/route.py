@@ -63,6 +63,28 @@ class NoSharedP(NoClosedForm):
         self.otherwise = otherwise
 
 
+def try_closed_form(attempt, *arguments):
+    """(result of ``attempt(*arguments)``, None), or (None, the :class:`NoClosedForm` that it raises).
+
+    This is the one place that catches it. Without a traceback the obstacle holds no arrays.
+    """
+    try:
+        return attempt(*arguments), None
+    except NoClosedForm as obstacle:
+        return None, obstacle.with_traceback(None)
+
+
+def require_closed_form(make, refusal):
+    """What ``make()`` returns; where there is no closed form, a ValueError with the words of ``refusal(obstacle)``.
+
+    For calls that no refit can answer.
+    """
+    result, obstacle = try_closed_form(make)
+    if obstacle is not None:
+        raise ValueError(refusal(obstacle))
+    return result
+
+
 def warn_of_refits(estimator, route, when):
     """Say that an estimator is fitted again, and why."""
     if route.kind == REFIT:

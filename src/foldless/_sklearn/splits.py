@@ -17,16 +17,16 @@ def draw_splits(cv, estimator, X, y, groups):
 
 def row_numbers(splits, n):
     """(train, test) pairs of row numbers from indices or masks, which may be empty lists."""
-    everything = np.arange(n)
-
-    def rows(part):
-        part = np.asarray(part)
+    everything, numbered = np.arange(n), []
+    for train, test in splits:
+        train, test = np.asarray(train), np.asarray(test)
+        train = train if train.size else train.astype(int)  # an empty list would be one of floats
+        test = test if test.size else test.astype(int)
         try:
-            return everything[part if part.size else part.astype(int)]
+            numbered.append((everything[train], everything[test]))
         except IndexError as error:
             raise ValueError(f"cv: {error}.") from None
-
-    return [(rows(train), rows(test)) for train, test in splits]
+    return numbered
 
 
 def depends_on_labels(cv):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_method_params
 
 from foldless._engine.linalg.threads import jobs_as_here
 from foldless._sklearn.pipelines import Search, split_steps
-from foldless._sklearn.planner import CrossValidation, Plan, plan
+from foldless._sklearn.planner import CrossValidation, CrossValidationPlan, plan
 from foldless._sklearn.route import Route, warn_of_refits
 from foldless._sklearn.standin import StandIn
 from foldless._sklearn.steps import front_of
@@ -36,7 +36,7 @@ class LeftOut:
     y: Any
     classes: np.ndarray | None
     response: str  # "predict", "decision_function" or "predict_proba": what is judged
-    plan: Plan
+    plan: CrossValidationPlan
     route: Route
     n_jobs: int | None  # of refits
 

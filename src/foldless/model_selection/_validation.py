@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, corrected_interval
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
-from foldless._sklearn import direct
+from foldless._sklearn import closed_form
 from foldless._sklearn.adapters import TASKS, check_probabilities
 from foldless._sklearn.confounded import WithConfounds
 from foldless._sklearn.counting import Counting
@@ -170,7 +170,7 @@ def cross_validate(
         if return_estimator:
             chosen.run.check_materialises()
         plain = not (return_train_score or return_estimator or return_indices or verbose or chosen.score_params)
-        found = direct.validate(chosen, scoring, counting) if plain else None
+        found = closed_form.validate(chosen.run, chosen.splits, scoring, counting) if plain else None
         if found is None:
             scoring = scoring_of_rows(counting.scoring(scoring), front.X)
             scores = loop(
@@ -312,7 +312,7 @@ def cross_val_predict(
         return skl.cross_val_predict(y=y, **loop, **options)
     if isinstance(chosen.splits, skl.LeaveOneOut):
         return chosen.run.loo(method)
-    found = direct.predict(chosen, method)
+    found = closed_form.predict(chosen.run, chosen.splits, method)
     return (
         found
         if found is not None
