@@ -1,6 +1,6 @@
-"""What classifiers share: classes and where each label stands among them, class weights, decisions, probabilities.
+"""Base classes of the classifiers: classes, coded labels, class weights, decisions, probabilities.
 
-Classes are those of the rows and those that ``partial_fit(classes=...)`` named, which stay without a row.
+Classes are those of the rows and those that ``partial_fit(classes=...)`` named. The latter stay without a row.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def checked_labels(y):
 
 
 def named_classes(y, classes):
-    """Labels that ``partial_fit(classes=...)`` names; they must be all that y holds, or none."""
+    """The labels that ``partial_fit(classes=...)`` names, which must include all labels of y."""
     if classes is None:
         return y[:0]
     classes = column_or_1d(classes)
@@ -104,7 +104,7 @@ def check_two_classes(classes, estimator, hint):
 
 
 def warn_of_few_rows(codes, classes):
-    """Step functions of few rows of a class follow their chance."""
+    """Warn of isotonic calibration of few rows of a class, whose step functions overfit."""
     sizes = np.bincount(codes, minlength=len(classes))
     if sizes.min() < ENOUGH_FOR_STEPS:
         warn_caller(
@@ -212,18 +212,18 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
     def _class_factors(self, mass):
         """class_weight as one number per class; "balanced" is computed once, from all rows given to fit."""
-        given = self.class_weight
-        if isinstance(given, str) and given == "balanced":
+        class_weight = self.class_weight
+        if isinstance(class_weight, str) and class_weight == "balanced":
             return mass.sum() / (len(mass) * np.where(mass > 0, mass, 1.0))
-        if not isinstance(given, Mapping):
-            raise ValueError(f"class_weight={given!r} must be None, 'balanced' or a dict {{label: weight}}.")
+        if not isinstance(class_weight, Mapping):
+            raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict {{label: weight}}.")
         classes = self.classes_
-        unknown = [label for label in given if label not in classes]
+        unknown = [label for label in class_weight if label not in classes]
         if unknown:
             raise ValueError(f"class_weight names {unknown!r}, which y does not hold; its classes are {classes!r}.")
-        factors = numbers(given.get(label, 1.0) for label in classes.tolist())
+        factors = numbers(class_weight.get(label, 1.0) for label in classes.tolist())
         if factors is None or np.any(factors <= 0):
-            raise ValueError(f"class_weight={given!r} must hold finite numbers > 0.")
+            raise ValueError(f"class_weight={class_weight!r} must hold finite numbers > 0.")
         return factors
 
     @reads_one_state

@@ -38,7 +38,7 @@ from foldless._sklearn.steps import StepsLike, parts_of
 from foldless._sklearn.weights import with_row_weights
 from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import explain_unknown_arguments
-from foldless.estimators.rows import PerRow, all_or_nothing, given
+from foldless.estimators.rows import PerRow, all_or_nothing, without_none
 from foldless.estimators.versions import Versioned
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._partitions import IntervalRequest, interval_of_model
@@ -343,7 +343,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
 
     def _keep(self, X, y, groups, confounds, sample_weight):
         """Keep the rows of a fit: copies, but of a Gram matrix, which is the largest array of all."""
-        rows = {"y": y, "groups": groups, "confounds": confounds, "params": given(sample_weight=sample_weight)}
+        rows = {"y": y, "groups": groups, "confounds": confounds, "params": without_none(sample_weight=sample_weight)}
         X = X if get_tags(self).input_tags.pairwise else deepcopy(X)
         self._learnt = {"X": X, **deepcopy(rows)}
 

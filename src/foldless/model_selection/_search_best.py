@@ -17,7 +17,7 @@ from foldless._sklearn.candidates import chosen_setting, heldout_scores
 from foldless._sklearn.pipelines import split_steps
 from foldless._sklearn.scorers import known_with_confounds
 from foldless.estimators.missing import available_where
-from foldless.estimators.rows import Ids, PerRow, all_or_nothing, given
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, without_none
 from foldless.results import by_name, card, frame, points, short
 
 
@@ -77,7 +77,7 @@ class BestEstimator:
     def _ask(self, name, X, /, *others, **options):
         """A method of the best estimator at rows X; ``options`` that are None are left out."""
         best = split_steps(self._best)
-        return getattr(best.last, name)(best.transform(X), *others, **given(**options))
+        return getattr(best.last, name)(best.transform(X), *others, **without_none(**options))
 
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``predict`` of the best estimator."""
@@ -132,7 +132,7 @@ class BestEstimator:
         scorer = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
         if confounds is not None:
             best = known_with_confounds(self._last, split_steps(best).transform(X), confounds)
-        return scorer(best, X, y, **given(sample_weight=sample_weight))
+        return scorer(best, X, y, **without_none(sample_weight=sample_weight))
 
     # -- rows that come and go -----------------------------------------------------------------------------------------
 
@@ -144,13 +144,13 @@ class BestEstimator:
         further arguments of its ``partial_fit``, such as ``sample_weight``. A call that fails leaves all as it was.
         """
         if not self.__sklearn_is_fitted__():
-            unseen = [label for label in given(**options).pop("classes", ()) if label not in np.asarray(y)]
+            unseen = [label for label in without_none(**options).pop("classes", ()) if label not in np.asarray(y)]
             if unseen:
                 raise ValueError(f"classes: {unseen[0]!r} is not in y; the first call searches, and needs all of them.")
             return self.fit(X, y, **{name: value for name, value in options.items() if name != "classes"})
         best = split_steps(self._best)
         with all_or_nothing(self) as search, all_or_nothing(best.last) as model:
-            model.partial_fit(best.transform(X), y, **given(**options))
+            model.partial_fit(best.transform(X), y, **without_none(**options))
             search._updated(model)
         return self
 
