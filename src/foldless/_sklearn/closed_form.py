@@ -116,7 +116,10 @@ def left_out_sets(cv, n):
         for _, train, test in splits:
             if (np.bincount(np.concatenate([train, test]), minlength=n) != 1).any():
                 return None
-    return [(np.array([s[0] for s in each]), np.stack([s[2] for s in each])) for each in by_size.values()]
+    return [
+        (np.array([number for number, _, _ in group]), np.stack([test for _, _, test in group]))
+        for group in by_size.values()
+    ]
 
 
 def _decides_all_rows(task):

@@ -1,4 +1,4 @@
-"""The strategy that answers a permutation test: from types, parameters and weights.
+"""The strategy of a permutation test, chosen from types, parameters and weights.
 
 permutations as columns     everything that is regularised least squares, and grids over it
 one P, one by one           the same with a score that takes more than decisions
@@ -52,7 +52,7 @@ FIXED_SEARCH = (
 
 
 def choose_strategy(spec, data, members=None):
-    """The quickest strategy that is exact for this test; with ``members`` models are tested at all their features."""
+    """The quickest strategy that is exact for this test; with ``members`` models are tested on the features of all."""
     steps = split_steps(spec.estimator)
     quick = _closed_form if spec.search is None else _batched_grid
     strategy: Strategy
@@ -75,7 +75,7 @@ def choose_strategy(spec, data, members=None):
             " another."
         )
     at_a_time = strategy.n_together
-    if any(each.pooled for each in spec.scorings.values()):  # decisions of all members are held until the last split
+    if any(scoring.pooled for scoring in spec.scorings.values()):  # decisions of all members are held until the end
         at_a_time = max(1, at_a_time // len(members))
     return replace(strategy, members=members, n_together=at_a_time)
 
@@ -93,10 +93,10 @@ def _closed_form(spec, data, steps):
     by_columns = not spec.metadata.score and _judged_by_decisions(spec, built.task)
     if has_class_weights(last):
         reason = "weights follow the labels, so that every permutation has a P of its own"
-        each = NoSharedP(reason, quicker=FIXED_CLASSES)
+        obstacle = NoSharedP(reason, quicker=FIXED_CLASSES)
         if each_part or data.sample_weight is not None or not by_columns:
-            raise each
-        return Weighted(each.route, SOME, built.task, _asked(spec, built))
+            raise obstacle
+        return Weighted(obstacle.route, SOME, built.task, _column_scores(spec, built))
     if each_part:
         if not by_columns:
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
@@ -134,18 +134,21 @@ def _check_parts(spec, steps, last, each_part):
 
 def _judged_by_decisions(spec, task):
     """Whether held-out decisions are enough for all scores, which are refused where they are not defined."""
-    for each in spec.scorings.values():
-        each.check(task, spec.first)
-    return all(each.judges_decisions(task) for each in spec.scorings.values())
+    for scoring in spec.scorings.values():
+        scoring.check(task, spec.first)
+    return all(scoring.judges_decisions(task) for scoring in spec.scorings.values())
 
 
-def _asked(spec, built):
-    judged = ((each, each.judge(built, as_theirs=spec.as_theirs)) for each in spec.scorings.values())
-    return [Score(judge, each.pooled, each.width) for each, judge in judged]
+def _column_scores(spec, built):
+    """The scores of labelings that are columns."""
+    judges = ((scoring, scoring.judge(built, as_theirs=spec.as_theirs)) for scoring in spec.scorings.values())
+    return [Score(judge, scoring.pooled, scoring.width) for scoring, judge in judges]
 
 
-def _batched(spec, built, way, **known):
-    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, _asked(spec, built), **known)
+def _batched(spec, built, way, **solver):
+    """Permutations as columns, as many at a time as fit into memory."""
+    n_together = labelings_that_fit(built.task, spec.memory_limit)
+    return Batched(way, n_together, built.task, _column_scores(spec, built), **solver)
 
 
 def _fit_steps(first, data, train, test):
@@ -248,24 +251,24 @@ def _batched_grid(spec, data, steps):
     _check_one_P_serves(spec, data, steps, search)
     nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, confounds)
     nested.check(spec.first)
-    shown = SearchData(data.X, data.y, data.sample_weight, confounds)
-    listed, tried = settings(search.estimator, search.param_grid, shown)
-    check_confounds_determined(tried[0].task.problem, spec.first)
-    whole = spec.search.criterion.whole or search.scoring is not None  # decisions of all classes choose
-    if not all([_judged_by_decisions(spec, setting.task) for setting in tried]) or whole:
+    search_data = SearchData(data.X, data.y, data.sample_weight, confounds)
+    candidates, kernel_settings = settings(search.estimator, search.param_grid, search_data)
+    check_confounds_determined(kernel_settings[0].task.problem, spec.first)
+    needs_all_classes = spec.search.criterion.whole or search.scoring is not None
+    if not all([_judged_by_decisions(spec, setting.task) for setting in kernel_settings]) or needs_all_classes:
         raise NoClosedForm(REPEATED)
     inner = [nested.inner_splits(train) for train, _ in spec.first]
-    # Balanced weights follow the labels, and are made with them.
-    known = replace(spec.search, criterion_weight=None) if search.criterion_weight == "balanced" else spec.search
-    reason = f"one P for each of {len(listed)} candidates; every permutation chooses its own on each part"
+    balanced = search.criterion_weight == "balanced"  # weights that follow the labels, and are computed with them
+    search_spec = replace(spec.search, criterion_weight=None) if balanced else spec.search
+    reason = f"one P for each of {len(candidates)} candidates; every permutation chooses its own on each part"
     return BatchedGrid(
         route=Route(route.ONE_FIT, reason),
         n_together=TOGETHER,
-        settings=tried,
-        candidates=listed,
-        metrics=_asked(spec, tried[0]),
-        selections=[nested.selections(known, each.task, spec.first, inner) for each in tried],
-        weight="balanced" if search.criterion_weight == "balanced" else None,
+        settings=kernel_settings,
+        candidates=candidates,
+        metrics=_column_scores(spec, kernel_settings[0]),
+        selections=[nested.selections(search_spec, setting.task, spec.first, inner) for setting in kernel_settings],
+        weight="balanced" if balanced else None,
         memory_limit=spec.memory_limit,
         residuals=data.residuals,
     )

@@ -256,7 +256,7 @@ def _confusion_scoring(estimator, y):
 def _warn_of_small_parts(scorings, splits):
     """Warn of R2 of a few rows each."""
     smallest = min(len(test) for _, test in splits)
-    if 1 < smallest < ENOUGH_FOR_R2 and any(each.given == "r2" for each in scorings.values()):
+    if 1 < smallest < ENOUGH_FOR_R2 and any(scoring.argument == "r2" for scoring in scorings.values()):
         warn_caller(
             f"scoring='r2' of test parts with {smallest} rows: R2 divides by the spread of so few values, and the mean"
             " over splits has little power. Use 'r2_pooled' (the default), R2 of all held-out rows together, or larger"

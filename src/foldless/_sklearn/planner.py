@@ -1,6 +1,6 @@
-"""Which way a cross-validation goes: in closed form where that is exact, else by scikit-learn's own loop.
+"""The plan of a cross-validation: in closed form where that is exact, else by scikit-learn's own loop.
 
-Whoever knows why a closed form is impossible raises :class:`~foldless._sklearn.route.NoClosedForm`; here it becomes the
+Code that finds a closed form impossible raises :class:`~foldless._sklearn.route.NoClosedForm`. The plan then holds the
 arguments of scikit-learn's function, which refits.
 """
 
@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples
 from foldless._engine.heldout.scaled import ScaledParts
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, closed_form_estimator
 from foldless._sklearn.closed_form import ClosedFormRun
-from foldless._sklearn.confounded import WithConfounds, columns_alone, own_estimator
+from foldless._sklearn.confounded import WithConfounds, columns_alone, innermost_estimator
 from foldless._sklearn.pipelines import Search, split_steps
 from foldless._sklearn.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route, try_closed_form
 from foldless._sklearn.routing import route_metadata
@@ -97,8 +97,8 @@ def plan(request):
     fit_params = steps.fit_params_of_last(metadata.fit)
     request = _with_confounds(request, steps.last, fit_params)
     if request.confounds is not None and metadata.score:  # predictions include their effect already
-        others = {name: value for name, value in metadata.score.items() if value is not request.confounds.values}
-        metadata = metadata._replace(score=others or None)
+        remaining = {name: value for name, value in metadata.score.items() if value is not request.confounds.values}
+        metadata = metadata._replace(score=remaining or None)
     run, obstacle = try_closed_form(_closed_form, request, metadata, steps, fit_params)
     if run is not None:
         if not isinstance(cv, LeaveOneOut | LeavePOut):
@@ -160,9 +160,9 @@ def _scaled_parts(request, steps, fit_params):
     probabilities = request.method.endswith("proba") or getattr(last, "calibration", None) is not None
     # By each training part, as in a refit:
     balanced = isinstance(getattr(last, "class_weight", None), str) or getattr(last, "standardize", False)
-    others = fit_params.keys() - {"sample_weight"} or request.confounds is not None
+    more_params = fit_params.keys() - {"sample_weight"} or request.confounds is not None
     routed = fit_params and sklearn.get_config().get("enable_metadata_routing", False)
-    if type(last) not in TASKS or probabilities or balanced or others or routed:
+    if type(last) not in TASKS or probabilities or balanced or more_params or routed:
         return None
     built = build_task(last, request.X, request.y, fit_params.get("sample_weight"))
     task, problem = built.task, built.task.problem
@@ -240,11 +240,11 @@ def _refit(request, obstacle, metadata):
 
 
 def _check_refit_with_confounds(request, obstacle):
-    """Refuse confounds where ``fit`` takes none, or its predictions cannot be those that are request for."""
-    own = own_estimator(request.estimator)
-    if not isinstance(own, FOLDLESS_ESTIMATORS):
+    """Refuse confounds where ``fit`` takes none, or where predictions cannot include what the confounds explain."""
+    estimator = innermost_estimator(request.estimator)
+    if not isinstance(estimator, FOLDLESS_ESTIMATORS):
         raise ValueError(
-            f"confounds: {type(own).__name__} would be refitted on every training part ({obstacle}), and its"
+            f"confounds: {type(estimator).__name__} would be refitted on every training part ({obstacle}), and its"
             f" fit takes none. Use {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)},"
             " alone or as the last step of a pipeline."
         )

@@ -70,9 +70,9 @@ class Progress:
 
     def _show(self, line, complete):
         now, rewrites = time.monotonic(), can_rewrite_line(sys.stderr)
-        wanted = self.verbose or (self.verbose is None and rewrites and self._elapsed > SECONDS_UNTIL_SHOWN)
+        is_on = self.verbose or (self.verbose is None and rewrites and self._elapsed > SECONDS_UNTIL_SHOWN)
         pause = SECONDS_BETWEEN_REWRITES if rewrites else SECONDS_BETWEEN_LINES
-        if not wanted or (now - self._last_shown < pause and not complete):
+        if not is_on or (now - self._last_shown < pause and not complete):
             return
         self._last_shown = now
         if not rewrites:

@@ -276,7 +276,7 @@ def _counting(scorings, search, y, groups, outer, results):
     counting = Counting.of(None, search.estimator, y, groups, outer)
     kinds = {}
     for name, each in scorings.items():  # the estimator's own score has a metric too
-        kinds[name] = ScoreKind.of(each.given, each.scorer if each.metric is None else each.metric.scorer())
+        kinds[name] = ScoreKind.of(each.argument, each.scorer if each.metric is None else each.metric.scorer())
     if counting.counts is None:
         return Counting(kinds, None)
     tested = np.concatenate([test for _, test in outer])

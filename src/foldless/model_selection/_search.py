@@ -284,7 +284,7 @@ class FoldlessSearchCV(BestEstimator, Search, MetaEstimatorMixin, Versioned):
         self.scorer_, self.multimetric_ = scoring.scorer, scoring.several
         self.n_splits_ = len(np.asarray(data.y)) if splits is None else len(splits)
         self.cv_results_ = outcome.table()
-        if scoring.decides or not scoring.asked:  # of several scores, without one that decides, none is the best
+        if scoring.decides or not scoring.requested:  # of several scores, without one that decides, none is the best
             self.best_index_ = outcome.chosen[0] if len(outcome.chosen) == 1 else outcome.chosen
             self.best_params_ = outcome.best[0] if len(outcome.best) == 1 else outcome.best
             self.best_criterion_, alone = float(outcome.loss), len(outcome.best) == 1
