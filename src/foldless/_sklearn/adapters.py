@@ -225,7 +225,7 @@ def freeze_class_weights(estimator, y):
     """A copy whose balanced class weights are those of all labels; foldless' estimators resolve them so themselves."""
     if isinstance(estimator, FOLDLESS_ESTIMATORS) or getattr(estimator, "class_weight", None) != "balanced":
         return estimator
-    if np.shape(y)[1:] > (1,):  # several labels a row: the task itself says no
+    if np.shape(y)[1:] > (1,):  # several labels a row: the task itself refuses them
         return estimator
     classes = np.unique(np.asarray(y))
     factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
@@ -233,7 +233,7 @@ def freeze_class_weights(estimator, y):
 
 
 def build_task(estimator, X, y, sample_weight=None, confounds=None, **options):
-    """The :class:`EstimatorTask` of a known estimator on these data; ``options`` are those of its function.
+    """The :class:`EstimatorTask` of an estimator in ``TASKS`` on these data; ``options`` are those of its function.
 
     ``confounds`` are an array or :class:`~foldless.estimators.checks.Confounds`.
     """

@@ -134,7 +134,7 @@ def _not_settable(estimator, kernel):
 
 
 def grid_from_data(estimator, problem):
-    """The default grid of the task of an estimator, of what the estimator can set."""
+    """The default grid of the parameters that an estimator can set, for its task."""
     fixed = _not_settable(estimator, problem.kernel)
     return {name: values for name, values in default_grid(problem).items() if name not in fixed}
 
@@ -363,7 +363,7 @@ def beginning(spec, estimator, data):
 
 
 def heldout_scores(estimator, data, splits):
-    """(row numbers, held-out decisions) of a known estimator, or of one classifier for each class."""
+    """(row numbers, held-out decisions) of an estimator in ``TASKS``, or of one classifier for each class."""
     last = split_steps(estimator).last
     if not isinstance(last, OneAgainstAllClassifier):
         return _heldout_scores(data.tasks(estimator), data, splits)

@@ -36,7 +36,7 @@ RESPONSES = ("predict", "decision_function", ("decision_function", "predict_prob
 class ClosedFormRun:
     """One estimator on one data set, whose training parts have models in closed form."""
 
-    outer: BaseEstimator  # what the user gave: the estimator, or a pipeline that ends in it
+    outer: BaseEstimator  # the caller's: the estimator, or a pipeline that ends in it
     estimator: BaseEstimator
     task: Task
     classes: np.ndarray | None  # labels; None for a regression
@@ -88,7 +88,7 @@ class ClosedFormRun:
             )
 
     def materialise(self, train, model):
-        """What the user gave, fitted on a training part: from P for foldless' own alone, refitted for all others."""
+        """The caller's estimator, fitted on a training part: from P for one of foldless' own, else refitted."""
         steps = split_steps(self.outer)
         if steps.first is None and isinstance(self.estimator, FOLDLESS_ESTIMATORS):
             fitted = fitted_on_part(self.estimator, self.task, model, train, self.X, self.y, self.sample_weight)
@@ -159,7 +159,7 @@ def validate(run, splits, scoring, counting):
         for name, (metric_name, scorer) in scorers.items():
             try:
                 scores[name][numbers] = _scores(run, metric_name, scorer, sets, raw)
-            except Exception:  # scikit-learn's loop says what is wrong, split by split
+            except Exception:  # scikit-learn's loop reports the error of every split
                 return None
     times = {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     result = {name: np.full(n_splits, seconds / n_splits) for name, seconds in times.items()}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-# Modules whose transformers take (samples, channels, times), whatever their tags say.
+# Modules whose transformers take (samples, channels, times), whether or not their tags say so.
 THREE_AXES_MODULES = ("aeon.", "mne.decoding.", "pyriemann.", "sktime.")
 MATRIX_MODULES = ("foldless.", "sklearn.")
 

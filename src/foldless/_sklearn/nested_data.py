@@ -1,4 +1,4 @@
-"""Nested cross-validation: its data, what its outer splits may be, inner splits, and what one outer split gives."""
+"""Nested cross-validation: its data, checks of outer splits, inner splits, and the result of an outer split."""
 
 from dataclasses import dataclass
 from numbers import Integral

@@ -116,7 +116,7 @@ def _closed_form(spec, data, steps):
 
 
 def _check_parts(spec, steps, last, each_part):
-    """Refuse what has no closed form: of the estimator, its steps, and training parts."""
+    """Refuse estimators, steps and training parts without a closed form."""
     if not chooses_landmarks(last):
         adapters.closed_form_estimator(last, {})
     if steps.first is not None:
@@ -208,12 +208,12 @@ def _refit_labeling(spec, data, needs_classes, order, splits):
     if needs_classes:
         check_classes(np.asarray(data.y), splits)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RefitWarning)  # said once, in the route of the result
+        warnings.simplefilter("ignore", RefitWarning)  # the route of the result has the reason, once
         return spec.refit(spec, data, splits, SplitScores(spec.scorings, len(splits)))
 
 
 def check_classes(labels, splits):
-    """Refuse training parts without one of the classes, where fitted estimators or class weights are asked for."""
+    """Refuse training parts without one of the classes, where fitted estimators or class weights need all of them."""
     classes = np.unique(labels)
     for number, (train, _) in enumerate(splits):
         missing = np.setdiff1d(classes, labels[train])

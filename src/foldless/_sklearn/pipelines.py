@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from foldless._sklearn.route import NoClosedForm
 
-# Modules whose transformers take y for the sake of the interface and ignore it. No tag says so: SelectKBest and PCA
-# carry the same ones.
+# Modules whose transformers accept y and ignore it. No tag of scikit-learn tells them apart: SelectKBest and PCA have
+# the same tags.
 LABEL_BLIND_MODULES = (
     "sklearn.decomposition",
     "sklearn.feature_extraction",
@@ -124,7 +124,7 @@ def check_steps(first):
 
 
 def never_sees_y(step):
-    """Whether a transformer is known to learn from X alone: of a known kind, or by its attribute ``label_blind``."""
+    """Whether a transformer is known to learn from X alone: by its class, or by its attribute ``label_blind``."""
     if step is None or isinstance(step, str):  # "passthrough", "drop"
         return True
     if isinstance(step, Pipeline):

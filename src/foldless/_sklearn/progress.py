@@ -18,7 +18,7 @@ def can_rewrite_line(stream):
 
 
 class Progress:
-    """A line that counts steps up to ``total``, or reports what is being tried if ``total`` is None.
+    """A line that counts steps up to ``total``, or reports the current setting if ``total`` is None.
 
     In a terminal or a notebook the line is rewritten. Elsewhere (a file) a new line is added every few seconds.
     ``verbose`` is 0 for no output, 1 for output, and None for output in terminals and notebooks only, after a few
@@ -43,7 +43,7 @@ class Progress:
             self._show_count("")
 
     def tell(self, note, ahead=None):
-        """Report what is being tried now; ``ahead`` is the expected number of seconds to go."""
+        """Report the current setting; ``ahead`` is the expected number of seconds to go."""
         left = "" if ahead is None else f", about {ahead:.0f} s to go"
         self._show(f"{self.what}: {self._elapsed:.0f} s{left}; {note}", complete=False)
 

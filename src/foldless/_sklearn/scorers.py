@@ -18,7 +18,7 @@ from foldless._engine.permutation.metrics import METRICS, Metric
 from foldless._engine.readout.codings import chosen_labels
 from foldless.estimators.access import EstimatorTask, rows_of
 
-# -- estimators whose predictions are known ----------------------------------------------------------------------------
+# -- estimators whose predictions exist already ------------------------------------------------------------------------
 
 
 class KnownValues(RegressorMixin, BaseEstimator):

@@ -1,4 +1,4 @@
-"""Splits: drawn as row numbers, whether they look at the labels, and which of them have a closed form."""
+"""Splits: drawn as row numbers, checked for a closed form; splitters that look at the labels."""
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -30,7 +30,7 @@ def row_numbers(splits, n):
 
 
 def depends_on_labels(cv):
-    """Whether a splitter looks at the labels: scikit-learn's say so by their names."""
+    """Whether a splitter looks at the labels, by the class name, as for scikit-learn's splitters."""
     return any("Stratified" in kind.__name__ for kind in type(cv).__mro__)
 
 

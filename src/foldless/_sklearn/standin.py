@@ -37,10 +37,10 @@ class StandIn(BaseEstimator):
         return tags
 
     def get_metadata_routing(self):
-        """Metadata of ``fit`` has been used already; what remains is for the estimator's own ``score``."""
+        """Requests of the estimator's own ``score``; metadata of ``fit`` has been used already."""
         request = MetadataRequest(owner=self)
         for name, alias in get_routing_for_object(self.run.outer).score.requests.items():
-            if alias is not None:  # what is left unset has been complained about before
+            if alias is not None:  # route_metadata has refused unset requests before
                 request.score.add_request(param=name, alias=alias)
         return request
 
@@ -97,10 +97,10 @@ class StandIn(BaseEstimator):
 
 
 class Decoded(BaseEstimator):
-    """An estimator that is given numbers of ``labels``, learns the labels, and names its classes by number again.
+    """An estimator that is fitted to ``labels`` by their numbers, and whose classes and predictions are numbers.
 
     For decisions and probabilities scikit-learn's ``cross_val_predict`` fits on 0, 1, ..., so that columns have one
-    order whatever classes a training part holds. Weights by label would then miss their classes.
+    order for all training parts. Class weights by label would not find their classes.
     """
 
     def __init__(self, estimator, labels):

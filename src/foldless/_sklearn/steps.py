@@ -31,7 +31,7 @@ from foldless.estimators.checks import check_option, warn_caller
 from foldless.kernels.registry import is_object
 
 StepsLike: TypeAlias = Literal["each", "once"]
-MANY_FITS = 200  # of the steps of a search, above which a warning says what is quicker
+MANY_FITS = 200  # of the steps of a search, above which a warning names quicker settings
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids, re
 from foldless.estimators.versions import Versioned
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed, penalised_kernel
 
-FEW_ROWS = 20  # rows from which a width for the kernel can hardly be told
+FEW_ROWS = 20  # rows too few to resolve the width of a kernel from
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
 REMEDIES = {
     "standardize": "Scale X before",
@@ -259,7 +259,7 @@ class KernelMachine(KernelExpansion):
     @threads_by_size
     @reads_one_state
     def _fits(self, X, confounds=None):
-        """Regression fits at new X, shape (n, m), equal ones of equal rows; confounds not given are at their mean."""
+        """Regression fits at new X, shape (n, m), equal for equal rows; missing confounds are at their mean."""
         check_is_fitted(self)
         if not self._is_plain(X):
             X = validated_X(self, X, dtype=FLOATS)

@@ -130,7 +130,7 @@ def as_confounds(confounds):
 
 
 def confounds_left_out(confounds, what):
-    """The array of the argument ``confounds=`` for ``what``, whose predictions leave out the part of confounds."""
+    """The array of the argument ``confounds=`` for ``what``, whose predictions leave out the confounds' part."""
     confounds = as_confounds(confounds)
     if confounds is not None and confounds.in_score:
         raise ValueError(
@@ -252,7 +252,7 @@ def check_labels_there(y):
 
 
 def rows_and_labels(X, y, *others):
-    """All as arrays or frames of the same length, as scikit-learn's ``indexable`` says; no label is missing."""
+    """X, y and others by scikit-learn's ``indexable``, after a check that no label is missing."""
     check_labels_there(y)
     return indexable(X, y, *others)
 

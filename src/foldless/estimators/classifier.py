@@ -49,7 +49,7 @@ class LabelledDecisions(ClassifierMixin):
     @property
     @reads_one_state
     def loo_score_(self) -> float:
-        """Leave-one-out accuracy on the training data, every row counted once whatever its weight."""
+        """Leave-one-out accuracy on the training data, every row counted once, without weights."""
         return float(np.mean(self.loo_predict() == self._y))
 
 
@@ -233,7 +233,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         ``confounds`` (n_samples, n_confounds) are regressed out of the features; without them they count as being at
         their mean of the training rows.
         """
-        fits = self._fits(X, confounds)  # tells first where nothing was fitted
+        fits = self._fits(X, confounds)  # first: it raises the error of an estimator that is not fitted
         return self._rule.decision(fits)
 
     @reads_one_state
@@ -254,7 +254,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         return self._calibrated_rule().proba(fits)
 
     def _calibrated_rule(self):
-        """The rule with probabilities, which updates leave to the first call that asks for them."""
+        """The rule with probabilities; after an update the first call calibrates it."""
         rule = self._rule
         if rule.calibrator is None:
             if self._fitted_task.calibration is None:
@@ -283,7 +283,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
     @property
     @reads_one_state
     def loo_score_(self) -> float:
-        """Leave-one-out accuracy on the training data, every row counted once whatever its weight.
+        """Leave-one-out accuracy on the training data, every row counted once, without weights.
 
         It warns where it is far below chance; ``stratified_loo_score_`` is the remedy.
         """

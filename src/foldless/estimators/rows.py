@@ -80,7 +80,7 @@ if hasattr(os, "register_at_fork"):  # threads of the parent process do not go o
 
 
 def with_fields(estimator, fields):
-    """An estimator of the same class with this dictionary of fields: its own, not a copy."""
+    """An estimator of the same class with this dictionary of fields, which is not copied."""
     other = object.__new__(type(estimator))
     other.__dict__ = fields
     return other
