@@ -26,7 +26,9 @@ class Progress:
     """
 
     def __init__(self, total, what, verbose):
-        self.total, self.what, self.verbose = total, what, verbose
+        self.total = total
+        self.what = what
+        self.verbose = verbose
         self.done, self._start = 0, time.monotonic()
         self._last_shown = self._start
         self._line_length = 0  # of the line that the next one overwrites

@@ -38,7 +38,10 @@ class KnownLabels(ClassifierMixin, BaseEstimator):
     """A fitted classifier for scorers; without probabilities it has no ``predict_proba``."""
 
     def __init__(self, classes, decision, probabilities=None, flat=True):
-        self.classes, self.decision, self.probabilities, self.flat = classes, decision, probabilities, flat
+        self.classes = classes
+        self.decision = decision
+        self.probabilities = probabilities
+        self.flat = flat
         self.classes_ = classes
 
     def predict(self, rows):
@@ -131,7 +134,8 @@ def check_scorers_of_confounds(scoring):
 
 def score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights=None):
     """Scores (b,) of decisions (b, k, t) by a scorer of scikit-learn, one labeling after the other."""
-    rows, scores, params = np.arange(D.shape[2])[:, None], [], {} if weights is None else {"sample_weight": weights}
+    rows, scores = np.arange(D.shape[2])[:, None], []
+    params = {} if weights is None else {"sample_weight": weights}
     for place, (decision, true) in enumerate(zip(D, truth, strict=True)):
         proba = None if probabilities is None else probabilities[place]
         if classes is None:

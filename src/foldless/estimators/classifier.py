@@ -177,7 +177,9 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         check_two_classes(self.classes_, self, "In a stream, name them all in partial_fit(classes=...).")
         if weights is not None and not len(self._named_classes) and np.unique(codes[weights > 0]).size < 2:
             raise ValueError("sample_weight leaves one class only; at least two classes need rows of positive weight.")
-        factors, base, total = None, None, weights
+        factors = None
+        base = None
+        total = weights
         if self.class_weight is not None:
             base = np.ones(len(codes), dtype) if weights is None else weights
             factors = self._class_factors(np.bincount(codes, weights=base, minlength=n_classes))
@@ -287,8 +289,9 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
         It warns where it is far below chance; ``stratified_loo_score_`` is the remedy.
         """
-        decisions, codes, rows = self.loo_decision_function(), self._fitted_task.codes, self._fitted_task.problem.active
-        warn_of_strata(decisions[rows], codes[rows])
+        decisions = self.loo_decision_function()
+        rows = self._fitted_task.problem.active
+        warn_of_strata(decisions[rows], self._fitted_task.codes[rows])
         return float(np.mean(chosen_labels(decisions, self.classes_) == self._y))
 
     @property

@@ -134,13 +134,13 @@ def _same(a, b):
     return a == b if isinstance(a, Mapping) or isinstance(b, Mapping) else np.array_equal(a, b)
 
 
-def joined_ids(known, ids, n):
+def joined_ids(model_ids, ids, n):
     """Ids of the rows so far (None: they have none) and of n new ones, all different, as a list; None without ids.
 
     A model has ids for all of its rows or for none of them.
     """
     if ids is None:
-        if known:
+        if model_ids:
             raise ValueError(
                 "ids: the rows so far have ids; give ids for the new rows as well (any different hashable values)."
             )
@@ -150,10 +150,10 @@ def joined_ids(known, ids, n):
     ids = list(ids)
     if len(ids) != n:
         raise ValueError(f"ids has {len(ids)} entries and X has {n} rows; give one id for each row.")
-    if known is None:
+    if model_ids is None:
         raise ValueError("ids: the rows so far have none; give ids from the first call of fit or partial_fit on.")
     try:
-        in_use = set(known).intersection(ids)
+        in_use = set(model_ids).intersection(ids)
         repeated = [name for name, count in Counter(ids).items() if count > 1]
     except TypeError:
         raise ValueError("ids must be hashable values such as integers or strings.") from None
@@ -161,15 +161,15 @@ def joined_ids(known, ids, n):
         raise ValueError(f"ids: {_some(in_use)} belong to rows of the model already; forget those first.")
     if repeated:
         raise ValueError(f"ids: {_some(repeated)} occur more than once.")
-    return [*known, *ids]
+    return [*model_ids, *ids]
 
 
-def positions(indices, ids, n, known):
+def positions(indices, ids, n, model_ids):
     """Sorted positions of the rows to forget, from positions or a boolean mask, or from ids."""
     if (indices is None) == (ids is None):
         raise ValueError("give either indices (positions or a boolean mask) or ids=, one of the two.")
     if ids is not None:
-        return _from_ids(ids, known)
+        return _from_ids(ids, model_ids)
     indices = np.asarray(indices)
     if indices.dtype == bool:
         if indices.shape != (n,):
@@ -192,11 +192,11 @@ def positions(indices, ids, n, known):
     return rows
 
 
-def _from_ids(ids, known):
-    if known is None:
+def _from_ids(ids, model_ids):
+    if model_ids is None:
         raise ValueError("ids: the rows of this model have none; give ids= to fit and partial_fit, or use positions.")
     ids = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str | bytes) else [ids]
-    place = {name: row for row, name in enumerate(known)}
+    place = {name: row for row, name in enumerate(model_ids)}
     try:
         unknown = [name for name in ids if name not in place]
     except TypeError:
