@@ -25,7 +25,7 @@ from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless._engine.inference.intervals import FoldScores, nested_error
-from foldless._sklearn.standin import Run
+from foldless._sklearn.closed_form import ClosedFormRun
 from foldless.model_selection import RefitWarning, compare, cross_validate, score_interval
 from support import intervals as plain
 from support.refits import with_fixed_functions
@@ -319,8 +319,8 @@ def test_refits_take_the_columns_of_their_part_of_a_precomputed_kernel():
 
 def test_no_pairs_are_left_out_where_none_are_needed(monkeypatch):
     sizes = []
-    decide = Run.decide
-    monkeypatch.setattr(Run, "decide", lambda run, sets: sizes.append(sets.shape[1]) or decide(run, sets))
+    decide = ClosedFormRun.decide
+    monkeypatch.setattr(ClosedFormRun, "decide", lambda run, sets: sizes.append(sets.shape[1]) or decide(run, sets))
     found = score_interval(LSSVC(gamma=0.3), X, TWO, cv=5, method="nadeau-bengio")
     assert set(sizes) == {8}
     assert found.n_repeats == 1

@@ -115,7 +115,7 @@ class Outcome:
         }
         if self.classes is not None:
             results["classes_"] = self.classes
-        if scoring.decides or not scoring.asked:  # of several scores, without one that decides, none is the best
+        if scoring.decides or not scoring.requested:  # of several scores, without one that decides, none is the best
             results |= self._best_attributes(spec, estimator, data, splits, results["cv_results_"])
         if self.feature_scales is not None:
             scales = self.feature_scales

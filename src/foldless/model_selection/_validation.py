@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, corrected_interval
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
-from foldless._sklearn import direct
+from foldless._sklearn import closed_form
 from foldless._sklearn.adapters import TASKS, check_probabilities
 from foldless._sklearn.confounded import WithConfounds
 from foldless._sklearn.counting import Counting
@@ -170,7 +170,7 @@ def cross_validate(
         if return_estimator:
             planned.run.check_materialises()
         plain = not (return_train_score or return_estimator or return_indices or verbose or planned.score_params)
-        scored = direct.validate(planned, scoring, counting) if plain else None
+        scored = closed_form.validate(planned.run, planned.splits, scoring, counting) if plain else None
         if scored is None:
             scoring = scoring_of_rows(counting.scoring(scoring), front.X)
             scores = loop(
@@ -317,7 +317,7 @@ def cross_val_predict(
         return skl.cross_val_predict(y=y, **loop, **options)
     if isinstance(planned.splits, skl.LeaveOneOut):
         return planned.run.loo(method)
-    predictions = direct.predict(planned, method)
+    predictions = closed_form.predict(planned.run, planned.splits, method)
     if predictions is not None:
         return predictions
     return skl.cross_val_predict(StandIn(planned.run), planned.run.rows, dense(y), cv=planned.splits, **options)

@@ -297,7 +297,7 @@ class Selection:
     @property
     def _scores_all(self):
         """Whether every setting is scored: as asked for, or since that takes no further solves."""
-        return self.scoring is None or self.scoring.asked or self.criterion.whole or self._reads_fits
+        return self.scoring is None or self.scoring.requested or self.criterion.whole or self._reads_fits
 
     def _read(self, fits):
         """Decisions of such fits."""
