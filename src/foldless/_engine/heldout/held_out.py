@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless._engine.heldout.moments import Moments, nearly_gone, remaining_masses
+from foldless._engine.heldout.moments import Moments, nearly_gone, present_classes, remaining_masses
 from foldless._engine.linalg import (
     LinAlgError,
     NotPositiveDefiniteError,
@@ -201,6 +201,10 @@ class HeldOut:
         G = self.model.G(slice(None))[:, self.members[sets]]
         B = self.model.B - G.transpose(1, 0, 2) @ self.E[sets]
         return B - self._confound_fit.D[sets] if self.model.problem.n_confounds else B
+
+    def present_classes(self):
+        """Which classes of targets +-1 one against all have rows in the training part of every set, (k, c)."""
+        return present_classes(self.model.Y, self.Y)
 
     def moments(self):
         """N and U, with confounds C, each (k, m, m), of the training part of every set."""

@@ -92,6 +92,10 @@ class OneHeldOut:
         N, U, C, V = self.model.moments()
         return Moments(N[None], U[None], None if C is None else C[None], None if V is None else V[None])
 
+    def present_classes(self):
+        """Which classes have rows in the training part, (1, c)."""
+        return self.model.present_classes()[None]
+
     def training(self, number):
         """The model of the training part."""
         return self.model

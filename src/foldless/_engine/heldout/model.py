@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.confounds import ConfoundSums
+from foldless._engine.heldout.moments import present_classes
 from foldless._engine.linalg import put, take_block
 from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.precision.digits import adds_up, few_digits, little_kept
@@ -60,6 +61,10 @@ class Model:
         squares = np.square(self.Y)
         total = squares.sum(0)
         return little_kept(total - squares[members].sum(-2), total).any(-1)
+
+    def present_classes(self):
+        """Which classes of targets +-1 one against all have rows in the training part, (c,)."""
+        return present_classes(self.Y)
 
     def fits(self, rows):
         """Fits at these rows of X without the confounds' part, in the units of the targets.

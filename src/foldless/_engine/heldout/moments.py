@@ -114,6 +114,14 @@ class ColumnGroups:
 ALL_COLUMNS = ColumnGroups()
 
 
+def present_classes(Y, left=None):
+    """Which classes of the targets Y (n, m), +-1 one against all, have rows besides ``left`` (k, t, m), (..., c)."""
+    rest = [np.count_nonzero(sign * Y > 0, axis=0) for sign in (-1, 1)]
+    if left is not None:
+        rest = [counts - np.count_nonzero(sign * left > 0, axis=-2) for counts, sign in zip(rest, (-1, 1), strict=True)]
+    return (np.concatenate(rest, -1) if Y.shape[1] == 1 else rest[1]) > 0
+
+
 def remaining_masses(N, Y, left):
     """N without the rows ``left`` (..., t, m) of the targets Y, and which columns have others, (..., m)."""
     present = np.count_nonzero(Y, axis=0) > np.count_nonzero(left, axis=-2)

@@ -79,6 +79,11 @@ class HeldOutScaled:
         """(k, t, m)"""
         return self.models.fits(self.members)
 
+    def present_classes(self):
+        """All of them, (k, c): where a training part lacks a class, the model is refitted."""
+        m = self.models.B.shape[-1]
+        return np.ones((len(self.members), max(m, 2)), bool)
+
     def moments(self):
         """Class matrices of the training parts."""
         return self.models.moments()

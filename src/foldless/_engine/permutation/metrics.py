@@ -17,6 +17,7 @@ To add a metric write one function and make it a ``Metric``, which ``scoring=`` 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 from functools import partial
 
 import numpy as np
@@ -139,12 +140,12 @@ class Metric:
     pooled: bool = False  # of all held-out rows together, not a mean over the splits
     width: int = 1  # numbers it gives
 
-    def suits(self, task):
+    def suits(self, task: Any) -> bool:
         """Whether it is made for such a task: one class a row, of so many, or values; none is for several labels."""
         kind = task.codes is not None if self.labels else task.readout.coding == "values"
         return kind and self.classes in (None, task.n_classes)
 
-    def scorer(self):
+    def scorer(self) -> Callable:
         """scikit-learn's scorer of the plain value."""
         return theirs.make_scorer(self.theirs, response_method=self.response)
 

@@ -96,6 +96,11 @@ class Readout:
     expected: tuple | None = None  # shares of the classes that probabilities are for; None: those of the training rows
 
     @property
+    def needs_presence(self):
+        """Whether decisions take which classes have rows in the training part."""
+        return False
+
+    @property
     def needs_axes(self):
         """Whether decisions take more of the class matrices than the masses."""
         return self.needs_moments
@@ -114,7 +119,11 @@ class Readout:
         return against_all(fits) if self.coding == "indicator" else fits
 
     def scores(self, fits, moments):
-        """Decisions of fits (..., t, m) by the class matrices of their training part, before any cut."""
+        """Decisions of fits (..., t, m), before any cut.
+
+        ``moments`` are the class matrices of the training part, or with ``needs_presence`` which classes (..., c) have
+        rows there.
+        """
         return fits
 
     def for_indicators(self, moments):
@@ -146,14 +155,33 @@ class OneAgainstAll(Readout):
     centred: bool = True  # an intercept was fitted: decisions near 0 are differences
     coding: ClassVar[str] = "plus_minus"
 
+    @property
+    def needs_presence(self):
+        """Without an intercept the fit of a class without rows may be positive; with one it is -1."""
+        return not self.centred
+
     def scores(self, fits, moments):
-        """(..., n_classes), or (...,) for two classes."""
+        """(..., n_classes), or (...,) for two classes; a class without rows never has the largest."""
+        if moments is not None:
+            fits = self._absent_never_win(fits, moments)
         decisions = self._without_rounding(fits, -1)
         return decisions if self.n_classes > 2 else decisions[..., 0]
 
     def for_indicators(self, moments):
         """A function from fits (b, c, t) of the indicators to decisions (b, k, t), k = 1 for two classes, else c."""
         return lambda fits: self._without_rounding(against_all(fits, 1), 1)
+
+    def _absent_never_win(self, fits, present):
+        """Fits with minus their size for classes that are not ``present`` (..., c); one column leaves the other class.
+
+        Fits of +-1 one against all add up to 2 - c times the fit of ones, and that of an absent class is minus the
+        latter: with a minus sign it is below their mean.
+        """
+        present = present[..., None, :]
+        if self.n_classes > 2:
+            return np.where(present, fits, -np.abs(fits))
+        first, second = present[..., :1], present[..., 1:]
+        return np.where(first & second, fits, np.where(second, np.abs(fits), -np.abs(fits)))
 
     def _without_rounding(self, fits, axis):
         if self.n_classes > 2:

@@ -127,7 +127,7 @@ class Task:
 
     def rule(self, model, *, probabilities=True):
         """The trained readout of one model."""
-        moments = model.moments() if self.readout.needs_moments else None
+        moments = self._moments(model)
         kind = self.calibration if probabilities else None
         cut, calibrator = 0.0, None
         if self.readout.cuts or kind is not None:
@@ -146,8 +146,13 @@ class Task:
 
     def scores(self, held_out):
         """Scores (k, t, ...) of a batch of held-out sets, before any cut."""
-        moments = held_out.moments() if self.readout.needs_moments else None
-        return self.readout.scores(held_out.fits, moments)
+        return self.readout.scores(held_out.fits, self._moments(held_out))
+
+    def _moments(self, fitted):
+        """What decisions take of the training parts besides fits, of a model or of a batch of held-out sets."""
+        if self.readout.needs_moments:
+            return fitted.moments()
+        return fitted.present_classes() if self.readout.needs_presence else None
 
     def decide(self, held_out):
         """Decisions (k, t, ...) of a batch of held-out sets, by the rule of every training part, its cut included."""

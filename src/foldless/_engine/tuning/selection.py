@@ -292,7 +292,19 @@ class Selection:
         """Whether decisions are read off the fits of the criterion's targets, without a look at the training part."""
         readout = self.task.readout
         plain = readout.coding != "indicator" and not readout.needs_moments and not readout.cuts
+        plain = plain and not (readout.needs_presence and self._removes_a_class)
         return plain and not (self.scoring is not None and self.scoring.probabilities)
+
+    @cached_property
+    def _removes_a_class(self):
+        """Whether a training part lacks a class that has rows."""
+        assert self.task.codes is not None
+        codes = self.task.codes[self.rows]
+        counts = np.bincount(codes)
+        if self.folds is None:
+            return bool((counts == 1).any())
+        removed = [np.bincount(codes[fold], minlength=len(counts)) for fold in self.folds]
+        return bool(((np.array(removed) == counts) & (counts > 0)).any())
 
     @property
     def _scores_all(self):
