@@ -48,6 +48,12 @@ def drop_rounding_noise(decision, size):
     return decision
 
 
+def vote_of_one_class(decision, present):
+    """Decisions (..., t) of two classes, those of a training part without one of them for the ``present`` (..., 2)."""
+    first, second = present[..., None, 0], present[..., None, 1]
+    return np.where(first & second, decision, np.where(second, np.abs(decision), -np.abs(decision)))
+
+
 def tie_best(decisions, axis, size):
     """Decisions with those that rounding alone tells from the largest of a row made equal to it."""
     columns = decisions.swapaxes(axis, 0)
@@ -177,11 +183,9 @@ class OneAgainstAll(Readout):
         Fits of +-1 one against all add up to 2 - c times the fit of ones, and that of an absent class is minus the
         latter: with a minus sign it is below their mean.
         """
-        present = present[..., None, :]
         if self.n_classes > 2:
-            return np.where(present, fits, -np.abs(fits))
-        first, second = present[..., :1], present[..., 1:]
-        return np.where(first & second, fits, np.where(second, np.abs(fits), -np.abs(fits)))
+            return np.where(present[..., None, :], fits, -np.abs(fits))
+        return vote_of_one_class(fits[..., 0], present)[..., None]
 
     def _without_rounding(self, fits, axis):
         if self.n_classes > 2:

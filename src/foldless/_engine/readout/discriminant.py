@@ -32,7 +32,7 @@ import numpy as np
 
 from foldless._engine.linalg import divide, eigh, norm
 from foldless._engine.precision.digits import SMALL
-from foldless._engine.readout.codings import Readout, drop_rounding_noise
+from foldless._engine.readout.codings import Readout, drop_rounding_noise, vote_of_one_class
 
 THRESHOLDS = ("fisher", "pm1", "centroid", "loo")
 
@@ -67,7 +67,9 @@ class Discriminant(Readout):
             slopes, offsets = self.affine(moments)
             # Term by term, not by a matrix product: equal fits give equal decisions.
             terms = slopes[..., None, :, 0] * fits
-            return drop_rounding_noise(terms[..., 0] + terms[..., 1] + offsets, np.abs(terms).sum(-1) + np.abs(offsets))
+            sizes = np.abs(terms).sum(-1) + np.abs(offsets)
+            decision = drop_rounding_noise(terms[..., 0] + terms[..., 1] + offsets, sizes)
+            return decision if self.centred else vote_of_one_class(decision, moments.mass > 0)
         mass = moments.mass
         scalings, centroids, _ = self.axes(moments)
         z = fits @ scalings
