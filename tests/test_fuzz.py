@@ -156,7 +156,7 @@ def longer(found):
 
 
 BROKEN = {
-    "returned models": ("_sklearn.standin", "fitted_on_part", moved),
+    "returned models": ("_sklearn.closed_form", "fitted_on_part", moved),
     "returned models, nested": ("model_selection._nested", "_fitted_on", moved),
     "score intervals": ("_engine.inference.intervals", "nested_error", longer),
     "intervals of results": ("_engine.inference.intervals", "corrected_error", longer),

@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from foldless import LSSVC, KernelFisherDiscriminant, chunked
 from foldless._engine.readout.calibration import fit_calibration
 from foldless._engine.readout.ranking import best_cut
-from foldless.chunked.rows import Rows
+from foldless.chunked.rows import CheckedRows
 from foldless.chunked.survey import survey_of
 from foldless.kernels import Nystroem, RandomFeatures
 from support.refits import refit
@@ -155,7 +155,7 @@ def test_fewer_rows_than_all_are_those_of_the_sample():
     X, y = data_of(2)
     model = KernelFisherDiscriminant(threshold="loo", calibration="sigmoid", **SMOOTH)
     result = chunked.cross_validate(model, chunked.arrays(X, y, rows=50), cv=None, loo=False, sample=90)
-    sample = survey_of(Rows(X, y, None, None, None, np.arange(N)), True, 90, 0).sample.numbers
+    sample = survey_of(CheckedRows(X, y, None, None, None, np.arange(N)), True, 90, 0).sample.numbers
     whole = refit(model, X, y, slice(None))
     assert result.n_scored == len(sample) == 90
     scores, codes = whole._fitted_task.loo_scores(whole._loo().whole)[sample], (y[sample] == "yes").astype(int)

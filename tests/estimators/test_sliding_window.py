@@ -11,7 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from foldless import LSSVC, LSSVR, linalg
+from foldless import LSSVC, LSSVR
+from foldless._engine import linalg
 from foldless._engine.precision import growing
 from foldless.estimators import SlidingWindow
 from foldless.estimators.adaptive import AdaptiveKDA

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foldless import kernels, reference
-from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.solution import Solution, loo_path
 from foldless._engine.linalg import NotPositiveDefiniteError
@@ -185,7 +185,7 @@ def test_training_parts_take_the_cheaper_way(monkeypatch):
     assert not parts.plan([20, 20]).from_P  # two halves: two small fits
     assert isinstance(parts.part(np.arange(20)), Solution)
     assert parts.plan([36] * 10).from_P  # ten folds: P of all rows
-    assert isinstance(parts.part(np.arange(36)), Part)
+    assert isinstance(parts.part(np.arange(36)), TrainingPart)
     assert isinstance(parts.part(np.arange(4)), Solution)  # the training part is the small side
 
 
@@ -215,7 +215,7 @@ every_removal = pytest.mark.parametrize("which", REMOVED)
 
 def part_of(case, which):
     whole = TrainingParts(case.problem(), target(case)).whole
-    return Part.of(whole, np.array(REMOVED[which](len(whole.rows))))
+    return TrainingPart.of(whole, np.array(REMOVED[which](len(whole.rows))))
 
 
 def whitened_precision(case, rows):
@@ -282,7 +282,7 @@ def test_parts_of_parts_equal_refits(case, which):
 
     assert_close(alone.fits(part.rows), refit(part.rows, part.rows), rtol=rtol)
     assert_close(alone.loo().fits[:, 0], part.loo().fits[:, 0], rtol=rtol)
-    again = Part.of(alone, np.array([2, 0]))
+    again = TrainingPart.of(alone, np.array([2, 0]))
     kept = np.delete(part.rows, [0, 2])
     np.testing.assert_array_equal(again.rows, kept)
     assert_close(again.fits(everything), refit(kept, everything), rtol=rtol)
@@ -291,7 +291,7 @@ def test_parts_of_parts_equal_refits(case, which):
     assert_close(again.precision.P, P.astype(case.dtype), rtol=wide)
     inner = again.loo().fits[:, 0]
     assert_close(inner[1], refit(np.delete(kept, 1), kept[[1]])[0], scale=1.0 + np.abs(inner).max())
-    third = Part.of(again.as_solution(), np.array([1]))
+    third = TrainingPart.of(again.as_solution(), np.array([1]))
     assert_close(third.fits(kept), refit(np.delete(kept, 1), kept), rtol=rtol)
     N, U, *_ = again.moments()
     F = refit(kept, kept)
@@ -311,7 +311,7 @@ def test_loo_of_a_part_without_the_rows_that_carried_its_features(rows):
     X, Y = rng.normal(size=(n, 4)), rng.normal(size=(n, 2))
     X[rows] *= 1e6
     problem = Problem(kernels.Linear(), X, alpha=alpha, Q=np.ones((n, 1)))
-    part = Part.of(Solution.fit(problem, np.arange(n), Y), np.array(rows))
+    part = TrainingPart.of(Solution.fit(problem, np.arange(n), Y), np.array(rows))
     splits = [(np.setdiff1d(part.rows, row), [row]) for row in part.rows]
     expected = [ridge_fits(X, Y, np.ones((n, 1)), train, row, alpha)[0] for train, row in splits]
     assert_close(part.loo().fits[:, 0], np.array(expected), rtol=1e-6)

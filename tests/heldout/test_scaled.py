@@ -6,6 +6,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from foldless._engine.heldout.leave_out import leave_out
 from foldless._engine.heldout.scaled import ScaledParts
 from foldless._engine.heldout.sets import Sets
 from support.tolerances import assert_close
@@ -46,7 +47,7 @@ def test_sets_left_out_equal_refits(name, weighted, with_std, with_mean, interce
     choice = {"intercept": intercept, "with_mean": with_mean, "with_std": with_std}
     X, w = FEATURES[name], np.random.default_rng(5).uniform(0.2, 3.0, N) if weighted else np.ones(N)
     parts = ScaledParts(X, Y, w, 0.7, **choice)
-    for numbers, held_out in parts.leave_out(Sets.of(SETS)):
+    for numbers, held_out in leave_out(parts, Sets.of(SETS)):
         for sets, fits in zip(SETS[numbers], held_out.fits, strict=True):
             train = np.setdiff1d(np.arange(N), sets)
             assert_close(fits, refit(X, w, train, sets, **choice), rtol=1e-7)
@@ -69,7 +70,7 @@ def test_any_training_part_equals_a_refit(name, weighted, intercept):
 def test_class_matrices_are_those_of_the_fits(weighted, intercept):
     X, w = FEATURES["of one row alone"], np.random.default_rng(5).uniform(0.2, 3.0, N) if weighted else np.ones(N)
     parts = ScaledParts(X, Y, w, 0.7, intercept=intercept)
-    for numbers, held_out in parts.leave_out(Sets.of(SETS)):
+    for numbers, held_out in leave_out(parts, Sets.of(SETS)):
         N_, U = held_out.moments()[:2]
         for number, sets in enumerate(SETS[numbers]):
             train = np.setdiff1d(np.arange(N), sets)

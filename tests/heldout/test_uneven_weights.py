@@ -7,8 +7,9 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant, kernels
-from foldless._engine.heldout.gradient import residuals
+from foldless._engine.heldout.leave_out import held_out_residuals
 from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.sets import Sets
 from foldless._engine.heldout.solution import Solution, loo_path
 from foldless._engine.precision.choose import EachAlpha
 from foldless._engine.tuning.criteria import CRITERIA
@@ -194,7 +195,7 @@ def test_loo_residual_of_a_row_with_nearly_all_weight_equals_refit(penalty, n_co
     Q, kernel = np.column_stack([np.ones(n), rng.normal(size=(n, n_confounds))]), kernels.RBF(0.2)
     functions = penalised(kernel, penalty, X, w)
     problem = Problem(functions, X, alpha=1e6, Q=Q, sample_weight=w, n_confounds=n_confounds)
-    found = residuals(Solution.fit(problem, np.arange(n), Y), None)
+    found = held_out_residuals(Solution.fit(problem, np.arange(n), Y), Sets.leave_one_out(n))
     options = {"Q": Q, "penalty": penalty, "n_confounds": n_confounds}
     assert_close(found[4], Y[4] - loo_fits(kernel.gram(X), Y, 1e6, at=[4], w=w, **options)[0])
 

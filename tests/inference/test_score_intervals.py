@@ -25,7 +25,7 @@ from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
 from foldless._engine.inference.intervals import FoldScores, nested_error
-from foldless._sklearn.standin import Run
+from foldless._sklearn.closed_form import ClosedFormRun
 from foldless.model_selection import RefitWarning, compare, cross_validate, score_interval
 from support import intervals as plain
 from support.refits import with_fixed_functions
@@ -98,6 +98,7 @@ CASES = {
     "values": (LSSVR(gamma=0.3), VALUES, "neg_mean_squared_error", squares),
     "scikit-learn's ridge": (Ridge(), VALUES, "neg_mean_squared_error", squares),
     "a share of pairs": (LSSVC(gamma=0.3), TWO, "roc_auc", None),
+    "average precision": (LSSVC(gamma=0.3), TWO, "average_precision", None),
     "a scorer of scikit-learn": (LSSVC(gamma=0.3), TWO, "f1", None),
     "a cut from leave-one-out": (KernelFisherDiscriminant(gamma=0.3, threshold="loo"), TWO, "accuracy", right),
 }
@@ -124,6 +125,8 @@ def test_one_partition_is_the_definition_by_refits(case, weighted):
         ends.append(plain.of_share(score, 40))
     if scoring == "roc_auc":
         ends.append(plain.of_area(score, *np.bincount(y)))
+    if scoring == "average_precision":
+        ends.append(plain.of_share(score, np.sum(y == 1)))
     if scoring == "f1":
         ends.append(by_labels(estimator, y, cv))
     limits = (0, 1) if is_classifier(estimator) else (-np.inf, 0)
@@ -316,8 +319,8 @@ def test_refits_take_the_columns_of_their_part_of_a_precomputed_kernel():
 
 def test_no_pairs_are_left_out_where_none_are_needed(monkeypatch):
     sizes = []
-    decide = Run.decide
-    monkeypatch.setattr(Run, "decide", lambda run, sets: sizes.append(sets.shape[1]) or decide(run, sets))
+    decide = ClosedFormRun.decide
+    monkeypatch.setattr(ClosedFormRun, "decide", lambda run, sets: sizes.append(sets.shape[1]) or decide(run, sets))
     found = score_interval(LSSVC(gamma=0.3), X, TWO, cv=5, method="nadeau-bengio")
     assert set(sizes) == {8}
     assert found.n_repeats == 1
@@ -346,3 +349,12 @@ def test_scores_of_labels_need_no_ten_rows_a_fold():
         LSSVC(), rng.normal(size=(40, 3)) + labels[:, None], labels, cv=5, n_repeats=2, scoring="balanced_accuracy"
     )
     assert found.low < found.score < found.high
+
+
+def test_a_perfect_average_precision_of_few_rows_is_not_certain():
+    y = (np.arange(60) < 6).astype(int)
+    separated = np.random.default_rng(0).normal(size=(60, 2)) + 20.0 * y[:, None]
+    found = score_interval(LSSVC("linear"), separated, y, cv=3, scoring="average_precision", n_repeats=1)
+    assert found.score == found.high == 1.0
+    assert found.low == pytest.approx(plain.of_share(1.0, 6)[0])
+    assert "6 rows of the positive class" in found.description

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 import foldless._engine.readout.task as tasks
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, FoldlessSearchCV, KernelFisherDiscriminant
-from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.permutation.labelings import Solver
 from foldless._engine.readout.codings import indicator
@@ -77,7 +77,7 @@ def test_training_part_without_rows_of_a_confound_level_is_refused(strategy, mon
     part = model._loo().part(np.arange(1, N))
     with pytest.raises(ValueError, match="confounds: column 2"):
         part.loo()
-    assert isinstance(part, Part) == (strategy == "part")
+    assert isinstance(part, TrainingPart) == (strategy == "part")
     with pytest.raises(ValueError, match="confounds: column 2"):
         model._loo().whole.held_out(np.array([[1, 2], [4, 5]]))
 

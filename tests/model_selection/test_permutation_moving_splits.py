@@ -6,8 +6,7 @@ from numpy.testing import assert_array_equal
 from sklearn import model_selection as skl
 
 from foldless import LSSVC, LSSVR
-from foldless._engine.permutation.labelings import Solver
-from foldless._engine.permutation.moving import Moving
+from foldless._engine.permutation.labelings import Moving, Solver
 from foldless._engine.permutation.nulls import Exchangeable, keep_balance
 from foldless._sklearn.permutation_spec import PermutationData
 from foldless.model_selection import permutation_test_score
@@ -90,7 +89,7 @@ def test_stacks_are_made_of_any_number_of_labelings(monkeypatch):
     cv = skl.RepeatedStratifiedKFold(n_splits=4, n_repeats=2, random_state=0)
     options = {"cv": cv, "n_permutations": 7, "scoring": "accuracy"}
     whole = permutation_test_score(KFDA(gamma=0.1), X, THREE, **options)
-    monkeypatch.setattr("foldless._engine.permutation.moving.ENTRIES", 100)
+    monkeypatch.setattr("foldless._engine.permutation.labelings.ENTRIES", 100)
     parts = permutation_test_in_memory(1, KFDA(gamma=0.1), X, THREE, **options)
     assert_array_equal(whole.permutation_scores, parts.permutation_scores)
     assert whole.path.reason.endswith("each has its own splits")

@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 from foldless import LSSVC, LSSVR, FoldlessSearchCV
 from foldless._engine.tuning.criteria import CRITERIA
-from foldless._engine.tuning.selection import Judged, Selection, best_place
+from foldless._engine.tuning.selection import Evaluation, Selection, best_place
 from foldless.kernels import RBF
 from foldless.model_selection import Optimizer, nested_cross_validate
 from support.searches import ALPHAS, BINARY, CODES, KFDA, LABELS, RBF_GRID, VALUES, WEIGHT, D, N, X, losses_of
@@ -302,7 +302,7 @@ def test_splits_whose_training_parts_repeat_rows_are_refused(method):
 @pytest.mark.parametrize("share", ["all", "kernel", "none"])
 def test_criterion_that_is_nan_for_all_candidates_is_an_error(share, monkeypatch):
     """As where kernel values overflow; functions of users are told by name before."""
-    nothing = Judged(np.full((2, 3), np.nan), np.zeros((N, 3)), np.full(2, np.nan))
+    nothing = Evaluation(np.full((2, 3), np.nan), np.zeros((N, 3)), np.full(2, np.nan))
     monkeypatch.setattr(Selection, "path", lambda *_: nothing)
     search = FoldlessSearchCV(LSSVC(gamma=0.1), {"alpha": [0.1, 1.0]}, share=share)
     with pytest.raises(

@@ -183,7 +183,7 @@ def test_leave_one_out_that_misleads_warns_and_other_does_not():
 def test_leave_one_out_scores_run_no_stratified_leave_one_out(monkeypatch):
     X, y = classes_of((20, 20))
     held_out_decisions, calls = Task.held_out_decisions, []
-    monkeypatch.setattr(Task, "held_out_scores", None)
+    monkeypatch.setattr(Task, "stratified_scores", None)
     monkeypatch.setattr(Task, "stratified_decisions", None)
     monkeypatch.setattr(Task, "held_out_decisions", lambda *args: calls.append(1) or held_out_decisions(*args))
     for alpha, warning in ((1.0, nullcontext()), (1e4, pytest.warns(UserWarning, match="stratified_loo_score_"))):

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import foldless._engine.online.influence as influence
 import foldless._engine.online.updates as updates
 from foldless import kernels
-from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.precision.growing import Growing, StaleError
@@ -156,7 +156,7 @@ def test_held_out_fits_after_updates_equal_refits(penalty, weights):
     for found, expected in zip(whole.held_out(sets).moments()[:2], new.held_out(sets).moments()[:2], strict=True):
         assert_close(found, expected)
     assert_close(whole.loo_at(X, Q), new.loo_at(X, Q))
-    one, other = Part.of(whole, sets[0]), Part.of(new, sets[0])
+    one, other = TrainingPart.of(whole, sets[0]), TrainingPart.of(new, sets[0])
     assert_close(one.fits(np.arange(20)), other.fits(np.arange(20)))
     assert_close(one.loo().fits, other.loo().fits)
     assert_close(one.precision.P, other.precision.P)

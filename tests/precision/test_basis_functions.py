@@ -5,8 +5,9 @@ import pytest
 from sklearn.model_selection import KFold, LeaveOneOut
 
 from foldless import LSSVR, FoldlessSearchCV
-from foldless._engine.heldout.gradient import residuals
+from foldless._engine.heldout.leave_out import held_out_residuals
 from foldless._engine.heldout.problem import Problem
+from foldless._engine.heldout.sets import Sets
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.precision.factored import Factored
 from foldless._engine.precision.lowrank import LowRank
@@ -53,7 +54,7 @@ def test_residuals_at_a_tiny_alpha_keep_their_digits(folds, share, w, q, count, 
     assert isinstance(solution.precision, LowRank)
     sets = [test for _, test in leave_one_out(N)] if folds is None else folds
     expected = TWO[np.concatenate(sets)] - refits(functions.features(X), Q, problem.alpha, w, sets)
-    assert_close(residuals(solution, folds), expected, rtol=1e-8)
+    assert_close(held_out_residuals(solution, Sets.of(sets)), expected, rtol=1e-8)
 
 
 def test_functions_of_all_rows_span_all_of_them():

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from foldless import LSSVC, LSSVR, KernelFisherDiscriminant, linalg
+from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
+from foldless._engine import linalg
 from foldless.kernels import Boolean
 from support.refits import with_fixed_functions
 from support.tolerances import assert_close

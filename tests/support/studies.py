@@ -49,7 +49,7 @@ def _held_out(rng, classes, n, groups):
         truth = rng.normal(size=n)
         said = truth + 0.3 * rng.normal(size=n)
         values = (np.arange(n) + 1, truth, np.arange(n) % 3, said, said, said, said)
-        return parts.HeldOut(*values, influence=rng.random(n), groups=groups)
+        return parts.HeldOutRows(*values, influence=rng.random(n), groups=groups)
     codes = np.arange(n) % len(classes)
     names = np.array(classes, dtype=object)
     decision = np.eye(len(classes))[codes] + 0.4 * rng.normal(size=(n, len(classes)))
@@ -57,4 +57,4 @@ def _held_out(rng, classes, n, groups):
     probability = np.exp(decision) / np.exp(decision).sum(1, keepdims=True)
     decision = decision[:, 1] - decision[:, 0] if len(classes) == 2 else decision
     values = (np.arange(n) + 1, names[codes], np.arange(n) % 3, said, decision, said, decision, probability)
-    return parts.HeldOut(*values, influence=rng.random(n), groups=groups)
+    return parts.HeldOutRows(*values, influence=rng.random(n), groups=groups)

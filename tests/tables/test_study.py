@@ -18,7 +18,7 @@ def example():
     trial = parts.Trial({"alpha": 1.0}, 0.5, 5)
     chosen = parts.Chosen("LSSVC", "rbf", {"alpha": 1.0}, "press", 0.5, (trial,), ("scaled",))
     nothing = np.zeros(5)
-    held = parts.HeldOut(np.arange(5), np.array(["no", "yes", "no", "yes", "no"]), *[nothing] * 5)
+    held = parts.HeldOutRows(np.arange(5), np.array(["no", "yes", "no", "yes", "no"]), *[nothing] * 5)
     return Study(
         version="0",
         created="today",

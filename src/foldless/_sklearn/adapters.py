@@ -1,4 +1,4 @@
-"""Estimators as tasks: which ones are regularised least squares, and with which kernel, weights and targets.
+"""Estimators as tasks: those that are regularised least squares, with their kernel, weights and targets.
 
 ``TASKS`` maps a class to a function ``(estimator, X, y, sample_weight) -> EstimatorTask``. Only the classes themselves
 are listed: a subclass may have changed anything. A function raises :class:`~foldless._sklearn.route.NoClosedForm` when
@@ -41,7 +41,7 @@ def _no_closed_form(estimator, reason):
 
 
 def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
-    """X, y and weights; ``widened`` to the precision that X and y have together."""
+    """Checked X, y and weights; ``widened``: in the precision that X and y have together."""
     if not isinstance(estimator.alpha, Real):
         raise _no_closed_form(estimator, "alpha is one number per target")
     if not np.isfinite(float(estimator.alpha)) or estimator.alpha <= 0:
@@ -90,7 +90,7 @@ def _ridge_classifier(estimator, X, y, sample_weight):
 
 
 def _ridge_multilabel(estimator, X, y, weights):
-    """Every column of y a problem of two classes; one that a training part leaves constant is one like others."""
+    """Every column of y is a problem of two classes, also where it is constant in a training part."""
     if estimator.class_weight is not None:
         raise _no_closed_form(estimator, "class_weight with several labels a row")
     Y = dense(y)
@@ -123,7 +123,7 @@ def _kernel_ridge(estimator, X, y, sample_weight):
 
 
 def _named(estimator, X):
-    """KernelRidge's kernel as one of ours, whose parameters have slopes; None where it is not one of them."""
+    """KernelRidge's kernel as a kernel of foldless, which has gradients; None where there is none."""
     if estimator.kernel not in ("rbf", "laplacian", "poly", "polynomial"):
         return None
     gamma = 1.0 / X.shape[1] if estimator.gamma is None else estimator.gamma
@@ -185,8 +185,8 @@ def closed_form_estimator(estimator, fit_params):
     if steps.first is not None:
         check_steps(steps.first)
         raise NoSharedP(f"{steps.names} fitted on each training part, then one solve of {kind.__name__} there")
-    known = {"sample_weight", "confounds"} if kind in FOLDLESS_ESTIMATORS else {"sample_weight"}
-    check_fit_params(set(steps.fit_params_of_last(fit_params)) - known)
+    allowed = {"sample_weight", "confounds"} if kind in FOLDLESS_ESTIMATORS else {"sample_weight"}
+    check_fit_params(set(steps.fit_params_of_last(fit_params)) - allowed)
     if chooses_landmarks(last):
         reason = f"landmarks chosen on each training part, then one solve of {kind.__name__} there"
         raise NoSharedP(reason, "per_fold=False of the kernel")
@@ -194,7 +194,7 @@ def closed_form_estimator(estimator, fit_params):
 
 
 def check_fit_params(unknown):
-    """Refuse parameters of ``fit`` that have no place in the closed form."""
+    """Refuse parameters of ``fit`` that have no closed form."""
     if unknown:
         raise NoClosedForm(f"fit parameters {sorted(unknown)} have no closed form")
 
@@ -202,30 +202,30 @@ def check_fit_params(unknown):
 def grid_names(search, name):
     """Whether candidates of a search differ in a parameter of the estimator, or of the last step of a pipeline."""
     grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or []
-    return any(split_steps(search.estimator).prefix + name in each for each in grids)
+    return any(split_steps(search.estimator).prefix + name in grid for grid in grids)
 
 
 def check_probabilities(scoring, estimator):
-    """Refuse scores of probabilities where a model that foldless knows gives none; scikit-learn makes them nan."""
+    """Refuse scores of probabilities of a model of foldless that has none; in scikit-learn they would be nan."""
     last = split_steps(estimator).last
-    known = type(last) in TASKS or type(last) in NO_CLOSED_FORM
+    is_decided = type(last) in TASKS or type(last) in NO_CLOSED_FORM  # whether there will be probabilities
     if isinstance(last, Search):
-        known = not grid_names(last, "calibration")
-    if not known or hasattr(estimator, "predict_proba"):
+        is_decided = not grid_names(last, "calibration")
+    if not is_decided or hasattr(estimator, "predict_proba"):
         return
-    for given, scorer in named_scorers(scoring).values():
+    for argument, scorer in named_scorers(scoring).values():
         if wants_probabilities(scorer):
             raise ValueError(
-                f"scoring={given!r} needs probabilities, and {type(estimator).__name__} gives none here;"
+                f"scoring={argument!r} needs probabilities, and {type(estimator).__name__} gives none here;"
                 " set calibration='sigmoid' of foldless' classifiers, or take a score of decisions."
             )
 
 
 def freeze_class_weights(estimator, y):
-    """scikit-learn's balanced class weights as those of all labels, once; foldless' own are resolved so in any case."""
+    """A copy whose balanced class weights are those of all labels; foldless' estimators resolve them so themselves."""
     if isinstance(estimator, FOLDLESS_ESTIMATORS) or getattr(estimator, "class_weight", None) != "balanced":
         return estimator
-    if np.shape(y)[1:] > (1,):  # several labels a row: the task itself says no
+    if np.shape(y)[1:] > (1,):  # several labels a row: the task itself refuses them
         return estimator
     classes = np.unique(np.asarray(y))
     factors = compute_class_weight("balanced", classes=classes, y=np.asarray(y))
@@ -233,7 +233,7 @@ def freeze_class_weights(estimator, y):
 
 
 def build_task(estimator, X, y, sample_weight=None, confounds=None, **options):
-    """The :class:`EstimatorTask` of a known estimator on these data; ``options`` are those of its function.
+    """The :class:`EstimatorTask` of an estimator in ``TASKS`` on these data; ``options`` are those of its function.
 
     ``confounds`` are an array or :class:`~foldless.estimators.checks.Confounds`.
     """
@@ -243,14 +243,3 @@ def build_task(estimator, X, y, sample_weight=None, confounds=None, **options):
     confounds = as_confounds(confounds)
     C = check_confounds(confounds.values, built.task.problem.n)
     return built._replace(task=built.task.with_confounds(C, in_score=confounds.in_score))
-
-
-def require_closed_form(make, refusal):
-    """What ``make()`` returns; where it finds no closed form, a ValueError with the words of ``refusal(obstacle)``.
-
-    For calls that no refit can answer.
-    """
-    try:
-        return make()
-    except NoClosedForm as obstacle:
-        raise ValueError(refusal(obstacle)) from None

@@ -1,7 +1,6 @@
-"""From a search's grid to tasks: candidates that differ in alpha alone share one task, hence one decomposition.
+"""From the grid of a search to tasks: candidates that differ in alpha alone share one task, hence one decomposition.
 
-A grid search works on :class:`Setting` objects, a continuous one on the starting points of ``tuning.descent``. Both are
-made here, where estimators are known.
+A grid search works on :class:`Setting` objects, a continuous search on the starting points of ``tuning.descent``.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from foldless._engine.readout.task import Task
 from foldless._engine.tuning.criteria import CRITERIA
 from foldless._engine.tuning.descent import Start
 from foldless._engine.tuning.fidelity import FEW
-from foldless._engine.tuning.parts import selection_of_parts
+from foldless._engine.tuning.selection import selection_of_parts
 from foldless._engine.tuning.space import Space, beyond, default_grid, default_limits
 from foldless._engine.tuning.spec import SearchSpec, optimizer_of, scales_features
 from foldless._sklearn.adapters import (
@@ -26,19 +25,18 @@ from foldless._sklearn.adapters import (
     TASKS,
     build_task,
     freeze_class_weights,
-    require_closed_form,
 )
 from foldless._sklearn.pipelines import split_steps, with_last
-from foldless._sklearn.steps import RowsBehindSteps, content_of_params
+from foldless._sklearn.route import require_closed_form
+from foldless._sklearn.steps import RowsBehindSteps, content
 from foldless.estimators import OneAgainstAllClassifier
-from foldless.estimators.access import checked_rows_of
 from foldless.estimators.missing import parameter_hint
 from foldless.kernels.registry import KERNELS, SHORTHANDS, check_shorthands, has_parameters, is_precomputed
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything but alpha fixed: the task, the alphas to try and their places among all candidates."""
+    """Candidates that differ in alpha alone: their task, the alphas and their places among all candidates."""
 
     task: Task
     classes: np.ndarray | None
@@ -56,7 +54,7 @@ class Setting:
     def n_rows(self):
         """Rows that count."""
         tasks = self.parts or (self.task,)
-        return len(np.unique(np.concatenate([each.problem.active for each in tasks])))
+        return len(np.unique(np.concatenate([task.problem.active for task in tasks])))
 
     def selection(self, spec, splits):
         """The criterion of the held-out fits of this setting."""
@@ -67,16 +65,16 @@ class Setting:
 
 def check_known(estimator):
     """The estimator, or the last step of a pipeline; refused where that is not regularised least squares."""
-    taken = split_steps(estimator)
-    if type(taken.last) not in TASKS:
-        name = type(taken.last).__name__
-        what = f"estimator: the last step {taken.name!r}, {name}," if taken.name else f"estimator={name}"
-        known = ", ".join(kind.__name__ for kind in TASKS)
+    steps = split_steps(estimator)
+    if type(steps.last) not in TASKS:
+        name = type(steps.last).__name__
+        what = f"estimator: the last step {steps.name!r}, {name}," if steps.name else f"estimator={name}"
+        kinds = ", ".join(kind.__name__ for kind in TASKS)
         raise ValueError(
-            f"{what} is not a least-squares model foldless knows ({known}). Give one of them, alone or at the end of a"
+            f"{what} is not a least-squares model foldless knows ({kinds}). Give one of them, alone or at the end of a"
             " pipeline as in make_pipeline(StandardScaler(), LSSVC()), or use scikit-learn's GridSearchCV."
         )
-    return taken.last
+    return steps.last
 
 
 def with_params(estimator, params):
@@ -84,24 +82,25 @@ def with_params(estimator, params):
     try:
         return clone(estimator).set_params(**clone(params, safe=False))
     except (AttributeError, ValueError) as error:  # the former where a kernel is a name, and has no parameters
-        prefix, known = split_steps(estimator).prefix, estimator.get_params()
-        unknown = [name for name in params if name not in known]
-        hints = [f"{name!r}: {hint}" for name in unknown if (hint := parameter_hint(name, known, prefix))]
+        prefix, names = split_steps(estimator).prefix, estimator.get_params()
+        unknown = [name for name in params if name not in names]
+        hints = [f"{name!r}: {hint}" for name in unknown if (hint := parameter_hint(name, names, prefix))]
         what = str(error) if isinstance(error, ValueError) else f"param_grid: {sorted(params)} cannot be set."
         raise ValueError(" ".join([what, *hints])) from None
 
 
 def chosen_setting(estimator, params, classes):
-    """An estimator with the parameters of a choice: of a list of them, one classifier for each class."""
+    """An estimator with these parameters; with a list of parameters, one classifier for each class."""
     if isinstance(params, dict):
         return with_params(estimator, params)
-    whole = [with_params(estimator, each) for each in params]
-    parts = [split_steps(each).last for each in whole]
-    return with_last(whole[0], OneAgainstAllClassifier(list(zip(classes.tolist(), parts, strict=True))))
+    of_classes = [with_params(estimator, params_of_class) for params_of_class in params]
+    classifiers = [split_steps(of_class).last for of_class in of_classes]
+    one_against_all = OneAgainstAllClassifier(list(zip(classes.tolist(), classifiers, strict=True)))
+    return with_last(of_classes[0], one_against_all)
 
 
 def _task_of(estimator, X, y, sample_weight, confounds, **options):
-    """(task, classes, flat) of an estimator without steps in front, or a ValueError that says why it has none."""
+    """(task, classes, flat) of an estimator without steps in front; a ValueError says why there is none."""
     estimator = freeze_class_weights(estimator, y)
     built = require_closed_form(
         lambda: build_task(estimator, X, y, sample_weight, confounds, **options),
@@ -115,7 +114,7 @@ def _task_of(estimator, X, y, sample_weight, confounds, **options):
 
 
 def targets_of(estimator, y, sample_weight):
-    """(task, classes, flat) of an estimator as far as y goes: it may be asked for targets, and for nothing of X."""
+    """(task, classes, flat) of an estimator with the right targets, and a placeholder for X."""
     last = clone(split_steps(estimator).last)
     if hasattr(last, "kernel"):
         last.set_params(kernel="linear")
@@ -124,24 +123,24 @@ def targets_of(estimator, y, sample_weight):
 
 def kernel_prefix(estimator):
     """What stands in front of the names of the kernel's parameters among those of an estimator."""
-    taken = split_steps(estimator)
-    return taken.prefix + ("kernel__" if has_parameters(getattr(taken.last, "kernel", None)) else "")
+    steps = split_steps(estimator)
+    return steps.prefix + ("kernel__" if has_parameters(getattr(steps.last, "kernel", None)) else "")
 
 
 def _not_settable(estimator, kernel):
     """Names of the parameters that a kernel by name has and its estimator has not, such as eta of "boolean"."""
-    prefix, known = kernel_prefix(estimator), estimator.get_params()
-    return tuple(name for name in kernel.differentiable if prefix + name not in known)
+    prefix, names = kernel_prefix(estimator), estimator.get_params()
+    return tuple(name for name in kernel.differentiable if prefix + name not in names)
 
 
 def grid_from_data(estimator, problem):
-    """The default grid of the task of an estimator, of what the estimator can set."""
+    """The default grid of the parameters that an estimator can set, for its task."""
     fixed = _not_settable(estimator, problem.kernel)
     return {name: values for name, values in default_grid(problem).items() if name not in fixed}
 
 
 class SearchData:
-    """What a search is given, and the tasks of its estimators on it.
+    """The data of a search, and the tasks of its estimators on them.
 
     ``parts`` are (train, test) pairs, where the first steps of pipelines are fitted on each training part; None: they
     are fitted on all rows.
@@ -154,7 +153,6 @@ class SearchData:
         self.confounds = confounds
         self.parts = parts
         self.rows = RowsBehindSteps(X, y, sample_weight, parts)
-        self._checked: dict = {}  # {id of an X: (it, X and y as an estimator checks them)}
 
     @property
     def active(self):
@@ -169,67 +167,75 @@ class SearchData:
         """A list with the task of all rows, or one for each of the parts; ``labels`` in the place of y."""
         last, y = check_known(estimator), self.y if labels is None else labels
         if self.parts is None:
-            return [self._task(last, self.rows.of(estimator)[0], y, self.sample_weight)]
+            (rows,) = self.rows.behind(estimator)
+            return [self._task(last, rows, y, self.sample_weight)]
         if is_precomputed(getattr(last, "kernel", None)):
             raise ValueError("steps='each' needs features; with kernel='precomputed' use steps='once'.")
         weight = np.ones(len(y)) if self.sample_weight is None else self.sample_weight
-        found = []
-        for X, (train, _) in zip(self.rows.of(estimator), self.parts, strict=True):
-            # Rows of weight 0 are as good as never seen: "scale" and balanced weights are those of the training part.
+        tasks = []
+        for rows, (train, _) in zip(self.rows.behind(estimator), self.parts, strict=True):
+            # Rows of weight 0 do not count: "scale" and balanced weights are those of the training part.
             inside = np.where(np.isin(np.arange(len(y)), train), weight, 0.0)
-            own = freeze_class_weights(last, _safe_indexing(y, train))
-            found.append(self._task(own, X, y, inside))
-        return found
+            of_part = freeze_class_weights(last, _safe_indexing(y, train))
+            tasks.append(self._task(of_part, rows, y, inside))
+        return tasks
 
-    def _task(self, last, X, y, weight):
+    def _task(self, last, rows, y, weight):
         """The task of a last step; X and y are checked once for all settings of an estimator of foldless."""
         if not isinstance(last, FOLDLESS_ESTIMATORS):
-            return _task_of(last, X, y, weight, self.confounds)
-        if id(X) not in self._checked:
-            self._checked[id(X)] = X, checked_rows_of(last, X, self.y)
-        _, (checked_X, checked_y) = self._checked[id(X)]
+            return _task_of(last, rows.X, y, weight, self.confounds)
+        X, checked_y = rows.checked(last, self.y)
         y = checked_y if y is self.y else y  # else indicators of one class
-        return _task_of(last, checked_X, y, weight, self.confounds, checked=True)
+        return _task_of(last, X, y, weight, self.confounds, checked=True)
 
 
 # -- grids -------------------------------------------------------------------------------------------------------------
 
 
 def candidates(estimator, param_grid, data):
-    """The list of parameter dictionaries; without a grid, one made from the data (labels are not looked at)."""
-    last, prefix = split_steps(estimator).last, split_steps(estimator).prefix
+    """The list of parameter dictionaries; without a grid, those of a default grid made from X."""
+    return list(ParameterGrid(_checked_grids(estimator, param_grid, data)))
+
+
+def _checked_grids(estimator, param_grid, data):
+    """The dictionaries of a grid, {name: values}; without a grid, the default grid made from X."""
+    steps = split_steps(estimator)
     if param_grid is None:
-        prefixes = {"alpha": prefix}
+        kernel_names = kernel_prefix(estimator)
         grid = grid_from_data(estimator, data.task(estimator).task.problem)
-        param_grid = {prefixes.get(name, kernel_prefix(estimator)) + name: values for name, values in grid.items()}
-    listed = list(ParameterGrid(param_grid))
-    if not listed:
+        return [{(steps.prefix if name == "alpha" else kernel_names) + name: grid[name] for name in grid}]
+    grids = list(ParameterGrid(param_grid).param_grid)
+    if not grids:
         raise ValueError(f"param_grid={param_grid!r} names no candidate.")
-    for params in listed:
-        check_shorthands(getattr(last, "kernel", None), params, prefix)
-    return listed
+    for grid in grids:
+        check_shorthands(getattr(steps.last, "kernel", None), grid, steps.prefix)
+    return grids
 
 
 def settings(estimator, param_grid, data):
     """(candidates, their settings): groups by all parameters but alpha, in the order of their first appearance."""
-    listed = candidates(estimator, param_grid, data)
+    candidate_list: list = []
     groups: dict = {}
     name = f"{split_steps(estimator).prefix}alpha"
-    for place, params in enumerate(listed):
-        rest = {each: value for each, value in params.items() if each != name}
-        alpha: Any = params[name] if name in params else check_known(with_params(estimator, rest)).alpha
-        if not isinstance(alpha, Real) or not np.isfinite(float(alpha)) or alpha <= 0:
-            raise ValueError(f"param_grid: {name}={alpha!r} must be a finite number > 0.")
-        _, alphas, places = groups.setdefault(content_of_params(rest), (rest, [], []))
-        alphas.append(float(alpha))
-        places.append(place)
+    for grid in _checked_grids(estimator, param_grid, data):
+        contents = {key: [content(value) for value in values] for key, values in grid.items()}
+        for params, kinds in zip(ParameterGrid(grid), ParameterGrid(contents), strict=True):
+            rest = params.copy()
+            kinds.pop(name, None)
+            alpha: Any = rest.pop(name) if name in rest else check_known(with_params(estimator, rest)).alpha
+            if not isinstance(alpha, Real) or not np.isfinite(float(alpha)) or alpha <= 0:
+                raise ValueError(f"param_grid: {name}={alpha!r} must be a finite number > 0.")
+            _, alphas, places = groups.setdefault(tuple(kinds.items()), (rest, [], []))
+            alphas.append(float(alpha))
+            places.append(len(candidate_list))
+            candidate_list.append(params)
     result = []
     for rest, alphas, places in groups.values():
         built = data.tasks(with_params(estimator, {**rest, name: min(alphas)}))
-        tasks = () if data.parts is None else tuple(each.task for each in built)
+        tasks = () if data.parts is None else tuple(part.task for part in built)
         task, classes, flat = built[0]
         result.append(Setting(task, classes, flat, alphas, places, tasks, data.active))
-    return listed, result
+    return candidate_list, result
 
 
 def widened(estimator, data, listed, losses):
@@ -238,7 +244,9 @@ def widened(estimator, data, listed, losses):
     if not grids:
         return [], []
     more, further = settings(estimator, grids, data)
-    return more, [replace(each, places=[len(listed) + place for place in each.places]) for each in further]
+    for number, setting in enumerate(further):
+        further[number] = replace(setting, places=[len(listed) + place for place in setting.places])
+    return more, further
 
 
 # -- starting points ---------------------------------------------------------------------------------------------------
@@ -248,22 +256,24 @@ def starting_points(spec, estimator, param_grid, data):
     """The starting points of a continuous search: every candidate, and further ones around it."""
     rng = check_random_state(spec.random_state)
     starts = []
-    own = split_steps(estimator).prefix
+    step_prefix = split_steps(estimator).prefix
     for params in candidates(estimator, param_grid or {}, data):
         single = with_params(estimator, params)
         task, classes, _ = data.task(single)
         several, prefix = task.n_classes > 2, kernel_prefix(single)
         space = _space(spec, single, task.problem, task.n_classes if several and spec.share == "kernel" else 1)
-        bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith((own + "alpha", prefix))}
-        named = {name.removeprefix(prefix).removeprefix(own): pair for name, pair in bounds.items()}
+        bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith((step_prefix + "alpha", prefix))}
+        named = {name.removeprefix(prefix).removeprefix(step_prefix): pair for name, pair in bounds.items()}
         limits = default_limits(task.problem) | named
         prior = spec.prior if space.n_scales > 1 else None
         first = space.pack(task.problem.alpha, task.problem.kernel)
         for column in range(task.n_classes) if several and spec.share == "none" else [None]:
             for number in range(spec.n_starts):
                 vector = first + (rng.normal(0.0, 1.5, len(first)) if number else 0.0)
-                starts.append(Start(task, classes, space, vector, limits, column, prior, params, prefix, own + "alpha"))
-    _check_bounded_names(spec.bounds, starts, own)
+                starts.append(
+                    Start(task, classes, space, vector, limits, column, prior, params, prefix, step_prefix + "alpha")
+                )
+    _check_bounded_names(spec.bounds, starts, step_prefix)
     return starts
 
 
@@ -289,16 +299,19 @@ def _fixed(spec, estimator, kernel):
     return (*named, *_not_settable(estimator, kernel))
 
 
-def _check_bounded_names(bounds, starts, own):
-    objects = [each for each in starts if each.prefix != own]  # kernels that are objects
-    known = [own + "alpha", *(each.prefix + name for each in objects for name in each.space.kernel.differentiable)]
-    if len(objects) < len(starts):
-        names = [name for kind in KERNELS.values() for name in kind().differentiable if name in SHORTHANDS]
-        known += [own + name for name in names]
-    *others, last = dict.fromkeys(known)
+def _check_bounded_names(bounds, starts, step_prefix):
+    """Refuse bounds of names that are no continuous parameters."""
+    with_objects = [start for start in starts if start.prefix != step_prefix]  # kernels that are objects
+    names = [step_prefix + "alpha"]
+    for start in with_objects:
+        names += [start.prefix + name for name in start.space.kernel.differentiable]
+    if len(with_objects) < len(starts):
+        shorthands = [name for kind in KERNELS.values() for name in kind().differentiable if name in SHORTHANDS]
+        names += [step_prefix + name for name in shorthands]
+    *first, last = dict.fromkeys(names)
     for name in bounds:
-        if name not in known:
-            text = f"{', '.join(others)} and {last}" if others else last
+        if name not in names:
+            text = f"{', '.join(first)} and {last}" if first else last
             raise ValueError(f"bounds names {name!r}; the continuous parameters are {text}.")
 
 
@@ -306,16 +319,16 @@ def _check_bounded_names(bounds, starts, own):
 
 
 def has_grid(search):
-    """Whether a search is one of a grid, or may be: nothing asks for values between those of a grid."""
+    """Whether a search may be one of a grid: no option needs values between those of a grid."""
     optimizer = optimizer_of(search)
     between = optimizer.bounds is not None or scales_features(optimizer)
     return optimizer.method == "grid" or (optimizer.method == "auto" and not between)
 
 
 def by_grid(search, data):
-    """Whether a search looks at the whole grid: as it was asked to, or since that is quick for such data."""
-    given = search.param_grid is not None or data.parts is not None
-    if optimizer_of(search).method != "auto" or given or search.share != "all" or not has_grid(search):
+    """Whether a search evaluates the whole grid: because it has to, or since that is quick for such data."""
+    is_fixed = search.param_grid is not None or data.parts is not None
+    if optimizer_of(search).method != "auto" or is_fixed or search.share != "all" or not has_grid(search):
         return has_grid(search)
     problem = data.task(search.estimator).task.problem
     n = len(problem.active)
@@ -328,19 +341,19 @@ def by_grid(search, data):
 def beginning(spec, estimator, data):
     """(start, default grid) of a search by fidelity."""
     task, classes, _ = data.task(estimator)
-    prefix, own = kernel_prefix(estimator), split_steps(estimator).prefix
+    prefix, step_prefix = kernel_prefix(estimator), split_steps(estimator).prefix
     if spec.feature_scaling:
-        _space(spec, estimator, task.problem, 1)  # says so where features have no scales
+        _space(spec, estimator, task.problem, 1)  # raises an error where features have no scales
     space = Space(task.problem.kernel, fixed=_fixed(spec, estimator, task.problem.kernel))
     bounds = {name: pair for name, pair in spec.bounds.items() if not isinstance(pair, str)}
-    limits = {name.removeprefix(prefix).removeprefix(own): pair for name, pair in bounds.items()}
-    start = Start(task, classes, space, np.empty(0), limits, None, None, {}, prefix, own + "alpha")
-    _check_bounded_names(spec.bounds, [start], own)
-    grid = {name: each for name, each in default_grid(task.problem).items() if name not in space.fixed}
+    limits = {name.removeprefix(prefix).removeprefix(step_prefix): pair for name, pair in bounds.items()}
+    start = Start(task, classes, space, np.empty(0), limits, None, None, {}, prefix, step_prefix + "alpha")
+    _check_bounded_names(spec.bounds, [start], step_prefix)
+    grid = {name: values for name, values in default_grid(task.problem).items() if name not in space.fixed}
     values = space.kernel.get_params()
     for name, (low, high) in limits.items():
         if np.ndim(values.get(name)):
-            continue  # several values, such as weights: the way down keeps them within
+            continue  # several values, such as weights: the descent keeps them within the limits
         inside = [value for value in grid.get(name, []) if low <= value <= high]
         grid[name] = inside or [float(np.sqrt(low * high))]
     return start, grid
@@ -350,13 +363,13 @@ def beginning(spec, estimator, data):
 
 
 def heldout_scores(estimator, data, splits):
-    """(row numbers, held-out decisions) of a known estimator, or of one classifier for each class."""
+    """(row numbers, held-out decisions) of an estimator in ``TASKS``, or of one classifier for each class."""
     last = split_steps(estimator).last
     if not isinstance(last, OneAgainstAllClassifier):
         return _heldout_scores(data.tasks(estimator), data, splits)
     columns = []
-    for label, each in last.estimators:
-        tasks = data.tasks(with_last(estimator, each), np.asarray(data.y) == label)
+    for label, classifier in last.estimators:
+        tasks = data.tasks(with_last(estimator, classifier), np.asarray(data.y) == label)
         columns.append(_heldout_scores(tasks, data, splits))
     return columns[0][0], np.column_stack([scores for _, scores in columns])
 
@@ -367,6 +380,6 @@ def _heldout_scores(built, data, splits):
         selection = spec.selection(task, splits)
         scores = selection.scores(Solution.fit(task.problem, selection.rows, task.Y[selection.rows]))
     else:
-        selection = selection_of_parts(spec, [each.task for each in built], splits, data.active)
+        selection = selection_of_parts(spec, [part.task for part in built], splits, data.active)
         scores = selection.scores_at(task.problem.alpha)
     return selection.tested_rows, scores[selection.tested]

@@ -19,8 +19,8 @@ from foldless.estimators.meta import SlidingWindow
 from foldless.kernels import Linear
 
 
-def own_estimator(estimator):
-    """The estimator that takes the confounds in the end: that of a search or a window, else the last step itself."""
+def innermost_estimator(estimator):
+    """The estimator that takes the confounds: that of a search or a window, else the last step itself."""
     last = split_steps(estimator).last
     return split_steps(last.estimator).last if isinstance(last, Search | SlidingWindow) else last
 
@@ -30,13 +30,13 @@ def _has(name):
 
 
 def columns_alone(estimator, confounds):
-    """The problem of the confounds (n, k) alone, beside the intercept of an estimator: are they determined?"""
-    ones = np.ones((len(confounds), int(own_estimator(estimator).fit_intercept)))
+    """A problem of the confounds (n, k) and the intercept alone, to check that they are determined."""
+    ones = np.ones((len(confounds), int(innermost_estimator(estimator).fit_intercept)))
     return Problem(Linear(), np.zeros((len(confounds), 1)), 1.0, ones).with_confounds(confounds)
 
 
 class WithConfounds(BaseEstimator):
-    """An estimator of row numbers, fitted to these rows of X and their confounds, and asked with them."""
+    """An estimator of row numbers: it is fitted, and predicts, with these rows of X and their confounds."""
 
     def __init__(self, estimator, X, confounds):
         self.estimator = estimator
@@ -60,7 +60,7 @@ class WithConfounds(BaseEstimator):
         self.train_ = rows[:, 0]
         steps = split_steps(self.estimator)
         fit_params[steps.fit_param("confounds")] = self.confounds[self.train_]
-        self.estimator.fit(rows_of(own_estimator(steps.last), self.X, self.train_, self.train_), y, **fit_params)
+        self.estimator.fit(rows_of(innermost_estimator(steps.last), self.X, self.train_, self.train_), y, **fit_params)
         return self
 
     @property
@@ -70,7 +70,7 @@ class WithConfounds(BaseEstimator):
 
     def _ask(self, method, rows):
         steps, numbers = split_steps(self.estimator), rows[:, 0]
-        X = rows_of(own_estimator(steps.last), self.X, numbers, self.train_)
+        X = rows_of(innermost_estimator(steps.last), self.X, numbers, self.train_)
         X = X if steps.first is None else steps.first.transform(X)
         return getattr(steps.last, method)(X, confounds=self.confounds[numbers])
 

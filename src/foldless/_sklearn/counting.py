@@ -1,7 +1,7 @@
-"""Counts of the held-out rows of a cross-validation, which intervals of its scores are made from.
+"""Counts of the held-out rows of a cross-validation, from which intervals of its scores are computed.
 
-Scores that follow from labels take the rows of each class that get each label. Where scikit-learn's loop scores the
-splits, these are counted by scorers beside those of the call, on the same predictions.
+Scores of labels need the number of rows of each class that get each label. Where scikit-learn's loop scores the
+splits, additional scorers count them on the same predictions.
 """
 
 from dataclasses import dataclass, replace
@@ -23,14 +23,14 @@ MOST_CLASSES = 30  # of which the labels of rows are counted one pair of classes
 
 @dataclass(frozen=True)
 class Counting:
-    """The kinds of the scores of a cross-validation, and what is known of its held-out rows."""
+    """The kinds of the scores of a cross-validation, and the counts of its held-out rows."""
 
     kinds: dict[str, ScoreKind]
     counts: HeldOutCounts | None
 
     @classmethod
     def of(cls, scoring, estimator, y, groups, splits):
-        """Of ``scoring=`` of an estimator, for rows of which ``splits`` test some; no list: all."""
+        """The counting for ``scoring=`` of an estimator; rows that no split of a list ``splits`` tests do not count."""
         kinds = _kinds(scoring, estimator)
         if y is None or not is_classifier(estimator) or np.ndim(y) != 1:
             return cls(kinds, None)
@@ -42,11 +42,11 @@ class Counting:
 
     @property
     def of_labels(self):
-        """Whether a score follows from labels, and these can be counted."""
-        return self.counts is not None and any(each.of_labels for each in self.kinds.values())
+        """Whether a score follows from labels, and labels can be counted."""
+        return self.counts is not None and any(kind.of_labels for kind in self.kinds.values())
 
     def scoring(self, scoring):
-        """``scoring=`` with scorers that count labels, where a score follows from these."""
+        """``scoring=`` with scorers that count labels, where a score follows from labels."""
         classes = () if self.counts is None else self.counts.classes
         if not self.of_labels or len(classes) > MOST_CLASSES:
             return scoring
@@ -59,12 +59,12 @@ class Counting:
         return scorers
 
     def taken_from(self, result):
-        """(scikit-learn's dictionary without what these scorers have counted, the same with the counts)."""
-        own = {name: values for name, values in result.items() if PREFIX not in name}
+        """(scikit-learn's dictionary without the counts of labels, this object with them)."""
+        scores = {name: values for name, values in result.items() if PREFIX not in name}
         counted = [values for name, values in result.items() if name.startswith(f"test_{PREFIX}")]
         if not counted or not np.isfinite(counted).all():
-            return own, self
-        return own, self.with_confusion(np.sum(counted, axis=1))
+            return scores, self
+        return scores, self.with_confusion(np.sum(counted, axis=1))
 
     def with_confusion(self, numbers):
         """The same with numbers (c * c,) of rows of each class that got each label."""
@@ -93,10 +93,10 @@ def _kinds(scoring, estimator):
     """{name: :class:`ScoreKind`} of ``scoring=``; None is the estimator's own score."""
     if scoring is not None:
         scorers = named_scorers(scoring).items()
-        return {name: ScoreKind.of(given, each) for name, (given, each) in scorers}
+        return {name: ScoreKind.of(argument, scorer) for name, (argument, scorer) in scorers}
     last = split_steps(estimator).last
-    own = getattr(type(last), "score", None)
-    if not isinstance(last, FOLDLESS_ESTIMATORS) and own not in (ClassifierMixin.score, RegressorMixin.score):
+    score = getattr(type(last), "score", None)
+    if not isinstance(last, FOLDLESS_ESTIMATORS) and score not in (ClassifierMixin.score, RegressorMixin.score):
         return {}
     name = "accuracy" if is_classifier(last) else "r2"
     return {"score": ScoreKind.of(name, get_scorer(name))}

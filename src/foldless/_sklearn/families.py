@@ -1,8 +1,8 @@
-"""Families of tests: whether X is one test or many, and the features of each.
+"""Families of tests: whether X is one test or many, and the features of each test.
 
 Three axes are (samples, features, times). Estimators of matrices are tested at each time. A pipeline that begins with a
-step of three axes takes the whole of X, and must not be fed slices: some such steps (mne's Vectorizer) take slices
-without complaint, and what is tested then is another thing than what ``cross_validate`` scores.
+step of three axes takes the whole of X. It must not be given slices: some such steps (mne's Vectorizer) accept slices
+without an error, and the test would not be the one of the score of ``cross_validate``.
 """
 
 from collections.abc import Iterator
@@ -10,19 +10,19 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-# Modules whose transformers take (samples, channels, times), whatever their tags say.
+# Modules whose transformers take (samples, channels, times), whether or not their tags say so.
 THREE_AXES_MODULES = ("aeon.", "mne.decoding.", "pyriemann.", "sktime.")
 MATRIX_MODULES = ("foldless.", "sklearn.")
 
 
 def axes_taken(estimator):
-    """How many axes of X an estimator takes, 2 or 3; None where nothing tells."""
+    """The number of axes of X that an estimator takes, 2 or 3; None where it is unknown."""
     if isinstance(estimator, Pipeline):
         steps = [step for _, step in estimator.steps if step is not None and step != "passthrough"]
         return axes_taken(steps[0]) if steps else None
     if isinstance(estimator, FeatureUnion):
-        found = {axes_taken(step) for _, step in estimator.transformer_list if not isinstance(step, str)}
-        return 3 if 3 in found else 2 if found == {2} else None
+        axes = {axes_taken(step) for _, step in estimator.transformer_list if not isinstance(step, str)}
+        return 3 if 3 in axes else 2 if axes == {2} else None
     if hasattr(getattr(estimator, "estimator", None), "fit"):  # searches and the like
         return axes_taken(estimator.estimator)
     module = type(estimator).__module__
@@ -39,16 +39,16 @@ def axes_taken(estimator):
 def family_members(X, estimator, *, generalise=False):
     """([features of each test], whether they are a family) of X.
 
-    The estimator tells whether three axes are one test or a test for each time; ``generalise`` says that they are the
+    The estimator determines whether three axes are one test or a test for each time. With ``generalise`` they are the
     latter.
     """
     X = list(X) if isinstance(X, Iterator) else X
     if hasattr(X, "get_data") and not hasattr(X, "shape"):
         raise ValueError(f"X is {type(X).__name__}; give its array, X.get_data(), of shape (epochs, channels, times).")
-    if isinstance(X, list | tuple) and len(X) and all(len(getattr(each, "shape", ())) == 2 for each in X):
-        rows = {np.shape(each)[0] for each in X}
-        if len(rows) > 1:
-            raise ValueError(f"X: the matrices of a family have {sorted(rows)} rows; all must have the same.")
+    if isinstance(X, list | tuple) and len(X) and all(len(getattr(member, "shape", ())) == 2 for member in X):
+        n_rows = {np.shape(member)[0] for member in X}
+        if len(n_rows) > 1:
+            raise ValueError(f"X: the matrices of a family have {sorted(n_rows)} rows; all must have the same.")
         return list(X), True
     if np.ndim(X) > 3:
         raise ValueError(f"X has {np.ndim(X)} axes; two (one test) or three (samples, features, times) are possible.")

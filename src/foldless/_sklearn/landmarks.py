@@ -33,7 +33,7 @@ class LandmarksToFind:
 
     search: Any
     kernel: Any  # one whose number of landmarks is to be found
-    reason: str = ""  # why landmarks take the place of an exact kernel; empty where they are asked for
+    reason: str = ""  # why landmarks take the place of an exact kernel; empty where the kernel has them already
 
     @property
     def prefix(self):
@@ -42,7 +42,7 @@ class LandmarksToFind:
 
     @property
     def _original(self):
-        """The kernel of the estimator, as it was given."""
+        """The kernel of the estimator, as the caller set it."""
         return split_steps(self.search.estimator).last.kernel
 
     def params(self, count):

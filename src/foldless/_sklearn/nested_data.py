@@ -1,4 +1,4 @@
-"""Nested cross-validation: its data, what its outer splits may be, inner splits, and what one outer split gives."""
+"""Nested cross-validation: its data, checks of outer splits, inner splits, and the result of an outer split."""
 
 from dataclasses import dataclass
 from numbers import Integral
@@ -14,7 +14,7 @@ from foldless._sklearn.splits import draw_splits
 
 @dataclass(frozen=True)
 class NestedData:
-    """What is given, and how a training part of it is cut out."""
+    """The data of a nested cross-validation, and its inner splits."""
 
     search: Any
     X: Any
@@ -22,12 +22,12 @@ class NestedData:
     groups: Any = None
     sample_weight: Any = None
     confounds: Any = None
-    probabilities: bool = False  # whether the scores want them
+    probabilities: bool = False  # whether the scores need them
     steps: Any = None  # transformers in front of the search, fitted on every training part
-    keeps: bool = False  # whether the fitted estimators are asked for
+    keeps: bool = False  # whether the fitted estimators are returned
 
     def check(self, outer):
-        """Refuse outer splits that cannot be judged."""
+        """Refuse outer splits that cannot be scored."""
         if not outer:
             raise ValueError("cv holds no split.")
         inner = self.search.cv
@@ -46,30 +46,32 @@ class NestedData:
                 raise ValueError(f"cv: {part} repeats rows.")
             if np.isin(test, train).any():
                 raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
-            kept = train[active[train]]
-            if len(kept) < 2 or not len(test):
-                raise ValueError(f"cv: split {number} trains on {len(kept)} rows and tests {len(test)}.")
-            missing: Any = [] if classes is None else np.setdiff1d(classes, np.asarray(self.y)[kept])
+            rows = train[active[train]]
+            if len(rows) < 2 or not len(test):
+                raise ValueError(f"cv: split {number} trains on {len(rows)} rows and tests {len(test)}.")
+            missing: Any = [] if classes is None else np.setdiff1d(classes, np.asarray(self.y)[rows])
             if len(missing):
                 raise ValueError(f"cv: {part} lacks class {missing[0]}; use a stratified splitter or fewer folds.")
 
     def inner_splits(self, train):
         """The splits of ``search`` inside a training part, in row numbers of all data; None for leave-one-out."""
-        given = (self.X, self.y, self.groups)
-        X, y, groups = (None if each is None else _safe_indexing(each, train) for each in given)
+        X, y = _safe_indexing(self.X, train), _safe_indexing(self.y, train)
+        groups = None if self.groups is None else _safe_indexing(self.groups, train)
         splits = draw_splits(self.search.cv, self.search.estimator, X, y, groups)
         return None if splits is None else [(train[inside], train[outside]) for inside, outside in splits]
 
     def selections(self, spec, task, outer, inner):
         """The criterion of a search in every outer training part, with its inner splits."""
-        each = zip(outer, inner, strict=True)
-        kept = [(np.intersect1d(train, task.problem.active), splits) for (train, _), splits in each]
-        return [spec.selection(task, splits, rows=rows) for rows, splits in kept]
+        active = task.problem.active
+        return [
+            spec.selection(task, splits, rows=np.intersect1d(train, active))
+            for (train, _), splits in zip(outer, inner, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
 class OuterSplitResult:
-    """One outer split: the choice, its held-out outputs inside and outside."""
+    """The result of one outer split: the best parameters, and their held-out outputs inside and outside."""
 
     params: Any
     inner_loss: float
@@ -77,7 +79,7 @@ class OuterSplitResult:
     inner_rows: np.ndarray
     inside: Any  # outputs of these rows as scorers take them
     outside: Any
-    estimator: Any = None  # fitted on the training part, where asked for
+    estimator: Any = None  # fitted on the training part, where it is to be returned
 
     def outer_score(self, scorer, y, test):
         """The score of the test rows."""

@@ -1,4 +1,4 @@
-"""The strategy that answers a permutation test: from types, parameters and weights.
+"""The strategy of a permutation test, chosen from types, parameters and weights.
 
 permutations as columns     everything that is regularised least squares, and grids over it
 one P, one by one           the same with a score that takes more than decisions
@@ -17,19 +17,20 @@ from sklearn.model_selection import check_cv
 
 from foldless._engine.permutation.labelings import Solver, labelings_that_fit, truth_of
 from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
-from foldless._engine.permutation.tally import Score
+from foldless._engine.permutation.tally import LabelingScore
 from foldless._sklearn import adapters, route
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless._sklearn.candidates import SearchData, has_grid, settings
+from foldless._sklearn.closed_form import ClosedFormRun
 from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.nested_data import NestedData
 from foldless._sklearn.permutation_spec import has_class_weights
 from foldless._sklearn.pipelines import check_steps, fit_steps, split_steps, transform_split
-from foldless._sklearn.route import NoClosedForm, NoSharedP, RefitWarning, Route
+from foldless._sklearn.route import NoClosedForm, NoSharedP, RefitWarning, Route, try_closed_form
 from foldless._sklearn.scorers import scoring_of_rows
 from foldless._sklearn.split_scores import SplitScores
 from foldless._sklearn.splits import check_confounds_determined, depends_on_labels
-from foldless._sklearn.standin import Run, StandIn
+from foldless._sklearn.standin import StandIn
 from foldless._sklearn.steps import fits_steps
 from foldless.estimators.access import chooses_landmarks
 from foldless.estimators.checks import confounds_left_out, warn_of_scale
@@ -51,12 +52,12 @@ FIXED_SEARCH = (
 
 
 def choose_strategy(spec, data, members=None):
-    """The quickest strategy that is exact for this test; with ``members`` models are tested at all their features."""
+    """The quickest strategy that is exact for this test; with ``members`` models are tested on the features of all."""
     steps = split_steps(spec.estimator)
     quick = _closed_form if spec.search is None else _batched_grid
-    try:
-        strategy: Strategy = quick(spec, data, steps)
-    except NoClosedForm as obstacle:
+    strategy: Strategy
+    strategy, obstacle = try_closed_form(quick, spec, data, steps)
+    if obstacle is not None:
         needs_classes = has_class_weights(steps.last) and type(steps.last) in TASKS
         strategy = OneByOne(obstacle.route, partial(_refit_labeling, spec, data, needs_classes))
     if members is None:
@@ -74,7 +75,7 @@ def choose_strategy(spec, data, members=None):
             " another."
         )
     at_a_time = strategy.n_together
-    if any(each.pooled for each in spec.scorings.values()):  # decisions of all members are held until the last split
+    if any(scoring.pooled for scoring in spec.scorings.values()):  # decisions of all members are held until the end
         at_a_time = max(1, at_a_time // len(members))
     return replace(strategy, members=members, n_together=at_a_time)
 
@@ -92,10 +93,10 @@ def _closed_form(spec, data, steps):
     by_columns = not spec.metadata.score and _judged_by_decisions(spec, built.task)
     if has_class_weights(last):
         reason = "weights follow the labels, so that every permutation has a P of its own"
-        each = NoSharedP(reason, quicker=FIXED_CLASSES)
+        obstacle = NoSharedP(reason, quicker=FIXED_CLASSES)
         if each_part or data.sample_weight is not None or not by_columns:
-            raise each
-        return Weighted(each.route, SOME, built.task, _asked(spec, built))
+            raise obstacle
+        return Weighted(obstacle.route, SOME, built.task, _column_scores(spec, built))
     if each_part:
         if not by_columns:
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
@@ -115,7 +116,7 @@ def _closed_form(spec, data, steps):
 
 
 def _check_parts(spec, steps, last, each_part):
-    """Refuse what has no closed form: of the estimator, its steps, and training parts."""
+    """Refuse estimators, steps and training parts without a closed form."""
     if not chooses_landmarks(last):
         adapters.closed_form_estimator(last, {})
     if steps.first is not None:
@@ -133,18 +134,21 @@ def _check_parts(spec, steps, last, each_part):
 
 def _judged_by_decisions(spec, task):
     """Whether held-out decisions are enough for all scores, which are refused where they are not defined."""
-    for each in spec.scorings.values():
-        each.check(task, spec.first)
-    return all(each.judges_decisions(task) for each in spec.scorings.values())
+    for scoring in spec.scorings.values():
+        scoring.check(task, spec.first)
+    return all(scoring.judges_decisions(task) for scoring in spec.scorings.values())
 
 
-def _asked(spec, built):
-    judged = ((each, each.judge(built, as_theirs=spec.as_theirs)) for each in spec.scorings.values())
-    return [Score(judge, each.pooled, each.width) for each, judge in judged]
+def _column_scores(spec, built):
+    """The scores of labelings that are columns."""
+    judges = ((scoring, scoring.judge(built, as_theirs=spec.as_theirs)) for scoring in spec.scorings.values())
+    return [LabelingScore(judge, scoring.pooled, scoring.width) for scoring, judge in judges]
 
 
-def _batched(spec, built, way, **known):
-    return Batched(way, labelings_that_fit(built.task, spec.memory_limit), built.task, _asked(spec, built), **known)
+def _batched(spec, built, way, **solver):
+    """Permutations as columns, as many at a time as fit into memory."""
+    n_together = labelings_that_fit(built.task, spec.memory_limit)
+    return Batched(way, n_together, built.task, _column_scores(spec, built), **solver)
 
 
 def _fit_steps(first, data, train, test):
@@ -182,7 +186,17 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     task = replace(task, Y=Y, codes=codes)
     parts = task.training_parts(whole=solver.solve(task.Y))
     data = data.labelled(order)
-    run = Run(spec.estimator, last, built._replace(task=task), data.X, data.y, data.sample_weight, parts)
+    run = ClosedFormRun(
+        outer=spec.estimator,
+        estimator=last,
+        task=task,
+        classes=built.classes,
+        flat=built.flat,
+        X=data.X,
+        y=data.y,
+        sample_weight=data.sample_weight,
+        parts=parts,
+    )
     scoring = scoring_of_rows(scores.scoring, data.X)
     options = {"cv": splits, "scoring": scoring, "params": spec.metadata.score, "error_score": "raise"}
     return scores.found(skl.cross_validate(StandIn(run), run.rows, data.y, **options))
@@ -194,12 +208,12 @@ def _refit_labeling(spec, data, needs_classes, order, splits):
     if needs_classes:
         check_classes(np.asarray(data.y), splits)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RefitWarning)  # said once, in the route of the result
+        warnings.simplefilter("ignore", RefitWarning)  # the route of the result has the reason, once
         return spec.refit(spec, data, splits, SplitScores(spec.scorings, len(splits)))
 
 
 def check_classes(labels, splits):
-    """Refuse training parts without one of the classes, where fitted estimators or class weights are asked for."""
+    """Refuse training parts without one of the classes, where fitted estimators or class weights need all of them."""
     classes = np.unique(labels)
     for number, (train, _) in enumerate(splits):
         missing = np.setdiff1d(classes, labels[train])
@@ -237,24 +251,24 @@ def _batched_grid(spec, data, steps):
     _check_one_P_serves(spec, data, steps, search)
     nested = NestedData(search, data.X, data.y, spec.groups, data.sample_weight, confounds)
     nested.check(spec.first)
-    shown = SearchData(data.X, data.y, data.sample_weight, confounds)
-    listed, tried = settings(search.estimator, search.param_grid, shown)
-    check_confounds_determined(tried[0].task.problem, spec.first)
-    whole = spec.search.criterion.whole or search.scoring is not None  # decisions of all classes choose
-    if not all([_judged_by_decisions(spec, setting.task) for setting in tried]) or whole:
+    search_data = SearchData(data.X, data.y, data.sample_weight, confounds)
+    candidates, kernel_settings = settings(search.estimator, search.param_grid, search_data)
+    check_confounds_determined(kernel_settings[0].task.problem, spec.first)
+    needs_all_classes = spec.search.criterion.whole or search.scoring is not None
+    if not all([_judged_by_decisions(spec, setting.task) for setting in kernel_settings]) or needs_all_classes:
         raise NoClosedForm(REPEATED)
     inner = [nested.inner_splits(train) for train, _ in spec.first]
-    # Balanced weights follow the labels, and are made with them.
-    known = replace(spec.search, criterion_weight=None) if search.criterion_weight == "balanced" else spec.search
-    reason = f"one P for each of {len(listed)} candidates; every permutation chooses its own on each part"
+    balanced = search.criterion_weight == "balanced"  # weights that follow the labels, and are computed with them
+    search_spec = replace(spec.search, criterion_weight=None) if balanced else spec.search
+    reason = f"one P for each of {len(candidates)} candidates; every permutation chooses its own on each part"
     return BatchedGrid(
         route=Route(route.ONE_FIT, reason),
         n_together=TOGETHER,
-        settings=tried,
-        candidates=listed,
-        metrics=_asked(spec, tried[0]),
-        selections=[nested.selections(known, each.task, spec.first, inner) for each in tried],
-        weight="balanced" if search.criterion_weight == "balanced" else None,
+        settings=kernel_settings,
+        candidates=candidates,
+        metrics=_column_scores(spec, kernel_settings[0]),
+        selections=[nested.selections(search_spec, setting.task, spec.first, inner) for setting in kernel_settings],
+        weight="balanced" if balanced else None,
         memory_limit=spec.memory_limit,
         residuals=data.residuals,
     )

@@ -1,4 +1,4 @@
-"""A permutation test: its request, its data, what is computed for every labeling, and which labelings are drawn."""
+"""A permutation test: its request, its data, its specification, and the labelings that are drawn."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -37,7 +37,7 @@ from foldless.estimators.checks import Confounds, check_confounds
 
 CONFUSION = "confusion"  # among scores: counts of the labels of each class
 COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
-ENOUGH_FOR_R2 = 10  # rows of a test part below which its own R2 says little
+ENOUGH_FOR_R2 = 10  # rows of a test part below which its R2 has little meaning
 MEMORY_LIMIT = 2**29  # bytes of the columns that are worked on at a time, beside P
 
 
@@ -78,7 +78,7 @@ class PermutationData:
     residuals: Residuals | None = None  # of values, where these are permuted and not the values
 
     def task(self, estimator):
-        """The :class:`EstimatorTask` of a known estimator."""
+        """The :class:`EstimatorTask` of an estimator in ``adapters.TASKS``."""
         return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds)
 
     def labelled(self, order):
@@ -89,19 +89,19 @@ class PermutationData:
 
 @dataclass(frozen=True)
 class PermutationSpec:
-    """What is computed for every labeling."""
+    """The specification of a test: the scores, splits and parameters that all labelings share."""
 
     estimator: Any
     scorings: dict  # {name: Scoring}
     first: list  # the splits of the true labels
     moves_splits: bool  # whether each labeling has its own
     groups: Any
-    params: dict  # as given
-    metadata: Metadata  # these by where they go
-    as_theirs: bool  # whether the result of scikit-learn is to be met to the last bit
+    params: dict  # those of the caller
+    metadata: Metadata  # the same, split into those of the splitter, of ``fit`` and of scorers
+    as_theirs: bool  # whether scores equal those of scikit-learn to the last bit
     steps: str  # "each" or "once": those of a search that are not fitted yet
     memory_limit: int  # bytes of the columns that are worked on at a time
-    refit: Callable  # (spec, data, splits, SplitScores) -> what a cross-validation finds that refits
+    refit: Callable  # (spec, data, splits, SplitScores) -> scores of a cross-validation by refits
     search: SearchSpec | None = None  # where a search is tested
 
 
@@ -189,7 +189,7 @@ def _is_confusion(score):
 
 
 def _scheme_of_splits(request, scheme, cv, first, y):
-    """(null scheme, whether the splits go with the labels): splits that were made from the labels stay balanced."""
+    """(null scheme, whether splits move with the labels); stratified splits stay stratified."""
     if request.null_name in ("within_test_sets", "resplit") or not depends_on_labels(cv):
         return scheme, False
     return (scheme, True) if request.null_name == "free" else keep_balance(scheme, first, y, stay=request.generalise)
@@ -200,11 +200,11 @@ def _splits_anew(cv, data, split_params, order):
 
 
 def keep_association(estimator, data, scheme):
-    """(null scheme, data) of permutations after which the confounds explain as much of the labels as they do.
+    """(null scheme, data) of permutations that keep the association between labels and confounds.
 
-    Of values the residuals are permuted, by any scheme. Classes are permuted by their probabilities given the
-    confounds, those of whole groups given the means of the confounds in the groups; but a user's scheme says itself
-    which labelings of classes are as likely as the true one.
+    For values the residuals are permuted, by any scheme. Classes are permuted by their probabilities given the
+    confounds, classes of whole groups given the means of the confounds in the groups. A user's own scheme is taken as
+    it is for classes.
     """
     if data.confounds is None:
         return scheme, data
@@ -233,7 +233,7 @@ def _groups_given_confounds(scheme, y, C):
 
 
 def _default_scoring(estimator, *, as_theirs):
-    """What decides in a search; else R2 of all held-out rows together, in place of a mean over splits.
+    """The score by which a search decides; else R2 of all held-out rows together, in place of a mean over splits.
 
     None is the estimator's own score: where it is not R2, and where scikit-learn's result is promised.
     """
@@ -254,9 +254,9 @@ def _confusion_scoring(estimator, y):
 
 
 def _warn_of_small_parts(scorings, splits):
-    """Warn of R2 of a few rows each."""
+    """Warn of R2 of test parts of few rows."""
     smallest = min(len(test) for _, test in splits)
-    if 1 < smallest < ENOUGH_FOR_R2 and any(each.given == "r2" for each in scorings.values()):
+    if 1 < smallest < ENOUGH_FOR_R2 and any(scoring.argument == "r2" for scoring in scorings.values()):
         warn_caller(
             f"scoring='r2' of test parts with {smallest} rows: R2 divides by the spread of so few values, and the mean"
             " over splits has little power. Use 'r2_pooled' (the default), R2 of all held-out rows together, or larger"
@@ -265,7 +265,7 @@ def _warn_of_small_parts(scorings, splits):
 
 
 def _warn_of_few_labelings(log_labelings, m):
-    """Warn where no p-value can be small, however many permutations are drawn."""
+    """Warn where there are so few labelings that no p-value can be small."""
     count = round(np.exp(min(log_labelings, np.log(ENOUGH_LABELINGS))))
     if 1 < count < m and count < ENOUGH_LABELINGS:
         warn_caller(
@@ -275,7 +275,7 @@ def _warn_of_few_labelings(log_labelings, m):
 
 
 def check_permutations(y, n_permutations, least=1):
-    """Refuse a test without labels, or with fewer permutations."""
+    """Refuse a test without labels, or with fewer permutations than ``least``."""
     if y is None:
         raise ValueError("y=None: there are no labels to permute.")
     if not isinstance(n_permutations, Integral) or isinstance(n_permutations, bool) or n_permutations < least:
@@ -298,7 +298,7 @@ def _unchanged(data, order):
 
 
 def warn_of_unchanged_labels(data, orders):
-    """Warn of permutations that never change a label, which test nothing."""
+    """Warn of permutations that change no label: they test nothing."""
     if len(orders) > 1 and all(_unchanged(data, order) for order in orders[1 : min(len(orders), 11)]):
         reason = "y is constant within every group (or stratum)"
         if data.confounds is not None:

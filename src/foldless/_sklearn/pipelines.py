@@ -1,4 +1,4 @@
-"""Pipelines: their steps and their last step, which steps never see y, steps fitted on a training part."""
+"""Pipelines: their last step and those before it, steps that never see y, and steps fitted on a training part."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from foldless._sklearn.route import NoClosedForm
 
-# Modules whose transformers take y for the sake of the interface and ignore it. No tag says so: SelectKBest and PCA
-# carry the same ones.
+# Modules whose transformers accept y and ignore it. No tag of scikit-learn tells them apart: SelectKBest and PCA have
+# the same tags.
 LABEL_BLIND_MODULES = (
     "sklearn.decomposition",
     "sklearn.feature_extraction",
@@ -30,7 +30,7 @@ LABEL_BLIND_CLASSES = {"mne": ("FilterEstimator", "PSDEstimator", "Scaler", "Tem
 
 
 class Search:
-    """Base of searches over the parameters of a known estimator; they are repeated on every training part."""
+    """Base class of searches over parameters; they are repeated on every training part."""
 
     estimator: Any
     param_grid: Any
@@ -40,14 +40,14 @@ class Search:
 
 
 class FirstSteps(Pipeline):
-    """Transformers without the model behind them; the last may keep nothing by which it could be seen to be fitted."""
+    """A pipeline of transformers alone. It counts as fitted: the last step may have no fitted attributes."""
 
     def __sklearn_is_fitted__(self):
         return True
 
 
 class Steps(NamedTuple):
-    """An estimator taken apart: transformers that are fitted (None: there are none), name of the last step, and it."""
+    """The steps of an estimator: a pipeline of all but the last (None: there are none), the last one and its name."""
 
     first: Pipeline | None
     name: str
@@ -55,16 +55,16 @@ class Steps(NamedTuple):
 
     @property
     def names(self):
-        """Classes of the transformers, in words."""
+        """Class names of the transformers."""
         return "" if self.first is None else ", ".join(type(step).__name__ for _, step in self.first.steps)
 
     @property
     def prefix(self):
-        """What stands in front of the names of the last step's parameters."""
+        """The prefix of the last step's parameters."""
         return f"{self.name}__" if self.name else ""
 
     def transform(self, X):
-        """Rows as the last step sees them, behind fitted transformers."""
+        """Rows behind the fitted transformers."""
         return X if self.first is None else self.first.transform(X)
 
     def fit_params_of_last(self, params):
@@ -72,26 +72,26 @@ class Steps(NamedTuple):
         return {name.removeprefix(self.prefix): value for name, value in params.items()}
 
     def fit_params(self, **params):
-        """Parameters of the last step, those that are not None, as ``fit`` of the whole calls them."""
+        """Parameters of the last step that are not None, by the names that ``fit`` of the pipeline has for them."""
         return {self.fit_param(name): value for name, value in params.items() if value is not None}
 
     def fit_param(self, name):
-        """What ``fit`` of the whole calls a parameter of the last step."""
+        """The name that ``fit`` of the pipeline has for a parameter of the last step."""
         routing = sklearn.get_config().get("enable_metadata_routing", False)
         return name if routing else self.prefix + name
 
 
 def split_steps(estimator):
-    """The :class:`Steps` of a pipeline; of another estimator, itself as the last."""
+    """The :class:`Steps` of a pipeline; any other estimator is the last step itself."""
     if not isinstance(estimator, Pipeline):
         return Steps(None, "", estimator)
     *first, (name, last) = estimator.steps
-    first = [(each, step) for each, step in first if step is not None and step != "passthrough"]
+    first = [(step_name, step) for step_name, step in first if step is not None and step != "passthrough"]
     return Steps(FirstSteps(first, memory=estimator.memory) if first else None, name, last)
 
 
 def with_last(estimator, last):
-    """A copy of a pipeline, not fitted, with another last step; of another estimator, that step alone."""
+    """An unfitted copy of a pipeline with another last step; for any other estimator, that step alone."""
     if not isinstance(estimator, Pipeline):
         return last
     estimator = clone(estimator)
@@ -100,13 +100,13 @@ def with_last(estimator, last):
 
 
 def input_tags(estimator):
-    """What X may be. Of a pipeline its first step says so; but scalers let pass what only an imputer fills in."""
-    tags, taken = get_tags(estimator).input_tags, split_steps(estimator)
-    if taken.first is None:
+    """Tags of X: for a pipeline those of its first step, but missing values are only allowed where a step imputes."""
+    tags, steps = get_tags(estimator).input_tags, split_steps(estimator)
+    if steps.first is None:
         return tags
-    own = get_tags(taken.first.steps[0][1]).input_tags
-    fills = any(type(step).__module__.startswith("sklearn.impute") for _, step in taken.first.steps)
-    return replace(own, sparse=tags.sparse, allow_nan=own.allow_nan and fills)
+    first_tags = get_tags(steps.first.steps[0][1]).input_tags
+    imputes = any(type(step).__module__.startswith("sklearn.impute") for _, step in steps.first.steps)
+    return replace(first_tags, sparse=tags.sparse, allow_nan=first_tags.allow_nan and imputes)
 
 
 def step_that_sees_y(first):
@@ -118,13 +118,13 @@ def step_that_sees_y(first):
 
 
 def check_steps(first):
-    """Refuse steps that may learn from y: they differ between labelings, and between training parts by more than X."""
+    """Refuse steps that may learn from y: their fits would depend on the labeling and on held-out labels."""
     if reason := step_that_sees_y(first):
         raise NoClosedForm(reason)
 
 
 def never_sees_y(step):
-    """Whether a transformer is known to learn from X alone: of a known kind, or by its attribute ``label_blind``."""
+    """Whether a transformer is known to learn from X alone: by its class, or by its attribute ``label_blind``."""
     if step is None or isinstance(step, str):  # "passthrough", "drop"
         return True
     if isinstance(step, Pipeline):
@@ -139,8 +139,8 @@ def never_sees_y(step):
         return bool(declared)
     if kind.__name__ in LABEL_BLIND_CLASSES.get(kind.__module__.partition(".")[0], ()):
         return True
-    known = isinstance(step, VarianceThreshold) or kind.__module__.startswith(LABEL_BLIND_MODULES)
-    return known and not get_tags(step).target_tags.required
+    is_blind = isinstance(step, VarianceThreshold) or kind.__module__.startswith(LABEL_BLIND_MODULES)
+    return is_blind and not get_tags(step).target_tags.required
 
 
 def fit_steps(first, X, train, y=None):
@@ -149,7 +149,7 @@ def fit_steps(first, X, train, y=None):
 
 
 def transform_split(fitted, X, n, train, test):
-    """All n rows as fitted transformers see them; rows of neither part are not looked at, and are one of ``train``."""
+    """All n rows behind fitted transformers; rows of neither part are replaced by one of ``train``."""
     rows = np.arange(n)
     rows[~np.isin(rows, np.concatenate([train, test]))] = train[0]
     return fitted.transform(_safe_indexing(X, rows))

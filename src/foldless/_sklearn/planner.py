@@ -1,6 +1,6 @@
-"""Which way a cross-validation goes: in closed form where that is exact, else by scikit-learn's own loop.
+"""The plan of a cross-validation: in closed form where that is exact, else by scikit-learn's own loop.
 
-Whoever knows why a closed form is impossible raises :class:`~foldless._sklearn.route.NoClosedForm`; here it becomes the
+Code that finds a closed form impossible raises :class:`~foldless._sklearn.route.NoClosedForm`. The plan then holds the
 arguments of scikit-learn's function, which refits.
 """
 
@@ -17,9 +17,10 @@ from sklearn.utils.validation import _num_samples
 
 from foldless._engine.heldout.scaled import ScaledParts
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS, build_task, closed_form_estimator
-from foldless._sklearn.confounded import WithConfounds, columns_alone, own_estimator
+from foldless._sklearn.closed_form import ClosedFormRun
+from foldless._sklearn.confounded import WithConfounds, columns_alone, innermost_estimator
 from foldless._sklearn.pipelines import Search, split_steps
-from foldless._sklearn.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route
+from foldless._sklearn.route import ONE_FIT, ONE_P_PER_FOLD, NoClosedForm, NoSharedP, Route, try_closed_form
 from foldless._sklearn.routing import route_metadata
 from foldless._sklearn.scorers import check_scorers_of_confounds
 from foldless._sklearn.splits import (
@@ -29,7 +30,6 @@ from foldless._sklearn.splits import (
     is_leave_one_out,
     row_numbers,
 )
-from foldless._sklearn.standin import Run, ScaledRun
 from foldless.estimators.checks import as_confounds, check_confounds, warn_of_scale
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
@@ -54,11 +54,11 @@ class CrossValidation:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CrossValidationPlan:
     """How one call is answered: by ``run`` on its rows and ``splits``, or by scikit-learn's loop with ``loop``."""
 
     route: Route
-    run: Run | None = None
+    run: ClosedFormRun | None = None
     splits: Any = None  # (train, test) pairs, or a splitter whose test sets need not be drawn
     score_params: dict | None = None
     loop: dict = field(default_factory=dict)
@@ -87,33 +87,34 @@ class Plan:
 
 
 def plan(request):
-    """The :class:`Plan` of a call."""
+    """The :class:`CrossValidationPlan` of a call."""
     cv = check_cv(request.cv, request.y, classifier=is_classifier(request.estimator))
     request = replace(request, cv=cv, params=request.params or {}, confounds=as_confounds(request.confounds))
     metadata = route_metadata(
         request.function, request.estimator, cv, request.params, request.groups, scoring=request.scoring
     )
-    fit_params = split_steps(request.estimator).fit_params_of_last(metadata.fit)
-    request = _with_confounds(request, fit_params)
-    if request.confounds is not None and metadata.score:  # predictions know them already
-        own = {name: value for name, value in metadata.score.items() if value is not request.confounds.values}
-        metadata = metadata._replace(score=own or None)
-    try:
-        run = _closed_form(request, metadata, fit_params)
+    steps = split_steps(request.estimator)
+    fit_params = steps.fit_params_of_last(metadata.fit)
+    request = _with_confounds(request, steps.last, fit_params)
+    if request.confounds is not None and metadata.score:  # predictions include their effect already
+        remaining = {name: value for name, value in metadata.score.items() if value is not request.confounds.values}
+        metadata = metadata._replace(score=remaining or None)
+    run, obstacle = try_closed_form(_closed_form, request, metadata, steps, fit_params)
+    if run is not None:
         if not isinstance(cv, LeaveOneOut | LeavePOut):
             request = _with_splits(request, metadata)  # a refit must not draw others
-        return _solve(request, run, metadata.score)
-    except NoSharedP as error:
-        parts = cv.get_n_splits(request.X, request.y, **metadata.split)
-        obstacle: NoClosedForm = NoSharedP(f"{error}; {error.otherwise} would take one fit for all {parts} parts")
-    except NoClosedForm as error:
-        obstacle = error
+        solved, obstacle = try_closed_form(_solve, request, run, metadata.score)
+        if solved is not None:
+            return solved
+    if isinstance(obstacle, NoSharedP):
+        n_splits = cv.get_n_splits(request.X, request.y, **metadata.split)
+        obstacle = NoSharedP(f"{obstacle}; {obstacle.otherwise} would take one fit for all {n_splits} parts")
     return _refit(request, obstacle, metadata)
 
 
-def _with_confounds(request, fit_params):
+def _with_confounds(request, last, fit_params):
     """The same call with confounds as ``confounds``, also where they came as a parameter of ``fit``."""
-    if "confounds" in fit_params and isinstance(split_steps(request.estimator).last, (*FOLDLESS_ESTIMATORS, Search)):
+    if "confounds" in fit_params and isinstance(last, (*FOLDLESS_ESTIMATORS, Search)):
         if request.confounds is not None:
             raise ValueError("confounds are given twice: as confounds= and in params.")
         params = {name: value for name, value in request.params.items() if value is not fit_params["confounds"]}
@@ -123,44 +124,53 @@ def _with_confounds(request, fit_params):
     return request
 
 
-def _closed_form(request, metadata, fit_params):
-    """The run of a call whose estimator, data and method have a closed form; splits may still object."""
+def _closed_form(request, metadata, steps, fit_params):
+    """The run of a call whose estimator, data and method have a closed form; splits may still have none."""
     if request.method not in METHODS:
         raise NoClosedForm(f"method={request.method!r} is asked of each fitted estimator")
     if request.y is None:
         raise NoClosedForm("there is no y")
-    scaled = _scaled_run(request, fit_params)
+    weight = fit_params.get("sample_weight")
+    scaled = _scaled_parts(request, steps, fit_params)
     if scaled is not None:
-        return scaled
-    estimator = closed_form_estimator(request.estimator, metadata.fit)
-    weight = fit_params.get("sample_weight")  # nothing but this and confounds has come so far
-    built = build_task(estimator, request.X, request.y, weight, request.confounds)
-    parts = built.task.training_parts(probabilities=request.method.endswith("proba") or request.scoring is not None)
-    return Run(request.estimator, estimator, built, request.X, request.y, weight, parts)
+        estimator, (built, parts) = steps.last, scaled
+    else:
+        estimator = closed_form_estimator(request.estimator, metadata.fit)
+        built = build_task(estimator, request.X, request.y, weight, request.confounds)
+        wants_probabilities = request.method.endswith("proba") or request.scoring is not None
+        parts = built.task.training_parts(probabilities=wants_probabilities)
+    return ClosedFormRun(
+        outer=request.estimator,
+        estimator=estimator,
+        task=built.task,
+        classes=built.classes,
+        flat=built.flat,
+        X=request.X,
+        y=request.y,
+        sample_weight=weight,
+        parts=parts,
+    )
 
 
-def _scaled_run(request, fit_params):
-    """The :class:`ScaledRun` of a linear model behind StandardScaler, or None where the pipeline or data are others."""
-    steps = split_steps(request.estimator)
+def _scaled_parts(request, steps, fit_params):
+    """(task, :class:`ScaledParts`) of a linear model behind StandardScaler; None for other pipelines and data."""
     if steps.first is None or [type(step) for _, step in steps.first.steps] != [StandardScaler]:
         return None
     last, scaler = steps.last, steps.first.steps[0][1]
     probabilities = request.method.endswith("proba") or getattr(last, "calibration", None) is not None
     # By each training part, as in a refit:
     balanced = isinstance(getattr(last, "class_weight", None), str) or getattr(last, "standardize", False)
-    others = fit_params.keys() - {"sample_weight"} or request.confounds is not None
+    more_params = fit_params.keys() - {"sample_weight"} or request.confounds is not None
     routed = fit_params and sklearn.get_config().get("enable_metadata_routing", False)
-    if type(last) not in TASKS or probabilities or balanced or others or routed:
+    if type(last) not in TASKS or probabilities or balanced or more_params or routed:
         return None
-    weight = fit_params.get("sample_weight")
-    built = build_task(last, request.X, request.y, weight)
+    built = build_task(last, request.X, request.y, fit_params.get("sample_weight"))
     task, problem = built.task, built.task.problem
     dense_and_linear = problem.kernel.is_linear and not sp.issparse(problem.X) and problem.dtype == np.float64
     if not dense_and_linear or task.readout.cuts or problem.X.shape[1] >= problem.n:
         return None
     options = {"with_mean": scaler.with_mean, "with_std": scaler.with_std, "intercept": bool(problem.intercept)}
-    parts = ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
-    return ScaledRun(request.estimator, last, built, request.X, request.y, weight, parts)
+    return built, ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
 
 
 def _with_splits(request, metadata):
@@ -179,17 +189,16 @@ def _solve(request, run, score_params):
         check_confounds_determined(task.problem, splits)
         if is_leave_one_out(splits, task.problem.n):
             splits = LeaveOneOut() if request.function != "cross_validate" else splits
-    if not isinstance(run, ScaledRun):
-        warn_of_scale(task.problem)
     name = type(run.estimator).__name__
-    if isinstance(run, ScaledRun):
+    if isinstance(run.parts, ScaledParts):
         reason = f"StandardScaler and {name} on each training part, from sums of its {task.problem.X.shape[1]} features"
         route = Route(ONE_P_PER_FOLD, reason)
     else:
+        warn_of_scale(task.problem)
         route = _route_of(name, _plan_of_parts(run.parts, splits), task.problem)
     if task.problem.kernel.approximates:
         route = replace(route, reason=f"{route.reason}; {FIXED_FEATURES}")
-    return Plan(route, run, splits, score_params)
+    return CrossValidationPlan(route, run, splits, score_params)
 
 
 def _plan_of_parts(parts, splits):
@@ -227,15 +236,15 @@ def _refit(request, obstacle, metadata):
         "groups": request.groups,
         "params": request.params or None,
     }
-    return Plan(obstacle.route, loop=loop)
+    return CrossValidationPlan(obstacle.route, loop=loop)
 
 
 def _check_refit_with_confounds(request, obstacle):
-    """Refuse confounds where ``fit`` takes none, or its predictions cannot be those that are request for."""
-    own = own_estimator(request.estimator)
-    if not isinstance(own, FOLDLESS_ESTIMATORS):
+    """Refuse confounds where ``fit`` takes none, or where predictions cannot include what the confounds explain."""
+    estimator = innermost_estimator(request.estimator)
+    if not isinstance(estimator, FOLDLESS_ESTIMATORS):
         raise ValueError(
-            f"confounds: {type(own).__name__} would be refitted on every training part ({obstacle}), and its"
+            f"confounds: {type(estimator).__name__} would be refitted on every training part ({obstacle}), and its"
             f" fit takes none. Use {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)},"
             " alone or as the last step of a pipeline."
         )

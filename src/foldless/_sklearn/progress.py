@@ -18,7 +18,7 @@ def can_rewrite_line(stream):
 
 
 class Progress:
-    """A line that counts steps up to ``total``, or reports what is being tried if ``total`` is None.
+    """A line that counts steps up to ``total``, or reports the current setting if ``total`` is None.
 
     In a terminal or a notebook the line is rewritten. Elsewhere (a file) a new line is added every few seconds.
     ``verbose`` is 0 for no output, 1 for output, and None for output in terminals and notebooks only, after a few
@@ -26,7 +26,9 @@ class Progress:
     """
 
     def __init__(self, total, what, verbose):
-        self.total, self.what, self.verbose = total, what, verbose
+        self.total = total
+        self.what = what
+        self.verbose = verbose
         self.done, self._start = 0, time.monotonic()
         self._last_shown = self._start
         self._line_length = 0  # of the line that the next one overwrites
@@ -43,7 +45,7 @@ class Progress:
             self._show_count("")
 
     def tell(self, note, ahead=None):
-        """Report what is being tried now; ``ahead`` is the expected number of seconds to go."""
+        """Report the current setting; ``ahead`` is the expected number of seconds to go."""
         left = "" if ahead is None else f", about {ahead:.0f} s to go"
         self._show(f"{self.what}: {self._elapsed:.0f} s{left}; {note}", complete=False)
 
@@ -72,9 +74,9 @@ class Progress:
         if self.verbose is not None and not self.verbose:
             return
         now, rewrites = time.monotonic(), can_rewrite_line(sys.stderr)
-        wanted = self.verbose or (self.verbose is None and rewrites and self._elapsed > SECONDS_UNTIL_SHOWN)
+        is_on = self.verbose or (self.verbose is None and rewrites and self._elapsed > SECONDS_UNTIL_SHOWN)
         pause = SECONDS_BETWEEN_REWRITES if rewrites else SECONDS_BETWEEN_LINES
-        if not wanted or (now - self._last_shown < pause and not complete):
+        if not is_on or (now - self._last_shown < pause and not complete):
             return
         self._last_shown = now
         if not rewrites:

@@ -1,4 +1,4 @@
-"""How a call is answered, and why: the route, the one exception that says why no closed form will do, its warning.
+"""How a call is answered, and why: the route, the exception where there is no closed form, and the warning of refits.
 
 one fit          closed-form held-out predictions from one P
 one P per fold   one solve on each training part: behind fitted steps of a pipeline, or for a few large folds
@@ -18,14 +18,14 @@ WHAT_P_IS = "P is the matrix that a fit makes of X alone"
 
 
 class RefitWarning(UserWarning):
-    """A cross-validation is done by refitting; the message says why."""
+    """A cross-validation refits the estimator; the message says why."""
 
 
 @dataclass(frozen=True)
 class Route:
     """How a call was answered: ``kind`` ("one fit", "one P per fold", "refit"), the reason, how P was held.
 
-    ``holder`` is empty where no P of all rows was made. ``quicker`` says what would take less time, if that is known.
+    ``holder`` is empty where no P of all rows was made. ``quicker`` names a quicker way, if there is one.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Route:
 
 
 class NoClosedForm(Exception):
-    """There is no closed form for what is asked; the message says why."""
+    """There is no closed form for the call; the message says why."""
 
     kind: ClassVar[str] = REFIT
 
@@ -63,8 +63,30 @@ class NoSharedP(NoClosedForm):
         self.otherwise = otherwise
 
 
+def try_closed_form(attempt, *arguments):
+    """(result of ``attempt(*arguments)``, None), or (None, the :class:`NoClosedForm` that it raises).
+
+    This is the one place that catches it. Without a traceback the obstacle holds no arrays.
+    """
+    try:
+        return attempt(*arguments), None
+    except NoClosedForm as obstacle:
+        return None, obstacle.with_traceback(None)
+
+
+def require_closed_form(make, refusal):
+    """What ``make()`` returns; where there is no closed form, a ValueError with the words of ``refusal(obstacle)``.
+
+    For calls that no refit can answer.
+    """
+    result, obstacle = try_closed_form(make)
+    if obstacle is not None:
+        raise ValueError(refusal(obstacle))
+    return result
+
+
 def warn_of_refits(estimator, route, when):
-    """Say that an estimator is fitted again, and why."""
+    """Warn that an estimator is refitted, and why."""
     if route.kind == REFIT:
         quicker = f" Quicker: {route.quicker}." if route.quicker else ""
         warn_caller(f"{type(estimator).__name__} is refitted {when}: {route.reason}.{quicker}", RefitWarning)

@@ -1,4 +1,4 @@
-"""Metadata: which parameters of a call go to the splitter, to ``fit`` and to the scorers."""
+"""Metadata: the parameters of a call that go to the splitter, to ``fit`` and to the scorers."""
 
 from typing import NamedTuple
 
@@ -16,12 +16,12 @@ class Metadata(NamedTuple):
     for_splitter: frozenset = frozenset()  # names of the caller's parameters that went to the splitter
 
     def but_splitter(self, params):
-        """The caller's parameters without those that have done their work when the splits are drawn."""
+        """The caller's parameters without those of the splitter, once the splits are drawn."""
         return {name: value for name, value in params.items() if name not in self.for_splitter}
 
 
 def check_groups(groups):
-    """Refuse groups where metadata routing has another place for them."""
+    """Refuse ``groups`` with metadata routing, where they belong into ``params``."""
     if groups is not None and sklearn.get_config().get("enable_metadata_routing", False):
         raise ValueError(
             "`groups` can only be passed if metadata routing is not enabled; pass params={'groups': groups}."
@@ -40,8 +40,8 @@ def route_metadata(owner, estimator, cv, params, groups, scoring):
     if owner == "cross_validate":
         scorers = check_scoring(estimator, scoring=scoring)
         router.add(scorer=scorers, method_mapping=MethodMapping().add(caller="fit", callee="score"))
-        wanted = get_routing_for_object(scorers).consumes("score", params.keys())
-        for_scorers = {name: params[name] for name in wanted}
+        names = get_routing_for_object(scorers).consumes("score", params.keys())
+        for_scorers = {name: params[name] for name in names}
     routed = process_routing(router, "fit", **params)
     for_splitter = frozenset(get_routing_for_object(cv).consumes("split", params.keys()))
     return Metadata(routed.splitter.split, routed.estimator.fit, for_scorers or None, for_splitter)

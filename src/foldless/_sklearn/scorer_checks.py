@@ -1,4 +1,4 @@
-"""Scorers are called on a few rows with made-up predictions before any work: what they refuse is refused at once."""
+"""Early checks of scorers: they are called on a few rows with made-up predictions, so that errors come at once."""
 
 import warnings
 
@@ -10,35 +10,35 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import type_of_target
 
 from foldless._sklearn.scorers import is_function, known_outputs, wants_probabilities
-from foldless._sklearn.split_scores import Shown
+from foldless._sklearn.split_scores import PredictionRecorder
 
 ROWS = 500  # that scorers are called on, and two of each class
 
 
 def check_scorers(scorers, estimator, y):
-    """Refuse scorers, pairs of what was given and the scorer, that cannot judge predictions of such targets."""
+    """Refuse scorers, pairs (argument, scorer), that cannot score predictions of such targets."""
     for message in objections(scorers, estimator, y):
         raise ValueError(message)
 
 
 def objections(scorers, estimator, y):
-    """What is wrong with each of such scorers that cannot judge predictions of these targets, and what may serve."""
-    scorers = [(given, scorer) for given, scorer in scorers if not is_function(scorer)]
+    """Yield an error message for each of the scorers that cannot score predictions of these targets."""
+    scorers = [(argument, scorer) for argument, scorer in scorers if not is_function(scorer)]
     made_up = _made_up(estimator, y) if scorers else None
     if made_up is None:
         return
     outputs, truth, classes = made_up
     rows = np.arange(len(truth))[:, None]
-    for given, scorer in scorers:
-        if isinstance(getattr(scorer, "_score_func", None), Shown) or _requests_metadata(scorer):
+    for argument, scorer in scorers:
+        if isinstance(getattr(scorer, "_score_func", None), PredictionRecorder) or _requests_metadata(scorer):
             continue
-        refusal = None  # given out below: a generator that waits inside the block would silence its caller
+        refusal = None  # yielded below: inside the block the generator would silence warnings of its caller
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 scorer(outputs, rows, truth)
             except ValueError as error:
-                refusal = _refusal(given, scorer, classes, error)
+                refusal = _refusal(argument, scorer, classes, error)
             except Exception:
                 continue
         if refusal is not None:
@@ -78,14 +78,14 @@ def _made_up(estimator, y):
     return known_outputs(classes, True, decision, probabilities), _safe_indexing(y, rows), classes
 
 
-def _refusal(given, scorer, classes, error):
-    """The message: the argument, what scikit-learn says, and scores that may serve."""
-    said = str(error).rstrip(".")
+def _refusal(argument, scorer, classes, error):
+    """The message: the argument, the reason of scikit-learn, and scores that may do."""
+    reason = str(error).rstrip(".")
     remedies = ["'neg_mean_squared_error' or 'r2'"]
     if classes is not None:
-        macro = f"{given}_macro"
+        macro = f"{argument}_macro"
         remedies = [repr(macro)] if macro in get_scorer_names() else ["'balanced_accuracy'"]
-        if "pos_label" in said and len(classes) == 2:
+        if "pos_label" in reason and len(classes) == 2:
             options = f", pos_label={classes[1].item()!r}"
             if wants_probabilities(scorer, at_hand=True):
                 options += ", response_method='predict_proba'"
@@ -93,5 +93,5 @@ def _refusal(given, scorer, classes, error):
                 options += ", response_method='decision_function'"
             options += "" if scorer._sign > 0 else ", greater_is_better=False"
             remedies.insert(0, f"make_scorer({scorer._score_func.__name__}{options})")
-    shown = repr(given) if given in get_scorer_names() else given
-    return f"scoring={shown} does not go with this y: {said}. Use scoring={' or '.join(remedies)}."
+    name = repr(argument) if argument in get_scorer_names() else argument
+    return f"scoring={name} does not go with this y: {reason}. Use scoring={' or '.join(remedies)}."

@@ -1,11 +1,11 @@
-"""Scorers: of predictions that are known already, of rows that a scorer wants to see, of many labelings at once.
+"""Scorers of predictions that exist already, scorers that read rows of X, and scores of many labelings at once.
 
-A search has its scores from held-out decisions as well (:class:`HeldOutScores`).
+:class:`HeldOutScores` are the scores of a search, from held-out decisions.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from foldless._engine.permutation.metrics import METRICS, Metric
 from foldless._engine.readout.codings import chosen_labels
 from foldless.estimators.access import EstimatorTask, rows_of
 
-# -- estimators whose predictions are known ----------------------------------------------------------------------------
+# -- estimators whose predictions exist already ------------------------------------------------------------------------
 
 
 class KnownValues(RegressorMixin, BaseEstimator):
-    """A fitted regressor as scorers see it, whose predictions are known already."""
+    """A fitted regressor for scorers, whose predictions exist already."""
 
     decision = None
 
@@ -35,10 +35,13 @@ class KnownValues(RegressorMixin, BaseEstimator):
 
 
 class KnownLabels(ClassifierMixin, BaseEstimator):
-    """The same for a classifier; without probabilities there is no ``predict_proba``."""
+    """A fitted classifier for scorers; without probabilities it has no ``predict_proba``."""
 
     def __init__(self, classes, decision, probabilities=None, flat=True):
-        self.classes, self.decision, self.probabilities, self.flat = classes, decision, probabilities, flat
+        self.classes = classes
+        self.decision = decision
+        self.probabilities = probabilities
+        self.flat = flat
         self.classes_ = classes
 
     def predict(self, rows):
@@ -63,7 +66,7 @@ def known_outputs(classes, flat, decision, probabilities=None):
 
 
 def known_with_confounds(estimator, X, confounds):
-    """What a fitted estimator says of X with its confounds, which scorers do not hand on."""
+    """Predictions of a fitted estimator for X with its confounds, which scorers do not pass on."""
     if not is_classifier(estimator):
         return KnownValues(estimator.predict(X, confounds=confounds))
     proba = estimator.predict_proba(X, confounds=confounds) if hasattr(estimator, "predict_proba") else None
@@ -74,27 +77,27 @@ def known_with_confounds(estimator, X, confounds):
 
 
 def check_single(scoring, remedy):
-    """Refuse several metrics where one is wanted."""
+    """Refuse several metrics where one is needed."""
     if not (scoring is None or isinstance(scoring, str | Metric) or callable(scoring)):
         raise ValueError(f"scoring={scoring!r} names several metrics; {remedy}")
 
 
 def wants_probabilities(scorer, *, at_hand=False):
-    """Whether a scorer judges probabilities and nothing else; ``at_hand``: or before anything else."""
+    """Whether a scorer takes probabilities alone; ``at_hand``: or takes them first, where there are any."""
     response = getattr(scorer, "_response_method", "")
     return (response if isinstance(response, str) or not at_hand else response[0]) == "predict_proba"
 
 
 def named_scorers(scoring):
-    """{name: (what was given, its scorer)} of one score or several; empty where scikit-learn refuses one."""
+    """{name: (argument, its scorer)} of one score or several; empty where scikit-learn refuses one."""
     single = isinstance(scoring, str) or callable(scoring)
     try:
-        given = {"score": scoring} if single else scoring
-        names = list(given)
+        scores = {"score": scoring} if single else scoring
+        names = list(scores)
         if len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
             return {}
-        given = given if isinstance(given, dict) else dict(zip(names, names, strict=True))
-        return {name: (each, get_scorer(each)) for name, each in given.items()}
+        arguments = scores if isinstance(scores, dict) else dict(zip(names, names, strict=True))
+        return {name: (argument, get_scorer(argument)) for name, argument in arguments.items()}
     except (ValueError, TypeError):
         return {}
 
@@ -111,14 +114,14 @@ def _score_rows(scorer, X, standin, rows, y, **score_params):
 
 
 def scoring_of_rows(scoring, X):
-    """Scorers that read X or the estimator itself get both, where others are satisfied with predictions."""
+    """Scorers for stand-ins: functions of a fitted estimator get that of the split and rows of X."""
     if isinstance(scoring, dict):
         return {name: scoring_of_rows(scorer, X) for name, scorer in scoring.items()}
     return partial(_score_rows, scoring, X) if is_function(scoring) else scoring
 
 
 def check_scorers_of_confounds(scoring):
-    """Refuse scorers that are handed fitted estimators: asked for X alone, these take confounds at their mean."""
+    """Refuse functions of a fitted estimator: its predictions of X alone take confounds at their mean."""
     if any(map(is_function, scoring.values() if isinstance(scoring, dict) else [scoring])):
         raise ValueError(
             "confounds: a scorer that is a function asks fitted estimators for predictions of X alone, which take the"
@@ -131,7 +134,8 @@ def check_scorers_of_confounds(scoring):
 
 def score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights=None):
     """Scores (b,) of decisions (b, k, t) by a scorer of scikit-learn, one labeling after the other."""
-    rows, scores, given = np.arange(D.shape[2])[:, None], [], {} if weights is None else {"sample_weight": weights}
+    rows, scores = np.arange(D.shape[2])[:, None], []
+    params = {} if weights is None else {"sample_weight": weights}
     for place, (decision, true) in enumerate(zip(D, truth, strict=True)):
         proba = None if probabilities is None else probabilities[place]
         if classes is None:
@@ -140,36 +144,38 @@ def score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights
             decision, true = decision[0] if len(decision) == 1 else decision.T, classes[true]
         else:
             decision, true = decision.T, chosen_labels(true.T, classes, flat)
-        scores.append(scorer(known_outputs(classes, flat, decision, proba), rows, true, **given))
+        scores.append(scorer(known_outputs(classes, flat, decision, proba), rows, true, **params))
     return np.array(scores)
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """The score of a permutation test: as it was given, its metric of many labelings if it has one, its scorer."""
+    """The score of a permutation test: the argument, its metric of many labelings if it has one, its scorer."""
 
-    given: Any  # the name of a score, the function of a metric, or a scorer
+    argument: Any  # the name of a score, the function of a metric, or a scorer
     metric: Metric | None
     scorer: Any
-    asked: Any  # what scikit-learn's functions are to take for it
+    for_sklearn: Any  # the argument ``scoring`` of scikit-learn's functions
 
     @classmethod
     def of(cls, scoring, estimator):
-        """The score that ``scoring`` asks of an estimator; None is accuracy or R2."""
+        """The score of one argument ``scoring``; None is accuracy or R2."""
         if isinstance(scoring, Metric):
             return cls(scoring.function, scoring, scoring.scorer(), scoring.scorer())
         metric = METRICS.get(scoring) if isinstance(scoring, str) else None
-        asked = metric.scorer() if metric is not None and scoring not in get_scorer_names() else scoring
-        scorer = check_scoring(estimator, scoring=asked)
+        for_sklearn = metric.scorer() if metric is not None and scoring not in get_scorer_names() else scoring
+        scorer = check_scoring(estimator, scoring=for_sklearn)
         if scoring is None:
             scoring = "accuracy" if is_classifier(estimator) else "r2"
             metric = METRICS[scoring]
-        return cls(scoring, metric, scorer, asked)
+        return cls(scoring, metric, scorer, for_sklearn)
 
     @property
     def name(self):
         """The score in words."""
-        return self.given if isinstance(self.given, str) else getattr(self.given, "__name__", None) or str(self.given)
+        if isinstance(self.argument, str):
+            return self.argument
+        return getattr(self.argument, "__name__", None) or str(self.argument)
 
     @property
     def greater(self):
@@ -189,7 +195,11 @@ class Scoring:
     def check(self, task, splits):
         """Refuse scores that are not defined for this task or for so few held-out rows."""
         metric = self.metric
-        if metric is not None and isinstance(self.asked, _BaseScorer) and metric.labels != (task.codes is not None):
+        if (
+            metric is not None
+            and isinstance(self.for_sklearn, _BaseScorer)
+            and metric.labels != (task.codes is not None)
+        ):
             kind = "class labels, one a row" if metric.labels else "values"
             raise ValueError(f"scoring={self.name!r} is for {kind}.")
         self.check_rows((sum if self.pooled else min)(len(test) for _, test in splits))
@@ -203,14 +213,14 @@ class Scoring:
             )
 
     def _has_metric(self, task):
-        """Whether the metric is one of such a task; scikit-learn says otherwise what it thinks of the score."""
+        """Whether the score has a metric that suits the task; otherwise scikit-learn's scorer checks it."""
         return self.metric is not None and self.metric.suits(task)
 
     def judges_decisions(self, task):
         """Whether held-out decisions are enough for the score."""
         if task.readout.cuts:  # the cut is made from leave-one-out scores of every labeling
             return False
-        if self.asked is None or self._has_metric(task):  # None: accuracy or R2
+        if self.for_sklearn is None or self._has_metric(task):  # None: accuracy or R2
             return True
         response = getattr(self.scorer, "_response_method", None)
         # Decisions of columns are the decision function itself, or it up to a constant a row.
@@ -237,18 +247,24 @@ def scores_by_name(estimator, scoring, *, pooled=False):
     ``pooled``: whether scores of all held-out rows together are taken.
     """
     several = isinstance(scoring, Mapping | list | tuple | set)
-    given = scoring if isinstance(scoring, Mapping) else {each: each for each in scoring} if several else {}
-    if several and (not given or len(given) < len(scoring) or not all(isinstance(name, str) for name in given)):
-        raise ValueError(f"scoring={scoring!r} must be a score, a list of different names, or a dict {{name: score}}.")
-    found = {name: Scoring.of(each, estimator) for name, each in (given if several else {"score": scoring}).items()}
-    for each in found.values():
-        if each.pooled and not pooled:
-            raise ValueError(f"scoring={each.name!r} is of all held-out rows together; it is for permutation tests.")
-    return found, several
+    arguments: Any = {"score": scoring}
+    if several:
+        arguments = scoring if isinstance(scoring, Mapping) else {name: name for name in scoring}
+        if not arguments or len(arguments) < len(scoring) or not all(isinstance(name, str) for name in arguments):
+            raise ValueError(
+                f"scoring={scoring!r} must be a score, a list of different names, or a dict {{name: score}}."
+            )
+    scorings = {name: Scoring.of(argument, estimator) for name, argument in arguments.items()}
+    for resolved in scorings.values():
+        if resolved.pooled and not pooled:
+            raise ValueError(
+                f"scoring={resolved.name!r} is of all held-out rows together; it is for permutation tests."
+            )
+    return scorings, several
 
 
 def deciding_scoring(scoring, refit):
-    """What decides in a search, of its ``scoring=`` and ``refit=``; None where the criterion does."""
+    """The score by which a search with these ``scoring=`` and ``refit=`` decides; None: it decides by the criterion."""
     if not isinstance(scoring, Mapping | list | tuple | set):
         return scoring
     return scoring.get(refit) if isinstance(scoring, Mapping) else refit or None
@@ -257,12 +273,12 @@ def deciding_scoring(scoring, refit):
 def search_scores(estimator, scoring, refit, classes):
     """The :class:`HeldOutScores` of ``scoring=`` and ``refit=`` of a search; None is the estimator's own score."""
     scorings, several = scores_by_name(estimator, scoring)
-    for each in scorings.values():
-        if scoring is not None and is_function(each.scorer):
+    for resolved in scorings.values():
+        if scoring is not None and is_function(resolved.scorer):
             raise ValueError(
-                f"scoring={each.given!r} is a function that is handed a fitted estimator, and this search fits none:"
-                " it has the held-out predictions of every candidate from one decomposition. Use a name, make_scorer of"
-                " a function of y and predictions, or scikit-learn's GridSearchCV."
+                f"scoring={resolved.argument!r} is a function that is handed a fitted estimator, and this search fits"
+                " none: it has the held-out predictions of every candidate from one decomposition. Use a name,"
+                " make_scorer of a function of y and predictions, or scikit-learn's GridSearchCV."
             )
     deciding = None if scoring is None else refit if several else "score"
     if several and refit is False:
@@ -282,11 +298,11 @@ class HeldOutScores:
     scorings: dict  # {name: Scoring}
     classes: np.ndarray | None
     deciding: str | None  # None: the criterion does
-    asked: bool  # for by the user; else recorded where they follow without further models
+    requested: bool  # by the user; otherwise recorded where they follow without further models
     several: bool  # whether more than one may be there
-    probabilities: bool = False  # whether a task's probabilities are wanted as well
+    probabilities: bool = False  # whether they need a task's probabilities as well
 
-    @property
+    @cached_property
     def decides(self):
         """Whether one of them decides."""
         return self.deciding is not None
@@ -294,48 +310,49 @@ class HeldOutScores:
     @property
     def scorer(self):
         """scikit-learn's scorer, or {name: scorer} of several."""
-        scorers = {name: each.scorer for name, each in self.scorings.items()}
+        scorers = {name: scoring.scorer for name, scoring in self.scorings.items()}
         return scorers if self.several else scorers["score"]
 
     def fitting(self, task, tests, *, alone):
         """The scores of a task's decisions, refused where they do not follow; ``alone``: each row is left out alone."""
-        scorers = [each.scorer for each in self.scorings.values()]
         calibrated = task.calibration is not None
-        wanted = any(wants_probabilities(each, at_hand=calibrated) for each in scorers)
+        probabilities = any(
+            wants_probabilities(scoring.scorer, at_hand=calibrated) for scoring in self.scorings.values()
+        )
         rows = min(map(len, tests))
-        if not self.asked:
-            taken = not (alone and task.readout.cuts) and rows >= self.scorings["score"].metric.rows
-            return self if taken else None
-        if wanted and not calibrated:
+        if not self.requested:
+            is_free = not (alone and task.readout.cuts) and rows >= self.scorings["score"].metric.rows
+            return self if is_free else None
+        if probabilities and not calibrated:
             raise ValueError(
                 "scoring needs probabilities, and the estimator gives none; set calibration='sigmoid' of foldless'"
                 " classifiers, or take a score of decisions."
             )
-        if alone and (wanted or task.readout.cuts):
-            what = "calibrations" if wanted else "cuts, as of threshold='loo',"
+        if alone and (probabilities or task.readout.cuts):
+            what = "calibrations" if probabilities else "cuts, as of threshold='loo',"
             raise ValueError(f"scoring would take {what} of a training part for each row with cv=None; use cv=5, say.")
-        for each in self.scorings.values():
-            each.check_rows(rows)
-        return replace(self, probabilities=wanted)
+        for scoring in self.scorings.values():
+            scoring.check_rows(rows)
+        return replace(self, probabilities=probabilities)
 
     def __call__(self, task, rows, tests, decisions, probabilities=None, weights=None):
         """Scores (n_scores, b, n_splits) of decisions (b, N, ...) of the rows, for the places that each split tests."""
-        found = np.empty((len(self.scorings), len(decisions), len(tests)))
+        scores = np.empty((len(self.scorings), len(decisions), len(tests)))
         columns = decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
         built = EstimatorTask(task, self.classes, task.codes is not None or columns.shape[1] == 1)
         for split, places in enumerate(tests):
-            mine = rows[places]
-            truth = task.Y[mine].T if task.codes is None else task.codes[mine]
+            tested = rows[places]
+            truth = task.Y[tested].T if task.codes is None else task.codes[tested]
             truth = np.broadcast_to(truth, (len(decisions), *truth.shape))
             proba = None if probabilities is None else probabilities[:, places]
-            own = None if weights is None else weights[places]
-            for number, each in enumerate(self.scorings.values()):
-                judge = each.judge(built, probabilities=proba, weights=own)
-                found[number, :, split] = judge(np.ascontiguousarray(columns[..., places]), truth)
-        return found
+            test_weights = None if weights is None else weights[places]
+            for number, scoring in enumerate(self.scorings.values()):
+                judge = scoring.judge(built, probabilities=proba, weights=test_weights)
+                scores[number, :, split] = judge(np.ascontiguousarray(columns[..., places]), truth)
+        return scores
 
     def losses(self, scores):
-        """What decides, (b, 1): smaller is better."""
+        """The losses (b, 1) of the score that decides; smaller is better."""
         place = list(self.scorings).index(self.deciding)
         scoring = self.scorings[self.deciding]
         means = scores[place].mean(-1)

@@ -1,4 +1,4 @@
-"""Splits: drawn as row numbers, whether they look at the labels, and which of them have a closed form."""
+"""Splits: drawn as row numbers, checked for a closed form; splitters that look at the labels."""
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -17,20 +17,20 @@ def draw_splits(cv, estimator, X, y, groups):
 
 def row_numbers(splits, n):
     """(train, test) pairs of row numbers from indices or masks, which may be empty lists."""
-    everything = np.arange(n)
-
-    def rows(part):
-        part = np.asarray(part)
+    everything, numbered = np.arange(n), []
+    for train, test in splits:
+        train, test = np.asarray(train), np.asarray(test)
+        train = train if train.size else train.astype(int)  # an empty list would be one of floats
+        test = test if test.size else test.astype(int)
         try:
-            return everything[part if part.size else part.astype(int)]
+            numbered.append((everything[train], everything[test]))
         except IndexError as error:
             raise ValueError(f"cv: {error}.") from None
-
-    return [(rows(train), rows(test)) for train, test in splits]
+    return numbered
 
 
 def depends_on_labels(cv):
-    """Whether a splitter looks at the labels: scikit-learn's say so by their names."""
+    """Whether a splitter looks at the labels, by the class name, as for scikit-learn's splitters."""
     return any("Stratified" in kind.__name__ for kind in type(cv).__mro__)
 
 

@@ -1,11 +1,11 @@
 """``steps=``: whether the first steps of a pipeline are fitted on each training part, or once on all rows.
 
-"each" is what scikit-learn does, and what a pipeline is for. "once" fits steps that never see y on all rows, so that
-one P serves all training parts. Held-out rows then have a say in means and scales (as they have in ``gamma="scale"``),
-never their labels: what is tested by permutation or by held-out labels stays honest.
+"each" is what scikit-learn does. "once" fits steps that never see y on all rows, so that one P serves all training
+parts. Held-out rows then contribute to means and scales (as they do to ``gamma="scale"``), but their labels do not:
+permutation tests and held-out scores stay valid.
 
-A cross-validation has one pipeline, hence one :class:`Front`. A search has many, which may differ in their steps:
-:class:`RowsBehindSteps` fits those that are equal once.
+A cross-validation has one pipeline, hence one :class:`FittedSteps`. A search has many, which may differ in their steps:
+:class:`RowsBehindSteps` fits equal steps once.
 """
 
 from collections.abc import Mapping
@@ -26,26 +26,27 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from foldless._engine.linalg.memory import require_memory
 from foldless._sklearn.pipelines import Search, split_steps, step_that_sees_y
+from foldless.estimators.access import checked_rows_of
 from foldless.estimators.checks import check_option, warn_caller
 from foldless.kernels.registry import is_object
 
 StepsLike: TypeAlias = Literal["each", "once"]
-MANY_FITS = 200  # of the steps of a search, above which a warning says what is quicker
+MANY_FITS = 200  # of the steps of a search, above which a warning names quicker settings
 
 
 @dataclass(frozen=True)
-class Front:
-    """What is cross-validated: the estimator, X and parameters as they were given, or those behind fitted steps."""
+class FittedSteps:
+    """The estimator, X and parameters that are cross-validated: those of the caller, or those behind fitted steps."""
 
     estimator: Any
     X: Any
     params: dict
     fitted: Pipeline | None = None  # the steps, fitted on all rows
     name: str = ""  # of the last step
-    names: str = ""  # classes of steps that are fitted on all rows
+    names: str = ""  # classes of the steps that are fitted on all rows
 
     def whole(self, estimator):
-        """A fitted last step as the pipeline that was given."""
+        """A fitted last step in the caller's pipeline."""
         return estimator if self.fitted is None else Pipeline([*self.fitted.steps, (self.name, estimator)])
 
     def route(self, route):
@@ -56,10 +57,10 @@ class Front:
 
 
 def parts_of(search, splits, n):
-    """The (train, test) pairs of row numbers that a search fits steps on, or takes landmarks from; None: all rows."""
+    """The (train, test) pairs on whose training rows a search fits steps or chooses landmarks; None: on all rows."""
     check_option("steps", search.steps, ("each", "once"))
-    fitted = search.steps == "each" and isinstance(search.estimator, Pipeline)
-    if not fitted and not _takes_landmarks_from_parts(search):
+    fits_on_parts = search.steps == "each" and isinstance(search.estimator, Pipeline)
+    if not fits_on_parts and not _takes_landmarks_from_parts(search):
         return None
     if splits is None:
         if n > MANY_FITS:
@@ -77,74 +78,93 @@ def parts_of(search, splits, n):
 
 
 def front_of(estimator, X, params, steps):
-    """The :class:`Front` of a call with ``steps="each"`` or ``"once"``."""
+    """The :class:`FittedSteps` of a call with ``steps="each"`` or ``"once"``."""
     check_option("steps", steps, ("each", "once"))
-    params, taken = params or {}, split_steps(estimator)
-    if steps == "each" or taken.first is None:
-        inside = isinstance(taken.last, Search) and not fits_steps(taken.last, steps)
-        return Front(estimator, X, params, names=split_steps(taken.last.estimator).names if inside else "")
-    _check_steps_once(taken.first, "steps='each'")
-    mine, others = _split_params(taken, params)
-    fitted = clone(taken.first).fit(X, None, **mine)
-    return Front(taken.last, fitted.transform(X), others, fitted, taken.name, taken.names)
+    params, split = params or {}, split_steps(estimator)
+    if steps == "each" or split.first is None:
+        names = ""
+        if isinstance(split.last, Search) and not fits_steps(split.last, steps):
+            names = split_steps(split.last.estimator).names
+        return FittedSteps(estimator, X, params, names=names)
+    _check_steps_once(split.first, "steps='each'")
+    first_params, last_params = _split_params(split, params)
+    fitted = clone(split.first).fit(X, None, **first_params)
+    return FittedSteps(split.last, fitted.transform(X), last_params, fitted, split.name, split.names)
 
 
 def _check_steps_once(first, remedy):
-    """Refuse steps that may learn from y where they are to be fitted on all rows."""
+    """Refuse steps that may learn from y, since they would be fitted on all rows."""
     if reason := step_that_sees_y(first):
         raise ValueError(f"steps='once': {reason}, and would be shown the labels of held-out rows. Use {remedy}.")
 
 
 def fits_steps(search, steps):
     """Whether a search fits steps, or chooses landmarks, on every outer training part, in a call with ``steps``."""
-    taken = split_steps(search.estimator)
-    return (taken.first is not None and "each" in (steps, search.steps)) or _takes_landmarks_from_parts(search)
+    has_steps = split_steps(search.estimator).first is not None
+    return (has_steps and "each" in (steps, search.steps)) or _takes_landmarks_from_parts(search)
 
 
 def _takes_landmarks_from_parts(search):
     """Whether a setting of a search chooses landmarks on every training part: all of them then go part by part."""
-    taken = split_steps(search.estimator)
+    steps = split_steps(search.estimator)
     grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or [{}]
-    settings = ParameterGrid([{key: grid[key] for key in grid if _decides_landmarks(key, taken)} for grid in grids])
-    choices = {_landmarks_per_fold(taken, params) for params in settings}
+    settings = ParameterGrid([{key: grid[key] for key in grid if _decides_landmarks(key, steps)} for grid in grids])
+    choices = {_landmarks_per_fold(steps, params) for params in settings}
     if {True, False} <= choices:
         raise ValueError("param_grid: per_fold is one for all kernels of landmarks; set it of the estimator's kernel.")
     return True in choices
 
 
-def _decides_landmarks(key, taken):
-    """Whether a name in a grid is one of the kernel, or says how a kernel chooses landmarks."""
-    name = key.removeprefix(taken.prefix)
+def _decides_landmarks(key, steps):
+    """Whether a name in a grid is that of the kernel, or of a parameter by which a kernel chooses landmarks."""
+    name = key.removeprefix(steps.prefix)
     return name == "kernel" or (name.startswith("kernel__") and name.endswith(("per_fold", "landmarks")))
 
 
-def _landmarks_per_fold(taken, params):
-    """The same of the kernel of the last step with these parameters; None where it chooses no landmarks."""
+def _landmarks_per_fold(steps, params):
+    """Whether the kernel of the last step with these parameters chooses landmarks per fold; None without landmarks."""
     try:
-        last = clone(taken.last).set_params(**{name.removeprefix(taken.prefix): params[name] for name in params})
-    except (AttributeError, ValueError):  # told where settings are made
+        last = clone(steps.last).set_params(**{name.removeprefix(steps.prefix): params[name] for name in params})
+    except (AttributeError, ValueError):  # settings raise the error
         return None
     kernel: Any = getattr(last, "kernel", None)
     return kernel.landmarks_per_fold if is_object(kernel) else None
 
 
-def _split_params(taken, params):
-    """Parameters of ``fit`` of the first steps, and the rest as the last step calls them."""
+def _split_params(steps, params):
+    """(parameters of ``fit`` of the first steps, those of the last step by its own names)."""
     if sklearn.get_config().get("enable_metadata_routing", False):
-        consumed = get_routing_for_object(taken.first).consumes("fit", params)
-        only = set(consumed) - set(get_routing_for_object(taken.last).consumes("fit", params))
-        return {name: params[name] for name in consumed}, {k: v for k, v in params.items() if k not in only}
-    names = {name for name, _ in taken.first.steps}
-    mine = {key: value for key, value in params.items() if key.partition("__")[0] in names}
-    return mine, taken.fit_params_of_last({key: value for key, value in params.items() if key not in mine})
+        consumed = get_routing_for_object(steps.first).consumes("fit", params)
+        of_first_alone = set(consumed) - set(get_routing_for_object(steps.last).consumes("fit", params))
+        last_params = {name: value for name, value in params.items() if name not in of_first_alone}
+        return {name: params[name] for name in consumed}, last_params
+    names = {name for name, _ in steps.first.steps}
+    first_params = {key: value for key, value in params.items() if key.partition("__")[0] in names}
+    remaining = {key: value for key, value in params.items() if key not in first_params}
+    return first_params, steps.fit_params_of_last(remaining)
 
 
 # -- searches ----------------------------------------------------------------------------------------------------------
 
 
+class TransformedRows:
+    """All rows X behind fitted steps, and as estimators of foldless check them."""
+
+    def __init__(self, X):
+        self.X = X
+        self._checked: dict = {}  # {class of an estimator: X and y}
+
+    def checked(self, estimator, y):
+        """X and y as an estimator of foldless checks them, once for all settings of its class."""
+        kind = type(estimator)
+        if kind not in self._checked:
+            self._checked[kind] = checked_rows_of(estimator, self.X, y)
+        return self._checked[kind]
+
+
 @dataclass(frozen=True)
 class RowsBehindSteps:
-    """Rows as the last steps of pipelines see them; first steps with the same parameters are fitted once.
+    """Rows behind the first steps of pipelines; first steps with equal parameters are fitted once.
 
     ``parts`` are (train, test) pairs whose training rows the steps are fitted on; None: they are fitted on all rows.
     """
@@ -153,52 +173,56 @@ class RowsBehindSteps:
     y: Any
     sample_weight: Any = None
     parts: list | None = None
-    known: dict = field(default_factory=dict)
+    transformed: dict = field(default_factory=dict)  # {content of first steps: (TransformedRows, these steps)}
 
-    def of(self, estimator):
-        """All rows behind the first steps of an estimator: a list with one X, or one X for each of the parts."""
-        taken = split_steps(estimator)
-        if taken.first is None:
-            return [self.X] * (1 if self.parts is None else len(self.parts))
-        key = content(taken.first)
-        if key not in self.known:  # with the steps themselves, by which the key stays theirs
-            self.known[key] = self._once(taken) if self.parts is None else self._each(taken, self.parts), taken.first
-        return self.known[key][0]
+    def behind(self, estimator):
+        """The :class:`TransformedRows` behind the first steps of an estimator: one, or one for each of the parts."""
+        steps = split_steps(estimator)
+        key = None if steps.first is None else content(steps.first)
+        if key not in self.transformed:  # the steps are kept as well: the key may hold ids of their parameters
+            self.transformed[key] = self._transform(steps), steps.first
+        return self.transformed[key][0]
 
-    def _once(self, taken):
-        _check_steps_once(taken.first, "steps='each' with cv=5 (say)")
-        return [clone(taken.first).fit_transform(self.X, None, **self._params(taken))]
+    def _transform(self, steps):
+        if steps.first is None:
+            return [TransformedRows(self.X)] * (1 if self.parts is None else len(self.parts))
+        tables = self._once(steps) if self.parts is None else self._each(steps, self.parts)
+        return [TransformedRows(X) for X in tables]
 
-    def _each(self, taken, parts):
-        found: list = []
+    def _once(self, steps):
+        _check_steps_once(steps.first, "steps='each' with cv=5 (say)")
+        return [clone(steps.first).fit_transform(self.X, None, **self._params(steps))]
+
+    def _each(self, steps, parts):
+        tables: list = []
         for train, _ in parts:
-            found.append(self._part(taken, train))
-            if len(found) == 1 and not sp.issparse(found[0]):
+            tables.append(self._part(steps, train))
+            if len(tables) == 1 and not sp.issparse(tables[0]):
                 what = "X behind the steps fitted on every training part"
-                require_memory((len(parts), *found[0].shape), found[0].dtype, what)
-        return found
+                require_memory((len(parts), *tables[0].shape), tables[0].dtype, what)
+        return tables
 
-    def _part(self, taken, train):
-        """All rows behind the steps fitted on ``train``, whose own rows ``fit_transform`` gives, as in a pipeline."""
+    def _part(self, steps, train):
+        """All rows behind the steps fitted on ``train``; the rows of ``train`` are those of ``fit_transform``."""
         rows = np.arange(len(self.y))
-        others = np.setdiff1d(rows, train)
-        first = clone(taken.first)
+        held_out = np.setdiff1d(rows, train)
+        first = clone(steps.first)
         y = _safe_indexing(self.y, train)
-        seen = [first.fit_transform(_safe_indexing(self.X, train), y, **self._params(taken, train))]
-        if len(others):
-            seen.append(first.transform(_safe_indexing(self.X, others)))
-        dense = not any(map(sp.issparse, seen))
-        stacked = np.concatenate([np.asarray(each) for each in seen]) if dense else sp.vstack(seen).tocsr()
-        return stacked[np.argsort(np.concatenate([train, others]))]
+        tables = [first.fit_transform(_safe_indexing(self.X, train), y, **self._params(steps, train))]
+        if len(held_out):
+            tables.append(first.transform(_safe_indexing(self.X, held_out)))
+        dense = not any(map(sp.issparse, tables))
+        stacked = np.concatenate([np.asarray(table) for table in tables]) if dense else sp.vstack(tables).tocsr()
+        return stacked[np.argsort(np.concatenate([train, held_out]))]
 
-    def _params(self, taken, rows=slice(None)):
+    def _params(self, steps, rows=slice(None)):
         """Parameters of ``fit`` that metadata routing sends to the first steps."""
-        given = {} if self.sample_weight is None else {taken.fit_param("sample_weight"): self.sample_weight[rows]}
-        return _split_params(taken, given)[0]
+        params = {} if self.sample_weight is None else {steps.fit_param("sample_weight"): self.sample_weight[rows]}
+        return _split_params(steps, params)[0]
 
 
 def content(value):
-    """Equal for equal parameters: estimators and kernels by what they were made with, arrays by their values."""
+    """A hashable value, equal for equal parameters: those of estimators and kernels, values of arrays."""
     if hasattr(value, "get_params") and not isinstance(value, type):
         return type(value), content_of_params(value.get_params(deep=False))
     if isinstance(value, list | tuple):
@@ -212,5 +236,5 @@ def content(value):
 
 
 def content_of_params(params):
-    """The same of parameters by name."""
+    """:func:`content` of parameters by name."""
     return tuple((name, content(value)) for name, value in sorted(params.items()))

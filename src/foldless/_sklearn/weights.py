@@ -23,15 +23,15 @@ def _fit_weights(search, y, sample_weight):
     if not is_classifier(estimator):
         return sample_weight
     candidates = [with_params(estimator, params) for params in _params_of_class_weights(search)]
-    class_weights = [getattr(split_steps(each).last, "class_weight", None) for each in candidates]
+    class_weights = [getattr(split_steps(candidate).last, "class_weight", None) for candidate in candidates]
     first = class_weights[0]
-    if first is None or any(each != first for each in class_weights):
+    if first is None or any(class_weight != first for class_weight in class_weights):
         return sample_weight
     return np.square(targets_of(candidates[0], y, sample_weight).task.problem.root_w)
 
 
 def _params_of_class_weights(search):
-    """What each entry of the grid says of class weights, or of the whole last step."""
+    """The parameters of the grid that set class weights, or the whole last step."""
     steps = split_steps(search.estimator)
     names = (f"{steps.prefix}class_weight", steps.name)
     grids = [search.param_grid] if isinstance(search.param_grid, Mapping) else search.param_grid or [{}]

@@ -12,7 +12,7 @@ import numpy as np
 
 from foldless.chunked.arrow import needs_pyarrow
 from foldless.chunked.rows import Chunk, ChunkError
-from foldless.chunked.sources import Part, Source, check_rows
+from foldless.chunked.sources import Partition, Source, check_rows
 
 Paths = str | os.PathLike | Sequence
 
@@ -51,11 +51,11 @@ class Files(Source):
     def parts(self):
         """Row groups of Parquet files, whole CSV files."""
         if self.format == "csv":
-            return [Part(self.read, (path,), None, None) for path in self.paths]
-        found = list[Part]()
+            return [Partition(self.read, (path,), None, None) for path in self.paths]
+        found = list[Partition]()
         for path in self.paths:
             for group in _row_groups(path):
-                found.append(Part(self.read, (path, group.id), group.num_rows, -(-group.num_rows // self.rows)))
+                found.append(Partition(self.read, (path, group.id), group.num_rows, -(-group.num_rows // self.rows)))
         return found
 
     def _chunks(self):

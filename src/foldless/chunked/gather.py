@@ -6,7 +6,7 @@ What is held of the data stays below ``BYTES_TOGETHER`` bytes, or one chunk.
 import numpy as np
 import scipy.sparse as sp
 
-from foldless.chunked.rows import Rows, checked, joined, with_numbers
+from foldless.chunked.rows import CheckedRows, checked, joined, with_numbers
 
 ROWS_TOGETHER = 65536  # rows that are worked on together
 BYTES_TOGETHER = 2**26  # and bytes
@@ -19,7 +19,7 @@ def gathered(chunks, layout, first, start, counted):
 
     ``counted(number, rows)`` is told how many rows each chunk has.
     """
-    parts, n, size = list[Rows](), 0, 0
+    parts, n, size = list[CheckedRows](), 0, 0
     for number, chunk in with_numbers(chunks, first):
         rows = checked(chunk, number, start, layout)
         counted(number, len(rows))

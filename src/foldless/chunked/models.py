@@ -35,7 +35,7 @@ class Coefficients:
         return product(Phi, self.weights) + self.offset
 
 
-class Part:
+class TrainingSums:
     """The rows whose sums these are, ready for every alpha."""
 
     def __init__(self, plan, gram):
@@ -72,11 +72,11 @@ def training_parts(plans, sums):
     """
     if len(plans) > 1:
         for plan, own in zip(plans[1:], sums[1:], strict=True):
-            yield Part(plan, own.gram[0]), own.gram[1]
+            yield TrainingSums(plan, own.gram[0]), own.gram[1]
     elif plans[0].folds.k > 1:
         for fold, held_out in enumerate(sums[0].gram):
             others = sum(gram for other, gram in enumerate(sums[0].gram) if other != fold)
-            yield Part(plans[0], others), held_out
+            yield TrainingSums(plans[0], others), held_out
 
 
 def check_folds(plan, sums):

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from foldless.chunked.rows import OPTIONAL, Chunk
-from foldless.chunked.sources import Part, Source
+from foldless.chunked.sources import Partition, Source
 
 
 def needs_dask(what, module="dask"):
@@ -45,7 +45,7 @@ class Partitions(Source):
 
     def parts(self):
         """Each partition."""
-        return [Part(_partition, each, n) for each, n in zip(self.delayed, self.lengths, strict=True)]
+        return [Partition(_partition, each, n) for each, n in zip(self.delayed, self.lengths, strict=True)]
 
 
 def _partition(number, *columns):

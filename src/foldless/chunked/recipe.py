@@ -23,7 +23,7 @@ from foldless.chunked.arguments import check_cv
 from foldless.chunked.folds import folds_for
 from foldless.chunked.heldout import Judges, fold_press_of, press_of, score_of
 from foldless.chunked.leftout import left_out, warn_of_lost
-from foldless.chunked.models import SIX_DIGITS, Part, check_folds, squared_errors, training_parts
+from foldless.chunked.models import SIX_DIGITS, TrainingSums, check_folds, squared_errors, training_parts
 from foldless.chunked.plan import plans_of
 from foldless.chunked.predictions import asks_for, check_columns
 from foldless.chunked.result import ChunkedResult
@@ -40,7 +40,7 @@ class Candidate:
     def __init__(self, plans, sums, alphas):
         check_folds(plans[0], sums[0])
         self.plans, self.all_sums, self.sums, self.alphas = plans, sums, sums[0], alphas
-        self.whole = Part(plans[0], self.sums.gram.sum(0))
+        self.whole = TrainingSums(plans[0], self.sums.gram.sum(0))
         self.folds, self.errors = [], np.zeros(len(alphas))  # squared errors of held-out folds
         for part, held_out in training_parts(plans, sums):
             self.folds.append([part.coefficients(alpha) for alpha in alphas])

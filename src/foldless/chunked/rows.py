@@ -1,7 +1,7 @@
 """Rows of a chunk, checked: what is wrong with them is told with the number of the chunk and of the row.
 
 A source yields chunks (X, y), (X, y, weights) or :class:`Chunk`. :class:`Layout` is what all chunks of a source have in
-common, read off the first one. ``checked`` turns a chunk into :class:`Rows`.
+common, read off the first one. ``checked`` turns a chunk into :class:`CheckedRows`.
 """
 
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Rows:
+class CheckedRows:
     """Checked rows, and their ``numbers`` among all rows; X is dense or CSR, of floats, y of labels or doubles."""
 
     X: Any
@@ -83,7 +83,7 @@ class Rows:
     def taken(self, places):
         """Some of the rows."""
         found: dict[str, Any] = {name: None if each is None else each[places] for name, each in vars(self).items()}
-        return Rows(**found)
+        return CheckedRows(**found)
 
 
 OPTIONAL = ("sample_weight", "groups", "folds")
@@ -156,7 +156,7 @@ def checked(chunk, number, start, layout):
     for name in ("groups", "folds"):
         if others[name] is not None:
             refuse(_missing(others[name]), lambda row, name=name: f"its value of {name} is missing.")
-    return Rows(X, y, **others, numbers=np.arange(start, start + len(y)))
+    return CheckedRows(X, y, **others, numbers=np.arange(start, start + len(y)))
 
 
 def as_chunk(chunk, number):
@@ -273,4 +273,4 @@ def joined(parts):
             found[name] = sp.vstack(values).tocsr()
         else:
             found[name] = None if values[0] is None else np.concatenate(values)
-    return Rows(**found)
+    return CheckedRows(**found)

@@ -19,7 +19,7 @@ from foldless.chunked.rows import OPTIONAL, Chunk
 
 
 @dataclass(frozen=True)
-class Part:
+class Partition:
     """Some chunks that any machine can read by itself: ``read(number, *arguments)`` yields them.
 
     ``number`` is that of the first. ``rows`` and ``chunks`` are how many there are, None where they are to be counted.
@@ -48,7 +48,7 @@ class Source:
         """The chunks from number ``first`` on."""
         raise NotImplementedError
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Partition]:
         """All chunks, in parts that can be read in any order."""
         raise ValueError(
             "client: chunks of an iterator come one after the other, and workers cannot share them. Use"
@@ -95,7 +95,7 @@ class Arrays(Source):
         found = []
         for start in range(0, self.n_rows, self.rows):
             part = slice(start, min(start + self.rows, self.n_rows))
-            found.append(Part(_slices, tuple(_sent(each, part) for each in self.arrays), part.stop - start))
+            found.append(Partition(_slices, tuple(_sent(each, part) for each in self.arrays), part.stop - start))
         return found
 
 
@@ -142,7 +142,7 @@ class Numbered(Source):
 
     def parts(self):
         """Each chunk."""
-        return [Part(_one, (self.read,), self.rows)] * self.count
+        return [Partition(_one, (self.read,), self.rows)] * self.count
 
 
 def _one(number, read):

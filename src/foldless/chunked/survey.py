@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldless.chunked.hashing import checksum, row_words
-from foldless.chunked.rows import Rows, joined
+from foldless.chunked.rows import CheckedRows, joined
 from foldless.estimators.classifier import join_labels
 
 SALT = 1  # the sample is drawn independently of the folds
@@ -28,7 +28,7 @@ class Survey:
     counts: np.ndarray
     masses: np.ndarray
     folds: np.ndarray
-    sample: Rows
+    sample: CheckedRows
 
 
 def survey_of(rows, labels, size, seed):

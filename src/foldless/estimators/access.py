@@ -1,6 +1,6 @@
-"""What the rooms above ask of foldless' estimators: their task, fits, and a model of a training part.
+"""Access to foldless' estimators for the rooms above: their tasks, their fits, and models of training parts.
 
-Nobody else reads an estimator's private attributes.
+No other module reads private attributes of an estimator.
 """
 
 from copy import copy
@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from foldless._engine.heldout.model import FittedCoefficients
 from foldless._engine.readout.task import Task
+from foldless.estimators.rows import with_fields
 from foldless.kernels.registry import is_object, is_precomputed
 
 
@@ -24,8 +25,9 @@ class EstimatorTask(NamedTuple):
 
 
 def checked_rows_of(estimator, X, y):
-    """X and y as ``fit`` of an estimator checks them; the estimator itself stays as it is."""
-    return copy(estimator)._checked_rows(X, y)
+    """X and y as ``fit`` of an estimator checks them, labels coded; the estimator itself stays as it is."""
+    X, y = with_fields(estimator, vars(estimator).copy())._checked_rows(X, y)
+    return X, estimator._coded_targets(y)
 
 
 def task_of(estimator, X, y, sample_weight=None, *, checked=False):
@@ -33,7 +35,7 @@ def task_of(estimator, X, y, sample_weight=None, *, checked=False):
 
     ``checked``: X and y come from :func:`checked_rows_of`, and are not checked again.
     """
-    probe = clone(estimator)
+    probe = with_fields(estimator, vars(estimator).copy())
     task = probe._make_task(*probe._validated(X, y, sample_weight, checked=checked))
     return EstimatorTask(task, getattr(probe, "classes_", None), getattr(probe, "_flat", True))
 
@@ -45,8 +47,8 @@ def fits_of(estimator, X, confounds=None):
 
 def loo_scores_of(estimator):
     """(row numbers, leave-one-out decisions before any cut) of a fitted estimator, from the factors of its fit."""
-    whole = estimator._loo().whole
-    return whole.rows, estimator._fitted_task.loo_scores(whole)
+    solution = estimator._loo().whole
+    return solution.rows, estimator._fitted_task.loo_scores(solution)
 
 
 def cut_of(estimator):
@@ -90,7 +92,7 @@ def rows_of(estimator, X, rows, train):
 
 
 class NoRows:
-    """Stands for the training rows of a model that was fitted without keeping them."""
+    """Takes the place of the training rows in a model that was fitted without keeping them."""
 
     def __getattr__(self, name):
         raise AttributeError(
@@ -100,9 +102,9 @@ class NoRows:
 
 
 def prepared(estimator, X, y, sample_weight=None, classes=None, names=None):
-    """A copy of the estimator that lacks its coefficients alone, and its task, from a sample of the rows.
+    """A copy of the estimator with all fitted state but the coefficients, and its task, from a sample of the rows.
 
-    ``classes`` are all that there are, ``names`` those of the features.
+    ``classes`` are all classes of the data, ``names`` the names of the features.
     """
     model = clone(estimator)
     X, y, weights = model._validated(X, y, sample_weight)
@@ -113,7 +115,7 @@ def prepared(estimator, X, y, sample_weight=None, classes=None, names=None):
 
 
 def class_factors(model, masses):
-    """Factors (c,) on the weights of the classes of these masses; None without ``class_weight``."""
+    """Factors (c,) on the weights of the classes, whose total weights are ``masses``; None without ``class_weight``."""
     return None if getattr(model, "class_weight", None) is None else model._class_factors(masses)
 
 
@@ -125,10 +127,21 @@ def seen_by(model, X):
 def with_coefficients(model, params, kernel, weights, offset, rule, choice):
     """A prepared model with these parameters, fitted: f(x) = features(x)' weights + offset, read out by the rule."""
     fitted, m = copy(model).set_params(**params), weights.shape[1]
-    known = {"X_fit_": np.empty((0, model.n_features_in_)), "kernel_": kernel, "holder_": choice, "ids_": None}
-    known |= {"_weights": weights, "_offset": offset, "_rule": rule, "_dual": np.empty((0, m))}
-    known |= {"_confound_B": np.empty((0, m)), "_confound_mean": np.empty(0), "_base_weights": None, "_n_forgotten": 0}
-    known |= {"_fitted_task": NoRows(), "_parts": None, "_loo_values": None, "_settings": fitted.get_params()}
-    vars(fitted).update(known)
+    fitted.X_fit_ = np.empty((0, model.n_features_in_))
+    fitted.kernel_ = kernel
+    fitted.holder_ = choice
+    fitted.ids_ = None
+    fitted._weights = weights
+    fitted._offset = offset
+    fitted._rule = rule
+    fitted._dual = np.empty((0, m))
+    fitted._confound_B = np.empty((0, m))
+    fitted._confound_mean = np.empty(0)
+    fitted._base_weights = None
+    fitted._n_forgotten = 0
+    fitted._fitted_task = NoRows()
+    fitted._parts = None
+    fitted._loo_values = None
+    fitted._settings = fitted.get_params()
     fitted._set_attributes()
     return fitted

@@ -91,8 +91,8 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
     def partial_fit(self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None, *, ids: Ids = None) -> Self:
         """Learn more rows; the model then equals one fitted to all of its rows. The first call may be this one.
 
-        New labels may appear, and ``classes`` names those that the model shall have even without a row, from now until
-        the next ``fit``. ``ids`` are needed if the rows so far have ids.
+        New labels may appear. ``classes`` names labels that the model keeps even without a row, until the next
+        ``fit``. ``ids`` are needed if the rows so far have ids.
         """
         with all_or_nothing(self) as model:
             if model.__sklearn_is_fitted__():
@@ -129,13 +129,13 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
             return
         if len(rows) == n:
             raise ValueError(f"forget: all {n} rows were named; at least one must stay.")
-        kept = np.delete(np.arange(n), rows)
+        remaining = np.delete(np.arange(n), rows)
         factors = self._factors.remove(rows) if len(rows) <= MANY else None
-        ids = None if self.ids_ is None else [self.ids_[row] for row in kept]
-        self._solve(self.X_fit_[kept], self._y[kept], ids, self._named_classes, factors)
+        ids = None if self.ids_ is None else [self.ids_[row] for row in remaining]
+        self._solve(self.X_fit_[remaining], self._y[remaining], ids, self._named_classes, factors)
 
     def _learn_first(self, X, y, ids, classes):
-        """The first rows: parameters are read here and hold until the next ``fit``."""
+        """Fit the first rows. Parameters are read here and stay until the next ``fit``."""
         check_options(self)
         if not (is_number(self.alpha) and self.alpha >= 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number >= 0, for instance 1.0.")
@@ -155,7 +155,7 @@ class AdaptiveKDA(LabelledDecisions, KernelExpansion):
         return X, y
 
     def _solve(self, X, y, ids, named, factors):
-        """The state for these rows; ``factors`` is None where they are to be made from the kernel."""
+        """Store the state for these rows; ``factors=None``: they are computed from the kernel."""
         classes, codes = coded(y, named)
         check_two_classes(classes, self, "Those without a row can be named in partial_fit(classes=...).")
         indicators = indicator(codes, len(classes), np.float64)
@@ -265,10 +265,10 @@ def _coded(fits, counts, coding):
     if coding == "pm1":
         return against_all(fits)
     total = counts.sum(-1, keepdims=True)
-    own, other = (
+    inside, outside = (
         np.divide(total, size, out=np.zeros(np.shape(counts)), where=size > 0) for size in (counts, total - counts)
     )
-    columns = fits * own - (fits.sum(-1, keepdims=True) - fits) * other
+    columns = fits * inside - (fits.sum(-1, keepdims=True) - fits) * outside
     return columns[..., 1:] if columns.shape[-1] == 2 else columns
 
 

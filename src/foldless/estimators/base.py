@@ -1,8 +1,8 @@
-"""What the estimators share: the expansion k(x)' beta over training rows; fit, prediction and leave-one-out of a task.
+"""Base classes of the estimators: the expansion k(x)' beta over training rows; fit, prediction and leave-one-out.
 
-Numerics live below: ``fit`` validates, builds a ``Task``, solves it once and stores the expansion f(x) = k(x)' beta +
-b, and the mean and the coefficients B of confounds c: (c - mean)' B is added where a caller gives them. The factor of P
-stays with the fitted estimator for the leave-one-out methods; it is left out of pickles and made again on demand.
+``fit`` validates, builds a ``Task``, solves it once and stores the expansion f(x) = k(x)' beta + b. Of confounds c it
+stores the mean and the coefficients B; (c - mean)' B is added where a caller gives confounds. The fitted estimator
+keeps the factor of P for the leave-one-out methods. Pickles leave it out, and it is computed again on demand.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from foldless.estimators.rows import Ids, PerRow, all_or_nothing, joined_ids, re
 from foldless.estimators.versions import Versioned
 from foldless.kernels.registry import GammaLike, KernelLike, given_kernel, is_precomputed, penalised_kernel
 
-FEW_ROWS = 20  # rows from which a width for the kernel can hardly be told
+FEW_ROWS = 20  # rows too few to resolve the width of a kernel from
 CHUNK = 2**25  # entries of a kernel matrix evaluated at once in predict
 REMEDIES = {
     "standardize": "Scale X before",
@@ -52,7 +52,7 @@ NOT_PICKLED = ("_parts", "_qr")  # attributes with a factorisation, which is mad
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class KernelExpansion(Versioned):
-    """Base of the estimators: their parameters, and everything but how the coefficients are found."""
+    """Base of the estimators: their parameters, and all methods but those that solve for coefficients."""
 
     kernel: KernelLike = field(default="rbf", kw_only=False)
     gamma: GammaLike = "scale"
@@ -66,11 +66,11 @@ class KernelExpansion(Versioned):
     @classmethod
     @cache
     def _get_param_names(cls):
-        """Names of the parameters; scikit-learn reads the signature at every call, which searches notice."""
+        """Names of the parameters, cached: scikit-learn reads the signature at every call, which slows searches."""
         return super()._get_param_names()
 
     def _warn_of_few_rows(self, stacklevel):
-        """A parameter of the kernel that is taken from the first few rows of a stream stays with the model."""
+        """Warn that a kernel parameter was resolved from the first few rows of a stream, and stays."""
         n = self.X_fit_.shape[0]
         for name, value in self._taken_from_rows().items() if n < FEW_ROWS else ():
             remedy = REMEDIES.get(name, "Give a number")
@@ -81,7 +81,7 @@ class KernelExpansion(Versioned):
             )
 
     def _taken_from_rows(self):
-        """{name: value} of the parameters that become numbers by the rows of the first fit, for good."""
+        """{name: value} of the parameters that the rows of the first fit resolve to numbers, which then stay."""
         return given_kernel(self).unresolved
 
     def _expand(self, X, beta):
@@ -94,9 +94,9 @@ class KernelExpansion(Versioned):
     def _check_linear(self, attribute):
         check_is_fitted(self)
         if not self.kernel_.is_linear:
-            found = "an approximation" if self.kernel_.approximates else f"kernel={self.kernel!r}"
-            found = "penalty='coef'" if self.kernel_.squares_condition else found
-            raise AttributeError(f"{attribute} exists for kernel='linear' only, not for {found}.")
+            reason = "an approximation" if self.kernel_.approximates else f"kernel={self.kernel!r}"
+            reason = "penalty='coef'" if self.kernel_.squares_condition else reason
+            raise AttributeError(f"{attribute} exists for kernel='linear' only, not for {reason}.")
 
     def __getstate__(self):
         return {name: None if name in NOT_PICKLED else value for name, value in super().__getstate__().items()}
@@ -113,14 +113,14 @@ class KernelExpansion(Versioned):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class KernelMachine(KernelExpansion):
-    """Base of the estimators that solve a Task: everything but the meaning of y."""
+    """Base of the estimators that solve a Task: all methods that do not depend on the meaning of y."""
 
     penalty: Literal["rkhs", "coef"] = "rkhs"
     fit_intercept: bool = True
     standardize: bool = False
 
-    # What subclasses know: y, and how fits are read out.
-    _make_task: ClassVar[Callable]  # the Task of validated X, y, weights and named classes
+    # Subclasses define the meaning of y, and how fits are read out.
+    _make_task: ClassVar[Callable]  # the Task of validated X, y (labels may be coded), weights and named classes
     _set_attributes: ClassVar[Callable]  # public attributes of the model that has just been stored
     _linear: ClassVar[Callable]  # (coefficients, intercept) of the decision, for weights and offset of the fits
 
@@ -151,7 +151,7 @@ class KernelMachine(KernelExpansion):
         return self
 
     def _fit_anew(self, X, y, sample_weight, confounds, ids, *, classes=None, least=2):
-        """Fit copies, from which updates continue; a Gram matrix is not copied, it is the largest array of all."""
+        """Fit copies of the arrays, which updates will use; a Gram matrix, the largest array, is not copied."""
         X, y, weights = self._validated(X, y, sample_weight, least)
         X = X if is_precomputed(self.kernel) else X.copy()
         weights = None if weights is None else weights.copy()
@@ -166,14 +166,14 @@ class KernelMachine(KernelExpansion):
         return self
 
     def _keep_for_updates(self, weights, ids):
-        """What updates continue from, besides the task: the caller's weights and ids, the parameters as they are."""
+        """Store what updates need besides the task: the caller's weights and ids, and the current parameters."""
         self._base_weights = weights
         self.ids_ = ids
         self._n_forgotten = 0
         self._settings = self.get_params()
 
     def _validated(self, X, y, sample_weight, least=2, *, checked=False):
-        """X as the kernel sees it, y and weights; ``checked``: X and y have been through ``_checked_rows``."""
+        """X as the kernel sees it, y and weights; ``checked``: X and y are those of ``_checked_rows``."""
         if not (is_number(self.alpha) and self.alpha > 0):
             raise ValueError(f"alpha={self.alpha!r} must be a finite number > 0; for (nearly) no penalty use 1e-10.")
         check_options(self)
@@ -196,8 +196,12 @@ class KernelMachine(KernelExpansion):
         """X and y as scikit-learn's ``validate_data`` returns them."""
         return validated_rows(self, X, y, dtypes=FLOATS, multi_output=True, y_numeric=False)
 
+    def _coded_targets(self, y):
+        """Checked y in the form that ``_make_task`` takes with the least work."""
+        return y
+
     def _fitted_scaler(self, X, weights):
-        """What scales the features, and centres dense ones, from all rows given (weights are repetitions); or None."""
+        """The fitted StandardScaler, which centres dense features only, or None; weights count as repetitions."""
         if not self.standardize:
             return None
         if is_precomputed(self.kernel):
@@ -255,7 +259,7 @@ class KernelMachine(KernelExpansion):
     @threads_by_size
     @reads_one_state
     def _fits(self, X, confounds=None):
-        """Regression fits at new X, shape (n, m), equal ones of equal rows; confounds not given are at their mean."""
+        """Regression fits at new X, shape (n, m), equal for equal rows; missing confounds are at their mean."""
         check_is_fitted(self)
         if not self._is_plain(X):
             X = validated_X(self, X, dtype=FLOATS)

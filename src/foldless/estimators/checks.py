@@ -1,4 +1,4 @@
-"""Arguments of the estimators: what is wrong with them, and what to give instead."""
+"""Checks of the estimators' arguments. Errors name the argument, its value and what to give instead."""
 
 import sys
 import warnings
@@ -37,13 +37,13 @@ def check_option(name, value, allowed):
 
 
 def check_whole(name, value, least):
-    """Refuse what is no whole number, or too small a one."""
+    """Refuse a value that is not an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name}={value!r} must be a whole number of at least {least}.")
 
 
 def check_options(estimator):
-    """Refuse values of parameters that their type does not allow, where it is a Literal or bool."""
+    """Refuse values of parameters whose type is a Literal or bool and does not allow them."""
     for name, kind in _types(estimator.__class__).items():
         value = getattr(estimator, name, None)
         if get_origin(kind) is Literal:
@@ -55,8 +55,8 @@ def check_options(estimator):
 @cache
 def _types(kind):
     """Types of the parameters of an estimator, by name."""
-    known = get_type_hints(kind)
-    return {each.name: known[each.name] for each in fields(kind)}
+    hints = get_type_hints(kind)
+    return {parameter.name: hints[parameter.name] for parameter in fields(kind)}
 
 
 def is_number(value):
@@ -88,7 +88,7 @@ def check_weights(sample_weight, X):
 
 @dataclass(frozen=True, eq=False)
 class Confounds:
-    """Confounds, and whether predictions keep what they explain.
+    """Confounds, and whether predictions include what the confounds explain.
 
     The functions of ``foldless.model_selection`` take it in the place of the array of confounds.
 
@@ -97,7 +97,7 @@ class Confounds:
     values : array-like of shape (n_samples, n_confounds) or (n_samples,)
         Columns such as age or site.
     in_score : bool, default=False
-        Keep what the confounds explain in the held-out predictions: they are then features without penalty.
+        Whether held-out predictions include what the confounds explain: they are then features without penalty.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def as_confounds(confounds):
 
 
 def confounds_left_out(confounds, what):
-    """The array of the argument ``confounds=`` for ``what``, whose predictions leave out the part of confounds."""
+    """The array of the argument ``confounds=`` for ``what``, whose predictions leave out the confounds' part."""
     confounds = as_confounds(confounds)
     if confounds is not None and confounds.in_score:
         raise ValueError(
@@ -146,11 +146,10 @@ def check_confounds(confounds, n):
         raise ValueError("confounds: Confounds(...) is for the functions of foldless.model_selection; give its values.")
     try:
         C = check_array(confounds, dtype=None, ensure_2d=False, input_name="confounds")
-        others = (
-            [each for each in C.ravel().tolist() if not isinstance(each, Real)] if C.dtype.kind not in "fiub" else []
-        )
-        if others:  # "1.5" is a label as "low" is, and a date counts in days or in years
-            raise ValueError(f"{others[0]!r} is no number.")
+        if C.dtype.kind not in "fiub":
+            for value in C.ravel().tolist():
+                if not isinstance(value, Real):  # "1.5" is a label as "low" is, and a date counts in days or in years
+                    raise ValueError(f"{value!r} is no number.")
         C = C.astype(float)
         assert_all_finite(C, input_name="confounds")
     except (TypeError, ValueError) as error:
@@ -180,7 +179,7 @@ def check_square(K):
 
 
 def as_stored(X, stored):
-    """Rows dense or sparse, as those that a model has."""
+    """X as a dense or a sparse array, whichever ``stored``, the rows of a model, are."""
     if sp.issparse(stored):
         return X if sp.issparse(X) else sp.csr_array(X)
     return X.toarray() if sp.issparse(X) else X
@@ -194,7 +193,7 @@ def is_plain_target(y, n):
 
 
 def warn_caller(message, category=UserWarning):
-    """Warn at the line that called foldless, however many of its functions lie between."""
+    """Warn at the line of the caller's code that called foldless."""
     level = 1
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "foldless":
@@ -205,13 +204,13 @@ def warn_caller(message, category=UserWarning):
 
 def warn_of_scale(problem):
     """Warn of data, kernel or alpha from which a model can hardly learn."""
-    found = caution(problem)
-    if found is not None:
-        warn_caller(found)
+    warning = caution(problem)
+    if warning is not None:
+        warn_caller(warning)
 
 
 def warn_of_size(problem):
-    """Warn of a fit that takes long, before it begins; once for each size, whatever the number of refits."""
+    """Warn of a fit that takes long, before it begins; once for each size, however often it is refitted."""
     _announce(caution_of_size(problem))
 
 
@@ -222,11 +221,11 @@ def warn_of_size_by_cost(n, cost, kernel):
         _announce(long_fit(n, flops, arrays, np.float64, takes_rows=kernel.takes_rows))
 
 
-def _announce(found):
-    """Warn unless the same was said before in this process."""
-    if found is not None and str(found) not in announced:
-        warn_caller(found)
-        announced.add(str(found))  # after the warning, which may have become an error
+def _announce(warning):
+    """Warn, once in this process."""
+    if warning is not None and str(warning) not in announced:
+        warn_caller(warning)
+        announced.add(str(warning))  # after the warning, which may have become an error
 
 
 def warn_of_strata(decisions, codes):
@@ -253,7 +252,7 @@ def check_labels_there(y):
 
 
 def rows_and_labels(X, y, *others):
-    """All as arrays or frames of the same length, as scikit-learn's ``indexable`` says; no label is missing."""
+    """X, y and others by scikit-learn's ``indexable``, after a check that no label is missing."""
     check_labels_there(y)
     return indexable(X, y, *others)
 

@@ -1,13 +1,13 @@
-"""What classifiers share: classes and where each label stands among them, class weights, decisions, probabilities.
+"""Base classes of the classifiers: classes, coded labels, class weights, decisions, probabilities.
 
-Classes are those of the rows and those that ``partial_fit(classes=...)`` named, which stay without a row.
+Classes are those of the rows and those that ``partial_fit(classes=...)`` named. The latter stay without a row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,7 +49,7 @@ class LabelledDecisions(ClassifierMixin):
     @property
     @reads_one_state
     def loo_score_(self) -> float:
-        """Leave-one-out accuracy on the training data, every row counted once whatever its weight."""
+        """Leave-one-out accuracy on the training data, every row counted once, without weights."""
         return float(np.mean(self.loo_predict() == self._y))
 
 
@@ -63,7 +63,7 @@ def checked_labels(y):
 
 
 def named_classes(y, classes):
-    """Labels that ``partial_fit(classes=...)`` names; they must be all that y holds, or none."""
+    """The labels that ``partial_fit(classes=...)`` names, which must include all labels of y."""
     if classes is None:
         return y[:0]
     classes = column_or_1d(classes)
@@ -82,10 +82,17 @@ def join_labels(old, new):
     return np.concatenate([old, new])
 
 
+class CodedLabels(NamedTuple):
+    """All classes, and the place of each label among them."""
+
+    classes: np.ndarray
+    codes: np.ndarray
+
+
 def coded(y, named):
-    """All classes, those named without rows included, and the place of each label among them."""
+    """The :class:`CodedLabels` of y; classes that are named may have no rows."""
     classes = np.unique(join_labels(y, named))
-    return classes, np.searchsorted(classes, y)
+    return CodedLabels(classes, np.searchsorted(classes, y))
 
 
 def check_two_classes(classes, estimator, hint):
@@ -97,7 +104,7 @@ def check_two_classes(classes, estimator, hint):
 
 
 def warn_of_few_rows(codes, classes):
-    """Step functions of few rows of a class follow their chance."""
+    """Warn of isotonic calibration of few rows of a class, whose step functions overfit."""
     sizes = np.bincount(codes, minlength=len(classes))
     if sizes.min() < ENOUGH_FOR_STEPS:
         warn_caller(
@@ -128,10 +135,18 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
     _readout: ClassVar[Callable]  # the readout of a number of classes, and of factors on their weights if there are any
 
-    def _make_task(self, X, y, weights, classes=None):
+    def _coded_targets(self, y):
         y = checked_labels(y)
-        self._named_classes = named_classes(y, classes)
-        self.classes_, codes = coded(y, self._named_classes)
+        return coded(y, y[:0])
+
+    def _make_task(self, X, y, weights, classes=None):
+        if isinstance(y, CodedLabels):
+            self._named_classes = y.classes[:0]
+        else:
+            y = checked_labels(y)
+            self._named_classes = named_classes(y, classes)
+            y = coded(y, self._named_classes)
+        self.classes_, codes = y
         if self.calibration == "isotonic":
             warn_of_few_rows(codes, self.classes_)
         return self._task_of_codes(codes, weights, X.dtype, lambda total: self._problem(X, total, weights))
@@ -162,7 +177,9 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         check_two_classes(self.classes_, self, "In a stream, name them all in partial_fit(classes=...).")
         if weights is not None and not len(self._named_classes) and np.unique(codes[weights > 0]).size < 2:
             raise ValueError("sample_weight leaves one class only; at least two classes need rows of positive weight.")
-        factors, base, total = None, None, weights
+        factors = None
+        base = None
+        total = weights
         if self.class_weight is not None:
             base = np.ones(len(codes), dtype) if weights is None else weights
             factors = self._class_factors(np.bincount(codes, weights=base, minlength=n_classes))
@@ -197,18 +214,18 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
 
     def _class_factors(self, mass):
         """class_weight as one number per class; "balanced" is computed once, from all rows given to fit."""
-        given = self.class_weight
-        if isinstance(given, str) and given == "balanced":
+        class_weight = self.class_weight
+        if isinstance(class_weight, str) and class_weight == "balanced":
             return mass.sum() / (len(mass) * np.where(mass > 0, mass, 1.0))
-        if not isinstance(given, Mapping):
-            raise ValueError(f"class_weight={given!r} must be None, 'balanced' or a dict {{label: weight}}.")
+        if not isinstance(class_weight, Mapping):
+            raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict {{label: weight}}.")
         classes = self.classes_
-        unknown = [label for label in given if label not in classes]
+        unknown = [label for label in class_weight if label not in classes]
         if unknown:
             raise ValueError(f"class_weight names {unknown!r}, which y does not hold; its classes are {classes!r}.")
-        factors = numbers(given.get(label, 1.0) for label in classes.tolist())
+        factors = numbers(class_weight.get(label, 1.0) for label in classes.tolist())
         if factors is None or np.any(factors <= 0):
-            raise ValueError(f"class_weight={given!r} must hold finite numbers > 0.")
+            raise ValueError(f"class_weight={class_weight!r} must hold finite numbers > 0.")
         return factors
 
     @reads_one_state
@@ -218,7 +235,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         ``confounds`` (n_samples, n_confounds) are regressed out of the features; without them they count as being at
         their mean of the training rows.
         """
-        fits = self._fits(X, confounds)  # tells first where nothing was fitted
+        fits = self._fits(X, confounds)  # first: it raises the error of an estimator that is not fitted
         return self._rule.decision(fits)
 
     @reads_one_state
@@ -239,7 +256,7 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
         return self._calibrated_rule().proba(fits)
 
     def _calibrated_rule(self):
-        """The rule with probabilities, which updates leave to the first call that asks for them."""
+        """The rule with probabilities; after an update the first call calibrates it."""
         rule = self._rule
         if rule.calibrator is None:
             if self._fitted_task.calibration is None:
@@ -268,12 +285,13 @@ class KernelClassifier(LabelledDecisions, ConformalSets, ScoreIntervals, OnlineM
     @property
     @reads_one_state
     def loo_score_(self) -> float:
-        """Leave-one-out accuracy on the training data, every row counted once whatever its weight.
+        """Leave-one-out accuracy on the training data, every row counted once, without weights.
 
         It warns where it is far below chance; ``stratified_loo_score_`` is the remedy.
         """
-        decisions, codes, rows = self.loo_decision_function(), self._fitted_task.codes, self._fitted_task.problem.active
-        warn_of_strata(decisions[rows], codes[rows])
+        decisions = self.loo_decision_function()
+        rows = self._fitted_task.problem.active
+        warn_of_strata(decisions[rows], self._fitted_task.codes[rows])
         return float(np.mean(chosen_labels(decisions, self.classes_) == self._y))
 
     @property

@@ -17,7 +17,7 @@ ENTRIES = 2**21  # of an intermediate array
 
 
 def check_coverage(coverage):
-    """Refuse a coverage that no set can have."""
+    """Refuse a coverage that is not between 0 and 1."""
     if not is_number(coverage) or not 0 < coverage < 1:
         raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, for instance 0.9.")
 
@@ -29,16 +29,16 @@ def new_rows(estimator, X):
 
 
 def borders(estimator, X, what, instead=""):
-    """The :class:`Border` of new rows X, some at a time; ``what`` is asked for, and there may be something instead."""
+    """Yield the :class:`Border` of new rows X, some at a time, for ``what``; errors end with ``instead``."""
     X = new_rows(estimator, X)
     _check_exchangeable(estimator._fitted_task.problem, what, instead)
-    whole = estimator._loo().whole
-    for rows in gen_batches(X.shape[0], max(1, ENTRIES // len(whole.rows))):
-        yield border(whole, X[rows])
+    solution = estimator._loo().whole
+    for rows in gen_batches(X.shape[0], max(1, ENTRIES // len(solution.rows))):
+        yield border(solution, X[rows])
 
 
 def _check_exchangeable(problem, what, instead):
-    """Refuse fits in which a new row is not one more row like the others, or whose border has no closed form."""
+    """Refuse fits in which a new row is not exchangeable with the others, or whose border has no closed form."""
     if np.ptp(problem.root_w) > 0:
         raise ValueError(
             f"sample_weight, class_weight: {what} ranks a new row among those of the fit, which rows of different"
@@ -74,12 +74,12 @@ class ConformalSets:
         label that is tried.
         """
         check_is_fitted(self)
-        task, found = self._fitted_task, []
-        for each in borders(self, X, "conformal prediction"):
-            f, A = (one_a_class(task.readout.plus_minus_fits(values)) for values in (each.f, each.A))
-            each = Border(f, each.c, each.s, A, each.p)
-            found.append(label_p_values(each, task.codes, task.n_classes, class_conditional=class_conditional))
-        return np.concatenate(found)
+        task, p_values = self._fitted_task, []
+        for new in borders(self, X, "conformal prediction"):
+            f, A = (one_a_class(task.readout.plus_minus_fits(values)) for values in (new.f, new.A))
+            new = Border(f, new.c, new.s, A, new.p)
+            p_values.append(label_p_values(new, task.codes, task.n_classes, class_conditional=class_conditional))
+        return np.concatenate(p_values)
 
     def predict_set(self, X: MatrixLike, coverage: float = 0.9, *, class_conditional: bool = False) -> np.ndarray:
         """Sets of labels that hold the true one with a probability of at least ``coverage``, whatever the model.

@@ -94,13 +94,14 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return Discriminant(n_classes, self.threshold, priors, axes, bool(self.fit_intercept), expected)
 
     def _checked_priors(self, n_classes, factors):
-        given = self.priors
-        if given is None:
+        if self.priors is None:
             # A class that counts more in the fit counts more in the decision; "balanced" means equal, as None does.
             return tuple(factors / factors.sum()) if isinstance(self.class_weight, Mapping) else None
-        priors = numbers(np.ravel(given))
+        priors = numbers(np.ravel(self.priors))
         if priors is None or priors.shape != (n_classes,) or not np.all(priors > 0):
-            raise ValueError(f"priors={given!r} must be {n_classes} positive numbers, one for each of the classes.")
+            raise ValueError(
+                f"priors={self.priors!r} must be {n_classes} positive numbers, one for each of the classes."
+            )
         if n_classes == 2 and self.threshold != "centroid":
             raise ValueError(
                 f"priors move the centroid rule, but threshold={self.threshold!r} uses none with two classes;"

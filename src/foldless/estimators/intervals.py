@@ -30,7 +30,7 @@ from foldless.estimators.rows import reads_one_state
 
 
 class ScoreIntervals:
-    """What a fitted estimator knows of its score on new rows."""
+    """Intervals of the score on new rows, for fitted estimators that solve a Task."""
 
     _fitted_task: Any
     _loo: Any
@@ -46,10 +46,10 @@ class ScoreIntervals:
         n_repeats: int | None = None,
         random_state: RandomStateLike = 0,
     ) -> ScoreInterval:
-        """The score on new rows with an interval, from the training rows: what ``loo_score_`` says without one.
+        """The score on new rows with an interval, from the training rows; ``loo_score_`` is one without an interval.
 
         Nested cross-validation (Bates, Hastie & Tibshirani 2023) with ``cv`` folds drawn at random, at most one for
-        every row of the rarest class, all from the fit there is. ``scoring`` is "accuracy", or
+        every row of the rarest class, without refits. ``scoring`` is "accuracy", or
         "neg_mean_squared_error" of values, by default; also "balanced_accuracy", "roc_auc", "r2", "correlation" and
         "neg_mean_absolute_error". ``n_repeats=None`` draws folds until the standard error is known within 10 %, at most
         100 times. For other scores, splitters and groups of rows see
@@ -60,24 +60,24 @@ class ScoreIntervals:
         check_whole("cv", cv, 3)
         if n_repeats is not None:
             check_whole("n_repeats", n_repeats, 1)
-        task, whole = self._fitted_task, self._loo().whole
+        task, solution = self._fitted_task, self._loo().whole
         judge = _judge(task, scoring)
         of_classes = task.codes is not None
-        truth = task.codes[whole.rows] if of_classes else task.Y[whole.rows].T
+        truth = task.codes[solution.rows] if of_classes else task.Y[solution.rows].T
         splitter = _splitter(cv, truth, judge, of_classes)
         random_state = check_random_state(random_state)
 
         def decide(sets):
-            D = task.held_out_decisions(whole, Sets.of(sets)).reshape(*sets.shape, -1)
+            D = task.held_out_decisions(solution, Sets.of(sets)).reshape(*sets.shape, -1)
             return D[:, None] if D.ndim == 2 else np.swapaxes(D, 1, 2)
 
         def draw(number):
             return [_folds(splitter, truth, random_state) for _ in range(number)]
 
-        def known(scores):
+        def precise(scores):
             return scores[0].known_within(PRECISION)
 
-        most, until = (MOST, known) if n_repeats is None else (n_repeats, None)
+        most, until = (MOST, precise) if n_repeats is None else (n_repeats, None)
         first = draw(min(AT_A_TIME, most))
         (scores,) = scores_of_partitions(first, draw, [decide], truth, judge, most=most, until=until)
         return nested_interval(scores, confidence, judge.kind)
@@ -87,10 +87,10 @@ def _judge(task, scoring):
     """The :class:`Judge` of ``scoring=``."""
     if scoring is None:
         scoring = "neg_mean_squared_error" if task.codes is None else "accuracy"
-    known = {name: each for name, each in METRICS.items() if each.suits(task) and not each.pooled}
-    by_row = {} if task.codes is not None else {"neg_mean_absolute_error": None}
-    check_option("scoring", scoring, (*known, *by_row))
-    of_rows, metric = ROW_SCORES.get(scoring), known.get(scoring)
+    metrics = {name: metric for name, metric in METRICS.items() if metric.suits(task) and not metric.pooled}
+    by_row = () if task.codes is not None else ("neg_mean_absolute_error",)
+    check_option("scoring", scoring, (*metrics, *by_row))
+    of_rows, metric = ROW_SCORES.get(scoring), metrics.get(scoring)
     ranks = metric is not None and metric.rows > 1
     kind = ScoreKind.of(scoring, None if metric is None else metric.scorer())
     return Judge(None if metric is None else metric.function, of_rows, ENOUGH_FOR_RANKS if ranks else 2, kind)

@@ -156,7 +156,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
         return self._learn(X, y, sample_weight=sample_weight, confounds=confounds, ids=ids)
 
     def _shaped(self, outputs):
-        """One output without an axis of its own where y was one column."""
+        """Outputs (n,) where y was one column, else (n, m)."""
         return outputs[:, 0] if self._flat else outputs
 
     def _set_attributes(self):
@@ -189,7 +189,7 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
     @reads_one_state
     def loo_score_(self) -> float:
         """Leave-one-out R2 on the training data, averaged over outputs, every row counted once."""
-        fits = self._loo_decisions()  # tells first where nothing was fitted
+        fits = self._loo_decisions()  # first: it raises the error of an estimator that is not fitted
         return r2_score(self._fitted_task.Y, fits)
 
     @threads_by_size
@@ -225,15 +225,15 @@ class LSSVR(RegressorMixin, MultiOutputMixin, ScoreIntervals, OnlineMachine):
         if method != "jackknife+":
             if confounds is not None:
                 raise ValueError(f"confounds: method={method!r} has none; use method='jackknife+'.")
-            found = borders(self, X, f"method={method!r}", " or method='jackknife+'")
-            return self._shaped(np.concatenate([value_intervals(each, coverage, POWERS[method]) for each in found]))
+            batches = borders(self, X, f"method={method!r}", " or method='jackknife+'")
+            return self._shaped(np.concatenate([value_intervals(new, coverage, POWERS[method]) for new in batches]))
         X = new_rows(self, X)
-        whole = self._loo().whole
-        Q = None if confounds is None else whole.problem.columns(self._new_confounds(confounds, X))
-        residual = whole.loo().E[:, 0] / whole.root
+        solution = self._loo().whole
+        Q = None if confounds is None else solution.problem.columns(self._new_confounds(confounds, X))
+        residual = solution.loo().E[:, 0] / solution.root
         ends = []
         for rows in gen_batches(X.shape[0], max(1, 2**22 // len(residual))):
-            F = whole.loo_at(X[rows], None if Q is None else Q[rows])
+            F = solution.loo_at(X[rows], None if Q is None else Q[rows])
             ends.append(residual_intervals(F, residual, coverage))
         return self._shaped(np.concatenate(ends))
 

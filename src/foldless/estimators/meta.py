@@ -1,13 +1,12 @@
-"""Estimators that are made of others: a window over a stream without end, and a classifier of its own for each class.
+"""Meta-estimators: a sliding window over a stream, and one binary classifier for each class.
 
-The window learns what comes and forgets what is oldest or matters least, exactly. Binary problems of several classes
-may differ in more than their labels (Bo, Wang & Jiao 2006, section 4).
+The window learns new rows and forgets the oldest, or those of least influence, exactly. The binary classifiers may
+differ in kernel and penalty as well (Bo, Wang & Jiao 2006, section 4).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -24,17 +23,20 @@ from foldless._engine.readout.codings import chosen_labels
 from foldless.estimators.checks import check_options
 from foldless.estimators.classifier import LabelledDecisions, join_labels
 from foldless.estimators.missing import available_where, explain_unknown_arguments
-from foldless.estimators.rows import Ids, PerRow, all_or_nothing, check_unchanged, given
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, check_unchanged, without_none
 from foldless.estimators.versions import Versioned
 
 
-def _with_classes(options, y, known):
-    """Arguments of ``partial_fit``, with all classes named where new ones show up: once named, classes stay."""
+def _with_classes(options, y, old_classes):
+    """Arguments of ``partial_fit``, with all classes named where new ones appear: once named, classes stay."""
+    labels = np.ravel(np.asarray(y))
     classes = options.pop("classes", None)
-    known_labels = [np.ravel(np.asarray(each)) for each in (y, classes) if each is not None]
-    labels = reduce(join_labels, known_labels)
-    known = labels[:0] if known is None else known
-    return options if np.isin(labels, known).all() else {**options, "classes": np.unique(join_labels(known, labels))}
+    if classes is not None:
+        labels = join_labels(labels, np.ravel(np.asarray(classes)))
+    old_classes = labels[:0] if old_classes is None else old_classes
+    if np.isin(labels, old_classes).all():
+        return options
+    return {**options, "classes": np.unique(join_labels(old_classes, labels))}
 
 
 @explain_unknown_arguments
@@ -123,7 +125,7 @@ class SlidingWindow(MetaEstimatorMixin, Versioned):
         self.estimator_ = model
 
     def forget(self, indices: ArrayLike | None = None, *, ids: Ids = None) -> Self:
-        """Forget rows on request, whatever the window would do; arguments as in the estimator's ``forget``."""
+        """Forget these rows; arguments as in the estimator's ``forget``."""
         self._fitted.forget(indices, ids=ids)
         return self
 
@@ -195,7 +197,7 @@ def _all_have(method):
 
 @explain_unknown_arguments
 class OneAgainstAllClassifier(LabelledDecisions, Versioned):
-    """One binary classifier for each class, each with hyper-parameters of its own; the largest decision wins.
+    """One binary classifier for each class, with its own hyper-parameters; the largest decision wins.
 
     scikit-learn's ``OneVsRestClassifier`` fits copies of one estimator; here every class may have another penalty or
     kernel, as ``FoldlessSearchCV(share="kernel")`` and ``share="none"`` choose them.
@@ -231,9 +233,11 @@ class OneAgainstAllClassifier(LabelledDecisions, Versioned):
         named = [label for label, _ in self.estimators]
         if named != classes.tolist():
             raise ValueError(f"estimators names the classes {named}; y holds {classes.tolist()}.")
-        options = given(sample_weight=sample_weight, confounds=confounds)
+        options = without_none(sample_weight=sample_weight, confounds=confounds)
         with all_or_nothing(self) as machine:
-            machine.estimators_ = [clone(each).fit(X, labels == label, **options) for label, each in self.estimators]
+            machine.estimators_ = [
+                clone(estimator).fit(X, labels == label, **options) for label, estimator in self.estimators
+            ]
             machine.classes_ = classes
             machine._y = labels.copy()
             for name in ("n_features_in_", "feature_names_in_"):
@@ -244,7 +248,8 @@ class OneAgainstAllClassifier(LabelledDecisions, Versioned):
     def decision_function(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Decision of every binary classifier, (n_samples, n_classes)."""
         check_is_fitted(self)
-        return np.column_stack([each.decision_function(X, **given(confounds=confounds)) for each in self.estimators_])
+        options = without_none(confounds=confounds)
+        return np.column_stack([estimator.decision_function(X, **options) for estimator in self.estimators_])
 
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Labels (n_samples,) by the largest column of ``decision_function``."""
@@ -258,8 +263,8 @@ class OneAgainstAllClassifier(LabelledDecisions, Versioned):
     def predict_proba(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """Probabilities of the binary problems, divided by their sum."""
         check_is_fitted(self)
-        each_class = [each.predict_proba(X, **given(confounds=confounds)) for each in self.estimators_]
-        raw = np.column_stack([each[:, 1] for each in each_class])
+        options = without_none(confounds=confounds)
+        raw = np.column_stack([estimator.predict_proba(X, **options)[:, 1] for estimator in self.estimators_])
         total = raw.sum(1, keepdims=True)
         return np.where(total > 0, raw / np.where(total > 0, total, 1.0), 1.0 / len(self.classes_))
 
@@ -267,7 +272,7 @@ class OneAgainstAllClassifier(LabelledDecisions, Versioned):
     def loo_decision_function(self) -> np.ndarray:
         """Decisions of every training row by the classifiers fitted without it, (n_samples, n_classes)."""
         check_is_fitted(self)
-        return np.column_stack([each.loo_decision_function() for each in self.estimators_])
+        return np.column_stack([estimator.loo_decision_function() for estimator in self.estimators_])
 
     @available_where(_all_have("loo_decision_function"))
     def loo_predict(self) -> np.ndarray:
@@ -276,7 +281,7 @@ class OneAgainstAllClassifier(LabelledDecisions, Versioned):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        inner = [get_tags(each) for _, each in self.estimators]
-        tags.input_tags.sparse = all(each.input_tags.sparse for each in inner)
-        tags.input_tags.pairwise = any(each.input_tags.pairwise for each in inner)
+        input_tags = [get_tags(estimator).input_tags for _, estimator in self.estimators]
+        tags.input_tags.sparse = all(inner.sparse for inner in input_tags)
+        tags.input_tags.pairwise = any(inner.pairwise for inner in input_tags)
         return tags

@@ -1,7 +1,7 @@
-"""What users ask for and an estimator does not have: parameters of other names, methods that need another parameter.
+"""Errors about parameters and methods that an estimator does not have; they say what to write instead.
 
-Unknown parameters are those of scikit-learn's estimators more often than misspelt ones. :func:`parameter_hint` says
-what to write instead, for arguments of estimators and of parameter grids.
+Unknown parameters are more often those of scikit-learn's estimators than misspelt ones. :func:`parameter_hint` is for
+arguments of estimators and for names in parameter grids.
 """
 
 import inspect
@@ -67,17 +67,17 @@ def parameter_hint(name, known, prefix=""):
 def explain_unknown_arguments(kind: Kind) -> Kind:
     """Decorate a class: the TypeError of an unknown argument says what to write instead."""
     init: Any = vars(kind)["__init__"]
-    known = list(inspect.signature(init).parameters)[1:]
+    names = list(inspect.signature(init).parameters)[1:]
 
     @wraps(init)
     def __init__(self, *args, **kwargs):
         try:
             init(self, *args, **kwargs)
         except TypeError:
-            unknown = [name for name in kwargs if name not in known]
+            unknown = [name for name in kwargs if name not in names]
             if not unknown:
                 raise
-            hint = _hint_about_member(unknown[0], [*args, *kwargs.values()]) or parameter_hint(unknown[0], known)
+            hint = _hint_about_member(unknown[0], [*args, *kwargs.values()]) or parameter_hint(unknown[0], names)
             message = f"{type(self).__name__}() got an unexpected keyword argument {unknown[0]!r}. {hint}"
             raise TypeError(message.rstrip()) from None
 

@@ -1,8 +1,8 @@
-"""Learning and forgetting rows behind scikit-learn's ``partial_fit``.
+"""Learning and forgetting rows: ``partial_fit`` and ``forget``.
 
-A model after any sequence of ``partial_fit`` and ``forget`` equals one fitted on the rows it then has, with the kernel
-parameters resolved by the first ``fit``. Everything is checked and computed before anything is changed; what fails
-leaves the model as it was.
+After any sequence of them a model equals one fitted on the rows that it then has, with the kernel parameters resolved
+by the first ``fit``. Everything is checked and computed before anything is changed: a call that fails leaves the model
+as it was.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from foldless.kernels.registry import check_symmetric
 class OnlineMachine(KernelMachine):
     """Base of estimators that learn and forget rows."""
 
-    # What subclasses know: y. ``weights`` are the caller's, of all rows of ``problem``.
+    # Subclasses define the meaning of y. ``weights`` are the caller's, of all rows of ``problem``.
     _task_with_more: Callable  # (task, y, weights, classes, problem): the task of problem, whose last rows have y
-    _task_with_fewer: Callable  # (task, kept, weights, problem): that of the rows kept of the present task
+    _task_with_fewer: Callable  # (task, remaining, weights, problem): the task of the remaining rows of the present one
 
     # -- learning --------------------------------------------------------------------------------------------------
 
     @threads_by_size
     def _learn(self, X, y, *, classes=None, sample_weight=None, confounds=None, ids=None):
-        """``partial_fit`` of every estimator; the first one is a fit."""
+        """``partial_fit`` of all estimators; the first call fits."""
         with all_or_nothing(self) as model:
             model._check_can_update()
             if model.__sklearn_is_fitted__():
@@ -59,8 +59,8 @@ class OnlineMachine(KernelMachine):
         Q = problem.columns(C)
         ids = joined_ids(self.ids_, ids, X.shape[0])
         new = self._task_with_more(self._fitted_task, y, weights, classes, problem.extended(X, Q))
-        whole = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
-        learn = updates.solve_anew if whole is None else partial(updates.learn, whole)
+        solution = self._solution_to_update(new.problem.root_w[: problem.n], problem.root_w)
+        learn = updates.solve_anew if solution is None else partial(updates.learn, solution)
         self._store_update(new, learn(new.problem, new.Y), weights, ids)
 
     def _checked_new_rows(self, X, y, problem):
@@ -138,28 +138,29 @@ class OnlineMachine(KernelMachine):
         if len(rows) == problem.n:
             raise ValueError(f"forget would leave none of the {len(rows)} rows; make a new estimator instead.")
         self._check_can_update()
-        kept = np.delete(np.arange(problem.n), rows)
-        if not problem.root_w[kept].any():
-            raise ValueError(f"forget would leave {len(kept)} rows, all of weight 0; make a new estimator instead.")
-        weights = None if self._base_weights is None else self._base_weights[kept]
-        rest = problem.subset(kept, shift=None).recentred()
-        new = self._task_with_fewer(self._fitted_task, kept, weights, rest)
-        whole = self._solution_to_update(new.problem.root_w, problem.root_w[kept])
-        if whole is None:
-            whole = updates.solve_anew(new.problem, new.Y)
+        remaining = np.delete(np.arange(problem.n), rows)
+        if not problem.root_w[remaining].any():
+            n_left = len(remaining)
+            raise ValueError(f"forget would leave {n_left} rows, all of weight 0; make a new estimator instead.")
+        weights = None if self._base_weights is None else self._base_weights[remaining]
+        rest = problem.subset(remaining, shift=None).recentred()
+        new = self._task_with_fewer(self._fitted_task, remaining, weights, rest)
+        solution = self._solution_to_update(new.problem.root_w, problem.root_w[remaining])
+        if solution is None:
+            solution = updates.solve_anew(new.problem, new.Y)
         else:
             active = rows[problem.root_w[rows] > 0]
-            whole = updates.forget(whole, new.problem, new.Y, np.searchsorted(whole.rows, active))
+            solution = updates.forget(solution, new.problem, new.Y, np.searchsorted(solution.rows, active))
         self._n_forgotten += len(rows)
         if not problem.kernel.takes_rows:
-            self._set_columns(len(kept), kept)
-        ids = None if self.ids_ is None else [self.ids_[row] for row in kept]
-        self._store_update(new, whole, weights, ids)
+            self._set_columns(len(remaining), remaining)
+        ids = None if self.ids_ is None else [self.ids_[row] for row in remaining]
+        self._store_update(new, solution, weights, ids)
 
     # -- state -----------------------------------------------------------------------------------------------------
 
     def _check_can_update(self):
-        """Updates continue a fit: what it was made with must be what it is still asked for."""
+        """Refuse updates with parameters other than those of the fit, and with weights that updates would change."""
         if isinstance(getattr(self, "class_weight", None), str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} changes the weight of every row with each label learnt or"
@@ -169,19 +170,19 @@ class OnlineMachine(KernelMachine):
             check_unchanged(self, self._settings)
 
     def _solution_to_update(self, root_w, before):
-        """The solution at hand; None where its P is gone, or a new class changed the weights of all rows."""
-        whole = None if self._parts is None else self._parts.whole
-        if whole is None or not whole.current or not np.array_equal(root_w, before):
+        """The solution to update; None where its P is gone, or a new class changed the weights of all rows."""
+        solution = None if self._parts is None else self._parts.whole
+        if solution is None or not solution.current or not np.array_equal(root_w, before):
             return None
-        if whole.problem.shift is not None:  # a mean remembers rows; P is that of the rows as they are from now on
-            return updates.solve_anew(whole.problem.replace(shift=None), self._fitted_task.Y)
-        return whole
+        if solution.problem.shift is not None:  # a mean depends on forgotten rows; from now on features are not centred
+            return updates.solve_anew(solution.problem.replace(shift=None), self._fitted_task.Y)
+        return solution
 
-    def _store_update(self, task, whole, weights, ids):
+    def _store_update(self, task, solution, weights, ids):
         self._base_weights = weights
         self.ids_ = ids
-        rule = task.rule(whole, probabilities=False)  # calibrated when first asked for
-        self._accept(task, whole, rule, task.training_parts(whole=whole))
+        rule = task.rule(solution, probabilities=False)  # calibrated by the first call that needs probabilities
+        self._accept(task, solution, rule, task.training_parts(whole=solution))
 
     # -- evidence --------------------------------------------------------------------------------------------------
 
@@ -195,8 +196,7 @@ class OnlineMachine(KernelMachine):
         reach 1e-2 there, as long as fits and P itself are accurate to max(1e-9, 10 eps cond(M)).
         """
         check_is_fitted(self)
-        whole = None if self._parts is None else self._parts.whole
-        return float(whole.drift) if whole is not None else 0.0
+        return 0.0 if self._parts is None else float(self._parts.whole.drift)
 
     @threads_by_size
     @reads_one_state
@@ -204,11 +204,11 @@ class OnlineMachine(KernelMachine):
         """What forgetting each row would change in the leave-one-out residuals of the others, (n_samples,).
 
         The absolute change of their sum of squares, in O(n^2) for all rows together; 0 for rows of weight 0. With
-        confounds, residuals of fits that what these explain is part of.
+        confounds, the residuals include the part that the confounds explain.
         """
-        whole = self._loo().whole
-        effects = np.zeros(whole.problem.n, whole.Y.dtype)
-        effects[whole.rows] = influence.effects(whole)
+        solution = self._loo().whole
+        effects = np.zeros(solution.problem.n, solution.Y.dtype)
+        effects[solution.rows] = influence.effects(solution)
         return effects
 
     @threads_by_size
@@ -219,12 +219,12 @@ class OnlineMachine(KernelMachine):
         Fits once more, with the kernel parameters of this model, and compares: ``residual``, ``difference``,
         ``loo_difference``, the ``limit`` that rounding explains, and ``holds``; prints as a short text.
         """
-        whole = self._loo().whole
+        solution = self._loo().whole
         task = self._fitted_task
         new = updates.solve_anew(task.problem, task.Y)
         again = copy(self)._accept(task, new, task.rule(new, probabilities=False))
         about = {"n_forgotten": self._n_forgotten, "inherited": tuple(self._taken_from_rows())}
-        return certificate.compare(whole, new, self._stored(), again._stored(), **about)
+        return certificate.compare(solution, new, self._stored(), again._stored(), **about)
 
     def _stored(self):
         arrays = {"dual": self._dual, "offset": np.atleast_1d(self._offset), "confounds": self._confound_B}

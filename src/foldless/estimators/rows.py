@@ -1,7 +1,7 @@
-"""What all estimators that learn and forget rows agree on: which rows a caller means, and nothing half done.
+"""Updates of estimators: the rows that a caller names, changes that happen completely or not at all, and threads.
 
 Positions count from 0 in the order of insertion; when rows are forgotten, later rows move up. Ids are given with the
-rows and stay. Both are checked whole before anything is changed.
+rows and stay. All of them are checked before anything is changed.
 """
 
 import os
@@ -22,8 +22,8 @@ PerRow: TypeAlias = ArrayLike | None  # something for each row: weights, confoun
 Ids: TypeAlias = Iterable | None
 
 
-def given(**arguments):
-    """Those of the arguments that are not None, for estimators that may not know the others."""
+def without_none(**arguments):
+    """The arguments that are not None, for methods that may not take the others."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 
@@ -31,10 +31,10 @@ _writers: dict[int, tuple[int, ref]] = {}  # thread that changes an estimator, a
 
 
 class all_or_nothing:
-    """Change an estimator: the block works on a copy, whose fields replace those of the estimator at its end.
+    """Change an estimator: the block works on a copy, whose fields replace those of the estimator at the end.
 
-    A block that fails, or is interrupted, changes nothing. Other threads see the estimator before or after the block,
-    and cannot change it meanwhile.
+    A block that fails, or is interrupted, changes nothing. Other threads see the estimator as it was before the block
+    or as it is after it. They cannot change it while the block runs.
     """
 
     def __init__(self, estimator):
@@ -80,16 +80,16 @@ if hasattr(os, "register_at_fork"):  # threads of the parent process do not go o
 
 
 def with_fields(estimator, fields):
-    """An estimator of the same class with this dictionary of fields: its own, not a copy."""
+    """An estimator of the same class with this dictionary of fields, which is not copied."""
     other = object.__new__(type(estimator))
     other.__dict__ = fields
     return other
 
 
 def reads_one_state(method):
-    """Let a method see the estimator as it is when the call begins, whatever other threads make of it meanwhile.
+    """Decorate a method so that it sees the estimator as it is when the call begins, whatever other threads change.
 
-    What the method caches stays with that state. P may be updated in place: then it is made again from the rows.
+    Values that the method caches stay with that state. If P was updated in place, it is computed again from the rows.
     """
 
     @wraps(method)
@@ -109,13 +109,14 @@ def reads_one_state(method):
 
 
 def check_unchanged(estimator, settings):
-    """Updates continue a fit: the parameters it was made with must be those the estimator still has."""
+    """Refuse updates of a fit whose parameters have been changed since."""
     changed: list[str] = []
     kernel = getattr(estimator, "kernel", None)
     inside = kernel.get_params() if kernel is not None and is_object(kernel) else {}
     for name, before in settings.items():
-        part, _, own = name.partition("__")
-        now = inside.get(own) if own and part == "kernel" else getattr(estimator, name, None)
+        owner, _, inner_name = name.partition("__")
+        of_kernel = inner_name and owner == "kernel"
+        now = inside.get(inner_name) if of_kernel else getattr(estimator, name, None)
         if not (now is before or _same(now, before)):
             changed.append(name)
     if changed:
@@ -133,13 +134,13 @@ def _same(a, b):
     return a == b if isinstance(a, Mapping) or isinstance(b, Mapping) else np.array_equal(a, b)
 
 
-def joined_ids(known, ids, n):
+def joined_ids(model_ids, ids, n):
     """Ids of the rows so far (None: they have none) and of n new ones, all different, as a list; None without ids.
 
     A model has ids for all of its rows or for none of them.
     """
     if ids is None:
-        if known:
+        if model_ids:
             raise ValueError(
                 "ids: the rows so far have ids; give ids for the new rows as well (any different hashable values)."
             )
@@ -149,26 +150,26 @@ def joined_ids(known, ids, n):
     ids = list(ids)
     if len(ids) != n:
         raise ValueError(f"ids has {len(ids)} entries and X has {n} rows; give one id for each row.")
-    if known is None:
+    if model_ids is None:
         raise ValueError("ids: the rows so far have none; give ids from the first call of fit or partial_fit on.")
     try:
-        taken = set(known).intersection(ids)
-        repeated = [each for each, count in Counter(ids).items() if count > 1]
+        in_use = set(model_ids).intersection(ids)
+        repeated = [name for name, count in Counter(ids).items() if count > 1]
     except TypeError:
         raise ValueError("ids must be hashable values such as integers or strings.") from None
-    if taken:
-        raise ValueError(f"ids: {_some(taken)} belong to rows of the model already; forget those first.")
+    if in_use:
+        raise ValueError(f"ids: {_some(in_use)} belong to rows of the model already; forget those first.")
     if repeated:
         raise ValueError(f"ids: {_some(repeated)} occur more than once.")
-    return [*known, *ids]
+    return [*model_ids, *ids]
 
 
-def positions(indices, ids, n, known):
+def positions(indices, ids, n, model_ids):
     """Sorted positions of the rows to forget, from positions or a boolean mask, or from ids."""
     if (indices is None) == (ids is None):
         raise ValueError("give either indices (positions or a boolean mask) or ids=, one of the two.")
     if ids is not None:
-        return _from_ids(ids, known)
+        return _from_ids(ids, model_ids)
     indices = np.asarray(indices)
     if indices.dtype == bool:
         if indices.shape != (n,):
@@ -191,20 +192,20 @@ def positions(indices, ids, n, known):
     return rows
 
 
-def _from_ids(ids, known):
-    if known is None:
+def _from_ids(ids, model_ids):
+    if model_ids is None:
         raise ValueError("ids: the rows of this model have none; give ids= to fit and partial_fit, or use positions.")
     ids = list(ids) if isinstance(ids, Iterable) and not isinstance(ids, str | bytes) else [ids]
-    place = {each: i for i, each in enumerate(known)}
+    place = {name: row for row, name in enumerate(model_ids)}
     try:
-        unknown = [each for each in ids if each not in place]
+        unknown = [name for name in ids if name not in place]
     except TypeError:
         raise ValueError("ids must be hashable values such as integers or strings.") from None
     if unknown:
         raise ValueError(f"ids: no row of the model has {_some(unknown)}.")
-    rows = np.array(sorted(place[each] for each in ids), int)
+    rows = np.array(sorted(place[name] for name in ids), int)
     if len(np.unique(rows)) < len(rows):
-        raise ValueError(f"ids: {_some(each for each, count in Counter(ids).items() if count > 1)} occur twice.")
+        raise ValueError(f"ids: {_some(name for name, count in Counter(ids).items() if count > 1)} occur twice.")
     return rows
 
 

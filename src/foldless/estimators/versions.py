@@ -1,7 +1,7 @@
-"""Written models say which version wrote them, and are refused where another layout is expected.
+"""Pickled models hold the version that wrote them; models of another layout raise an error.
 
 Pickles hold the fields of an estimator and of the objects in it, whose names belong to no public interface. ``LAYOUT``
-counts the times that they have changed. ``tests/estimators/test_layout.py`` tells when it must.
+is raised whenever they change. ``tests/estimators/test_layout.py`` fails where it has to be raised.
 """
 
 from sklearn.base import BaseEstimator
@@ -22,7 +22,7 @@ class Versioned(BaseEstimator):
         super().__setstate__({name: value for name, value in state.items() if not name.startswith("_foldless_")})
 
     def __reduce__(self):
-        """The version comes first: what another layout holds may not even be found."""
+        """The layout is checked first: classes of another layout may not exist any more."""
         return empty, (type(self), LAYOUT, foldless.__version__), self.__getstate__()
 
 

@@ -42,7 +42,7 @@ from foldless._engine.linalg.threads import jobs_as_here, threads_by_size
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
 from foldless._sklearn.adapters import check_probabilities
 from foldless._sklearn.pipelines import Search, split_steps
-from foldless._sklearn.planner import CrossValidation, Plan, plan
+from foldless._sklearn.planner import CrossValidation, CrossValidationPlan, plan
 from foldless._sklearn.progress import Progress
 from foldless._sklearn.route import RefitWarning, Route, warn_of_refits
 from foldless._sklearn.routing import check_groups
@@ -359,7 +359,7 @@ class HeldOutDecisions:
     y: Any
     classes: np.ndarray | None
     response: str
-    plan: Plan
+    plan: CrossValidationPlan
     route: Route
     n_jobs: int | None  # of refits
 

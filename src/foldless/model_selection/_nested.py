@@ -174,7 +174,7 @@ def _counting(scorings, search, y, groups, outer, results):
     kinds = {}
     for name, scoring in scorings.items():  # the estimator's own score has a metric too
         scorer = scoring.scorer if scoring.metric is None else scoring.metric.scorer()
-        kinds[name] = ScoreKind.of(scoring.given, scorer)
+        kinds[name] = ScoreKind.of(scoring.argument, scorer)
     if counting.counts is None:
         return Counting(kinds, None)
     rows = np.concatenate([test for _, test in outer])

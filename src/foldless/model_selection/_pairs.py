@@ -16,8 +16,9 @@ from foldless._engine.heldout.sets import Sets
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
 from foldless._engine.readout.ranking import scored_pairs_won
-from foldless._sklearn.adapters import build_task, closed_form_estimator, require_closed_form
+from foldless._sklearn.adapters import build_task, closed_form_estimator
 from foldless._sklearn.pipelines import split_steps
+from foldless._sklearn.route import require_closed_form
 from foldless._sklearn.steps import StepsLike, front_of
 from foldless.estimators.checks import rows_and_labels
 from foldless.model_selection._types import ConfoundsLike, Params

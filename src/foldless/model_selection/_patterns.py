@@ -16,7 +16,7 @@ from foldless._engine.permutation.patterns import (
     patterns_that_fit,
     weights_and_covariances,
 )
-from foldless._sklearn.adapters import closed_form_estimator, require_closed_form
+from foldless._sklearn.adapters import closed_form_estimator
 from foldless._sklearn.permutation_spec import (
     MEMORY_LIMIT,
     PermutationData,
@@ -27,7 +27,7 @@ from foldless._sklearn.permutation_spec import (
     warn_of_unchanged_labels,
 )
 from foldless._sklearn.progress import Progress
-from foldless._sklearn.route import NoSharedP
+from foldless._sklearn.route import NoSharedP, require_closed_form
 from foldless._sklearn.steps import StepsLike, front_of
 from foldless.estimators.checks import as_confounds, confounds_left_out, rows_and_labels, warn_of_scale
 from foldless.model_selection._types import ConfoundsLike, NullLike, Params

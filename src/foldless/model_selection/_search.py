@@ -33,7 +33,7 @@ from foldless._sklearn.steps import StepsLike, parts_of
 from foldless._sklearn.weights import with_row_weights
 from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import available_where, explain_unknown_arguments
-from foldless.estimators.rows import Ids, PerRow, all_or_nothing, given
+from foldless.estimators.rows import Ids, PerRow, all_or_nothing, without_none
 from foldless.estimators.versions import Versioned
 from foldless.model_selection._intervals import score_interval
 from foldless.model_selection._nested import nested_cross_validate
@@ -323,7 +323,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
 
     def _keep(self, X, y, groups, confounds, sample_weight):
         """Keep copies of the rows of a fit; of a Gram matrix, the largest array of all, no copy is made."""
-        rows = {"y": y, "groups": groups, "confounds": confounds, "params": given(sample_weight=sample_weight)}
+        rows = {"y": y, "groups": groups, "confounds": confounds, "params": without_none(sample_weight=sample_weight)}
         X = X if get_tags(self).input_tags.pairwise else deepcopy(X)
         self._learnt = {"X": X, **deepcopy(rows)}
 
@@ -344,7 +344,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
     def _call_best(self, name, X, /, *others, **options):
         """A method of the best estimator at rows X; ``options`` that are None are left out."""
         best = split_steps(self._best)
-        return getattr(best.last, name)(best.transform(X), *others, **given(**options))
+        return getattr(best.last, name)(best.transform(X), *others, **without_none(**options))
 
     def predict(self, X: MatrixLike, confounds: PerRow = None) -> np.ndarray:
         """``predict`` of the best estimator."""
@@ -386,7 +386,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         scorer = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
         if confounds is not None:
             best = known_with_confounds(self._last, split_steps(best).transform(X), confounds)
-        return scorer(best, X, y, **given(sample_weight=sample_weight))
+        return scorer(best, X, y, **without_none(sample_weight=sample_weight))
 
     @available_where(_best_has("partial_fit"))
     def partial_fit(self, X: MatrixLike, y: ArrayLike, **options: Any) -> Self:
@@ -396,13 +396,13 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         further arguments of its ``partial_fit``, such as ``sample_weight``. A call that fails leaves all as it was.
         """
         if not self.__sklearn_is_fitted__():
-            unseen = [label for label in given(**options).get("classes", ()) if label not in np.asarray(y)]
+            unseen = [label for label in without_none(**options).get("classes", ()) if label not in np.asarray(y)]
             if unseen:
                 raise ValueError(f"classes: {unseen[0]!r} is not in y; the first call searches, and needs all of them.")
             return self.fit(X, y, **{name: value for name, value in options.items() if name != "classes"})
         best = split_steps(self._best)
         with all_or_nothing(self) as search, all_or_nothing(best.last) as model:
-            model.partial_fit(best.transform(X), y, **given(**options))
+            model.partial_fit(best.transform(X), y, **without_none(**options))
             search._updated(model)
         return self
 

@@ -26,7 +26,7 @@ class Record:
 
     @classmethod
     def of(cls, spec, splits, entries):
-        """From (places, :class:`Judged`, seconds) of settings that were judged together and share the seconds."""
+        """From (places, :class:`Evaluation`, seconds) of settings that were judged together and share the seconds."""
         n = sum(len(places) for places, _, _ in entries)
         scorings = spec.scoring.scorings
         width = max((judged.scores.shape[2] for _, judged, _ in entries if judged.scores is not None), default=1)
@@ -115,7 +115,7 @@ class Outcome:
         }
         if self.classes is not None:
             results["classes_"] = self.classes
-        if scoring.decides or not scoring.asked:  # of several scores, without one that decides, none is the best
+        if scoring.decides or not scoring.requested:  # of several scores, without one that decides, none is the best
             results |= self._best_attributes(spec, estimator, data, splits, results["cv_results_"])
         if self.feature_scales is not None:
             scales = self.feature_scales

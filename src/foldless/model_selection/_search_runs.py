@@ -29,7 +29,7 @@ from foldless._engine.linalg.threads import threads_for
 from foldless._engine.tuning.descent import Objective, choose_descents, follow
 from foldless._engine.tuning.fidelity import Fidelity, StoppedSearch, growth, order_of_rows
 from foldless._engine.tuning.grid import choose_candidates, judge_alphas
-from foldless._engine.tuning.selection import Judged
+from foldless._engine.tuning.selection import Evaluation
 from foldless._engine.tuning.space import on_edge
 from foldless._engine.tuning.spec import optimizer_of, scales_features
 from foldless._sklearn.candidates import beginning, by_grid, settings, starting_points, widened
@@ -284,7 +284,7 @@ def _record_of_points(spec, splits, search, last, best):
     for place, point in enumerate(last):
         judged = search.judged(point) if place == best else point.judged
         if judged is None:
-            judged = Judged(np.array([[point.loss]]), np.empty(0), np.array([np.nan]))
+            judged = Evaluation(np.array([[point.loss]]), np.empty(0), np.array([np.nan]))
         if not spec.score_decides:
             judged = judged._replace(criterion=np.array([point.loss]))
         entries.append(([place], judged, point.seconds))
@@ -366,7 +366,7 @@ def _follow_all(spec, starts, splits):
 
 
 def _follow_and_judge(start, spec, splits, progress=None):
-    """(the descent from one starting point, its end :class:`Judged`, seconds).
+    """(the descent from one starting point, its end :class:`Evaluation`, seconds).
 
     A class that is searched by itself has no scores.
     """
@@ -374,7 +374,7 @@ def _follow_and_judge(start, spec, splits, progress=None):
     descent = follow(start, spec, splits, progress)
     end = descent.minimum
     loss = np.array([end.loss])
-    judged = Judged(loss, loss, loss)
+    judged = Evaluation(loss, loss, loss)
     if start.column is None and len(end.alphas) == 1:
         selection = spec.selection(start.task, splits)
         judged = selection.judged(start.task.problem.replace(kernel=end.kernel, alpha=float(end.alphas[0])))

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, corrected_interval
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike
-from foldless._sklearn import direct
+from foldless._sklearn import closed_form
 from foldless._sklearn.adapters import TASKS, check_probabilities
 from foldless._sklearn.confounded import WithConfounds
 from foldless._sklearn.counting import Counting
@@ -178,7 +178,7 @@ def _closed_form_scores(planned, X, y, scoring, counting, options):
     """(scikit-learn's dictionary of scores, their counts) from held-out decisions, or by its loop on row numbers."""
     returns_more = any(value for name, value in options.items() if name != "error_score")
     if not returns_more and not planned.score_params:
-        scored = direct.validate(planned, scoring, counting)
+        scored = closed_form.validate(planned.run, planned.splits, scoring, counting)
         if scored is not None:
             return scored
     scores = skl.cross_validate(
@@ -326,7 +326,7 @@ def cross_val_predict(
         return skl.cross_val_predict(y=y, **loop, **options)
     if isinstance(planned.splits, skl.LeaveOneOut):
         return planned.run.loo(method)
-    predictions = direct.predict(planned, method)
+    predictions = closed_form.predict(planned.run, planned.splits, method)
     if predictions is not None:
         return predictions
     return skl.cross_val_predict(StandIn(planned.run), planned.run.rows, dense(y), cv=planned.splits, **options)

@@ -202,7 +202,7 @@ class PermutationTest:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutRows:
     """What models that had not seen a row say of it; all arrays have one entry (or line) for each row used.
 
     Attributes

@@ -24,7 +24,7 @@ from foldless.tables.estimating import left_out, nested, tune, without_groups
 from foldless.tables.guessing import Guessed, Wishes, guess
 from foldless.tables.leakage import in_order, look_at_scores, look_for_leaks
 from foldless.tables.looking import closer_look, surprising
-from foldless.tables.parts import Chosen, Data, HeldOut, Trial
+from foldless.tables.parts import Chosen, Data, HeldOutRows, Trial
 from foldless.tables.preparing import N_LANDMARKS, approximated, in_words, kernel_name
 from foldless.tables.reading import Table
 from foldless.tables.rows import Rows, rows_of
@@ -276,7 +276,7 @@ def _held_out(rows, outer, alone):
     fold = np.full(len(rows), -1)
     for number, (_, test) in enumerate(outer.splits):
         fold[test] = number
-    return HeldOut(
+    return HeldOutRows(
         rows=rows.numbers + 1,
         truth=rows.y,
         fold=fold,

@@ -12,7 +12,7 @@ from foldless.tables.parts import (
     Data,
     Finding,
     Fold,
-    HeldOut,
+    HeldOutRows,
     Importance,
     LearningPoint,
     PermutationTest,
@@ -41,7 +41,7 @@ class Study(Result):
     baseline : the same scores of always saying the most frequent class (the mean), held out as in ``nested``
     folds : the outer splits
     test : PermutationTest, or None where none was asked for
-    held_out : HeldOut
+    held_out : HeldOutRows
     importance : columns, the most important first; () where it was not computed
     importance_how : str, one sentence on how
     learning_curve : from few rows to many; () where it was not computed
@@ -64,7 +64,7 @@ class Study(Result):
     baseline: tuple[Score, ...]
     folds: tuple[Fold, ...]
     test: PermutationTest | None
-    held_out: HeldOut
+    held_out: HeldOutRows
     importance: tuple[Importance, ...]
     importance_how: str
     learning_curve: tuple[LearningPoint, ...]

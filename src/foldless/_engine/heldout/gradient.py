@@ -25,9 +25,7 @@ products of size n^3 for each parameter. Exact for any list of held-out sets, ov
 import numpy as np
 from sklearn.utils import gen_batches
 
-from foldless._engine.heldout.leave_out import leave_out
-from foldless._engine.heldout.part import Part
-from foldless._engine.heldout.sets import Sets
+from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg import add_outer_, product, put, scale_, take_block
 from foldless._engine.linalg.memory import require_memory
@@ -36,29 +34,13 @@ COLUMNS = 256  # columns that P is applied to at a time
 ARRAYS = 5  # n x n: K, its factor, P, and two products
 
 
-def residuals(model, folds):
-    """Held-out residuals in the units of the targets, (N, m): one row for each row left out.
-
-    ``folds`` is a list of positions in ``model.rows``, each left out together, or None: every row alone.
-    """
-    sets = Sets.leave_one_out(len(model.rows)) if folds is None else Sets.of(folds)
-    return sets.stacked((numbers, held_out.residuals) for numbers, held_out in leave_out(model, sets))
-
-
-def _fold_residuals(model, part):
-    """Residuals of one set, by its part or by a solution of its own where nearly nothing of a target is left."""
-    if not model.carries_nearly_all(part.removed):
-        return part.residuals
-    members = part.removed
-    return model.Y[members] / model.root[members] - model.solve_without(members).fits(model.rows[members])
-
-
 def value_and_gradient(problem, rows, Y, folds, loss):
     """A loss of held-out residuals and its derivatives by alpha and by the parameters of the kernel.
 
-    ``rows`` are row numbers in ascending order, all of positive weight, Y (n, m) their targets, ``folds`` as in
-    :func:`residuals`; ``loss`` is a function of the residuals (N, m) that returns (value, derivatives (N, m)). Returns
-    the value, and the gradient as a dict {"alpha": float, parameter of the kernel: float or array}.
+    ``rows`` are row numbers in ascending order, all of positive weight, Y (n, m) their targets, ``folds`` a list
+    of positions among them that are left out together, or None: every row alone. ``loss`` is a function of the
+    residuals (N, m), set by set, that returns (value, derivatives (N, m)). Returns the value, and the gradient as a
+    dict {"alpha": float, parameter of the kernel: float or array}.
     """
     tuned = bool(problem.kernel.differentiable)
     if not tuned:
@@ -141,8 +123,14 @@ class RowSets:
 
     def __init__(self, solution, folds):
         self.solution = solution
-        self.parts = [Part.of(solution, te) for te in folds]
-        self.residuals = np.concatenate([_fold_residuals(solution, part) for part in self.parts])
+        self.parts = []
+        residuals = []
+        for te in folds:
+            model = solution.without(te)
+            residuals.append(model.held_out_residuals(solution.rows[te], solution.targets(te)))
+            # A model that was solved by itself has no block of P, which the derivatives are taken through.
+            self.parts.append(model if isinstance(model, TrainingPart) else TrainingPart.of(solution, te))
+        self.residuals = np.concatenate(residuals)
 
     def _z(self, slopes):
         """Each set as a part, with z of its rows."""

@@ -40,7 +40,7 @@ class HeldOut:
     """k sets of t rows, every one left out of one model alone.
 
     members (k, t) positions, Y (k, t, m) targets, A (k, t, m) coefficients, D (k, t, t) blocks of P and E (k, t, m)
-    residuals of each set; whitened. ``model`` is a ``Solution`` or a ``Part``.
+    residuals of each set; whitened. ``model`` is a ``Solution`` or a ``TrainingPart``.
     """
 
     model: Any

@@ -3,7 +3,11 @@
     E_te = P_te,te^-1 A_te,        held-out fits  Y_te - E_te
 
 :func:`leave_out` yields batches of sets with their held-out fits, residuals and class matrices. Many small sets are one
-batch (``heldout.held_out``); few or large ones are left out one by one (``heldout.part``). ``precision.cost`` decides.
+batch (``heldout.held_out``), few or large ones are left out one by one (:class:`SetBySet`): ``precision.cost`` decides.
+
+A fit is a ``Solution``, a ``TrainingPart`` of one, ``TrainingParts`` of a problem or ``ScaledParts``. It has two verbs:
+``ready_for(sets, nested)`` gives the form of the fit from which these sets are left out with the least work, and that
+form has ``batch_size(t)``, the number of sets of t rows that are left out together, and ``held_out(members)``.
 """
 
 from dataclasses import dataclass
@@ -12,36 +16,32 @@ from typing import Any
 
 import numpy as np
 
-from foldless._engine.heldout.held_out import MAX_ENTRIES
 from foldless._engine.heldout.moments import Moments
-from foldless._engine.heldout.part import Part
 from foldless._engine.heldout.sets import Sets
-from foldless._engine.precision import cost
 
 
-def leave_out(fit, sets):
-    """Yield (numbers of sets, held-out results) until every set was left out of a :class:`Solution` or ``Part``.
+def leave_out(fit, sets, *, nested=False):
+    """Yield (numbers of sets, held-out results) until every set of positions in ``fit.rows`` was left out of a fit.
 
     Results have ``fits`` and ``residuals`` (k, t, m), ``moments()`` of the training parts, and ``training(i)``, the
-    model without set i of the batch.
+    model without set i of the batch. ``nested``: leave-one-out inside the training parts will be needed.
     """
-    n = len(fit.rows)
-    if sets.are_all_rows_of(n):
-        yield sets.groups[0][0], fit.loo()
-        return
-    fit = fit.as_solution()
-    through_features = fit.precision.through_features
-    if not cost.batches_pay(n, sets.sizes, through_features=through_features):
-        yield from one_by_one(sets, lambda members: OneHeldOut.of(fit, members))
-        return
-    if sets.sizes.max() > 1 and not through_features:
-        fit = fit.explicit()
+    fit = fit.ready_for(sets, nested=nested)
     for numbers, members in sets.groups:
-        entries = members.shape[1] ** 2 * fit.Y.shape[1]
-        size = max(1, MAX_ENTRIES // entries)
+        size = fit.batch_size(members.shape[1])
         for start in range(0, len(members), size):
-            some = slice(start, start + size)
-            yield numbers[some], fit.held_out(members[some])
+            batch = slice(start, start + size)
+            yield numbers[batch], fit.held_out(members[batch])
+
+
+def held_out_fits(fit, sets):
+    """Held-out fits of all sets in the units of the targets, (N, m), set by set."""
+    return sets.stacked((numbers, held_out.fits) for numbers, held_out in leave_out(fit, sets))
+
+
+def held_out_residuals(fit, sets):
+    """Held-out residuals of all sets in the units of the targets, (N, m); they keep more digits than fits."""
+    return sets.stacked((numbers, held_out.residuals) for numbers, held_out in leave_out(fit, sets))
 
 
 def loo_within(solution, sets):
@@ -53,11 +53,20 @@ def loo_within(solution, sets):
     return residuals
 
 
-def one_by_one(sets, of_set):
-    """Yield (number (1,), ``of_set(members)``) of every set."""
-    for numbers, members in sets.groups:
-        for place, number in enumerate(numbers):
-            yield np.array([number]), of_set(members[place])
+@dataclass(frozen=True)
+class SetBySet:
+    """A fit whose sets are left out one after the other: ``fit.without(members)`` is the model without one of them."""
+
+    fit: Any
+
+    def batch_size(self, t):
+        """Every set is a batch."""
+        return 1
+
+    def held_out(self, members):
+        """:class:`OneHeldOut` of one set, positions (1, t)."""
+        (members,) = members
+        return OneHeldOut(self.fit.without(members), self.fit.rows[members], self.fit.targets(members))
 
 
 @dataclass(frozen=True)
@@ -68,21 +77,15 @@ class OneHeldOut:
     rows: np.ndarray
     targets: np.ndarray
 
-    @classmethod
-    def of(cls, fit, members):
-        """The set of these positions left out of a fit."""
-        return cls(fit.without(members), fit.rows[members], fit.Y[members] / fit.root[members])
-
     @cached_property
     def fits(self):
+        """(1, t, m) in the units of the targets."""
         return self.model.fits(self.rows)[None]
 
     @cached_property
     def residuals(self):
-        """(1, t, m) in the units of the targets; by E where P gives it, as differences would lose digits."""
-        if isinstance(self.model, Part):
-            return self.model.residuals[None]
-        return self.targets[None] - self.fits
+        """(1, t, m) in the units of the targets."""
+        return self.model.held_out_residuals(self.rows, self.targets)[None]
 
     def moments(self):
         """Class matrices (1, m, m) of the training part."""

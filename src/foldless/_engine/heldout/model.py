@@ -45,6 +45,14 @@ class Model:
         """Size of the targets, one number a column."""
         return np.abs(self.Y / self.root).max(0, initial=0.0)
 
+    def targets(self, members):
+        """Targets (t, m) of these positions, in their units."""
+        return self.Y[members] / self.root[members]
+
+    def held_out_residuals(self, rows, targets):
+        """What the fits at these rows of X, which are no rows of the model, leave of their targets."""
+        return targets - self.fits(rows)
+
     def carries_nearly_all(self, members):
         """Whether sets of positions (..., t) carry nearly all squares of a column of the whitened targets, (...,)."""
         if not self.problem.weighted:

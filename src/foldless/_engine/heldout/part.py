@@ -18,7 +18,7 @@ from foldless._engine.precision.base import Explicit, HeldOutBlock
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Model):
+class TrainingPart(Model):
     """The model without the positions ``removed`` of a full ``solution``, by P alone.
 
     ``rows`` are those of the other positions ``kept``, ``block`` is the block of P of the held-out rows, E (t, m) their
@@ -53,7 +53,7 @@ class Part(Model):
 
     def select_targets(self, columns):
         solution = self.solution.select_targets(columns)
-        return Part(solution, self.removed, self.kept, self.rows, self.block, self.E[:, columns], self.problem)
+        return TrainingPart(solution, self.removed, self.kept, self.rows, self.block, self.E[:, columns], self.problem)
 
     def solve_anew(self):
         return self.solution.solve_without(self.removed)
@@ -139,13 +139,26 @@ class Part(Model):
         moments = finished(self, groups, difference)
         return moments.where(gone, self.solve_anew().moments(groups)) if gone.any() else moments
 
-    @property
-    def residuals(self):
-        """What held-out fits leave of the targets of the removed rows, (t, m) in their units."""
+    def held_out_residuals(self, rows, targets):
+        """By E, as differences would lose digits; ``rows`` are those that were removed."""
         E = self.E / self.solution.root[self.removed]
         if self.problem.n_confounds:
-            E = E + self.problem.Q[self.solution.rows[self.removed]] @ self.confound_fit.D
+            E = E + self.problem.Q[rows] @ self.confound_fit.D
         return E
+
+    def ready_for(self, sets, *, nested=False):
+        """The fit that ``leave_out`` takes sets from: single rows follow from the P of all rows."""
+        if sets.are_all_rows_of(len(self.rows)):
+            return self
+        return self.as_solution().ready_for(sets, nested=nested)
+
+    def batch_size(self, t):
+        """Single rows, the only sets that are left out of a part as such, are one batch."""
+        return len(self.rows)
+
+    def held_out(self, members):
+        """Leave-one-out, the only batch there is."""
+        return self.loo()
 
     def loo(self):
         """Leave-one-out within the training part: A and the diagonal of its own P, without the rest of it."""

@@ -19,51 +19,34 @@ variance left in a training part, its sums are taken anew from the rows.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.moments import Moments
+from foldless._engine.heldout.row_sums import RowSums
 from foldless._engine.linalg import solve
 
 LITTLE = 1e-6  # share of the variance below which the sums of a part are taken from its rows
 ENTRIES = 2**21  # entries of an intermediate array
 
 
-class ScaledSums(NamedTuple):
-    """Sums over rows; leading axes are a batch of sets of rows."""
+@dataclass(frozen=True)
+class ScaledSums:
+    """Sums over rows; leading axes are a batch of sets of rows. Scaling takes no weights, the regression does."""
 
     n: np.ndarray  # rows
-    x: np.ndarray  # without weights
+    x: np.ndarray  # features, without weights
     xx: np.ndarray
-    s: np.ndarray  # with weights
-    g: np.ndarray
-    G: np.ndarray
-    c: np.ndarray
-    C: np.ndarray
-    N: np.ndarray
+    weighted: RowSums
 
     @classmethod
     def of(cls, X, Y, w):
         """The sums of rows X (..., t, r), Y (..., t, m), w (..., t)."""
-        weighted, targets = X * w[..., None], Y * w[..., None]
-        transposed = np.swapaxes(X, -1, -2)
-        return cls(
-            n=np.full(X.shape[:-2], float(X.shape[-2])),
-            x=X.sum(-2),
-            xx=np.square(X).sum(-2),
-            s=w.sum(-1),
-            g=weighted.sum(-2),
-            G=transposed @ weighted,
-            c=targets.sum(-2),
-            C=transposed @ targets,
-            N=np.swapaxes(Y, -1, -2) @ targets,
-        )
+        n = np.full(X.shape[:-2], float(X.shape[-2]))
+        return cls(n, X.sum(-2), np.square(X).sum(-2), RowSums.of(X, Y, w))
 
-    def minus(self, other):
-        """The sums of the rows of these that are not among the others."""
-        return ScaledSums(*(all_rows - some for all_rows, some in zip(self, other, strict=True)))
+    def __sub__(self, other):
+        return ScaledSums(self.n - other.n, self.x - other.x, self.xx - other.xx, self.weighted - other.weighted)
 
 
 @dataclass(frozen=True)
@@ -129,27 +112,30 @@ class ScaledParts:
     def part(self, train):
         """The model of the rows ``train``."""
         left = np.setdiff1d(np.arange(len(self.X)), train)
-        sums = self.sums.minus(self._sums(left)) if len(left) < len(train) else self._sums(train)
-        model = self._solve(ScaledSums(*(values[None] for values in sums)), lambda _: train)
-        matrices = Moments(model.matrices.N[0], model.matrices.U[0])
-        return ScaledModel(self.X, model.B[0], model.b[0], matrices)
+        sums = self.sums - self._sums(left[None]) if len(left) < len(train) else self._sums(np.asarray(train)[None])
+        models = self._solve(sums, lambda _: train)
+        matrices = Moments(models.matrices.N[0], models.matrices.U[0])
+        return ScaledModel(self.X, models.B[0], models.b[0], matrices)
 
     @property
     def rows(self):
         """All rows: weights of 0 have a part in the scaling."""
         return np.arange(len(self.X))
 
-    def leave_out(self, sets, *, nested=False):
-        """Yield (numbers, held-out results) of sets of rows, as ``TrainingParts.leave_out``."""
-        r = self.X.shape[1]
-        for numbers, members in sets.groups:
-            for some in gen_batches(len(members), max(1, ENTRIES // (r * (r + self.Y.shape[1])))):
-                yield numbers[some], HeldOutScaled(self._without(members[some]), members[some])
+    def ready_for(self, sets, *, nested=False):
+        """Itself: sums serve any sets."""
+        return self
 
-    def _without(self, members):
-        """Models without each of the sets (k, t)."""
-        sums = self.sums.minus(self._sums(members))
-        return self._solve(sums, lambda number: np.delete(self.rows, members[number]))
+    def batch_size(self, t):
+        """How many models are solved together."""
+        r = self.X.shape[1]
+        return max(1, ENTRIES // (r * (r + self.Y.shape[1])))
+
+    def held_out(self, members):
+        """Results of the sets (k, t) by the models without them."""
+        sums = self.sums - self._sums(members)
+        models = self._solve(sums, lambda number: np.delete(self.rows, members[number]))
+        return HeldOutScaled(models, members)
 
     def _sums(self, rows):
         return ScaledSums.of(self.X[rows], self.Y[rows], self.w[rows])
@@ -161,23 +147,23 @@ class ScaledParts:
         uneven = (self.varies & (variance < LITTLE)).any(1)
         variance = np.where(self.varies & (variance > 0), variance, 1.0)
         squares = variance if self.options["with_std"] else np.broadcast_to(1 / np.square(self.unit), variance.shape)
+        weighted = sums.weighted
         if self.options["intercept"]:
-            mean, target = sums.g / sums.s[:, None], sums.c / sums.s[:, None]
+            mean, level = weighted.mean, weighted.target_sums / weighted.mass
         else:
             mean = mean if self.options["with_mean"] else np.broadcast_to(-self.center / self.unit, mean.shape)
-            target = np.zeros_like(sums.c)
-        M = sums.G - mean[:, :, None] * sums.g[:, None, :] - sums.g[:, :, None] * mean[:, None, :]
-        M += (sums.s[:, None] * mean)[:, :, None] * mean[:, None, :]
+            level = np.zeros_like(weighted.target_sums)
+        centred = weighted.about(mean, level)
+        M = centred.features.copy()
         diagonal = np.arange(M.shape[1])
         M[:, diagonal, diagonal] += self.alpha * squares
-        C = sums.C - mean[:, :, None] * sums.c[:, None, :]
-        B = solve(M, C)
-        b = target - np.einsum("kr,krm->km", mean, B)
-        explained = np.swapaxes(C, 1, 2) @ B + sums.c[:, :, None] * target[:, None, :]
-        model = ScaledModel(self.X, B, b, Moments(sums.N, sums.N - explained))
+        B = solve(M, centred.cross)
+        b = level - np.einsum("kr,krm->km", mean, B)
+        unexplained = centred.targets - np.swapaxes(centred.cross, 1, 2) @ B
+        models = ScaledModel(self.X, B, b, Moments(weighted.targets.copy(), unexplained))
         for number in np.flatnonzero(uneven):
-            self._solve_alone(model, number, rows_of(number))
-        return model
+            self._solve_alone(models, number, rows_of(number))
+        return models
 
     def _solve_alone(self, models, number, rows):
         """Put one model in its place, from features that are standardised by its own rows."""

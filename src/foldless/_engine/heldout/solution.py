@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 
 from foldless._engine.heldout.confounds import ConfoundSums
-from foldless._engine.heldout.held_out import HeldOut
+from foldless._engine.heldout.held_out import MAX_ENTRIES, HeldOut
+from foldless._engine.heldout.leave_out import SetBySet
 from foldless._engine.heldout.model import Model
 from foldless._engine.heldout.moments import ALL_COLUMNS, finished, moments_of
-from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.part import TrainingPart
+from foldless._engine.heldout.sets import Sets
 from foldless._engine.linalg import row_major
 from foldless._engine.precision import cost
 from foldless._engine.precision.base import Precision
@@ -136,7 +138,7 @@ class Solution(Model):
         if not len(removed):
             return self
         alone = self.carries_nearly_all(removed) or self._loses_digits(len(removed))
-        return self.solve_without(removed) if alone else Part.of(self, removed)
+        return self.solve_without(removed) if alone else TrainingPart.of(self, removed)
 
     def solve_without(self, members, precision=None):
         """The solution without these positions, by a factorisation of its own unless its P is known."""
@@ -162,12 +164,22 @@ class Solution(Model):
         few = self.own_precision.ill_conditioned(blocks) | self._loses_digits(members.shape[1], len(members))
         return few | self.carries_nearly_all(members)
 
-    def as_solution(self):
-        """Itself: any sets can be left out."""
-        return self
+    def ready_for(self, sets, *, nested=False):
+        """The fit that ``leave_out`` takes sets from: itself, with P as an array, or one by one."""
+        n, through_features = len(self.rows), self.precision.through_features
+        fit = self.with_precision(self.precision.prepare_blocks()) if nested else self
+        if not cost.batches_pay(n, sets.sizes, through_features=through_features):
+            return SetBySet(fit)
+        return fit if nested or through_features or sets.sizes.max() == 1 else self.explicit()
+
+    def batch_size(self, t):
+        """How many sets of t rows are left out together: single rows all at once, others within memory."""
+        return len(self.rows) if t == 1 else max(1, MAX_ENTRIES // (t**2 * self.Y.shape[1]))
 
     def held_out(self, members):
         """:class:`HeldOut` of sets ``members`` (k, t) of positions in ``rows``, every one left out alone."""
+        if Sets.of(members).are_all_rows_of(len(self.rows)):
+            return self.loo()
         self.check_sets(members)
         blocks = self.precision.diagonal_blocks(members)
         return HeldOut.solve(self, members, self.A[members], blocks, self._ill_conditioned(members, blocks))

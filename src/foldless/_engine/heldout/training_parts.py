@@ -1,7 +1,7 @@
 """Models of any training part, each by the cheaper way: left out of the P of all rows, or fitted alone.
 
 A training part of k of n rows can be fitted alone (k^3/3 flops), without the P of all rows (2/3 n^3 once for all
-parts). :class:`Plan` holds the decision and its reason in words.
+parts). :class:`PartsPlan` holds the decision and its reason in words.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from foldless._engine.heldout.leave_out import OneHeldOut, leave_out, one_by_one
+from foldless._engine.heldout.leave_out import SetBySet
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg.memory import require_memory
 from foldless._engine.precision import cost
@@ -17,7 +17,7 @@ from foldless._engine.precision.choose import holder
 
 
 @dataclass(frozen=True)
-class Plan:
+class PartsPlan:
     """How the training parts of some splits are made.
 
     ``from_P`` says whether P of all rows is made; ``reason`` says why, in words.
@@ -64,7 +64,7 @@ class TrainingParts:
     # -- decisions -------------------------------------------------------------------------------------------------
 
     def plan(self, sizes):
-        """The :class:`Plan` for training parts of these sizes."""
+        """The :class:`PartsPlan` for training parts of these sizes."""
         counts = dict(zip(*np.unique(sizes, return_counts=True), strict=True))
         costs = {k: self._costs(k) for k in counts}
         n = len(self.problem.active)
@@ -73,10 +73,10 @@ class TrainingParts:
         alone = sum(count * costs[k][0] for k, count in counts.items())
         self._from_P = bool(shared < alone)
         if not self._from_P:
-            return Plan(False, "few large folds: solving each training part alone is less work than P of all rows")
+            return PartsPlan(False, "few large folds: solving each training part alone is less work than P of all rows")
         if not self._is_solved:
             self.require_memory(min(sizes))
-        return Plan(True, f"all held-out predictions follow from one P ({self.problem.describe_holder()})")
+        return PartsPlan(True, f"all held-out predictions follow from one P ({self.problem.describe_holder()})")
 
     def require_memory(self, k):
         """Raise an error if P of all rows, and what is held beside it for parts of k rows, will not fit into memory."""
@@ -118,18 +118,17 @@ class TrainingParts:
             return Solution.fit(self.problem, rows, self.Y[rows])
         return self._prepared.without(np.flatnonzero(~np.isin(self.problem.active, rows, assume_unique=True)))
 
-    def leave_out(self, sets, *, nested=False):
-        """Yield (numbers, held-out results) of sets of positions among the rows of positive weight, as ``leave_out``.
+    def without(self, members):
+        """The model without these positions among the rows of positive weight."""
+        return self.part(np.delete(self.rows, members))
 
-        ``nested``: leave-one-out inside the training parts will be wanted.
-        """
-        n = len(self.problem.active)
-        if all(self.leaves_out(n - t) for t in np.unique(sets.sizes)):
-            yield from leave_out(self._prepared if nested else self.whole, sets)
-        else:
-            yield from one_by_one(sets, self._alone)
+    def targets(self, members):
+        """Targets (t, m) of these positions."""
+        return self.Y[self.rows[members]]
 
-    def _alone(self, members):
-        active = self.problem.active
-        held_out = active[members]
-        return OneHeldOut(self.part(np.delete(active, members)), held_out, self.Y[held_out])
+    def ready_for(self, sets, *, nested=False):
+        """The fit that ``leave_out`` takes sets from: P of all rows, or models of the training parts one by one."""
+        n = len(self.rows)
+        if not all(self.leaves_out(n - t) for t in np.unique(sets.sizes)):
+            return SetBySet(self)
+        return (self._prepared if nested else self.whole).ready_for(sets)

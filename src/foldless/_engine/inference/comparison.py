@@ -61,22 +61,22 @@ class ComparisonResult(Result):
     paths: list
 
     def _columns(self):
-        return by_name([vars(each) for each in self.differences])
+        return by_name([vars(difference) for difference in self.differences])
 
     def _picture(self):
-        rows = [(f"{each.first} - {each.second}", each.difference, (each.low, each.high)) for each in self.differences]
+        rows = [(f"{pair.first} - {pair.second}", pair.difference, (pair.low, pair.high)) for pair in self.differences]
         return lanes(rows, f"differences of {self.scoring}; line: none", 0.0)
 
     def __repr__(self):
         width = max(map(len, self.names))
         lines = [f"{self.scoring}, {100 * self.confidence:g} % intervals ({self.method})"]
-        for name, each in zip(self.names, self.scores, strict=True):
-            lines.append(f"  {name:{width}}  {each.score:8.4f}  {each.low:8.4f} to {each.high:8.4f}")
+        for name, score in zip(self.names, self.scores, strict=True):
+            lines.append(f"  {name:{width}}  {score.score:8.4f}  {score.low:8.4f} to {score.high:8.4f}")
         lines.append("differences, p-values (of each alone; corrected for their number)")
-        for each in self.differences:
-            pair = f"{each.first} - {each.second}"
-            interval = f"{each.difference:8.4f}  {each.low:8.4f} to {each.high:8.4f}"
-            lines.append(f"  {pair:{2 * width + 3}}  {interval}  p = {each.pvalue:.4g}; {each.pvalue_corrected:.4g}")
+        for pair in self.differences:
+            names = f"{pair.first} - {pair.second}"
+            interval = f"{pair.difference:8.4f}  {pair.low:8.4f} to {pair.high:8.4f}"
+            lines.append(f"  {names:{2 * width + 3}}  {interval}  p = {pair.pvalue:.4g}; {pair.pvalue_corrected:.4g}")
         return "\n".join(lines)
 
 
@@ -129,9 +129,9 @@ def flipped_difference(first, second, confidence, random_state=0):
 
 
 def all_pairs(names, held, difference):
-    """[Difference] of all pairs of models, corrected; ``difference`` takes what is ``held`` of two models."""
+    """[Difference] of all pairs of models, with corrected p-values; ``difference`` compares two entries of ``held``."""
     pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
-    found = [difference(held[i], held[j]) for i, j in pairs]
-    corrected = holm([each[-1] for each in found]).tolist()
-    rows = zip(pairs, found, corrected, strict=True)
-    return [Difference(names[i], names[j], *(*each, p)) for (i, j), each, p in rows]
+    results = [difference(held[i], held[j]) for i, j in pairs]
+    corrected = holm([result[-1] for result in results]).tolist()
+    rows = zip(pairs, results, corrected, strict=True)
+    return [Difference(names[i], names[j], *(*result, p)) for (i, j), result, p in rows]

@@ -20,6 +20,8 @@ pairs      The variance of an area A under the ROC curve is that of Hanley & McN
            models that find nothing varied two to three times as much in simulations, and those of models that separate
            classes did not. The interval holds all A with |area - A| <= z sqrt((1 + 6 A (1 - A)) V(A)); the form is that
            of Newcombe (2006).
+precision  The average precision is taken as a share of the m rows of the positive class, with its exact interval: the
+           binomial interval of Boyd, Eng & Page (2013), by Clopper & Pearson since theirs has no width at 1.
 
 With groups the numbers are those of the groups that hold a row of the class.
 """
@@ -33,7 +35,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
-from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
 
 SHARES = (
     "accuracy",
@@ -49,10 +51,11 @@ SHARES = (
 AT_MOST_ONE = ("r2", "r2_pooled", "correlation", "matthews_corrcoef", "explained_variance")
 ANY = -np.inf, np.inf
 OURS = "sklearn.metrics", "foldless"  # modules whose functions of labels are known to be functions of counts
-ROWS, PAIRS = "rows", "pairs"
+ROWS, PAIRS, PRECISION = "rows", "pairs", "precision"
 WORDS = {
     ROWS: "what {total} {units} allow (Clopper & Pearson 1934)",
     PAIRS: "what {rarest} {units} of the rarest class allow (Hanley & McNeil 1982, Newcombe 2006)",
+    PRECISION: "what {positive} {units} of the positive class allow (Boyd, Eng & Page 2013, Clopper & Pearson 1934)",
     None: "what the {units} of the classes allow, {rarest} of the rarest (Clopper & Pearson 1934, Newcombe 1998)",
 }
 
@@ -65,8 +68,8 @@ class ScoreKind:
     ----------
     name : str
     limits : (least, largest) value
-    counting : "rows", "pairs", a function (true labels, predicted labels, sample_weight) of scores that follow from
-        labels, or None where counts do not tell
+    counting : "rows", "pairs", "precision", a function (true labels, predicted labels, sample_weight) of scores that
+        follow from labels, or None where counts do not tell
     """
 
     name: str = "score"
@@ -102,6 +105,8 @@ def _counting_of(scorer):
         return ROWS
     if function is roc_auc_score and sign > 0 and options.get("max_fpr") is None:
         return PAIRS
+    if function is average_precision_score and sign > 0 and "pos_label" not in options:
+        return PRECISION
     weighted = "sample_weight" in inspect.signature(function).parameters
     return _Weighted(function, sign, options) if weighted and scorer._response_method == "predict" else None
 
@@ -158,7 +163,7 @@ class HeldOutCounts:
 
     def with_labels(self, y, predicted):
         """The same with rows (t,) that were taken for ``predicted`` labels added to the confusion."""
-        true, chosen = (np.searchsorted(self.classes, each) for each in (y, predicted))
+        true, chosen = (np.searchsorted(self.classes, labels) for labels in (y, predicted))
         n = len(self.classes)
         return self.with_confusion(np.bincount(n * true + chosen, minlength=n * n).reshape(n, n))
 
@@ -175,16 +180,23 @@ class HeldOutCounts:
         if kind.counting == PAIRS:
             rarest = int(self.units.min())
             return area_interval(value, rarest, int(self.units.sum()) - rarest, confidence) if rarest else None
+        if kind.counting == PRECISION:
+            return tuple(float(end) for end in clopper_pearson(value, self.positive, confidence))
         return None if self.confusion is None else self._of_labels(kind.counting, confidence)
+
+    @property
+    def positive(self):
+        """Independent rows of the positive class: the second of two, the rarest of several."""
+        return int(self.units[-1] if len(self.units) == 2 else self.units.min())
 
     def words(self, kind):
         """Where :meth:`interval` comes from."""
         units = "groups" if self.grouped else "rows"
         words = WORDS[None if kind.of_labels else kind.counting]
-        return words.format(units=units, total=self.total, rarest=self.units.min())
+        return words.format(units=units, total=self.total, rarest=self.units.min(), positive=self.positive)
 
     def _of_labels(self, score, confidence):
-        true, predicted = (self.classes[each.ravel()] for each in np.indices(self.confusion.shape))
+        true, predicted = (self.classes[codes.ravel()] for codes in np.indices(self.confusion.shape))
 
         def value(confusion):
             with warnings.catch_warnings():

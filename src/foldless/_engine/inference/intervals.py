@@ -68,10 +68,10 @@ class FoldScores:
         """The same with the partitions of another."""
         width = max(self.parts.shape[2], other.parts.shape[2])
         padded = [
-            np.pad(each.parts, ((0, 0), (0, 0), (0, width - each.parts.shape[2])), constant_values=np.nan)
-            for each in (self, other)
+            np.pad(scores.parts, ((0, 0), (0, 0), (0, width - scores.parts.shape[2])), constant_values=np.nan)
+            for scores in (self, other)
         ]
-        S, weight = (np.concatenate([getattr(each, name) for each in (self, other)]) for name in ("S", "weight"))
+        S, weight = (np.concatenate([getattr(scores, name) for scores in (self, other)]) for name in ("S", "weight"))
         counts = self.counts
         if counts is not None and counts.confusion is not None:
             counts = counts.with_confusion(other.counts.confusion)

@@ -86,9 +86,9 @@ class Judge:
         return HeldOutCounts.of(truth if self.labels is None else self.labels[truth], groups)
 
     def _pseudo(self, D, truth, group):
-        n_groups, whole = group.max() + 1, self.scores(D, truth)
+        n_groups, score = group.max() + 1, self.scores(D, truth)
         without = [self.scores(D[..., group != g], truth[..., group != g]) for g in range(n_groups)]
-        return n_groups * whole[:, None] - (n_groups - 1) * np.stack(without, 1)
+        return n_groups * score[:, None] - (n_groups - 1) * np.stack(without, 1)
 
 
 def check_folds(judge, folds, truth):
@@ -125,14 +125,14 @@ def check_rows(judge, smallest, truth):
 
 def left_out(folds, pairs=True):
     """{(rows of the first fold, of the second or 0): [(partition, i, j, rows)]} of all folds, and pairs of them."""
-    found = defaultdict(list)
+    sets = defaultdict(list)
     for partition, tests in enumerate(folds):
         for i, rows in enumerate(tests):
-            found[len(rows), 0].append((partition, i, i, rows))
+            sets[len(rows), 0].append((partition, i, i, rows))
         for i, j in combinations(range(len(tests)), 2 if pairs else len(tests) + 1):
             rows = np.concatenate([tests[i], tests[j]])
-            found[len(tests[i]), len(tests[j])].append((partition, i, j, rows))
-    return dict(found)
+            sets[len(tests[i]), len(tests[j])].append((partition, i, j, rows))
+    return dict(sets)
 
 
 def fold_scores(folds, decide, truth, judge, groups=None, pairs=True):
@@ -157,8 +157,8 @@ def fold_scores(folds, decide, truth, judge, groups=None, pairs=True):
         if judge.kind.of_labels and counts is not None:
             n_classes = len(counts.classes)
             counts = counts.with_confusion(confusions(n_classes, D, T).sum(0).reshape(n_classes, n_classes))
-        found = judge.parts(D, T, None if groups is None else groups[sets])
-        for place, values in zip(zip(partition, i, strict=True), found, strict=True):
+        values_of_folds = judge.parts(D, T, None if groups is None else groups[sets])
+        for place, values in zip(zip(partition, i, strict=True), values_of_folds, strict=True):
             parts[place][: len(values)] = values
     rows = np.array([[len(rows) for rows in tests] for tests in folds], float)
     weight = np.ones_like(rows) if judge.of_rows is None else rows

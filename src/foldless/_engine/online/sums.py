@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless._engine.heldout.row_sums import RowSums
 from foldless._engine.linalg import (
     NotPositiveDefiniteError,
     add_diagonal_,
@@ -38,12 +39,17 @@ BLOCK = 2**22  # entries of features that are looked at together
 
 
 class FeatureSums(NamedTuple):
-    """The ``gram`` matrix (r, r) of features about ``origin``, its largest trace so far, and changes it has seen."""
+    """Sums of the features about ``origin``, the largest trace of their squares so far, and the number of changes."""
 
-    gram: np.ndarray
+    sums: RowSums
     origin: np.ndarray
     peak: float = 0.0
     changes: int = 0
+
+    @property
+    def gram(self):
+        """Phi' W Phi about the origin, (r, r)."""
+        return self.sums.features
 
 
 def sums_of(problem):
@@ -53,35 +59,31 @@ def sums_of(problem):
     if problem.intercept:
         weights = np.square(problem.root_w[problem.active], dtype=float)
         origin = product(problem.features(problem.active), (weights / weights.sum())[:, None], transpose_a=True)[:, 0]
-    return changed(FeatureSums(np.zeros((r, r)), origin), problem, problem.active, 1.0)._replace(changes=0)
+    nothing = FeatureSums(RowSums(np.zeros((r + 1, r + 1)), r), origin)
+    return changed(nothing, problem, problem.active, 1.0)._replace(changes=0)
 
 
 def changed(sums, problem, rows, sign):
     """The sums with these rows of a problem (sign 1), or without them (-1)."""
     if not len(rows):
         return sums
-    step = max(1, BLOCK // len(sums.gram))
-    batches = (rows[batch] for batch in gen_batches(len(rows), step))
-    return added(sums, (problem.root(some) * (problem.features(some) - sums.origin) for some in batches), sign)
-
-
-def added(sums, parts, sign):
-    """The sums with some rows of features (sign 1), or without them (-1): ``parts`` are arrays of such rows."""
-    square = np.zeros_like(sums.gram)
-    for T in parts:
-        add_square_(square, row_major(T.astype(np.float64, copy=False)).T)
-    gram = sums.gram + sign * mirror_(square)
-    return sums._replace(gram=gram, peak=max(sums.peak, float(gram.trace())), changes=sums.changes + 1)
+    square = np.zeros_like(sums.sums.gram)
+    for batch in gen_batches(len(rows), max(1, BLOCK // len(square))):
+        members = rows[batch]
+        T = np.hstack([problem.features(members) - sums.origin, np.ones((len(members), 1))])
+        add_square_(square, row_major(problem.root(members) * T).T)
+    added = RowSums(mirror_(square), sums.sums.r)
+    total = sums.sums + added if sign > 0 else sums.sums - added
+    return FeatureSums(total, sums.origin, max(sums.peak, float(total.features.trace())), sums.changes + 1)
 
 
 def recentred(sums, problem):
-    """The sums about the mean of the rows of a problem, no others: G - s s' / W for s = sum w (phi - origin)."""
+    """The sums about the mean of the rows, which are those of a problem."""
     if not problem.intercept:
         return sums._replace(peak=float(sums.gram.trace()))
-    w = np.square(problem.root_w[problem.active], dtype=float)[:, None]
-    s = product(problem.features(problem.active), w, transpose_a=True)[:, 0] - w.sum() * sums.origin
-    gram = sums.gram - np.outer(s, s) / w.sum()
-    return sums._replace(gram=gram, origin=sums.origin + s / w.sum(), peak=float(gram.trace()))
+    mean = sums.sums.mean
+    centred = sums.sums.about(mean, np.empty(0))
+    return sums._replace(sums=centred, origin=sums.origin + mean, peak=float(centred.features.trace()))
 
 
 def keep_digits(sums, alpha):

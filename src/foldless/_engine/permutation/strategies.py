@@ -2,7 +2,7 @@
 
     Batched       labelings are columns: one P for all of them, or one for each split, behind fitted steps of a
                   pipeline; with ``members`` models are tested at the features of every member of a family as well
-                  (time-by-time generalisation); splits may go with the labels (``permutation.moving``)
+                  (time-by-time generalisation); splits may go with the labels (``labelings.Moving``)
     BatchedGrid   a whole grid search: every labeling chooses its own setting in every outer training part
     Weighted      class weights that follow the labels: rows and kernel stay, and every labeling has a P of its own,
                   an update of one P of equal weights where most rows share theirs (``precision.reweighted``)
@@ -24,18 +24,17 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils import gen_batches
 
+from foldless._engine.heldout.leave_out import held_out_fits
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.permutation.confounded import Residuals
-from foldless._engine.permutation.labelings import Labelings, Solver, elsewhere, labelings_that_fit, truth_of
-from foldless._engine.permutation.moving import Moving
+from foldless._engine.permutation.labelings import Labelings, Moving, Solver, elsewhere, labelings_that_fit, truth_of
 from foldless._engine.permutation.nulls import Null
 from foldless._engine.permutation.tally import Found, Tally
 from foldless._engine.precision.reweighted import SharedWeights
 from foldless._engine.readout.codings import against_all
 from foldless._engine.readout.task import Task
 from foldless._engine.tuning.criteria import weights
-from foldless._engine.tuning.folds import heldout_fits
 from foldless._engine.tuning.grid import choose_candidates
 
 
@@ -64,7 +63,7 @@ class Batched:
     route: Any
     n_together: int
     task: Task
-    metrics: list  # of Score
+    metrics: list  # of LabelingScore
     shared: Solver | None = None  # of all splits
     solver_of: Callable | None = None  # else (train, test) -> the Solver of a split, of which one is held at a time
     members: np.ndarray | None = None  # (k, n, d): other features of the held-out rows, to test every model at
@@ -144,7 +143,7 @@ class BatchedGrid:
     n_together: int  # labelings that share the making of every candidate's P
     settings: list  # of kernels
     candidates: list
-    metrics: list  # of Score
+    metrics: list  # of LabelingScore
     selections: list  # [setting][outer split]
     weight: str | None  # of the rows in the criterion
     memory_limit: int
@@ -179,7 +178,7 @@ class BatchedGrid:
     def _losses(self, labelings, selection, train):
         """Criterion (b,) of the inner held-out fits of one outer training part, all columns of a labeling added up."""
         rows = selection.rows[selection.where]
-        fits = heldout_fits(selection.inner_model(labelings.part(train)), selection.folds)
+        fits = held_out_fits(selection.inner_model(labelings.part(train)), selection.sets)
         if labelings.task.codes is None:
             F, T = labelings.split(fits), labelings.truth[:, :, rows]
         else:  # +-1 one against all
@@ -221,7 +220,7 @@ class Weighted:
     route: Any
     n_together: int
     task: Task
-    metrics: list  # of Score
+    metrics: list  # of LabelingScore
 
     def scores(self, null):
         """Scores of the labelings, one after the other."""
@@ -274,7 +273,7 @@ def leaves_every_class(task, splits):
 def decisions_of_one(task, model, splits):
     """Decisions (1, k, t) of every split of a single labeling, whose splits :func:`leaves_every_class`."""
     sets = [test for _, test in splits]
-    D = task.held_out_scores(model, Sets.of(sets))
+    D = task.held_out_decisions(model, Sets.of(sets))
     D = D.reshape(len(D), -1).T[None]
     return np.split(D, np.cumsum([len(test) for test in sets])[:-1], 2)
 

@@ -15,7 +15,7 @@ import numpy as np
 from foldless._engine.linalg import row_major
 
 
-class Score(NamedTuple):
+class LabelingScore(NamedTuple):
     """A function from decisions (b, k, t) and truth to numbers (b,), of one split or of all held-out rows together.
 
     A pooled one may give several numbers, (b, width): counts of a confusion matrix.

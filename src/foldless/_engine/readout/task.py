@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from foldless._engine.heldout.leave_out import leave_out
-from foldless._engine.heldout.model import Model
 from foldless._engine.heldout.moments import Moments
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.sets import Sets
@@ -152,78 +151,83 @@ class Task:
 
     def decide(self, held_out):
         """Decisions (k, t, ...) of a batch of held-out sets, by the rule of every training part, its cut included."""
-        if not self.readout.cuts:
-            return self.scores(held_out)
-        rules = [self.rule(held_out.training(i), probabilities=False) for i in range(len(held_out.fits))]
-        return np.stack([rule.decision(fits) for rule, fits in zip(rules, held_out.fits, strict=True)])
+        return self.outputs(held_out)[0] if self.readout.cuts else self.scores(held_out)
 
-    def held_out_scores(self, model, sets):
-        """Scores of the rows of all sets by the model without each set, stacked, before any cut."""
-        return self._stacked(leave_out(model, sets), sets, self.scores, model.rows)
+    def outputs(self, held_out, *, probabilities=False):
+        """(decisions, probabilities or None) of a batch of held-out sets, by the rule of every training part."""
+        decisions, shares = [], []
+        for number, fits in enumerate(held_out.fits):
+            rule = self.rule(held_out.training(number), probabilities=probabilities)
+            decisions.append(rule.decision(fits))
+            if probabilities:
+                shares.append(rule.proba(fits))
+        return np.stack(decisions), np.stack(shares) if probabilities else None
 
-    def held_out_decisions(self, model, sets):
-        """The same with cuts. ``model`` is a fit, or the training parts of one."""
-        if isinstance(model, Model):
-            held_out = leave_out(model, sets)
-        else:
-            held_out = model.leave_out(sets, nested=self.readout.cuts)
-        return self._stacked(held_out, sets, self.decide, model.rows)
+    def held_out_decisions(self, fit, sets, *, cut=True):
+        """Decisions of the rows of all sets, set by set, by the models without each; before any cut if not ``cut``.
 
-    def _stacked(self, held_out, sets, read, rows):
-        """What ``read`` makes of all batches of held-out sets, equal rows of a set made equal."""
+        ``fit`` is anything that ``leave_out`` takes.
+        """
+        nested = cut and self.readout.cuts
+        read = self.decide if cut else self.scores
+        decisions = ((numbers, read(held_out)) for numbers, held_out in leave_out(fit, sets, nested=nested))
+        return self._stacked(fit.rows, sets, decisions)
 
-        def values():
-            for numbers, batch in held_out:
-                of_sets = read(batch)
+    def held_out_outputs(self, fit, sets):
+        """(decisions, probabilities) of the same by the rule of each training part."""
+        batches = [
+            (numbers, *self.outputs(held_out, probabilities=True))
+            for numbers, held_out in leave_out(fit, sets, nested=True)
+        ]
+        decisions = self._stacked(fit.rows, sets, ((numbers, decisions) for numbers, decisions, _ in batches))
+        return decisions, self._stacked(fit.rows, sets, ((numbers, shares) for numbers, _, shares in batches))
+
+    def _stacked(self, rows, sets, batches):
+        """Values of all batches, (numbers of sets, values), set by set; equal rows of a set have equal ones."""
+
+        def tied():
+            for numbers, values in batches:
                 if len(numbers) == 1:  # large sets: a product may round equal rows differently
-                    members = sets[numbers[0]]
-                    of_sets = self.problem.tie_equal_rows(rows[members], of_sets[0])[None]
-                yield numbers, of_sets
+                    values = self.problem.tie_equal_rows(rows[sets[numbers[0]]], values[0])[None]
+                yield numbers, values
 
-        return sets.stacked(values())
+        return sets.stacked(tied())
 
-    def loo_scores(self, model):
-        """Leave-one-out scores of the training rows of ``model``, before any cut."""
-        return self.held_out_scores(model, Sets.leave_one_out(len(model.rows)))
+    def loo_scores(self, fit):
+        """Leave-one-out scores of the training rows, before any cut."""
+        return self.held_out_decisions(fit, Sets.leave_one_out(len(fit.rows)), cut=False)
 
-    def stratified_scores(self, model, loo_scores):
-        """Scores of the training rows, left out in sets that keep the shares of the classes, before any cut."""
-        return self._in_strata(model, loo_scores, self.held_out_scores)
-
-    def _in_strata(self, model, loo_scores, read):
-        """``read(model, sets)`` of sets that keep the shares of the classes, in the order of the rows."""
+    def stratified_scores(self, fit, loo_scores, *, cut=False):
+        """Scores of the training rows, left out in sets that keep the shares of the classes; before any cut or not."""
         assert self.codes is not None
-        codes = self.codes[model.rows]
+        codes = self.codes[fit.rows]
         sets = stratified_sets(codes, by_margin(loo_scores, codes))
-        stacked = read(model, Sets.of(sets))
-        values = np.empty_like(stacked)
-        values[np.concatenate(sets)] = stacked  # the order of the rows does not matter
-        return values
+        stacked = self.held_out_decisions(fit, Sets.of(sets), cut=cut)
+        scores = np.empty_like(stacked)
+        scores[np.concatenate(sets)] = stacked
+        return scores
+
+    # -- all rows, those of weight 0 included --------------------------------------------------------------------------
 
     def loo_outputs(self, parts, rule, method):
         """``method`` ("decision" or "proba") of every row by the model without it; rows of weight 0 by ``rule``."""
-        solution = parts.whole
+        sets = Sets.leave_one_out(len(parts.rows))
         if method == "decision":
-            values = self.held_out_decisions(parts, Sets.leave_one_out(len(solution.rows)))
+            values = self.held_out_decisions(parts, sets)
         else:
-            values = np.concatenate([self._loo_proba(parts, row) for row in solution.rows])
+            _, values = self.held_out_outputs(parts, sets)
         return self._of_all_rows(parts, rule, method, values)
-
-    def _loo_proba(self, parts, row):
-        part = parts.part(parts.rows[parts.rows != row])
-        return self.rule(part).proba(part.fits(np.array([row])))
 
     def stratified_decisions(self, parts, rule):
         """Decisions of every row, left out in sets that keep the shares of the classes; of weight 0 by ``rule``."""
-        values = self._in_strata(parts, self.loo_scores(parts.whole), self.held_out_decisions)
-        return self._of_all_rows(parts, rule, "decision", values)
+        decisions = self.stratified_scores(parts, self.loo_scores(parts), cut=True)
+        return self._of_all_rows(parts, rule, "decision", decisions)
 
     def _of_all_rows(self, parts, rule, method, held_out):
-        """Values of the rows of positive weight, and those by ``rule`` of the others."""
-        solution = parts.whole
+        """Held-out values of the rows of positive weight, and those by ``rule`` of the others."""
         out = np.empty((self.problem.n, *held_out.shape[1:]), held_out.dtype)
-        out[solution.rows] = held_out
-        idle = np.setdiff1d(np.arange(self.problem.n), solution.rows)
+        out[parts.rows] = held_out
+        idle = np.setdiff1d(np.arange(self.problem.n), parts.rows)
         if len(idle):
-            out[idle] = getattr(rule, method)(solution.fits(idle))
+            out[idle] = getattr(rule, method)(parts.whole.fits(idle))
         return out

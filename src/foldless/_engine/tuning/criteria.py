@@ -143,9 +143,9 @@ class Criterion:
             ) from error
         value, slopes = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
         if not isinstance(value, Real | np.ndarray) or np.ndim(value) or not np.isfinite(value):  # type: ignore
-            shown = f"of shape {np.shape(value)}" if isinstance(value, np.ndarray) else repr(value)
+            description = f"of shape {np.shape(value)}" if isinstance(value, np.ndarray) else repr(value)
             raise ValueError(
-                f"criterion={self.function!r} returned the loss {shown}; it must return one finite loss, or"
+                f"criterion={self.function!r} returned the loss {description}; it must return one finite loss, or"
                 " (loss, derivative by the fits)."
             )
         if slopes is not None and (np.shape(slopes) != f.shape or not np.isfinite(slopes).all()):

@@ -60,7 +60,7 @@ class Point(NamedTuple):
     kernel: Any
     n_rows: int
     seconds: float  # that it took
-    judged: Any = None  # where it was judged by itself: a ``tuning.selection.Judged``
+    judged: Any = None  # where it was judged by itself: a ``tuning.selection.Evaluation``
 
 
 class Objective:
@@ -156,7 +156,7 @@ class Start:
     def named_together(self, alphas, kernel):
         """The same as one dictionary; classes that share all but alpha have a list of alphas."""
         first, *others = self.named(alphas, kernel)
-        alpha = [first[self.alpha], *(each[self.alpha] for each in others)]
+        alpha = [first[self.alpha], *(setting[self.alpha] for setting in others)]
         return {**first, self.alpha: alpha} if others else first
 
 
@@ -214,16 +214,16 @@ def descend(start, spec, selection, vector, prior=None, progress=None):
             raise StopIteration
 
     if spec.method == "gradient":
-        own: dict = {"method": "L-BFGS-B", "jac": True}
+        algorithm: dict = {"method": "L-BFGS-B", "jac": True}
         options = {"maxiter": spec.max_iter, "ftol": spec.tolerance, "gtol": 1e-6}
     else:
         # Criteria that count errors have steps: a simplex smaller than them would see nothing but plains.
         corners = np.vstack([vector, vector + np.diag(np.where(vector + 2.0 > high, -2.0, 2.0))])
-        own = {"method": "Nelder-Mead", "args": (False,)}
+        algorithm = {"method": "Nelder-Mead", "args": (False,)}
         ends = {"xatol": 10 * spec.tolerance**0.5, "fatol": max(spec.tolerance, 1e-6)}
         options = {"maxiter": spec.max_iter, "initial_simplex": corners, **ends}
     try:
-        result = minimize(objective, vector, bounds=bounds, callback=callback, options=options, **own)
+        result = minimize(objective, vector, bounds=bounds, callback=callback, options=options, **algorithm)
         falling = result.nit >= spec.max_iter and _still_falls(reached, objective.best.objective)
         ended = "stopped" if spec.out_of_time else "max_iter" if falling else "converged"
     except KeyboardInterrupt:
@@ -243,6 +243,6 @@ def _still_falls(reached, end):
 def choose_descents(descents):
     """Places of the best descents: one, or one for each class that is searched by itself."""
     places: dict = {}
-    for place, each in enumerate(descents):
-        places.setdefault(each.start.column, []).append(place)
-    return [min(mine, key=lambda place: descents[place].minimum.objective) for mine in places.values()]
+    for place, descent in enumerate(descents):
+        places.setdefault(descent.start.column, []).append(place)
+    return [min(same, key=lambda place: descents[place].minimum.objective) for same in places.values()]

@@ -131,7 +131,7 @@ class Fidelity:
         return next(part for part in self.parts if len(part.rows) == point.n_rows)
 
     def judged(self, point):
-        """A point :class:`~foldless._engine.tuning.selection.Judged` with all scores, on the rows of its evaluation."""
+        """The :class:`~foldless._engine.tuning.selection.Evaluation` of a point, with all scores, on its rows."""
         if point.judged is not None and point.judged.scores is not None:
             return point.judged
         rows = self.of(point).rows
@@ -152,24 +152,24 @@ class Fidelity:
     def points(self):
         """Every evaluation in order, in lists of those that are known together."""
         few, more, everything = self.parts
-        tried = yield from self._whole_grid(few)
+        points = yield from self._whole_grid(few)
         kernels: dict = {}
-        for point in sorted(tried, key=lambda point: point.loss):
+        for point in sorted(points, key=lambda point: point.loss):
             kernels.setdefault(id(point.kernel), point)
-        kept = list(kernels.values())[:KEPT]
+        best_points = list(kernels.values())[:KEPT]
         if 2 * len(few.rows) <= len(more.rows):  # otherwise the second part shows the same, and shows it better
-            small = yield from self._down(kept[0], few)
-            kept = [small, *kept]
+            small = yield from self._down(best_points[0], few)
+            best_points = [small, *best_points]
         again = []
-        for place, point in enumerate(kept):
+        for place, point in enumerate(best_points):
             again.append(self._judge(more, point.alphas, point.kernel))
-            self._look_ahead(again[-1], len(kept) - place - 1)
+            self._look_ahead(again[-1], len(best_points) - place - 1)
             yield again[-1:]
         large = yield from self._down(_least(again), more)
         best = large
         if more is not everything:
-            found = yield from self._on_all_rows(small, large)
-            best = _least(found or [large])
+            on_all_rows = yield from self._on_all_rows(small, large)
+            best = _least(on_all_rows or [large])
         if self.spec.feature_scaling:
             yield from self._by_feature(best)
 
@@ -181,7 +181,7 @@ class Fidelity:
 
     def _whole_grid(self, selection):
         alphas, points = self.grid["alpha"], []
-        for setting in ParameterGrid({name: each for name, each in self.grid.items() if name != "alpha"}):
+        for setting in ParameterGrid({name: values for name, values in self.grid.items() if name != "alpha"}):
             problem = self.task.problem
             problem = problem.replace(kernel=problem.kernel.changed(**setting))
             self._say(selection, alphas, problem.kernel)
@@ -246,16 +246,16 @@ class Fidelity:
             moved = self._judge(more, *space.unpack(np.clip(x + drift, low, high)))
             rise = moved.loss / large.loss - 1 if large.loss else 0.0
             yield [moved]
-        found: list = []
-        while len(found) < len(places) and not self._short():
-            alphas, kernel = space.unpack(np.clip(x + places[len(found)] * drift, low, high))
-            found.append(self._judge(everything, alphas, kernel))
-            self.on_all = found[-1].seconds
-            self.ahead = (ON_ALL_ROWS - len(found) + REFIT) * self.on_all
-            yield found[-1:]
+        points: list = []
+        while len(points) < len(places) and not self._short():
+            alphas, kernel = space.unpack(np.clip(x + places[len(points)] * drift, low, high))
+            points.append(self._judge(everything, alphas, kernel))
+            self.on_all = points[-1].seconds
+            self.ahead = (ON_ALL_ROWS - len(points) + REFIT) * self.on_all
+            yield points[-1:]
             if more.score_decides == everything.score_decides:
-                places += _next_place(places, [point.loss for point in found], rise, large.loss)
-        return found
+                places += _next_place(places, [point.loss for point in points], rise, large.loss)
+        return points
 
     def _by_feature(self, best):
         """One scale for each feature or group of them: down on the second part, then a few steps on all rows."""
@@ -279,16 +279,16 @@ class Fidelity:
         low, high = np.transpose(start.space.bounds(start.limits))
         x = start.space.pack(point.alphas, point.kernel)
         ends = (x <= low + 1e-6) | (x >= high - 1e-6)
-        own = self.grid.keys() - self.start.limits.keys()
-        names = [name for name, place in start.space.places.items() if name in own and ends[place].any()]
+        default_names = self.grid.keys() - self.start.limits.keys()
+        names = [name for name, place in start.space.places.items() if name in default_names and ends[place].any()]
         return [start.alpha if name == "alpha" else start.prefix + name for name in names]
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
     def _say(self, selection, alphas, kernel):
         values = {"alpha": float(alphas[0]), **kernel.get_params()}
-        shown = ", ".join(f"{name}={value:.3g}" for name, value in values.items() if isinstance(value, float))
-        self.tell(f"{len(selection.rows)} rows, {shown}", self.ahead)
+        setting = ", ".join(f"{name}={value:.3g}" for name, value in values.items() if isinstance(value, float))
+        self.tell(f"{len(selection.rows)} rows, {setting}", self.ahead)
 
     def _look_ahead(self, point, still):
         """Expected time from one evaluation of the second part: the others there, the way down, and all rows."""

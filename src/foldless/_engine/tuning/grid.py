@@ -21,13 +21,13 @@ from foldless._engine.heldout.solution import Solution
 from foldless._engine.heldout.training_parts import TrainingParts
 from foldless._engine.precision import cost
 from foldless._engine.readout.task import Rule
-from foldless._engine.tuning.selection import Judged, best_place
+from foldless._engine.tuning.selection import Evaluation, best_place
 
 
 class KernelResult(NamedTuple):
     """A kernel setting with all its alphas, judged."""
 
-    judged: Judged
+    judged: Evaluation
     heldout: tuple  # row numbers, and held-out decisions or fits at the best alpha
     seconds: float  # that it took
 
@@ -59,7 +59,7 @@ def choose_candidates(losses, settings, share="all"):
         return [best(losses.sum(1), everything)]
     if share == "none":
         return [best(losses[:, k], everything) for k in columns]
-    within = [[best(losses[each.places, k], each.places) for k in columns] for each in settings]
+    within = [[best(losses[setting.places, k], setting.places) for k in columns] for setting in settings]
     return min(within, key=lambda chosen: losses[chosen, list(columns)].sum())
 
 
@@ -80,7 +80,7 @@ def losses_from_one_P(task, alphas, selections):
     problem, rows = task.problem, task.problem.active
     first = selections[0]
     Y = task.Y[rows] if first.criterion.whole or first.score_decides else task.plus_minus_targets(rows)
-    removed = [np.flatnonzero(~np.isin(rows, each.rows, assume_unique=True)) for each in selections]
+    removed = [np.flatnonzero(~np.isin(rows, selection.rows, assume_unique=True)) for selection in selections]
     path, losses = problem.path(rows, len(alphas), explicit=True), []
     for alpha in alphas:
         model = Solution.fit(problem.replace(alpha=alpha), rows, Y, path.with_alpha(alpha).explicit())
@@ -89,12 +89,13 @@ def losses_from_one_P(task, alphas, selections):
             losses.append([selection.losses(of_part) for selection, of_part in zip(selections, E, strict=True)])
             continue
         parts = [model.without(out) for out in removed]
-        losses.append([each.judge(each.inner_model(part)) for each, part in zip(selections, parts, strict=True)])
+        pairs = zip(selections, parts, strict=True)
+        losses.append([selection.judge(selection.inner_model(part)) for selection, part in pairs])
     return np.array(losses).transpose(1, 0, 2)
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class CandidateOutputs:
     """Held-out outputs of a candidate in one outer split: of its inner splits, and of the outer test rows."""
 
     inner_rows: np.ndarray
@@ -106,17 +107,17 @@ class HeldOut:
 
 
 def heldout_of_candidate(task, problem, outer, selections, probabilities):
-    """:class:`HeldOut` of every outer split for the candidate whose problem this is, with its inner selections."""
+    """:class:`CandidateOutputs` of every outer split, for the candidate whose problem this is and its selections."""
     parts = TrainingParts(problem, task.Y, nested=True)
     parts.plan([len(train) for train, _ in outer])
     for (train, test), selection in zip(outer, selections, strict=True):
         model = parts.part(train)
         rule = task.rule(model, probabilities=probabilities)
         fits = model.fits(test)
-        own = model if selection.folds is None else Solution.fit(problem, model.rows, task.Y[model.rows])
-        yield HeldOut(
+        inner = model if selection.folds is None else Solution.fit(problem, model.rows, task.Y[model.rows])
+        yield CandidateOutputs(
             inner_rows=selection.tested_rows,
-            inner_scores=selection.scores(own)[selection.tested],
+            inner_scores=selection.scores(inner)[selection.tested],
             rule=rule,
             fits=problem.tie_equal_rows(test, task.readout.plus_minus_fits(fits)),
             decision=problem.tie_equal_rows(test, rule.decision(fits)),

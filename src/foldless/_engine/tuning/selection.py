@@ -6,42 +6,44 @@ and its weights. It then judges any model, or all alphas of a kernel along one d
 Scores are taken of the held-out decisions of the task's own readout: one of them may decide in the place of the
 criterion, others are recorded beside it. Who makes them (``_sklearn.scorers.HeldOutScores``) is not known here.
 
+Behind steps that are fitted on each of them, training parts see X in different ways, and nothing can be left out of one
+P: a :class:`SelectionOfParts` has a task, a decomposition and a path of alphas for every training part.
+
 A criterion that is a mean of losses l_i of rows, with weights w_i of sum 1, has the standard error
 
     se^2 = sum w_i^2 (l_i - sum_j w_j l_j)^2.
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from foldless._engine.heldout.gradient import residuals
-from foldless._engine.heldout.part import Part
+from foldless._engine.heldout.leave_out import OneHeldOut, held_out_fits, held_out_residuals
+from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.heldout.solution import Solution, loo_path
 from foldless._engine.precision.digits import few_digits
 from foldless._engine.readout.task import Task
 from foldless._engine.tuning.criteria import Criterion, weights
-from foldless._engine.tuning.folds import folds_of, heldout_fits
 
 BLOCK = 2**18  # losses of rows that are computed together
 
 
-class Judged(NamedTuple):
-    """Settings that differ in alpha alone, judged."""
+class Evaluation(NamedTuple):
+    """Losses and scores of settings that differ in alpha alone."""
 
-    losses: np.ndarray  # (n_alphas, m): what decides, of every column, or minus the score of all
-    best: np.ndarray  # held-out decisions, or fits where none were asked for, of the best of them, stacked
+    losses: np.ndarray  # (n_alphas, m): losses that decide, of every column, or minus the score of all columns
+    best: np.ndarray  # held-out decisions at the best alpha, set by set; fits if the criterion needs no decisions
     criterion: np.ndarray  # (n_alphas,)
     scores: np.ndarray | None = None  # (n_scores, n_alphas, n_splits)
     seconds: float = 0.0  # that the scores took
     errors: np.ndarray | None = None  # (n_alphas,): standard errors of the criterion, where it is a mean over rows
 
-    def only_at(self, place, n_alphas):
-        """The scores of a single setting as one of many, of which the others have none."""
+    def scores_at(self, place, n_alphas):
+        """The scores of a single setting at its place among ``n_alphas``, nan elsewhere."""
         assert self.scores is not None
         scores = np.full((len(self.scores), n_alphas, self.scores.shape[2]), np.nan)
         scores[:, place] = self.scores[:, 0]
@@ -115,6 +117,11 @@ class Selection:
         return list(zip(columns, problems, strict=True))
 
     @cached_property
+    def sets(self):
+        """The sets of positions in ``rows`` that are left out."""
+        return Sets.leave_one_out(len(self.rows)) if self.folds is None else Sets.of(self.folds)
+
+    @cached_property
     def held_out_targets(self):
         """Those of the stacked held-out fits."""
         return self.T[self.where]
@@ -146,7 +153,7 @@ class Selection:
 
     def inner_model(self, part):
         """The model of a training part, ready for its inner splits."""
-        return part.as_solution() if self.folds is not None and isinstance(part, Part) else part
+        return part.as_solution() if self.folds is not None and isinstance(part, TrainingPart) else part
 
     # -- judging -------------------------------------------------------------------------------------------------------
 
@@ -158,11 +165,11 @@ class Selection:
         return self.losses(self.decisions(model)[0] if self.criterion.whole else self._heldout(model))
 
     def judged(self, problem):
-        """:class:`Judged` of one setting, by one factorisation."""
+        """:class:`Evaluation` of one setting, by one factorisation."""
         return self.judged_by([self.outputs(problem)], [problem.alpha])
 
     def path(self, problem, alphas):
-        """:class:`Judged` of every alpha, by one decomposition.
+        """:class:`Evaluation` of every alpha, by one decomposition.
 
         Scores that nobody asked for are those of the best alpha alone where they take models of their own.
         """
@@ -173,8 +180,7 @@ class Selection:
 
         def outputs(selection, place):
             alpha = alphas[place]
-            own = problem.replace(alpha=alpha)
-            return selection._outputs(own, partial(path.with_alpha, alpha), known[place])
+            return selection._outputs(problem.replace(alpha=alpha), partial(path.with_alpha, alpha), known[place])
 
         chooses = self if self._scores_all else replace(self, scoring=None)
         together = chooses._outputs_of_residuals(known) if isinstance(known, np.ndarray) else None
@@ -183,7 +189,7 @@ class Selection:
             return judged
         place = best_place(judged.losses.sum(1), alphas)
         best = self.judged_by([outputs(self, place)], alphas[place : place + 1])
-        return judged._replace(best=best.best, scores=best.only_at(place, len(alphas)), seconds=best.seconds)
+        return judged._replace(best=best.best, scores=best.scores_at(place, len(alphas)), seconds=best.seconds)
 
     def judged_by(self, outputs, alphas):
         """Settings judged by their outputs."""
@@ -191,10 +197,10 @@ class Selection:
         errors, outputs = None, decisions if self.criterion.whole else fits
         if self.criterion.rowwise:
             of_rows = row_losses(self, outputs)
-            errors = standard_errors(self, of_rows)
             losses = of_rows.sum(1)
+            errors = standard_errors(self, of_rows, losses)
         else:
-            losses = np.array([self.losses(each) for each in outputs])
+            losses = np.array([self.losses(output) for output in outputs])
         criterion, scores = losses.sum(1), None
         begin = time.perf_counter()
         if self.scoring is not None:
@@ -206,7 +212,7 @@ class Selection:
         best = decisions[place]
         if best is None:
             best = fits[place] if self.criterion.ranks else self.held_out_targets - fits[place]
-        return Judged(losses, best, criterion, scores, seconds, errors)
+        return Evaluation(losses, best, criterion, scores, seconds, errors)
 
     def _scores(self, decisions, probabilities):
         """Scores (n_scores, n_alphas, n_splits) of decisions."""
@@ -270,12 +276,12 @@ class Selection:
 
     def _heldout(self, model):
         """What the criterion is computed from: fits, or residuals, which keep more digits."""
-        return heldout_fits(model, self.folds) if self.criterion.ranks else residuals(model, self.folds)
+        return held_out_fits(model, self.sets) if self.criterion.ranks else held_out_residuals(model, self.sets)
 
     def _fits(self, E, model):
         """Fits of residuals E; evaluated by a model where their differences have few digits."""
         fits = self.held_out_targets - E
-        return heldout_fits(model(self.T), self.folds) if self._few_digits(fits) else fits
+        return held_out_fits(model(self.T), self.sets) if self._few_digits(fits) else fits
 
     def _few_digits(self, fits):
         """Whether some of such fits have lost most of their digits."""
@@ -291,7 +297,7 @@ class Selection:
     @property
     def _scores_all(self):
         """Whether every setting is scored: as asked for, or since that takes no further solves."""
-        return self.scoring is None or self.scoring.asked or self.criterion.whole or self._reads_fits
+        return self.scoring is None or self.scoring.requested or self.criterion.whole or self._reads_fits
 
     def _read(self, fits):
         """Decisions of such fits."""
@@ -300,29 +306,131 @@ class Selection:
             return scores
         ends = np.cumsum([len(te) for te in self.folds])[:-1]
         parts = zip(self.folds, np.split(scores, ends), strict=True)
-        return np.concatenate([self.task.problem.tie_equal_rows(self.rows[te], each) for te, each in parts])
+        return np.concatenate([self.task.problem.tie_equal_rows(self.rows[te], fold) for te, fold in parts])
 
     def scores(self, model):
         """Held-out decisions of the task's own readout, stacked, before any cut; ``model`` is one of the task's Y."""
-        return self.task.held_out_scores(model, self.sets(model))
-
-    def sets(self, model):
-        """The sets of rows of a model that are left out."""
-        return Sets.leave_one_out(len(model.rows)) if self.folds is None else Sets.of(self.folds)
+        return self.task.held_out_decisions(model, self.sets, cut=False)
 
     def decisions(self, model):
         """(decisions, probabilities or None) of the same by the rule of each training part, its cut included."""
-        wanted = self.scoring is not None and self.scoring.probabilities
-        if not (wanted or self.task.readout.cuts):
-            return self.scores(model), None
+        if self.scoring is not None and self.scoring.probabilities:
+            return self.task.held_out_outputs(model, self.sets)
+        return self.task.held_out_decisions(model, self.sets), None
+
+
+# -- training parts of their own ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SelectionOfParts(Selection):
+    """A criterion of the held-out fits of many tasks, one for each of ``folds``; rows left out have weight 0 there.
+
+    The held-out fits of all parts are judged together, as those of one task are.
+    """
+
+    tasks: tuple = ()
+
+    def path(self, problem, alphas):
+        """:class:`Evaluation` of every alpha, by one decomposition of each training part (``problem`` is of none)."""
+        return self.judged_by(self._outputs_at(alphas), alphas)
+
+    def outputs(self, problem):
+        """As that of one task, for the alpha of ``problem``."""
+        return self._outputs_at([problem.alpha])[0]
+
+    def _outputs_at(self, alphas):
+        outputs = []
+        for outputs_of_parts in self._of_parts(self._outputs_of_part, alphas):
+            columns = zip(*outputs_of_parts, strict=True)
+            outputs.append([None if arrays[0] is None else np.concatenate(arrays) for arrays in columns])
+        return outputs
+
+    def scores_at(self, alpha):
+        """Held-out decisions of the tasks' own readouts, stacked, before any cut."""
+
+        def scores(task, model, rows):
+            held_out = OneHeldOut(model(task.Y), rows, task.Y[rows])
+            return task.problem.tie_equal_rows(rows, task.scores(held_out)[0])
+
+        return np.concatenate(self._of_parts(scores, [alpha])[0])
+
+    def _of_parts(self, function, alphas):
+        """``function(task, model, rows)`` of all training parts and the rows they leave out, a list for each alpha.
+
+        ``model`` is a function from targets (n, m) to the fit of the training part.
+        """
         assert self.folds is not None
-        found, tie = [], self.task.problem.tie_equal_rows
-        for te in self.folds:
-            part, rows = model.without(te), self.rows[te]
-            rule, fits = self.task.rule(part, probabilities=wanted), part.fits(rows)
-            found.append((tie(rows, rule.decision(fits)), tie(rows, rule.proba(fits)) if wanted else None))
-        decisions, probabilities = zip(*found, strict=True)
-        return np.concatenate(decisions), np.concatenate(probabilities) if wanted else None
+        values: list = [[] for _ in alphas]
+        for task, fold in zip(self.tasks, self.folds, strict=True):
+            problem, train = task.problem, task.problem.active
+            path = problem.path(train, len(alphas))
+            for place, alpha in enumerate(alphas):
+                problem_at_alpha, precision = problem.replace(alpha=alpha), path.with_alpha(alpha)
+
+                def model(Y, problem=problem_at_alpha, precision=precision, train=train):
+                    return Solution.fit(problem, train, Y[train], precision)
+
+                values[place].append(function(task, model, self.rows[fold]))
+        return values
+
+    def _outputs_of_part(self, task, model, rows):
+        """(residuals or fits of the criterion, decisions, probabilities) of one training part, None if not needed."""
+        outputs = decisions = probabilities = None
+        if not self.criterion.whole:
+            T = task.plus_minus_targets(np.arange(task.problem.n))
+            held_out = OneHeldOut(model(T), rows, T[rows])
+            (outputs,) = held_out.fits if self.criterion.ranks else held_out.residuals
+        if self.criterion.whole or self.scoring is not None:
+            held_out = OneHeldOut(model(task.Y), rows, task.Y[rows])
+            with_probabilities = self.scoring is not None and self.scoring.probabilities
+            decisions, probabilities = task.outputs(held_out, probabilities=with_probabilities)
+            decisions = task.problem.tie_equal_rows(rows, decisions[0])
+            if with_probabilities:
+                probabilities = task.problem.tie_equal_rows(rows, probabilities[0])
+        return outputs, decisions, probabilities
+
+
+def selection_of_parts(spec, tasks, splits, rows):
+    """The selection of tasks, one for each of the (train, test) pairs ``splits``; None: for each row left out alone.
+
+    ``rows`` are those of positive weight.
+    """
+    selection = spec.selection(tasks[0], splits, rows=rows)
+    if splits is None:
+        selection = replace(selection, folds=list(np.arange(len(rows))[:, None]))
+        tasks = [tasks[row] for row in rows]
+    else:  # those that leave out some of the rows, and have a fold
+        pairs = zip(tasks, splits, strict=True)
+        tasks = [task for task, (train, _) in pairs if 0 < np.isin(rows, train).sum() < len(rows)]
+    settings = {field.name: getattr(selection, field.name) for field in fields(selection)}
+    return SelectionOfParts(**settings, tasks=tuple(tasks))
+
+
+def folds_of(splits, rows, n):
+    """Positions in ``rows`` that each split leaves out, and the places among these, stacked, that it tests."""
+    place = np.full(n, -1)
+    place[rows] = np.arange(len(rows))
+    folds, tests, end = [], [], 0
+    for number, (train, test) in enumerate(splits):
+        if len(np.unique(train)) < len(train):
+            raise ValueError(
+                f"cv: the training part of split {number} repeats rows; give rows that count more a larger"
+                " sample_weight instead."
+            )
+        inside = np.zeros(n, bool)
+        inside[train] = True
+        if inside[test].any():
+            raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")
+        out = rows[~inside[rows]]
+        if len(out) and len(out) < len(rows):
+            folds.append(place[out])
+            tests.append(end + np.flatnonzero(np.isin(out, test)))
+            end += len(out)
+    tests = [places for places in tests if len(places)]
+    if not tests:
+        raise ValueError("cv: no split leaves out a row of positive weight and keeps another.")
+    return folds, tests
 
 
 # -- losses of rows, and the best setting ------------------------------------------------------------------------------
@@ -357,9 +465,12 @@ def row_losses(selection, outputs):
     return np.concatenate(losses)
 
 
-def standard_errors(selection, losses):
-    """Standard errors (k,) of the criterion by its ``row_losses``; a row's columns and tests are added up first."""
-    deviations = (losses - selection.W * losses.sum(1, keepdims=True)).sum(2)
+def standard_errors(selection, of_rows, losses):
+    """Standard errors (k,) of the criterion by its ``row_losses`` (k, N, m) and their sums ``losses`` (k, m).
+
+    A row's columns and tests are added up first.
+    """
+    deviations = of_rows @ np.ones(of_rows.shape[2]) - losses @ selection.W.T
     if selection.folds is not None:  # a row may be tested several times
         deviations = np.stack([np.bincount(selection.where, values) for values in deviations])
     return np.sqrt(np.square(deviations).sum(1))

@@ -62,8 +62,8 @@ class Space:
         values = self.kernel.get_params()
         for name in self.names:
             in_groups = self.groups is not None and name == self.kernel.per_feature
-            each = np.arange(np.size(values[name])).reshape(np.shape(values[name]))
-            places[name] = end + (self.groups if in_groups else each)
+            entries = np.arange(np.size(values[name])).reshape(np.shape(values[name]))
+            places[name] = end + (self.groups if in_groups else entries)
             end = int(places[name].max()) + 1
         return places
 
@@ -86,10 +86,10 @@ class Space:
 
     def pack(self, alphas, kernel):
         """The vector of a setting; scales that one group shares start at their geometric mean."""
-        given = kernel.get_params()
-        values = {"alpha": alphas, **{name: given[name] for name in self.names}}
+        parameters = kernel.get_params()
+        values = {"alpha": alphas, **{name: parameters[name] for name in self.names}}
         logs = {name: np.log(np.maximum(value, np.finfo(float).tiny)) for name, value in values.items()}
-        return self._gather(logs) / self._gather({name: np.ones_like(each) for name, each in logs.items()})
+        return self._gather(logs) / self._gather({name: np.ones_like(value) for name, value in logs.items()})
 
     def unpack(self, x):
         """(alphas, kernel) of a vector."""
@@ -121,16 +121,16 @@ def default_limits(problem):
 def default_grid(problem):
     """{parameter: values}: alpha in units of the diagonal of S, and the kernel's own."""
     kernel, n = problem.kernel, len(problem.active)
-    own = kernel.default_grid(problem.X[problem.active]) if kernel.parameters() else {}
+    kernel_grid = kernel.default_grid(problem.X[problem.active]) if kernel.parameters() else {}
     low, high, steps = -6.0, 2.0, 17
-    if not (own and kernel.differentiable):
+    if not (kernel_grid and kernel.differentiable):
         # Without a width to shrink, as for the linear kernel, eigenvalues go up to n times the diagonal, and far below
         # it where features differ in scale. All alphas cost one decomposition; a cheap one keeps fewer digits.
         r = problem.n_features(n)
         low = -8.0 if r is None or r < TALL else -4.0
         high = float(np.log10(n))
         steps = 25
-    return {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist(), **own}
+    return {"alpha": (alpha_unit(problem) * np.logspace(low, high, steps)).tolist(), **kernel_grid}
 
 
 def on_edge(params, losses):
@@ -141,10 +141,10 @@ def on_edge(params, losses):
     if np.isnan(losses).all():
         return []
     best = params[int(np.nanargmin(losses))]
-    cost = {tuple(each.values()): loss for each, loss in zip(params, losses, strict=True)}
+    cost = {tuple(setting.values()): loss for setting, loss in zip(params, losses, strict=True)}
     names = []
     for name in best:
-        values = sorted({each[name] for each in params})
+        values = sorted({setting[name] for setting in params})
         place = values.index(best[name])
         if len(values) > 2 and place in (0, len(values) - 1):
             inner = cost.get(tuple({**best, name: values[1 if place == 0 else -2]}.values()), np.nan)
@@ -158,15 +158,15 @@ def beyond(params, losses):
     if not names:
         return []
     best = params[int(np.nanargmin(losses))]
-    values = {name: sorted({each[name] for each in params}) for name in best}
+    values = {name: sorted({setting[name] for setting in params}) for name in best}
     grids = []
     for name in names:
         step = values[name][1] / values[name][0]
         way = 1 if best[name] == values[name][-1] else -1
         further = [best[name] * step ** (way * k) for k in range(1, 9 if name.endswith("alpha") else 4)]
         near = {}
-        for other, own in values.items():  # all alphas come along with a kernel; of its parameters those next to it
-            place = own.index(best[other])
-            near[other] = own if other.endswith("alpha") else own[max(place - 1, 0) : place + 2]
+        for other, entries in values.items():  # all alphas come along with a kernel; of its parameters those next to it
+            place = entries.index(best[other])
+            near[other] = entries if other.endswith("alpha") else entries[max(place - 1, 0) : place + 2]
         grids.append({**near, name: further})
     return grids

@@ -10,7 +10,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import Ridge
 from sklearn.metrics import fbeta_score, make_scorer
 
-import foldless._sklearn.direct as direct
+import foldless._sklearn.closed_form as closed_form
 import foldless.model_selection as fl
 from foldless import LSSVC, LSSVR, KernelFisherDiscriminant
 from support.cross_validation import BINARY, LABELS, VALUES, WEIGHT, N, X, everyone, weights_for
@@ -175,11 +175,13 @@ def test_a_score_that_fails_is_told_by_scikit_learn():
 
 
 def test_sets_that_are_left_out():
-    (numbers, sets), (others, single) = direct.left_out_sets([([0, 1], [2, 3]), ([1, 2, 3], [0]), ([2, 3], [1, 0])], 4)
+    (numbers, sets), (others, single) = closed_form.left_out_sets(
+        [([0, 1], [2, 3]), ([1, 2, 3], [0]), ([2, 3], [1, 0])], 4
+    )
     assert_array_equal(numbers, [0, 2])
     assert_array_equal(sets, [[2, 3], [1, 0]])
     assert_array_equal(others, [1])
     assert_array_equal(single, [[0]])
-    assert direct.left_out_sets([([0, 1], [2])], 4) is None  # a row in neither
-    assert direct.left_out_sets([([0, 1, 2], [2])], 4) is None  # a row in both
-    assert len(direct.left_out_sets(skl.LeavePOut(2), N)[0][1]) == N * (N - 1) // 2
+    assert closed_form.left_out_sets([([0, 1], [2])], 4) is None  # a row in neither
+    assert closed_form.left_out_sets([([0, 1, 2], [2])], 4) is None  # a row in both
+    assert len(closed_form.left_out_sets(skl.LeavePOut(2), N)[0][1]) == N * (N - 1) // 2

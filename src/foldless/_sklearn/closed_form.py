@@ -1,0 +1,210 @@
+"""A cross-validation in closed form: held-out decisions of all splits at once, without a loop of scikit-learn.
+
+Where every training part is all but its test set, sets of equally many rows are one batch of small systems in P (large
+ones are taken one by one), and the common scores are array operations over the batch. What does not fit in here (other
+training parts, probabilities, fitted estimators, scores of training rows) goes through scikit-learn's own loop and a
+stand-in (``standin``), which costs about a millisecond a split, more than a small fit.
+"""
+
+import time
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.model_selection import LeaveOneOut, LeavePOut
+from sklearn.utils import _safe_indexing
+
+from foldless._engine.heldout.sets import Sets
+from foldless._engine.permutation.metrics import METRICS, confusions
+from foldless._engine.readout.codings import chosen_labels
+from foldless._engine.readout.task import Task
+from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
+from foldless._sklearn.pipelines import split_steps, with_last
+from foldless._sklearn.route import warn_caller
+from foldless._sklearn.scorers import known_outputs, named_scorers
+from foldless.estimators.access import fitted_on_part, rows_of
+from foldless.estimators.checks import warn_of_strata
+
+RESPONSES = ("predict", "decision_function", ("decision_function", "predict_proba"))
+
+
+@dataclass(frozen=True)
+class ClosedFormRun:
+    """One estimator on one data set, whose training parts have models in closed form."""
+
+    outer: BaseEstimator  # the caller's: the estimator, or a pipeline that ends in it
+    estimator: BaseEstimator
+    task: Task
+    classes: np.ndarray | None  # labels; None for a regression
+    flat: bool  # whether y is one column
+    X: Any
+    y: Any
+    sample_weight: Any
+    parts: Any  # models of training parts
+
+    @property
+    def rows(self):
+        """Row numbers, in the place of X."""
+        return np.arange(self.task.problem.n)[:, None]
+
+    def outputs(self, raw, method):
+        """Decisions or probabilities as the estimator's ``method`` would return them."""
+        if method == "predict":
+            if self.classes is not None:
+                labels = chosen_labels(raw, self.classes, self.flat)
+                return sp.csr_matrix(labels) if sp.issparse(self.y) else labels
+            return raw[:, 0] if self.flat else raw
+        if method == "predict_log_proba":
+            with np.errstate(divide="ignore"):
+                return np.log(raw)
+        return raw
+
+    def loo(self, method):
+        """``method`` of all rows, each by the model without it."""
+        if not method.endswith("proba") and len(self.parts.rows) == self.task.problem.n:
+            return self.outputs(self.decide(self.rows)[:, 0], method)
+        kind = "proba" if method.endswith("proba") else "decision"
+        idle = len(self.task.problem.active) < self.task.problem.n
+        rule = self.task.rule(self.parts.whole, probabilities=kind == "proba") if idle else None
+        return self.outputs(self.task.loo_outputs(self.parts, rule, kind), method)
+
+    def decide(self, sets):
+        """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
+        decisions = self.task.held_out_decisions(self.parts, Sets.of(sets))
+        return decisions.reshape(*sets.shape, *decisions.shape[1:])
+
+    def check_materialises(self):
+        """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
+        confounds, in_score = len(self.task.problem.origin) > 0, self.task.problem.n_confounds == 0
+        if confounds and (in_score or not isinstance(self.estimator, FOLDLESS_ESTIMATORS)):
+            raise ValueError(
+                "confounds: return_estimator=True needs fitted estimators that regress the confounds out by themselves;"
+                f" {type(self.estimator).__name__} with in_score={in_score} does not. Use one of"
+                f" {', '.join(kind.__name__ for kind in FOLDLESS_ESTIMATORS)} with in_score=False."
+            )
+
+    def materialise(self, train, model):
+        """The caller's estimator, fitted on a training part: from P for one of foldless' own, else refitted."""
+        steps = split_steps(self.outer)
+        if steps.first is None and isinstance(self.estimator, FOLDLESS_ESTIMATORS):
+            fitted = fitted_on_part(self.estimator, self.task, model, train, self.X, self.y, self.sample_weight)
+            return fitted if self.outer is self.estimator else with_last(self.outer, fitted)
+        weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
+        rows = rows_of(self.estimator, self.X, train, train)
+        return clone(self.outer).fit(rows, _safe_indexing(self.y, train), **steps.fit_params(sample_weight=weight))
+
+
+# -- all splits at once ------------------------------------------------------------------------------------------------
+
+
+def left_out_sets(cv, n):
+    """[(numbers of splits, their test sets (k, t))] by size; None where a training part is not all other rows."""
+    if isinstance(cv, LeaveOneOut | LeavePOut):
+        size = 1 if isinstance(cv, LeaveOneOut) else cv.p
+        sets = np.array(list(combinations(range(n), size)), dtype=np.intp)
+        return [(np.arange(len(sets)), sets)]
+    by_size: dict = {}
+    for number, (train, test) in enumerate(cv):
+        if len(train) + len(test) != n or not len(test):
+            return None
+        by_size.setdefault(len(test), []).append((number, train, test))
+    for splits in by_size.values():
+        for _, train, test in splits:
+            if (np.bincount(np.concatenate([train, test]), minlength=n) != 1).any():
+                return None
+    return [
+        (np.array([number for number, _, _ in group]), np.stack([test for _, _, test in group]))
+        for group in by_size.values()
+    ]
+
+
+def _decides_all_rows(task):
+    """Whether held-out decisions, of rows that all count, are all that is needed."""
+    return not task.readout.cuts and len(task.problem.active) == task.problem.n
+
+
+def predict(run, splits, method):
+    """``method`` of every row by the model without its test set, or None."""
+    if method not in ("predict", "decision_function") or not _decides_all_rows(run.task):
+        return None
+    n = run.task.problem.n
+    groups = left_out_sets(splits, n)
+    rows = np.concatenate([sets.ravel() for _, sets in groups]) if groups else np.empty(0, int)
+    if len(rows) != n or len(np.unique(rows)) != n:  # no partition
+        return None
+    decisions = [run.decide(sets) for _, sets in groups]
+    stacked = np.concatenate([of_sets.reshape(-1, *of_sets.shape[2:]) for of_sets in decisions])
+    return run.outputs(stacked[np.argsort(rows)], method)
+
+
+def validate(run, splits, scoring, counting):
+    """(scikit-learn's dictionary of times and scores of all splits, ``counting`` with the labels of rows), or None."""
+    start = time.perf_counter()
+    scorers = _scorers(scoring, run.estimator)
+    groups = left_out_sets(splits, run.task.problem.n) if scorers and _decides_all_rows(run.task) else None
+    if groups is None:
+        return None
+    decisions = [run.decide(sets) for _, sets in groups]
+    if isinstance(splits, LeaveOneOut) and run.task.codes is not None:
+        ((_, rows),) = groups
+        warn_of_strata(decisions[0][:, 0], run.task.codes[rows[:, 0]])
+    fitted = time.perf_counter()
+    n_splits = sum(len(numbers) for numbers, _ in groups)
+    scores = {name: np.empty(n_splits) for name in scorers}
+    for (numbers, sets), raw in zip(groups, decisions, strict=True):
+        for name, (metric_name, scorer) in scorers.items():
+            try:
+                scores[name][numbers] = _scores(run, metric_name, scorer, sets, raw)
+            except Exception:  # scikit-learn's loop reports the error of every split
+                return None
+    times = {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
+    result = {name: np.full(n_splits, seconds / n_splits) for name, seconds in times.items()}
+    if counting.of_labels:
+        counts = np.zeros(len(run.classes) ** 2, int)
+        for (_, sets), raw in zip(groups, decisions, strict=True):
+            counts += confusions(len(run.classes), _columns(raw), run.task.codes[sets]).sum(0)
+        counting = counting.with_confusion(counts)
+    return result | {f"test_{name}": values for name, values in scores.items()}, counting
+
+
+def _columns(raw):
+    """Decisions (b, k, t) of sets, from those of their rows."""
+    return raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
+
+
+def _scorers(scoring, estimator):
+    """{name: (name of a metric, scorer)} of scores that judge predictions or decisions; else None."""
+    if scoring is None:
+        scoring = "accuracy" if is_classifier(estimator) else "r2"
+    scorers = named_scorers(scoring)
+    responses = (getattr(scorer, "_response_method", None) for _, scorer in scorers.values())
+    return scorers if all(response in RESPONSES for response in responses) else None
+
+
+def _scores(run, name, scorer, sets, raw):
+    """Scores (k,) of decisions of the sets."""
+    task = run.task
+    metric = METRICS.get(name) if isinstance(name, str) else None
+    if metric is not None and metric.suits(task):
+        if sets.shape[1] < metric.rows:
+            warn_caller(
+                f"{name} of a single row is not defined, and nan. Score all held-out predictions together, as"
+                " loo_score_ does, or take larger test sets.",
+                UndefinedMetricWarning,
+            )
+            return np.full(len(sets), np.nan)
+        D = _columns(raw)
+        # Values in their own precision, which may be higher than that of X.
+        truth = task.codes[sets] if metric.labels else np.reshape(run.y, task.Y.shape)[sets].transpose(0, 2, 1)
+        scores = metric.function(D, truth)
+        if np.isnan(scores).any():
+            warn_caller(f"{name} is not defined for test sets of one class and nan there.", UndefinedMetricWarning)
+        return scores
+    return [
+        scorer(known_outputs(run.classes, run.flat, decisions), rows[:, None], _safe_indexing(run.y, rows))
+        for decisions, rows in zip(raw, sets, strict=True)
+    ]
