@@ -1,8 +1,8 @@
-"""The estimators in river's online evaluation: rows come as dictionaries, are predicted first and learnt then, exactly.
+"""The estimators as models of river: rows are dictionaries, and each is predicted before it is learnt.
 
-river is optional. Its own wrapper of scikit-learn's estimators trains the object it is given (so that clones are born
-trained), has to be told all classes and takes no weights; here none of this is so. Features are matched by name; what
-cannot be matched is an error, for a kernel has no use for half a row.
+river is optional. Its own wrapper of scikit-learn's estimators trains the estimator of the user (clones are then
+trained already), needs all classes in advance and ignores weights. These classes clone the estimator, accept new
+classes and take weights. Features are matched by name; missing or unknown features raise an error.
 """
 
 import math
@@ -27,11 +27,11 @@ __all__ = ["RiverClassifier", "RiverRegressor"]
 
 
 class _Adapter:
-    """Rows matched by name, and kept as long as they do not suffice for a first fit."""
+    """Base of the models: rows are matched by name, and wait until they suffice for a first fit."""
 
-    classes: Sequence | None = None  # those that exist; a regressor has none
-    _outputs: Callable  # predictions, a list, of names of features and rows
-    _can_start: Callable  # whether rows, with targets and weights, suffice for a first fit
+    classes: Sequence | None = None  # of a classifier
+    _outputs: Callable  # (names of features, rows) -> list of predictions
+    _can_start: Callable  # (rows with targets and weights) -> whether they suffice for a first fit
 
     def _start(self, estimator, suits):
         if not (suits(estimator) and hasattr(estimator, "partial_fit")):
@@ -42,19 +42,19 @@ class _Adapter:
         self.estimator = estimator
         self.model: Any = None
         self._names: list | None = None
-        self._waiting: deque = deque(maxlen=getattr(estimator, "max_samples", None))  # no more than a window would hold
+        self._waiting: deque = deque(maxlen=getattr(estimator, "max_samples", None))  # as many as fit into the window
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
         """Learn a row of numbers by feature name; ``w`` >= 0 is the weight of its squared error."""
         self._learn(list(x), [list(x.values())], [y], w)
 
     def learn_many(self, X: Any, y: Any, w: ArrayLike = 1.0) -> None:
-        """Learn the rows of a DataFrame at once, which gives the same model as one after the other."""
+        """Learn the rows of a DataFrame at once; the model is the same as by ``learn_one``, row by row."""
         frame = dataframe.into_frame(X)
         self._learn(frame.columns, frame.to_numpy(), list(y), w)
 
     def predict_one(self, x: dict[Any, Any]) -> Any:
-        """The label or value of a row; None or 0.0, as everywhere in river, before any row was learnt."""
+        """The label or value of a row; as usual in river, None or 0.0 before any row was learnt."""
         return self._outputs(list(x), [list(x.values())])[0]
 
     def predict_many(self, X: Any) -> Any:
@@ -99,15 +99,15 @@ class _Adapter:
             model = clone(self.estimator) if self.model is None else self.model
             state, rows = {"model": model.partial_fit(X, y, **options)}, []
         state |= {"_waiting": deque(rows, self._waiting.maxlen), "_names": self._names or list(names)}
-        vars(self).update(state)  # together: an interrupt must not let rows that wait be learnt twice
+        vars(self).update(state)  # at once: after an interrupt waiting rows must not be learnt twice
 
     @property
     def _inner(self):
-        """The estimator itself, or the one in the window."""
+        """The estimator, or the estimator of a ``SlidingWindow``."""
         return getattr(self.estimator, "estimator", self.estimator)
 
     def _unit_test_skips(self):
-        """Checks of river in which features come and go."""
+        """Checks of river in which features are added or removed."""
         return {
             "check_emerging_features",
             "check_disappearing_features",
@@ -124,15 +124,15 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
     Parameters
     ----------
     estimator : LSSVC, KernelFisherDiscriminant, AdaptiveKDA or a SlidingWindow of one
-        It is cloned, never trained itself. Give a number for ``gamma``. In an endless stream take a SlidingWindow: the
-        others hold all rows.
+        Clones of it are trained. Give a number for ``gamma``. Use a SlidingWindow for endless streams: the others keep
+        all rows.
     classes : sequence, default=None
-        Classes that exist. Without them rows wait until a second class shows up; new classes may always appear.
-        Calibration needs two rows of two classes in any case. While rows wait, class frequencies are predicted.
+        The known classes. If None, rows wait until a second class appears; later classes are accepted in any case.
+        Calibration needs two rows of two classes. While rows wait, predictions follow the class frequencies.
 
     Attributes
     ----------
-    model : the fitted estimator, with ``loo_score_`` and all; None before the first fit
+    model : the fitted estimator, with all its attributes; None before the first fit
 
     Examples
     --------
@@ -196,7 +196,7 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         if not hasattr(self.model or self.estimator, "predict_proba"):
             raise NotImplementedError(
                 f"probabilities need an estimator with calibration='sigmoid' or 'isotonic'; found {self.estimator!r}."
-                " A metric of labels, such as Accuracy, does without."
+                " Metrics of labels, such as Accuracy, need none."
             )
         if self.model is None:
             shares = self._frequencies
@@ -204,7 +204,7 @@ class RiverClassifier(_Adapter, base.MiniBatchClassifier):
         classes = self.model.classes_
         try:
             return classes.tolist(), self.model.predict_proba(X)
-        except ValueError:  # the window holds too few rows of other classes to calibrate: the stream goes on
+        except ValueError:  # too few rows of other classes in the window to calibrate
             return classes.tolist(), (self.model.predict(X)[:, None] == classes).astype(float)
 
     @property
@@ -224,12 +224,12 @@ class RiverRegressor(_Adapter, base.MiniBatchRegressor):
     Parameters
     ----------
     estimator : LSSVR or a SlidingWindow of it
-        It is cloned, never trained itself. Give a number for ``gamma``. In an endless stream take a SlidingWindow:
-        LSSVR holds all rows.
+        Clones of it are trained. Give a number for ``gamma``. Use a SlidingWindow for endless streams: LSSVR keeps all
+        rows.
 
     Attributes
     ----------
-    model : the fitted estimator, with ``loo_score_`` and all; None before the first row
+    model : the fitted estimator, with all its attributes; None before the first row
 
     Examples
     --------

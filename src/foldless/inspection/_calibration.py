@@ -111,10 +111,10 @@ class CalibrationDisplay(Display):
                 f"y_prob must hold numbers from 0 to 1 for {len(codes)} rows and {len(classes)} classes; its shape is"
                 f" {prob.shape}."
             )
-        drawn = [1] if len(classes) == 2 else range(min(len(classes), MOST_CLASSES))
-        bins = [reliability(columns[:, code], codes == code, n_bins) for code in drawn]
+        codes_shown = [1] if len(classes) == 2 else range(min(len(classes), MOST_CLASSES))
+        bins = [reliability(columns[:, code], codes == code, n_bins) for code in codes_shown]
         pred, true, counts = (list(column) for column in zip(*bins, strict=True))
-        labels = [f"{classes[code]}" for code in drawn]
+        labels = [f"{classes[code]}" for code in codes_shown]
         return cls(prob_pred=pred, prob_true=true, counts=counts, labels=labels, confidence=confidence, how=how)
 
     @property

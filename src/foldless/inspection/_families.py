@@ -27,10 +27,10 @@ class FamilyDisplay(canvas.ScoreDisplay):
 
     @classmethod
     def _unpacked(cls, result, ndim):
-        """Permutation scores of a family of tests, and what its display is made of besides."""
+        """Permutation scores of a family of tests, and the fields of its display."""
         score, null, _ = canvas.unpack(result, cls.__name__, (ndim,))
-        about = {name: getattr(result, name) for name in ("pvalue_fwe", "scoring", "greater_is_better")}
-        return null, {"score": score, **about}
+        values = {name: getattr(result, name) for name in ("pvalue_fwe", "scoring", "greater_is_better")}
+        return null, {"score": score, **values}
 
     def _checked_times(self, k):
         """Positions of ``k`` tests along an axis: 0, 1, ... unless given."""
@@ -42,7 +42,7 @@ class FamilyDisplay(canvas.ScoreDisplay):
         return times
 
     def _label_times(self, axis, prefix=""):
-        """Words for an axis of times, or whole numbers for one of tests without."""
+        """The label of an axis of times; of members without times, whole numbers."""
         from matplotlib.ticker import MaxNLocator
 
         if self.times is None:
@@ -62,7 +62,7 @@ class TimeCourseDisplay(FamilyDisplay):
     permutation_scores : array-like of shape (n_permutations, k)
     pvalue_fwe : array-like of shape (k,), family-wise p-values
     max_scores : array-like of shape (n_permutations,) or None
-        The best score (the least loss) of each permutation over the family; None where clusters were tested.
+        The best score (the least loss) of each permutation over the family; None if clusters were tested.
     times : array-like of shape (k,), default=None
         Increasing positions on the axis, in ``unit``; None numbers the members.
     unit : str, default=None
@@ -75,7 +75,7 @@ class TimeCourseDisplay(FamilyDisplay):
     line_ : Line2D of the scores
     band_ : PolyCollection, 5 to 95 % of the null of each member
     chance_ : Line2D, mean of the null of each member
-    threshold_ : Line2D that family-wise significant scores are beyond; None where no score could be, or for clusters
+    threshold_ : Line2D that family-wise significant scores are beyond; None if no score could be, or for clusters
     significant_ : Line2D, thick along the bottom below significant members
 
     Examples

@@ -110,11 +110,11 @@ class MarginsDisplay(Display):
         self.border_ = ax.axvline(0.0, color=NULL, linewidth=1, zorder=0)
         self.lines_: list = []
         for code, name in enumerate(self.classes):
-            mine = np.sort(margins[codes == code])
-            share = np.arange(1, len(mine) + 1) / max(len(mine), 1)
-            label = f"{name}: {100 * np.mean(mine < 0):.1f} % wrong" if len(mine) else str(name)
+            of_class = np.sort(margins[codes == code])
+            share = np.arange(1, len(of_class) + 1) / max(len(of_class), 1)
+            label = f"{name}: {100 * np.mean(of_class < 0):.1f} % wrong" if len(of_class) else str(name)
             look = {"color": class_colour(code), "linestyle": DASHES[code % len(DASHES)], "label": label}
-            self.lines_ += ax.plot(mine, share, drawstyle="steps-post", **style(Line2D, line_kw, **look))
+            self.lines_ += ax.plot(of_class, share, drawstyle="steps-post", **style(Line2D, line_kw, **look))
         ax.set(xlabel=f"{self.how} margin", ylabel="share of rows", ylim=(0, 1.02))
         ax.legend(**LEGEND)
         return self

@@ -82,19 +82,24 @@ class PatternDisplay(Display):
             options: dict[str, Any] = {"kind": kind, "positions": positions, "level": level}
             options |= {"point_kw": point_kw, "marked_kw": marked_kw}
             axes = new_axes(cls.__name__, len(outputs))
-            drawn = [
+            displays = [
                 cls.from_result(result, output=name, ax=panel, **options)
                 for name, panel in zip(outputs, axes, strict=True)
             ]
-            drawn[0].displays_ = drawn
-            return drawn[0]
+            displays[0].displays_ = displays
+            return displays[0]
         if output is None and len(outputs) == 1:
             output = outputs[0]
         if output not in outputs:
             raise ValueError(f"output must be one of {outputs}, got {output!r}")
         values, pvalue_fwe = (getattr(result, name)[outputs.index(output)] for name in KINDS[kind])
-        about = {"feature_names": result.feature_names, "label": f"{kind.removesuffix('s')} for {output}"}
-        display = cls(values=values, pvalue_fwe=pvalue_fwe, positions=positions, **about)
+        display = cls(
+            values=values,
+            pvalue_fwe=pvalue_fwe,
+            positions=positions,
+            feature_names=result.feature_names,
+            label=f"{kind.removesuffix('s')} for {output}",
+        )
         return display.plot(ax, level=level, point_kw=point_kw, marked_kw=marked_kw)
 
     def plot(self, ax: Ax = None, *, level: float = 0.05, point_kw: Style = None, marked_kw: Style = None) -> Self:

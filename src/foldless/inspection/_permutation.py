@@ -74,8 +74,10 @@ class PermutationDisplay(ScoreDisplay):
             score, null, pvalue = score[index], null[(slice(None), *index)], pvalue[index]
             pvalue_fwe = float(result.pvalue_fwe[index])
         names = [name for name in ("scoring", "greater_is_better") if hasattr(result, name)]
-        about = {name: getattr(result, name) for name in names}
-        display = cls(score=float(score), permutation_scores=null, pvalue=float(pvalue), pvalue_fwe=pvalue_fwe, **about)
+        scoring = {name: getattr(result, name) for name in names}
+        display = cls(
+            score=float(score), permutation_scores=null, pvalue=float(pvalue), pvalue_fwe=pvalue_fwe, **scoring
+        )
         return display.plot(ax, bins=bins, hist_kw=hist_kw, line_kw=line_kw)
 
     @property

@@ -116,9 +116,9 @@ class DecisionRegionsDisplay(Display):
         self.surface_ = ax.pcolormesh(self.x0, self.x1, self.response, **look)
         self.points_ = []
         for code, name in enumerate(self.classes):
-            mine = self.codes == code
+            in_class = self.codes == code
             look = {"color": class_colour(code), "marker": MARKERS[code % len(MARKERS)], "s": 14, "label": str(name)}
-            self.points_.append(ax.scatter(*self.X[mine].T, **style(PathCollection, scatter_kw, **look)))
+            self.points_.append(ax.scatter(*self.X[in_class].T, **style(PathCollection, scatter_kw, **look)))
         label = f"{self.how} errors ({int(np.sum(self.wrong))})"
         ring: dict[str, Any] = {
             "facecolors": "none",

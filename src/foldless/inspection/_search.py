@@ -140,11 +140,11 @@ class SearchDisplay(Display):
         norm = LogNorm(1.0, highest, clip=True)
         self.points_ = []
         for place, size in enumerate(sizes):
-            mine = n_rows == size
+            of_size = n_rows == size
             label = f"{size:.0f} rows"
-            look = {"c": above[mine], "norm": norm, "cmap": "viridis_r", "s": 12 * 2.5**place, "label": label}
+            look = {"c": above[of_size], "norm": norm, "cmap": "viridis_r", "s": 12 * 2.5**place, "label": label}
             look |= {"edgecolors": DARK, "linewidths": 0.8 * place / len(sizes), "zorder": 2 + place}
-            self.points_.append(ax.scatter(x[mine], y[mine], **{**look, **style(PathCollection, scatter_kw)}))
+            self.points_.append(ax.scatter(x[of_size], y[of_size], **{**look, **style(PathCollection, scatter_kw)}))
         look = {"color": ERRORS, "markersize": 10, "markeredgewidth": 2.5, "zorder": 9, "label": "chosen"}
         self.best_ = ax.plot(*self.best, "+", **look)[0]
         ax.set(xscale="log", yscale="log", xlabel=self.names[0], ylabel=self.names[1])
@@ -243,9 +243,9 @@ class AlphaPathDisplay(Display):
         for line in self.chosen_[:1]:
             line.set_label("chosen in the end")
         ax.set(xscale="log", xlabel="alpha", ylabel=self.ylabel)
-        mine = next(line for line in self.criterion if self.best[1] == np.min(line))
-        size = np.ptp(mine) or 1.0
-        ax.set_ylim(self.best[1] - 0.1 * size, np.max(mine) + 0.5 * size)  # others may be far above
+        best_line = next(line for line in self.criterion if self.best[1] == np.min(line))
+        size = np.ptp(best_line) or 1.0
+        ax.set_ylim(self.best[1] - 0.1 * size, np.max(best_line) + 0.5 * size)  # others may be far above
         if any(self.labels) or self.chosen_:
             ax.legend(**LEGEND)
         return self

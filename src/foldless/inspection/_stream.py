@@ -84,8 +84,8 @@ class StreamDisplay(Display):
             if classes and (row - start) % every == 0:
                 watched.append(row)
                 scores.append(_loo_score(model))
-        about = {"loo_rows": watched, "loo_score": scores} if np.isfinite(scores).any() else {}
-        display = cls._of(y[start:], np.array(predictions), window, classes=bool(classes), start=start, **about)
+        loo = {"loo_rows": watched, "loo_score": scores} if np.isfinite(scores).any() else {}
+        display = cls._of(y[start:], np.array(predictions), window, classes=bool(classes), start=start, **loo)
         return display.plot(ax, line_kw=line_kw)
 
     @classmethod
@@ -106,13 +106,13 @@ class StreamDisplay(Display):
         )
 
     @classmethod
-    def _of(cls, y, y_pred, window, *, classes, **about):
+    def _of(cls, y, y_pred, window, *, classes, **fields):
         if len(y) != len(y_pred) or window < 1:
             raise ValueError(
                 f"window={window} must be at least 1, and y_true ({len(y)}) as long as y_pred ({len(y_pred)})."
             )
         outcome = (y_pred == y).astype(float) if classes else np.abs(y_pred - y)
-        return cls(outcome=outcome, window=window, ylabel="accuracy" if classes else "mean absolute error", **about)
+        return cls(outcome=outcome, window=window, ylabel="accuracy" if classes else "mean absolute error", **fields)
 
     def plot(self, ax: Ax = None, *, line_kw: Style = None) -> Self:
         """Draw into ``ax``, or a new figure; keywords are those of ``Axes.plot``."""

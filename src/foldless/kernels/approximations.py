@@ -1,4 +1,4 @@
-"""Kernels by explicit features: r of them in the place of an n x n matrix.
+"""Kernel approximations: r explicit features in place of an n x n matrix.
 
     Nystroem          phi(x) = L^-1 k(Z, x),  L L' = M:    k(x, Z) M^-1 k(Z, x') of r landmarks Z,  M = k(Z, Z) + e I
     RandomFeatures    phi(x) = [cos(x' W), sin(x' W)] / sqrt(q): the mean of q = r/2 waves, for rbf and laplacian
@@ -11,8 +11,8 @@ on. With the features k(Z, x) alpha penalises the coefficients of the functions 
 Talbot 2003, eq. 5; Bo, Wang & Jiao 2006): of the landmarks, or of all training rows. The Gram matrix of the features of
 all rows is K K'. Rows that are left out of a fit keep their functions, as they keep the landmarks.
 
-All that a model of these features is asked for is exact: held-out results equal refits with the same landmarks. The
-parameters of the kernel keep their names: ``kernel__gamma`` of an estimator, beside ``kernel__n_landmarks``. With
+Results of a model of these features are exact: held-out results equal refits with the same landmarks. The parameters
+of the kernel keep their names: ``kernel__gamma`` of an estimator, beside ``kernel__n_landmarks``. With
 D = dL/dPhi the way back to them is, for C = k(X, Z),
 
     dL/dC = D L^-1,     dL/dk(Z, Z) = -1/2 L'^-1 Phi' D L^-1
@@ -42,7 +42,7 @@ JITTER = {8: 1e-10, 4: 1e-5}  # share of the mean diagonal that is added to k(Z,
 
 @dataclass(frozen=True, eq=False)
 class KernelFeatures(FeatureMap):
-    """Base of the features that are made of a kernel, whose parameters keep their names.
+    """Base of explicit features of a kernel, whose parameters keep their names.
 
     ``_resolved`` names what a subclass draws or chooses from the data; ``_features`` takes some rows at a time. The
     kernel may be a name or a function where an estimator takes the object (``registry.build``).
@@ -176,7 +176,7 @@ class KernelApproximation(KernelFeatures):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Nystroem(KernelApproximation):
-    """A kernel through its values at ``n_landmarks`` rows, for many rows: features in the place of an n x n matrix.
+    """Nystroem approximation of a kernel, for many rows: features at ``n_landmarks`` rows in place of an n x n matrix.
 
     The features are L^-1 k(Z, x) with L L' = k(Z, Z) + e I for landmarks Z, and the kernel is
     k(x, Z) (k(Z, Z) + e I)^-1 k(Z, x'), where e is 1e-10 of the mean diagonal of k(Z, Z), 1e-5 in float32, or more if
@@ -191,8 +191,8 @@ class Nystroem(KernelApproximation):
     n_landmarks : int or "auto", default=500
         Number of features. "auto" is found by ``FoldlessSearchCV``.
     landmarks : {"kmeans", "uniform", "leverage"} or array-like of shape (n_landmarks, n_features), default="kmeans"
-        Centres of k-means, rows drawn at random, rows drawn by how badly others explain them, or rows of yours, in the
-        units of X. Chosen once from the rows given to ``fit``; labels are not seen.
+        Centres of k-means, rows drawn at random, rows drawn by their leverage scores, or an array of rows in the units
+        of X. They are chosen once from the rows of ``fit``; labels are not used.
     per_fold : bool, default=False
         Whether cross-validation chooses landmarks anew from each training part (and resolves "scale" there), or keeps
         those of all rows, as ``loo_score_`` and the other methods of a fitted model do in any case.
@@ -253,7 +253,7 @@ class Nystroem(KernelApproximation):
             return self
         Z = Z if sp.issparse(Z) else np.asarray(Z)
         if Z.ndim != 2 or Z.shape[1] != len(spread) or Z.dtype.kind not in "fiub":
-            return self  # ``resolved`` says what is wrong
+            return self  # ``resolved`` raises the error
         if sp.issparse(Z) and not center.any():
             return replace(self, landmarks=(Z @ sp.diags_array(1 / spread)).tocsr())
         return replace(self, landmarks=(dense(Z).astype(float) - center) / spread)

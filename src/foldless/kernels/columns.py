@@ -1,4 +1,4 @@
-"""A kernel that looks at some columns of X alone."""
+"""A kernel on some columns of X."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -34,46 +34,46 @@ class On(Kernel):
     def __repr__(self):
         return f"On({self.columns!r}, {self.kernel!r})"
 
-    def _seen(self, X):
-        """The columns of X that the kernel sees."""
+    def _selected(self, X):
+        """The columns of X that the kernel is applied to."""
         return X[:, self.columns if isinstance(self.columns, slice) else np.atleast_1d(self.columns)]
 
     def resolved(self, X: Matrix, sample_weight: ArrayLike | None = None) -> Self:
         try:
-            seen = self._seen(X)
+            selected = self._selected(X)
         except IndexError:
-            seen = None
-        if seen is None or seen.ndim != 2 or not seen.shape[1]:
+            selected = None
+        if selected is None or selected.ndim != 2 or not selected.shape[1]:
             raise ValueError(
                 f"columns={self.columns!r} must be columns of X, which has {X.shape[1]}: numbers from 0, a slice, or a"
                 " mask with one entry for each; at least one."
             )
-        return replace(self, kernel=self.kernel.resolved(seen, sample_weight))
+        return replace(self, kernel=self.kernel.resolved(selected, sample_weight))
 
     def standardized(self, center: np.ndarray, spread: np.ndarray) -> Self:
         try:
-            seen = self._seen(np.stack([center, spread]))
-        except IndexError:  # ``resolved`` says what is wrong with the columns
+            selected = self._selected(np.stack([center, spread]))
+        except IndexError:  # ``resolved`` raises the error
             return self
-        return replace(self, kernel=self.kernel.standardized(*seen))
+        return replace(self, kernel=self.kernel.standardized(*selected))
 
     def default_grid(self, X: Matrix) -> dict:
-        return {f"kernel__{name}": values for name, values in self.kernel.default_grid(self._seen(X)).items()}
+        return {f"kernel__{name}": values for name, values in self.kernel.default_grid(self._selected(X)).items()}
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        return self.kernel.gram(self._seen(X), None if Z is None else self._seen(Z))
+        return self.kernel.gram(self._selected(X), None if Z is None else self._selected(Z))
 
     def diag(self, X: Matrix) -> np.ndarray:
-        return self.kernel.diag(self._seen(X))
+        return self.kernel.diag(self._selected(X))
 
     def n_features(self, X: Matrix) -> int | None:
-        return self.kernel.n_features(self._seen(X))
+        return self.kernel.n_features(self._selected(X))
 
     def features(self, X: Matrix) -> Any:
-        return self.kernel.features(self._seen(X))
+        return self.kernel.features(self._selected(X))
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
-        return {f"kernel__{name}": value for name, value in self.kernel.pullback(R, self._seen(X), K).items()}
+        return {f"kernel__{name}": value for name, value in self.kernel.pullback(R, self._selected(X), K).items()}
 
     def caution(self, X: Matrix) -> str | None:
-        return self.kernel.caution(self._seen(X))
+        return self.kernel.caution(self._selected(X))

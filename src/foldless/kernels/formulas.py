@@ -154,7 +154,7 @@ class _OfDistances(Kernel):
         return np.ones(X.shape[0], X.dtype)
 
     def caution(self, X: Matrix) -> str | None:
-        """One column that distances consist of: told for dense rows and one width for all features."""
+        """A warning if one column decides all distances; for dense rows and one width for all features."""
         if sp.issparse(X) or np.ndim(self.gamma) or X.shape[1] < 2:
             return None
         with np.errstate(over="ignore", invalid="ignore"):

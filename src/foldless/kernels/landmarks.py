@@ -1,4 +1,4 @@
-"""Which rows stand for all rows of a kernel: landmarks, chosen from X and weights, never from labels.
+"""Landmarks of a kernel approximation, chosen from X and weights, never from labels.
 
     uniform     rows drawn without replacement
     kmeans      centres of k-means (Zhang, Tsang & Kwok 2008); of sparse X the rows nearest to them
@@ -28,7 +28,7 @@ ENOUGH = 30  # rows for each centre: more would not move the centres by much
 
 
 def choose(how, kernel, X, count, sample_weight=None, random_state=None):
-    """``count`` landmarks for the rows X: rows of X, or centres of some; all rows where these are not more."""
+    """``count`` landmarks for the rows X: rows of X, or centres; all rows if there are no more than that."""
     rows = np.arange(X.shape[0]) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight) > 0)
     if count >= len(rows):
         return X[rows]
@@ -55,7 +55,7 @@ def _centres(X, rows, count, rng):
 
 
 def _leverage(kernel, X, rows, count, rng):
-    """Probabilities of the rows; None where the first draw explains everything."""
+    """Probabilities of the rows; None if the first draw explains everything."""
     Z = X[np.sort(rng.choice(rows, count, replace=False))]
     K = kernel.gram(Z).astype(float)
 

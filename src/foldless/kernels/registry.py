@@ -1,4 +1,4 @@
-"""Kernels that the user gives: by name, as a function, as an object, or as the Gram matrix itself."""
+"""Kernels by name, as a function of the user, as an object, or as the Gram matrix itself."""
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, replace
@@ -79,7 +79,7 @@ class Precomputed(Kernel):
         return sp.block_array(parts).tocsr() if sp.issparse(more) else np.block(parts)
 
     def gram(self, X: Matrix, Z: Matrix | None = None) -> np.ndarray:
-        """A copy of X: what is computed from it may overwrite it."""
+        """A copy of X, which callers may overwrite."""
         if Z is not None:
             raise ValueError("A precomputed kernel has no rows to compare; slice the Gram matrix instead.")
         return np.array(dense(X), order="C")
@@ -103,7 +103,7 @@ SHORTHANDS = ("gamma", "degree", "coef0")  # parameters of named kernels that es
 
 
 def build(kernel, **shorthands):
-    """The kernel object for an object, a callable, or a name and its parameters ``shorthands``, as they were given.
+    """The kernel object of a kernel as estimators take it: an object, a callable, or a name with ``shorthands``.
 
     A name inside of an approximation, as in ``Nystroem("rbf")``, has these parameters as well.
     """

@@ -130,7 +130,7 @@ def compare(
 
 
 def _differences(scores):
-    return [one - other for one, other in combinations(scores, 2)]
+    return [first - second for first, second in combinations(scores, 2)]
 
 
 def _models_and_rows(arguments):

@@ -66,18 +66,18 @@ def permutation_test_score(
     generalise: bool = False,
     steps: StepsLike = "each",
 ) -> PermutationTestResult:
-    """Significance of a cross-validated score: thousands of permutations of the labels for about the price of one fit.
+    """Significance of a cross-validated score: thousands of permutations of the labels in about the time of one fit.
 
-    Every permutation's scores are those of refitting the estimator on each training part with the permuted labels. The
-    score of a labeling is the mean over the splits, as in scikit-learn, or for values R2 of all held-out rows together.
+    The scores of a permutation equal those of refits on each training part with the permuted labels. The score of a
+    labeling is the mean over the splits, as in scikit-learn; for regressions, R2 of the pooled held-out predictions.
 
     Parameters
     ----------
     estimator : estimator
         LSSVC, LSSVR, KernelFisherDiscriminant, Ridge, RidgeClassifier, KernelRidge: one P for all permutations. A
         pipeline that ends in one of them and whose earlier steps never see y: one P for each split. A FoldlessSearchCV
-        with a grid: every permutation chooses its own setting in every training part, without refits. Everything else
-        is refitted for every permutation, with a ``RefitWarning``.
+        with a grid: every permutation chooses its own setting in every training part, without refits. All others are
+        refitted for every permutation, with a ``RefitWarning``.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), array of shape (n_samples, n_features, n_times) or
         iterable of matrices
         Three axes (as ``Epochs.get_data()`` of MNE gives them) or several matrices are a family of tests: one for each
@@ -86,49 +86,47 @@ def permutation_test_score(
         scikit-learn's tag ``three_d_array``). Where both are possible an error is raised.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
     groups : array-like of shape (n_samples,), default=None
-        For the splitter; and, as in scikit-learn, labels are permuted within groups only, unless ``null`` says
-        otherwise.
+        For the splitter. As in scikit-learn, labels are permuted within groups only, unless ``null`` is given.
     cv : int, splitter or iterable, default=None; 5-fold by default
     n_permutations : int, default=100; 0 for scores alone, whose p-values are 1
     n_jobs : int, default=None; processes; results do not depend on their number
     random_state : int, RandomState instance or None, default=0; draws the permutations, in the same way as scikit-learn
     verbose : int, default=0; 1 prints progress to standard error
     scoring : str, callable or foldless.model_selection.Metric, or a list or dict of them, default=None
-        None: accuracy, or for values "r2_pooled", R2 of all held-out rows together (with ``null="resplit"`` the mean
+        None: accuracy, or for regressions "r2_pooled", R2 of the pooled predictions (with ``null="resplit"`` the mean
         over splits, as in scikit-learn). "accuracy", "balanced_accuracy", "ber" (a loss), "roc_auc" of two classes,
-        "r2_pooled", "r2", "neg_mean_squared_error", "correlation" and a ``Metric`` of your own are computed for all
+        "r2_pooled", "r2", "neg_mean_squared_error", "correlation" and objects of ``Metric`` are computed for all
         permutations at once, other scorers one by one. Several scores share P and the permutations: the result is that
         of the first, and its ``results`` has all by name. "confusion" beside scores, ``["accuracy", "confusion"]``,
         counts which class gets which label, for the true labels and every permutation.
     params : dict, default=None
         {"sample_weight": weights} for the fits. Sample weights stay with the rows. Class weights follow the labels, as
-        in refits, which needs a P for each permutation. Class weights that stay are sample weights: one P serves all
-        permutations, but weights that were made from the labels favour the true ones, and p-values may be too small.
+        in refits, which needs a P for each permutation. Class weights given as sample weights need one P for all
+        permutations, but weights made from the true labels favour these, and p-values may be too small.
     confounds : array-like of shape (n_samples, n_confounds) or Confounds, default=None
-        As in :func:`cross_validate`: regressed out of the features in every training part. They stay with the rows,
-        and what they explain of y too: of values the residuals are permuted (Freedman & Lane 1983), and classes with
-        their probabilities given the confounds, by a logistic model (Berrett et al. 2020).
-        ``Confounds(values, in_score=True)`` keeps what they explain in the scores, those of permutations too; not for
-        searches.
+        As in :func:`cross_validate`: regressed out of the features in every training part. They stay with the rows, and
+        so does the part of y that they explain: of regressions the residuals are permuted (Freedman & Lane 1983), and
+        classes are permuted by their probabilities given the confounds, of a logistic model (Berrett et al. 2020).
+        ``Confounds(values, in_score=True)`` keeps the part that they explain in all scores; not for searches.
     null : str, array-like of shape (n_samples,) or null scheme, default=None
-        Which labelings are as likely as the true one.
+        The labelings that are as likely as the true one under the null hypothesis.
 
         - None: labels are permuted freely, or within ``groups``. The splits of the true labels stay. If they were
           made from the labels (a stratified splitter; an integer for a classifier), labels are permuted within the
           test sets as well, so that every permutation is as balanced as the true labels; without that p-values are too
           small. (Where the test sets overlap, or leave fewer than 1000 labelings, the splits go with the permuted
-          labels instead.) Splits given as a list are taken to be blind to the labels.
+          labels instead.) Splits given as a list are assumed not to depend on the labels.
         - "within_test_sets": within the test sets of any splits that test every row once.
         - "free": among all rows, whatever the ``groups``; splits that were made from the labels go with them.
-        - "resplit": as in scikit-learn, whose result it gives for the same ``random_state``: the splits are drawn anew
-          for every permutation from the permuted labels.
+        - "resplit": as in scikit-learn, with equal results for the same ``random_state``: the splits of every
+          permutation are drawn from the permuted labels.
         - An array: among rows with equal entries (strata), for labels that are exchangeable only there. Splits that
           were made from the labels are treated as with None.
         - A null scheme: :class:`WholeGroups`, or an object with a method ``orders(n_samples, n_permutations,
           random_state)`` that returns row numbers of shape (n_permutations, n_samples), row i taking the label of row
-          ``orders[j, i]``. Those of a time series may be shifted in a circle, say. Splits that were made from the
-          labels go with them. With confounds the residuals of values take these orders; of classes the orders of your
-          own objects are taken as they are.
+          ``orders[j, i]``, such as circular shifts of a time series. Splits that were made from the labels go with
+          them. With confounds the residuals of regressions are permuted by these orders; orders of classes by your own
+          objects are not changed for confounds.
     generalise : bool, default=False
         For a family of equally many features: test each model at the features of every member (time-by-time
         generalisation).

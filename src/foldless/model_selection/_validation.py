@@ -150,38 +150,47 @@ def cross_validate(
         "cross_validate", front.estimator, front.X, y, cv, groups, front.params, confounds, scoring=scoring
     )
     planned = plan(request)
-    route = front.route(planned.route)
-    loop = partial(
-        skl.cross_validate,
-        y=y,
-        verbose=verbose,
-        error_score=error_score,
-        return_indices=return_indices,
-        return_train_score=return_train_score,
-        return_estimator=return_estimator,
-    )
     counting = Counting.of(scoring, front.estimator, y, groups, planned.drawn)
+    options: dict[str, Any] = {
+        "verbose": verbose,
+        "error_score": error_score,
+        "return_indices": return_indices,
+        "return_train_score": return_train_score,
+        "return_estimator": return_estimator,
+    }
     if planned.run is None:
-        warn_of_refits(estimator, route, EVERY_PART)
-        scores = loop(**planned.loop, scoring=counting.scoring(scoring), n_jobs=n_jobs, pre_dispatch=pre_dispatch)
+        warn_of_refits(estimator, front.route(planned.route), EVERY_PART)
+        options |= {"n_jobs": n_jobs, "pre_dispatch": pre_dispatch}
+        scores = skl.cross_validate(y=y, **planned.loop, scoring=counting.scoring(scoring), **options)
         result, counting = counting.taken_from(scores)
-        fitted = [_without_confounds(model) for model in result.get("estimator", [])]
+        models = [_without_confounds(model) for model in result.get("estimator", [])]
     else:
         if return_estimator:
             planned.run.check_materialises()
-        plain = not (return_train_score or return_estimator or return_indices or verbose or planned.score_params)
-        scored = closed_form.validate(planned.run, planned.splits, scoring, counting) if plain else None
-        if scored is None:
-            scoring = scoring_of_rows(counting.scoring(scoring), front.X)
-            scores = loop(
-                StandIn(planned.run), planned.run.rows, cv=planned.splits, scoring=scoring, params=planned.score_params
-            )
-            scored = counting.taken_from(scores)
-        result, counting = scored
-        fitted = [standin.materialise() for standin in result.get("estimator", [])]
+        result, counting = _closed_form_scores(planned, front.X, y, scoring, counting, options)
+        models = [standin.materialise() for standin in result.get("estimator", [])]
     if return_estimator:
-        result["estimator"] = [front.whole(model) for model in fitted]
+        result["estimator"] = [front.whole(model) for model in models]
     return CrossValidationResult(result, front.route(planned.route_taken()), planned.test_share, counting)
+
+
+def _closed_form_scores(planned, X, y, scoring, counting, options):
+    """(scikit-learn's dictionary of scores, their counts) from held-out decisions, or by its loop on row numbers."""
+    returns_more = any(value for name, value in options.items() if name != "error_score")
+    if not returns_more and not planned.score_params:
+        scored = closed_form.validate(planned.run, planned.splits, scoring, counting)
+        if scored is not None:
+            return scored
+    scores = skl.cross_validate(
+        StandIn(planned.run),
+        planned.run.rows,
+        y,
+        cv=planned.splits,
+        scoring=scoring_of_rows(counting.scoring(scoring), X),
+        params=planned.score_params,
+        **options,
+    )
+    return counting.taken_from(scores)
 
 
 def _without_confounds(model):
