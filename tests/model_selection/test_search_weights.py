@@ -123,6 +123,21 @@ def test_a_rare_class_is_not_given_up():
 
 
 @pytest.mark.parametrize(
+    ("model", "options", "weighs"),
+    [
+        (LSSVC(class_weight="balanced"), {}, True),
+        (make_pipeline(StandardScaler(), LSSVC(class_weight=DICT)), {}, True),
+        (LSSVC(class_weight="balanced"), {"criterion_weight": None}, False),
+        (LSSVC(), {}, False),
+    ],
+)
+def test_the_route_says_where_class_weights_weigh_the_criterion(model, options, weighs):
+    search = FoldlessSearchCV(model, {f"{'lssvc__' if hasattr(model, 'steps') else ''}alpha": [0.1, 1.0]}, **options)
+    reason = nested_cross_validate(search, X, LABELS, cv=3).path.reason
+    assert ("class weights weigh the criterion as well" in reason) == weighs
+
+
+@pytest.mark.parametrize(
     ("grid", "same"),
     [
         ({"class_weight": ["balanced"], **GRID}, True),

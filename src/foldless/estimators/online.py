@@ -229,5 +229,6 @@ class OnlineMachine(KernelMachine):
     def _stored(self):
         arrays = {"dual": self._dual, "offset": np.atleast_1d(self._offset), "confounds": self._confound_B}
         arrays |= {"cut": np.atleast_1d(self._rule.cut), "weights": self._weights}
-        arrays |= dict(zip("NUC", self._rule.moments or (), strict=False))
+        if self._rule.readout.needs_moments:
+            arrays |= dict(zip("NUC", self._rule.moments, strict=False))
         return {name: array for name, array in arrays.items() if array is not None}

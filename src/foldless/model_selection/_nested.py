@@ -43,7 +43,7 @@ from foldless._sklearn.scorer_checks import check_scorers
 from foldless._sklearn.scorers import deciding_scoring, known_outputs, scores_by_name, wants_probabilities
 from foldless._sklearn.splits import check_confounds_determined, draw_splits, row_numbers
 from foldless._sklearn.steps import StepsLike, fits_steps, front_of, parts_of
-from foldless._sklearn.weights import with_row_weights
+from foldless._sklearn.weights import route_with_weights, with_row_weights
 from foldless.estimators.access import chooses_landmarks, cut_of, fits_of, loo_scores_of
 from foldless.estimators.checks import confounds_left_out, rows_and_labels
 from foldless.estimators.meta import OneAgainstAllClassifier
@@ -151,7 +151,7 @@ def nested_cross_validate(
         predictions=[result.outside.predict(None) for result in results],
         decision=[result.outside.decision for result in results],
         test_indices=[test for _, test in outer],
-        path=front.route(route),
+        path=front.route(route_with_weights(route, search, spec)),
         **_fitted_models(front, results, targets, outer) if return_estimator else {},
         test_share=float(np.mean([len(test) / len(train) for train, test in outer])),
         counting=_counting(scorings, search, targets, groups, outer, results),

@@ -17,8 +17,8 @@ To add a metric write one function and make it a ``Metric``, which ``scoring=`` 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn import metrics as theirs

@@ -31,7 +31,7 @@ class Rule:
     """Decisions and probabilities from fits."""
 
     readout: Readout
-    moments: Moments | None
+    moments: Moments | np.ndarray | None  # class matrices, or which classes have rows
     cut: float = 0.0
     calibrator: Calibrator | None = None
 
