@@ -33,6 +33,7 @@ from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.precision.digits import adds_up, few_digits
 
 MAX_ENTRIES = 2**22  # entries of an intermediate array
+AT_ONCE = 2**12  # fits up to which NumPy reduces over the rows of sets sooner than a loop over these
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,8 +231,8 @@ class HeldOut:
 
 def few_digits_of_sets(F, size):
     """Whether fits F (k, t, m) have lost most digits, (k, m): one of a set is tiny, or all of them are alike."""
-    t = F.shape[1]
-    if t > len(F):  # few large sets
+    k, t, _ = F.shape
+    if 1 < t and (t > k or F.size < AT_ONCE):
         return few_digits(F, size).any(1) | few_digits(F[:, 1:] - F[:, :1], size).all(1)
     cancelled, alike = few_digits(F[:, 0], size), t > 1
     for row in range(1, t):

@@ -25,8 +25,8 @@ import numpy as np
 from foldless._engine.heldout.moments import Moments
 from foldless._engine.heldout.row_sums import RowSums
 from foldless._engine.linalg import solve
+from foldless._engine.precision.digits import nearly_constant
 
-LITTLE = 1e-6  # share of the variance below which the sums of a part are taken from its rows
 ENTRIES = 2**21  # entries of an intermediate array
 
 
@@ -149,7 +149,7 @@ class ScaledParts:
         """Models of k training parts from their sums; ``rows_of(number)`` are the rows of one of them."""
         n, mean = sums.n[:, None], sums.x / sums.n[:, None]
         variance = sums.xx / n - np.square(mean)
-        uneven = (self.varies & (variance < LITTLE)).any(1)
+        uneven = (self.varies & nearly_constant(variance)).any(1)
         variance = np.where(self.varies & (variance > 0), variance, 1.0)
         squares = variance if self.options["with_std"] else np.broadcast_to(1 / np.square(self.unit), variance.shape)
         weighted = sums.weighted
