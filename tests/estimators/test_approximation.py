@@ -120,7 +120,7 @@ def test_learning_and_forgetting_equal_a_new_fit_with_the_same_landmarks(kind, a
 def test_gradients_are_differences_of_the_loss(kind, kernel, folds, weights, intercept, monkeypatch):
     monkeypatch.delattr(Problem, "whitened_gram")  # nothing n x n is formed
     kernel = kind(kernel, 12).resolved(X)
-    problem = Problem(kernel, X, 0.1, np.ones((90, intercept)), weights)
+    problem = Problem.of(kernel, X, 0.1, np.ones((90, intercept)), weights)
     rows, T = np.arange(90), np.column_stack([X[:, 0] ** 2, Y["two"]])
     sets = None if folds is None else np.split(np.random.default_rng(1).permutation(90), 6)
 

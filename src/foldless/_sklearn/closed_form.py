@@ -66,16 +66,15 @@ class ClosedFormRun:
     def loo(self, method):
         """``method`` of all rows, each by the model without it."""
         if not method.endswith("proba") and len(self.parts.rows) == self.task.problem.n:
-            return self.outputs(self.decide(self.rows)[:, 0], method)
+            return self.outputs(self.decide(Sets.leave_one_out(self.task.problem.n)), method)
         kind = "proba" if method.endswith("proba") else "decision"
         idle = len(self.task.problem.active) < self.task.problem.n
         rule = self.task.rule(self.parts.whole, probabilities=kind == "proba") if idle else None
         return self.outputs(self.task.loo_outputs(self.parts, rule, kind), method)
 
     def decide(self, sets):
-        """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
-        decisions = self.task.held_out_decisions(self.parts, Sets.of(sets))
-        return decisions.reshape(*sets.shape, *decisions.shape[1:])
+        """Decisions (N,) or (N, c), or values (N, m), of the rows of all sets by the models without each."""
+        return self.task.held_out_decisions(self.parts, sets)
 
     def check_materialises(self):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
@@ -102,24 +101,12 @@ class ClosedFormRun:
 
 
 def left_out_sets(cv, n):
-    """[(numbers of splits, their test sets (k, t))] by size; None where a training part is not all other rows."""
-    if isinstance(cv, LeaveOneOut | LeavePOut):
-        size = 1 if isinstance(cv, LeaveOneOut) else cv.p
-        sets = np.array(list(combinations(range(n), size)), dtype=np.intp)
-        return [(np.arange(len(sets)), sets)]
-    by_size: dict = {}
-    for number, (train, test) in enumerate(cv):
-        if len(train) + len(test) != n or not len(test):
-            return None
-        by_size.setdefault(len(test), []).append((number, train, test))
-    for splits in by_size.values():
-        for _, train, test in splits:
-            if (np.bincount(np.concatenate([train, test]), minlength=n) != 1).any():
-                return None
-    return [
-        (np.array([number for number, _, _ in group]), np.stack([test for _, _, test in group]))
-        for group in by_size.values()
-    ]
+    """The test sets of a splitter or of splits; None where a training part is not all other rows."""
+    if isinstance(cv, LeaveOneOut):
+        return Sets.leave_one_out(n)
+    if isinstance(cv, LeavePOut):
+        return Sets.of(np.array(list(combinations(range(n), cv.p)), dtype=np.intp))
+    return Sets.from_splits(cv, n)
 
 
 def _decides_all_rows(task):
@@ -132,41 +119,41 @@ def predict(run, splits, method):
     if method not in ("predict", "decision_function") or not _decides_all_rows(run.task):
         return None
     n = run.task.problem.n
-    groups = left_out_sets(splits, n)
-    rows = np.concatenate([sets.ravel() for _, sets in groups]) if groups else np.empty(0, int)
-    if len(rows) != n or len(np.unique(rows)) != n:  # no partition
+    sets = left_out_sets(splits, n)
+    if sets is None:
         return None
-    decisions = [run.decide(sets) for _, sets in groups]
-    stacked = np.concatenate([of_sets.reshape(-1, *of_sets.shape[2:]) for of_sets in decisions])
-    return run.outputs(stacked[np.argsort(rows)], method)
+    rows = sets.rows
+    if len(rows) != n or (np.bincount(rows, minlength=n) != 1).any():  # no partition
+        return None
+    return run.outputs(run.decide(sets)[np.argsort(rows)], method)
 
 
 def validate(run, splits, scoring, counting):
     """(scikit-learn's dictionary of times and scores of all splits, ``counting`` with the labels of rows), or None."""
     start = time.perf_counter()
     scorers = _scorers(scoring, run.estimator)
-    groups = left_out_sets(splits, run.task.problem.n) if scorers and _decides_all_rows(run.task) else None
-    if groups is None:
+    sets = left_out_sets(splits, run.task.problem.n) if scorers and _decides_all_rows(run.task) else None
+    if sets is None:
         return None
-    decisions = [run.decide(sets) for _, sets in groups]
+    decisions = run.decide(sets)
     if isinstance(splits, LeaveOneOut) and run.task.codes is not None:
-        ((_, rows),) = groups
-        warn_of_strata(decisions[0][:, 0], run.task.codes[rows[:, 0]])
+        warn_of_strata(decisions, run.task.codes)
+    by_size = sets.by_size(decisions)
     fitted = time.perf_counter()
-    n_splits = sum(len(numbers) for numbers, _ in groups)
+    n_splits = len(sets)
     scores = {name: np.empty(n_splits) for name in scorers}
-    for (numbers, sets), raw in zip(groups, decisions, strict=True):
+    for numbers, rows, raw in by_size:
         for name, (metric_name, scorer) in scorers.items():
             try:
-                scores[name][numbers] = _scores(run, metric_name, scorer, sets, raw)
+                scores[name][numbers] = _scores(run, metric_name, scorer, rows, raw)
             except Exception:  # scikit-learn's loop reports the error of every split
                 return None
     times = {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     result = {name: np.full(n_splits, seconds / n_splits) for name, seconds in times.items()}
     if counting.of_labels:
         counts = np.zeros(len(run.classes) ** 2, int)
-        for (_, sets), raw in zip(groups, decisions, strict=True):
-            counts += confusions(len(run.classes), _columns(raw), run.task.codes[sets]).sum(0)
+        for _, rows, raw in by_size:
+            counts += confusions(len(run.classes), _columns(raw), run.task.codes[rows]).sum(0)
         counting = counting.with_confusion(counts)
     return result | {f"test_{name}": values for name, values in scores.items()}, counting
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
+from foldless._engine.heldout.sets import repeats_rows
 from foldless._sklearn.scorers import wants_probabilities
 from foldless._sklearn.splits import draw_splits
 
@@ -42,7 +43,7 @@ class NestedData:
         classes = np.unique(np.asarray(self.y)) if one_label and is_classifier(self.search.estimator) else None
         for number, (train, test) in enumerate(outer):
             part = f"the training part of split {number}"
-            if len(np.unique(train)) < len(train):
+            if repeats_rows(train):
                 raise ValueError(f"cv: {part} repeats rows.")
             if np.isin(test, train).any():
                 raise ValueError(f"cv: split {number} tests rows that it trains on; such a score says nothing.")

@@ -15,6 +15,7 @@ from sklearn import model_selection as skl
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
+from foldless._engine.heldout.sets import repeats_rows
 from foldless._engine.permutation.labelings import Solver, labelings_that_fit, truth_of
 from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
 from foldless._engine.permutation.tally import LabelingScore
@@ -105,7 +106,7 @@ def _closed_form(spec, data, steps):
         reason = f"{fitted} on each training part; all permutations are columns of one P there"
         way = Route(route.ONE_P_PER_FOLD, reason)
         return _batched(spec, built, way, residuals=data.residuals, solver_of=by_split)
-    solver = Solver(built.task.problem)
+    solver = Solver.of(built.task.problem)
     if not by_columns:
         return _shared_precision(spec, data, last, built, solver)
     reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
@@ -128,7 +129,7 @@ def _check_parts(spec, steps, last, each_part):
     if each_part and spec.moves_splits:
         raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
     for number, (train, _) in enumerate(spec.first):
-        if len(np.unique(train)) < len(train):
+        if repeats_rows(train):
             raise NoClosedForm(f"the training part of split {number} repeats rows")
 
 
@@ -166,7 +167,7 @@ def _solver_behind_steps(first, last, data, train, test):
     if isinstance(last, FOLDLESS_ESTIMATORS):  # "scale" and landmarks are those of the training part, as in a refit
         weight = None if data.sample_weight is None else data.sample_weight[train]
         problem = problem.replace(kernel=penalised_kernel(last).resolved(problem.X[train], weight))
-    return Solver(problem.restricted(train), steps=fitted)
+    return Solver.of(problem.restricted(train), steps=fitted)
 
 
 def _shared_precision(spec, data, last, built, solver):
@@ -184,7 +185,7 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
         check_classes(codes, splits)
     Y = task.Y[order] if data.residuals is None else truth_of(task, order[None], data.residuals)[0].T
     task = replace(task, Y=Y, codes=codes)
-    parts = task.training_parts(whole=solver.solve(task.Y))
+    parts = task.training_parts(solution=solver.solve(task.Y))
     data = data.labelled(order)
     run = ClosedFormRun(
         outer=spec.estimator,

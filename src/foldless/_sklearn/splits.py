@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 
+from foldless._engine.heldout.sets import repeats_rows
 from foldless._engine.precision.base import SingularBlockError
 from foldless._sklearn.route import NoClosedForm
 
@@ -60,7 +61,7 @@ def check_splits(task, splits):
     active = np.zeros(task.problem.n, bool)
     active[task.problem.active] = True
     for number, (train, _) in enumerate(splits):
-        if np.bincount(train, minlength=1).max(initial=0) > 1:
+        if repeats_rows(train):
             raise NoClosedForm(f"the training part of split {number} repeats rows")
         if task.codes is not None:
             present = np.bincount(task.codes[train][active[train]], minlength=task.n_classes)

@@ -25,6 +25,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_method_params
 
+from foldless._engine.heldout.sets import Sets
 from foldless._engine.inference.counts import ScoreKind
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, interval_of
 from foldless._engine.inference.partitions import (
@@ -376,7 +377,8 @@ class HeldOutDecisions:
         task = run.task
         if self.response == "predict_proba" or task.readout.cuts or len(task.problem.active) < task.problem.n:
             return self._refitted({"estimator": StandIn(run), "X": run.rows, "params": None}, sets)
-        raw = run.decide(sets)
+        raw = run.decide(Sets.of(sets))
+        raw = raw.reshape(*sets.shape, *raw.shape[1:])
         return raw[:, None] if raw.ndim == 2 else np.swapaxes(raw, 1, 2)
 
     def _refitted(self, loop, sets):

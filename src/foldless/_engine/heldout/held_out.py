@@ -30,9 +30,9 @@ from foldless._engine.linalg import (
     take_block,
 )
 from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.cost import MAX_ENTRIES
 from foldless._engine.precision.digits import adds_up, few_digits
 
-MAX_ENTRIES = 2**22  # entries of an intermediate array
 AT_ONCE = 2**12  # fits up to which NumPy reduces over the rows of sets sooner than a loop over these
 
 
@@ -55,15 +55,11 @@ class HeldOut:
     @classmethod
     def solve(cls, model, members, A, D, ill_conditioned):
         """Residuals E = D^-1 A, set by set; those of ill-conditioned sets, solved by themselves, mean nothing."""
-        Y = model.Y[members]
-        regular = D
-        if ill_conditioned.any():
-            regular = np.where(ill_conditioned[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
         try:
-            E = A / regular if D.shape[-1] == 1 else solve_definite(regular, A)
+            E = residuals_of_blocks(D, A, ill_conditioned)
         except LinAlgError:
-            raise SingularBlockError.of(range(Y.shape[1]), len(model.rows)) from None
-        return cls(model, members, Y, A, D, E, ill_conditioned)
+            raise SingularBlockError.of(range(members.shape[1]), len(model.rows)) from None
+        return cls(model, members, model.Y[members], A, D, E, ill_conditioned)
 
     @cached_property
     def fits(self):
@@ -229,10 +225,17 @@ class HeldOut:
         return moments
 
 
+def residuals_of_blocks(D, A, ill_conditioned):
+    """Residuals D^-1 A (k, t, m) of sets with blocks D (k, t, t) of P; those of ill-conditioned ones mean nothing."""
+    if ill_conditioned.any():
+        D = np.where(ill_conditioned[:, None, None], np.eye(D.shape[-1], dtype=D.dtype), D)
+    return A / D if D.shape[-1] == 1 else solve_definite(D, A)
+
+
 def few_digits_of_sets(F, size):
     """Whether fits F (k, t, m) have lost most digits, (k, m): one of a set is tiny, or all of them are alike."""
     k, t, _ = F.shape
-    if 1 < t and (t > k or F.size < AT_ONCE):
+    if t > 1 and (t > k or F.size < AT_ONCE):
         return few_digits(F, size).any(1) | few_digits(F[:, 1:] - F[:, :1], size).all(1)
     cancelled, alike = few_digits(F[:, 0], size), t > 1
     for row in range(1, t):

@@ -15,9 +15,8 @@ from foldless._engine.heldout.confounds import ConfoundSums
 from foldless._engine.heldout.moments import present_classes
 from foldless._engine.linalg import put, take_block
 from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.cost import MAX_ENTRIES
 from foldless._engine.precision.digits import adds_up, few_digits, little_kept
-
-MAX_ENTRIES = 2**22  # entries of an intermediate array
 
 
 class Model:
@@ -96,7 +95,7 @@ class Model:
 
         Differences below eps * |Y| are rounding noise that correlates with Y.
         """
-        cancelled = few_digits(F - self.problem.unpenalised_part(rows, self.score_offsets), self.target_scale)
+        cancelled = few_digits(F - self.problem.unpenalised_fits(rows, self.score_offsets), self.target_scale)
         if not cancelled.any():
             return F
         columns = np.flatnonzero(cancelled.any(0))
@@ -117,7 +116,7 @@ class Model:
 
         ``from_A``: weights of features are made anew, Phi' W^1/2 A.
         """
-        offsets = self.problem.unpenalised_part(rows, self.score_offsets)
+        offsets = self.problem.unpenalised_fits(rows, self.score_offsets)
         if self.weights is not None or self.problem.kernel.approximates:
             weights = self.feature_weights() if from_A or self.weights is None else self.weights
             return self.problem.features(rows) @ weights + offsets

@@ -36,8 +36,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import check_random_state, gen_batches
 
 from foldless._engine.linalg import divide, norm, row_major, svd
-from foldless._engine.linalg.memory import require_memory
 from foldless._engine.permutation.nulls import Exchangeable
+from foldless._engine.precision import cost
 
 STEPS = 50  # swaps of every row
 RIDGE = 100.0  # 1 / penalty of the logistic model of standardised confounds, which separable labels would make infinite
@@ -123,7 +123,7 @@ class ExchangeableGivenConfounds(Exchangeable):
 
     def orders(self, n, n_permutations, random_state):
         """Row numbers (m, n), row i taking the label of row orders[j, i]."""
-        require_memory((n_permutations, n), np.int32, "the row numbers of the permutations")
+        cost.require_orders(n_permutations, n)
         levels, generator = self.levels(n), np.random.default_rng(check_random_state(random_state).randint(2**31))
         orders = np.empty((n_permutations, n), np.int32 if n < 2**31 else np.int64)
         steps = [_pairs(levels, generator) for _ in range(STEPS)]

@@ -10,7 +10,8 @@ seen here: with W^1/2 S W^1/2, W^1/2 Q and W^1/2 Y in place of S, Q, Y the same 
 Every holder subclasses :class:`Precision`, which only needs ``apply``, ``G``, ``diagonal`` and ``columns``; a holder
 overrides the other verbs where it knows a cheaper way, and says when it is to be taken (``suits``). To add one, write
 these, put it into the list of ``precision.choose``, and add it to the table of cases of the tests: the laws and the
-comparison with refits then run on it. ``precision.cost`` has the costs.
+comparison with refits then run on it. Its costs are those of n x n arrays unless it states others (``fit_cost``,
+``removal_cost``).
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +33,7 @@ from foldless._engine.linalg import (
     take_block,
     take_blocks,
 )
-from foldless._engine.linalg.memory import require_memory
+from foldless._engine.precision import cost
 
 
 class SingularBlockError(ValueError):
@@ -172,7 +173,7 @@ class Precision(ABC):
 
     def explicit(self):
         """The same P as an n x n array."""
-        require_memory((self.n, self.n), self.G.dtype, "P, the matrix of the fit,")
+        cost.require_explicit(self.n, self.G.dtype)
         return Explicit(self.columns(np.arange(self.n)), self.G, self.alpha)
 
     def prepare_blocks(self):
@@ -192,9 +193,22 @@ class Precision(ABC):
         return cls(problem.whitened_gram(rows, K), problem.whitened_columns(rows), problem.alpha)  # type: ignore[call-arg]
 
     @classmethod
-    def path(cls, problem, rows):
-        """The :class:`Path` of ``rows``; None where every alpha is held by itself."""
+    def path(cls, problem, rows, n_alphas=None, *, explicit=False):
+        """The :class:`Path` of ``rows`` for ``n_alphas`` (None: very many); None where every alpha is held by itself.
+
+        ``explicit``: P will be wanted as an array.
+        """
         return None
+
+    @classmethod
+    def fit_cost(cls, problem, n, *, nested=False):
+        """Flops of a fit of n rows; ``nested``: with leave-one-out inside."""
+        return cost.dense_fit(n, problem.n_features if problem.kernel.approximates else None, nested=nested)
+
+    @classmethod
+    def removal_cost(cls, problem, n, t, *, nested=False):
+        """Flops of leaving t of n rows out of P; ``nested``: with leave-one-out among the others."""
+        return cost.dense_removal(n, t, nested=nested)
 
 
 class Path(ABC):

@@ -11,8 +11,8 @@ is left is compared with a share of the size, one for each kind of difference:
     alpha             beside the mean diagonal of the kernel                            TINY
     alpha             beside squares of features                                        SQUARED
 
-Fits then follow from the coefficients, where their terms add up (:func:`adds_up`). In all other cases the repair is one:
-the training part is solved by itself, without the P of all rows.
+Fits then follow from the coefficients, where their terms add up (:func:`adds_up`). In all other cases the repair is
+one: the training part is solved by itself, without the P of all rows.
 """
 
 import numpy as np

@@ -82,13 +82,13 @@ class Task:
         """The task with the columns C (n, k) fitted beside the intercept."""
         return replace(self, problem=self.problem.with_confounds(C, in_score=in_score))
 
-    def training_parts(self, *, probabilities=True, **options):
-        """Models of any training part; ``probabilities=False`` when no calibration will be asked for.
+    def training_parts(self, *, probabilities=True, solution=None):
+        """Models of any training part; ``probabilities=False`` when no calibration is wanted.
 
-        ``options`` are those of :class:`TrainingParts`.
+        If a ``solution`` on all rows is given, they are left out of it.
         """
         nested = self.readout.cuts or (probabilities and self.calibration is not None)
-        return TrainingParts(self.problem, self.Y, nested=nested, **options)
+        return TrainingParts(self.problem, self.Y, nested=nested, solution=solution)
 
     def subset(self, rows):
         """The task of these rows alone."""

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foldless._engine.heldout.leave_out import loo_within
+from foldless._engine.heldout.plan import counts_of_splits
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.heldout.training_parts import TrainingParts
 from foldless._engine.precision import cost
@@ -69,7 +70,7 @@ def choose_candidates(losses, settings, share="all"):
 def sharing_pays(problem, n_alphas, outer, inner):
     """Whether one P for each alpha takes fewer operations than a decomposition of every training part."""
     n = len(problem.active)
-    if problem.n_features(n) is not None:
+    if problem.through_features(n):
         return False
     sizes = np.array([np.intersect1d(train, problem.active).size for train, _ in outer], float)
     return cost.one_P_pays(n, sizes, n_alphas, inner_folds=inner[0] is not None)
@@ -108,8 +109,7 @@ class CandidateOutputs:
 
 def heldout_of_candidate(task, problem, outer, selections, probabilities):
     """:class:`CandidateOutputs` of every outer split, for the candidate whose problem this is and its selections."""
-    parts = TrainingParts(problem, task.Y, nested=True)
-    parts.plan([len(train) for train, _ in outer])
+    parts = TrainingParts(problem, task.Y, nested=True).planned(counts_of_splits(outer, problem))
     for (train, test), selection in zip(outer, selections, strict=True):
         model = parts.part(train)
         rule = task.rule(model, probabilities=probabilities)

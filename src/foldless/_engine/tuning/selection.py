@@ -23,7 +23,7 @@ import numpy as np
 
 from foldless._engine.heldout.leave_out import OneHeldOut, held_out_fits, held_out_residuals
 from foldless._engine.heldout.part import TrainingPart
-from foldless._engine.heldout.sets import Sets
+from foldless._engine.heldout.sets import Sets, repeats_rows
 from foldless._engine.heldout.solution import Solution, loo_path
 from foldless._engine.precision.digits import few_digits
 from foldless._engine.readout.task import Task
@@ -425,7 +425,7 @@ def folds_of(splits, rows, n):
     place[rows] = np.arange(len(rows))
     folds, tests, end = [], [], 0
     for number, (train, test) in enumerate(splits):
-        if len(np.unique(train)) < len(train):
+        if repeats_rows(train):
             raise ValueError(
                 f"cv: the training part of split {number} repeats rows; give rows that count more a larger"
                 " sample_weight instead."
