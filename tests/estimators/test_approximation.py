@@ -130,7 +130,8 @@ def test_gradients_are_differences_of_the_loss(kind, kernel, folds, weights, int
     def value(problem):
         return value_and_gradient(problem, rows, T, sets, loss)[0]
 
-    assert problem.n_features(90) == 12
+    assert problem.n_features == 12
+    assert problem.through_features(90)
     _, found = value_and_gradient(problem, rows, T, sets, loss)
     ends = [problem.replace(alpha=0.1 * (1 + sign * 1e-5)) for sign in (1, -1)]
     assert_allclose(found["alpha"], (value(ends[0]) - value(ends[1])) / 2e-6, rtol=1e-5)

@@ -15,7 +15,7 @@ from sklearn import model_selection as skl
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
-from foldless._engine.heldout.sets import repeats_rows
+from foldless._engine.heldout.sets import split_that_repeats_rows
 from foldless._engine.permutation.labelings import Solver, labelings_that_fit, truth_of
 from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
 from foldless._engine.permutation.tally import LabelingScore
@@ -128,9 +128,9 @@ def _check_parts(spec, steps, last, each_part):
             raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
     if each_part and spec.moves_splits:
         raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
-    for number, (train, _) in enumerate(spec.first):
-        if repeats_rows(train):
-            raise NoClosedForm(f"the training part of split {number} repeats rows")
+    repeating = split_that_repeats_rows(spec.first)
+    if repeating is not None:
+        raise NoClosedForm(f"the training part of split {repeating} repeats rows")
 
 
 def _judged_by_decisions(spec, task):

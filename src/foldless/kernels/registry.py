@@ -107,8 +107,8 @@ def build(kernel, **shorthands):
 
     A name inside of an approximation, as in ``Nystroem("rbf")``, has these parameters as well.
     """
-    if is_object(kernel):
-        if kernel.approximates and not is_object(kernel.kernel):
+    if isinstance(kernel, Kernel):
+        if kernel.approximates and not isinstance(kernel.kernel, Kernel):
             return replace(kernel, kernel=build(kernel.kernel, **shorthands))
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
@@ -161,7 +161,7 @@ def penalised_kernel(estimator):
 
 def is_precomputed(kernel):
     """Whether a kernel, as estimators take it, means that X is the Gram matrix."""
-    return not kernel.takes_rows if is_object(kernel) else isinstance(kernel, str) and kernel == "precomputed"
+    return not kernel.takes_rows if isinstance(kernel, Kernel) else isinstance(kernel, str) and kernel == "precomputed"
 
 
 def resolve(

@@ -35,7 +35,7 @@ class Model:
     choice: Any
     select_targets: Any
 
-    @property
+    @cached_property
     def root(self):
         """Square roots of the weights of the training rows, as a column."""
         return self.problem.root(self.rows)
@@ -146,7 +146,7 @@ class Model:
     def in_features(self):
         """(weights, B) of the score phi(x)' weights + q(x)' B by the features phi of the kernel; (None, B) without."""
         problem, weights, B = self.problem, self.weights, self.score_offsets
-        if not problem.has_features:
+        if problem.n_features is None:
             return None, B
         if weights is None:
             weights = self.feature_weights()
@@ -163,7 +163,8 @@ class Model:
     def check_sets(self, members):
         """Without any one of these sets (k, t) of positions, the unpenalised columns must still be determined."""
         self.check_rest(members.shape[1])
-        self.problem.check_sets(self.rows, members)
+        if self.problem.more_columns:
+            self.problem.check_sets(self.rows, members)
 
     @cached_property
     def confound_sums(self):

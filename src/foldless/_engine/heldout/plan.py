@@ -48,11 +48,6 @@ class LeaveOutPlan:
         """Whether the training part without t rows is solved by itself."""
         return self.form == ALONE or t in self.alone
 
-    @property
-    def solves_some_alone(self):
-        """Whether some training part is solved by itself."""
-        return self.form == ALONE or bool(self.alone)
-
 
 def plan_of_problem(problem, counts, m, *, nested=False, needs_P=False):
     """The :class:`LeaveOutPlan` for sets of rows of a problem with m targets.
@@ -63,20 +58,23 @@ def plan_of_problem(problem, counts, m, *, nested=False, needs_P=False):
     n = len(problem.active)
     holder = problem.holder(n)
     steps = 0.0 if nested else cost.STEPS_OF_FIT  # nested parts are never in batches
-    alone = {t: problem.holder(n - t).fit_cost(problem, n - t, nested=nested) + steps for t in counts}
-    removal = {t: holder.removal_cost(problem, n, t, nested=nested) for t in counts}
+    alone, removal, cheaper_alone = {}, {}, []  # flops of a training part, by size of the set that it leaves out
+    for t in counts:
+        alone[t] = problem.holder(n - t).fit_cost(problem, n - t, nested=nested) + steps
+        removal[t] = holder.removal_cost(problem, n, t, nested=nested)
+        if removal[t] > alone[t]:
+            cheaper_alone.append(t)
     fit = holder.fit_cost(problem, n, nested=nested)
     if not (needs_P or cost.shared_fit_pays(fit, alone, removal, counts, nested=nested)):
         reason = "few large folds: solving each training part alone is less work than P of all rows"
         return LeaveOutPlan(counts, ALONE, reason=reason)
-    solved_alone = frozenset(t for t in counts if removal[t] > alone[t])
-    form, batch_sizes = _form_and_batches(holder, n, counts, m, nested, one_by_one=bool(solved_alone))
-    held = problem.describe_holder()
+    form, batch_sizes = _form_and_batches(holder, n, counts, m, nested, one_by_one=bool(cheaper_alone))
+    held = holder.planned.format(n=n, r=problem.n_features)
     arrays = 0.0
     if form != FEATURES:
         arrays = cost.arrays_of_P(problem.kernel, left_out=max(counts, default=0) / n, as_array=form == ARRAY)
     reason = f"all held-out predictions follow from one P ({held})"
-    return LeaveOutPlan(counts, form, batch_sizes, solved_alone, holder, held, arrays, reason)
+    return LeaveOutPlan(counts, form, batch_sizes, frozenset(cheaper_alone), holder, held, arrays, reason)
 
 
 def plan_of_fit(holder, n, counts, m, *, nested=False):
@@ -92,11 +90,11 @@ def _form_and_batches(holder, n, counts, m, nested, *, one_by_one=False):
     batch_sizes = {t: cost.batch_size(n, t, m) for t in counts} if batches else {}
     if through_features:
         return FEATURES, batch_sizes
-    return ARRAY if nested or any(t > 1 for t in batch_sizes) else BLOCKS, batch_sizes
+    return ARRAY if nested or max(batch_sizes, default=1) > 1 else BLOCKS, batch_sizes
 
 
 def counts_of_splits(splits, problem):
     """How many of the splits leave out how many rows of positive weight, {rows: number of splits}."""
-    counts = np.zeros(problem.n, int)
-    counts[problem.active] = 1
-    return Counter(len(problem.active) - int(counts[train].sum()) for train, _ in splits)
+    is_active = np.zeros(problem.n, bool)
+    is_active[problem.active] = True
+    return Counter([len(problem.active) - np.count_nonzero(is_active[train]) for train, _ in splits])

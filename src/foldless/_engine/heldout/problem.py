@@ -70,9 +70,11 @@ class Problem:
     intercept : number of intercepts in Q, 0 or 1
     shift : mean of the features that is taken out of them, or None
 
-    All else follows, and is shared by problems of the same rows, kernel, columns or weights: the ``active`` rows, those
-    of positive weight, whether their weights differ from 1 (``weighted``), features of all rows (``table``), numbers of
-    ``equal`` rows of X and Q, and the mean of the diagonal of the kernel.
+    All else follows: the number ``n`` of rows, the ``dtype`` of X and of all that is computed, whether Q holds
+    ``more_columns`` than the intercept, the number of explicit features of the kernel (``n_features``, or None), the
+    ``active`` rows of positive weight, and whether their weights differ from 1 (``weighted``). What takes time is
+    computed when it is first needed, and shared by problems of the same rows, kernel, columns or weights: features of
+    all rows (``table``), numbers of ``equal`` rows of X and Q, and the mean of the diagonal of the kernel.
     """
 
     kernel: Any
@@ -84,6 +86,10 @@ class Problem:
     root_w: np.ndarray
     intercept: int
     shift: np.ndarray | None
+    n: int
+    dtype: np.dtype
+    more_columns: bool
+    n_features: int | None
     active: np.ndarray
     weighted: bool
     table: Lazy
@@ -117,11 +123,13 @@ class Problem:
             equal = related.equal
         else:
             equal = Lazy(equal_rows, X, Q[:, intercept:]) if Q.shape[1] > intercept else Lazy(equal_rows, X)
+        n_features = related.n_features if same_features else kernel.n_features(X)
         if shift is MEAN:
-            shift = _mean_of_features(kernel, X, active, table)
+            shift = None if n_features is None else _mean_of_features(active, table)
         same_size = same_features and same_weights and related.shift is shift
         size = related.size if same_size else Lazy(_mean_diagonal, kernel, X, active, shift, table)
-        follows = active, weighted, table, equal, size
+        more_columns = Q.shape[1] > intercept  # a constant is always determined, other columns may not be
+        follows = X.shape[0], X.dtype, more_columns, n_features, active, weighted, table, equal, size
         return cls(kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift, *follows)
 
     def __getstate__(self):
@@ -144,33 +152,9 @@ class Problem:
     # -- what follows ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def n(self):
-        """Number of rows."""
-        return self.X.shape[0]
-
-    @cached_property
-    def dtype(self):
-        """That of X, and of all that is computed."""
-        return self.X.dtype
-
-    @cached_property
-    def more_columns(self):
-        """Whether Q holds more than the intercept: a constant is always determined, other columns may not be."""
-        return self.Q.shape[1] > self.intercept
-
-    @cached_property
     def n_shown(self):
         """Number of columns of Q before the confounds that the scores leave out."""
         return self.Q.shape[1] - self.n_confounds
-
-    @cached_property
-    def n_features(self):
-        """Number of explicit features of the kernel; None where it has none."""
-        return self.kernel.n_features(self.X)
-
-    @property
-    def has_features(self):
-        return self.n_features is not None
 
     @property
     def mean_diagonal(self):
@@ -282,7 +266,7 @@ class Problem:
         if check:
             features_too = self.kernel.squares_condition and not self.table.is_computed
             cost.require_gram((len(rows), len(columns)), self.dtype, features_too=features_too)
-        if self.has_features:
+        if self.n_features is not None:
             values = self.features(rows, dense=False)
             return dot(values, values if rows is columns else self.features(columns, dense=False))
         if rows is columns:
@@ -303,7 +287,7 @@ class Problem:
         """Kernel between new rows X and these rows."""
         if not self.kernel.takes_rows:
             return self.kernel.against(X, self.X, rows)
-        if not self.has_features:
+        if self.n_features is None:
             return self.kernel.gram(X, self.data(rows))
         return dot(self.features_new(X, dense=False), self.features(rows, dense=False))
 
@@ -388,11 +372,6 @@ class Problem:
         """Whether P of n rows is held through explicit features."""
         return self.holder(n).through_features
 
-    def describe_holder(self):
-        """How P of all rows will be held, in words."""
-        n = len(self.active)
-        return self.holder(n).planned.format(n=n, r=self.n_features)
-
     def precision(self, rows, K=None):
         """P of the whitened problem on ``rows``, in the holder that suits it; K = gram(rows, rows) where known."""
         if self.more_columns:
@@ -404,7 +383,7 @@ class Problem:
         return choose.path(self, rows, n_alphas, explicit=explicit)
 
     def whitened_columns(self, rows):
-        return self.root(rows) * self.Q[rows]
+        return self.root_w[rows, None] * self.Q[rows]
 
     def whitened_features(self, rows):
         """W^1/2 Phi of ``rows``, dense."""
@@ -414,11 +393,11 @@ class Problem:
 
     def whitened_gram(self, rows, K=None):
         """A new W^1/2 K W^1/2 of ``rows``; K = gram(rows, rows) where known."""
-        root = self.root(rows)
         with np.errstate(over="ignore", invalid="ignore"):  # reported by _check_size, with a way out
             S = self.gram(rows, rows) if K is None else K.copy()
             if self.weighted:
-                S = scale_(S, root[:, 0], root[:, 0])
+                root = self.root_w[rows]
+                S = scale_(S, root, root)
         self._check_size(S.diagonal())
         return S
 
@@ -439,11 +418,9 @@ def _roots(sample_weight, X):
     return np.ones(X.shape[0], X.dtype) if sample_weight is None else np.sqrt(sample_weight).astype(X.dtype)
 
 
-def _mean_of_features(kernel, X, active, table):
-    """Mean of the features of rows of positive weight; None where there are none, or sparse ones."""
-    if kernel.n_features(X) is None or sp.issparse(table.value):
-        return None
-    return table.value[active].mean(0)
+def _mean_of_features(active, table):
+    """Mean of the features of rows of positive weight; None for sparse ones."""
+    return None if sp.issparse(table.value) else table.value[active].mean(0)
 
 
 def _mean_diagonal(kernel, X, active, shift, table):

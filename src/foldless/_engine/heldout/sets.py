@@ -3,6 +3,7 @@
 Sets of equal size form a group, an array (k, t): they are one batch of small systems in P.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,9 +25,11 @@ class Sets:
         """Sets from a list of arrays of positions, or from an array (k, t) of sets of one size."""
         if isinstance(sets, np.ndarray):
             return cls(((np.arange(len(sets)), sets),))
-        sizes = np.array([len(members) for members in sets])
-        by_size = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
-        return cls(tuple((numbers, np.stack([sets[number] for number in numbers])) for numbers in by_size))
+        numbers, members = defaultdict(list), defaultdict(list)  # by size
+        for number, positions in enumerate(sets):
+            numbers[len(positions)].append(number)
+            members[len(positions)].append(positions)
+        return cls(tuple([(np.array(numbers[t]), np.stack(members[t])) for t in sorted(numbers)]))
 
     @classmethod
     def leave_one_out(cls, n):
@@ -36,16 +39,17 @@ class Sets:
     @classmethod
     def from_splits(cls, splits, n):
         """The test sets of (train, test) row numbers; None where a training part is not all other rows, each once."""
-        splits = list(splits)
+        tests = []
         for train, test in splits:
             if not len(test) or len(train) + len(test) != n:
                 return None
             if (np.bincount(np.concatenate([train, test]), minlength=n) != 1).any():
                 return None
-        return cls.of([test for _, test in splits])
+            tests.append(test)
+        return cls.of(tests)
 
     def __len__(self):
-        return sum(len(numbers) for numbers, _ in self.groups)
+        return sum(self.counts.values())
 
     @cached_property
     def counts(self):
@@ -55,7 +59,7 @@ class Sets:
     @cached_property
     def sizes(self):
         """Number of rows of every set, in their order."""
-        sizes = np.empty(len(self), int)
+        sizes = np.empty(sum(self.counts.values()), int)
         for numbers, members in self.groups:
             sizes[numbers] = members.shape[1]
         return sizes
@@ -108,6 +112,12 @@ def are_all_rows(members, n):
     return members.shape == (n, 1) and np.array_equal(members[:, 0], np.arange(n))
 
 
-def repeats_rows(train):
-    """Whether a training part holds a row more than once: no set of rows can be left out of it."""
-    return len(train) > 0 and bool(np.bincount(train).max() > 1)
+def split_that_repeats_rows(splits):
+    """Number of the first (train, test) split that trains on a row more than once; None where none does.
+
+    Such a training part is not what is left without a set of rows.
+    """
+    for number, (train, _) in enumerate(splits):
+        if len(train) and np.bincount(train).max() > 1:
+            return number
+    return None

@@ -28,7 +28,7 @@ class TrainingParts:
     def planned(self, counts):
         """The same with the plan for so many sets of each size; an error where P of all rows would be too large."""
         plan = self._make_plan(counts, needs_P=False)
-        cost.require_P(len(self.rows), self.problem.dtype, plan.arrays)
+        cost.require_P(len(self.problem.active), self.problem.dtype, plan.arrays)
         return replace(self, plan=plan)
 
     def plan_for(self, sets, *, nested=False):
@@ -63,7 +63,7 @@ class TrainingParts:
 
     def prepared(self, plan):
         """What sets are left out of: the solution on all rows, or these training parts where some are solved alone."""
-        if plan.solves_some_alone:
+        if plan.form == ALONE or plan.alone:
             return self
         return self._with_array if plan.form == ARRAY else self.whole
 

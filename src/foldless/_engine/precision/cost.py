@@ -84,9 +84,11 @@ def shared_fit_pays(fit, alone, removal, counts, *, nested):
     ``fit`` are the flops of the fit of all rows, ``alone`` and ``removal`` those of a training part by itself and out
     of P, by size of the set; ``counts`` says how many sets have a size.
     """
-    shared = fit * (3 if nested else 2)  # its inverse, and P as an array where nested
-    shared += sum(count * min(alone[t], removal[t]) for t, count in counts.items())
-    return bool(shared < sum(count * alone[t] for t, count in counts.items()))
+    shared, each_alone = fit * (3 if nested else 2), 0.0  # its inverse, and P as an array where nested
+    for t, count in counts.items():
+        shared += count * min(alone[t], removal[t])
+        each_alone += count * alone[t]
+    return bool(shared < each_alone)
 
 
 def batches_pay(n, counts, *, through_features):
@@ -94,8 +96,11 @@ def batches_pay(n, counts, *, through_features):
 
     Single rows are, and so are sets that overlap, as they are many: these are worth P as an array.
     """
-    largest, n_sets = max(counts, default=0), sum(counts.values())
-    if largest == 1 or n_sets >= n or sum(t * count for t, count in counts.items()) >= 4 * n:
+    largest, n_sets, n_rows = max(counts, default=0), 0, 0
+    for t, count in counts.items():
+        n_sets += count
+        n_rows += t * count
+    if largest == 1 or n_sets >= n or n_rows >= 4 * n:
         return True
     small = largest <= SMALL_SET and (n <= FEW_ROWS or through_features)
     return small and n_sets >= 2 * len(counts)
@@ -103,7 +108,7 @@ def batches_pay(n, counts, *, through_features):
 
 def batch_size(n, t, m):
     """How many sets of t of n rows with m targets are left out together: single rows all at once."""
-    return n if t == 1 else max(1, MAX_ENTRIES // (t**2 * m))
+    return n if t == 1 else max(1, MAX_ENTRIES // max(1, t**2 * m))
 
 
 # -- alphas ------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import numpy as np
 
 from foldless._engine.heldout.leave_out import OneHeldOut, held_out_fits, held_out_residuals
 from foldless._engine.heldout.part import TrainingPart
-from foldless._engine.heldout.sets import Sets, repeats_rows
+from foldless._engine.heldout.sets import Sets, split_that_repeats_rows
 from foldless._engine.heldout.solution import Solution, loo_path
 from foldless._engine.precision.digits import few_digits
 from foldless._engine.readout.task import Task
@@ -424,12 +424,13 @@ def folds_of(splits, rows, n):
     place = np.full(n, -1)
     place[rows] = np.arange(len(rows))
     folds, tests, end = [], [], 0
+    repeating = split_that_repeats_rows(splits)
+    if repeating is not None:
+        raise ValueError(
+            f"cv: the training part of split {repeating} repeats rows; give rows that count more a larger sample_weight"
+            " instead."
+        )
     for number, (train, test) in enumerate(splits):
-        if repeats_rows(train):
-            raise ValueError(
-                f"cv: the training part of split {number} repeats rows; give rows that count more a larger"
-                " sample_weight instead."
-            )
         inside = np.zeros(n, bool)
         inside[train] = True
         if inside[test].any():
