@@ -20,16 +20,12 @@ from sklearn.utils import gen_batches
 from foldless._engine.heldout.moments import Moments, nearly_gone, present_classes, remaining_masses
 from foldless._engine.linalg import (
     LinAlgError,
-    NotPositiveDefiniteError,
-    cholesky_,
-    dots,
     product,
     put,
-    right_solve,
     solve_definite,
     take_block,
 )
-from foldless._engine.precision.base import SingularBlockError
+from foldless._engine.precision.base import HeldOutBlock, SingularBlockError
 from foldless._engine.precision.cost import MAX_ENTRIES
 from foldless._engine.precision.digits import adds_up, few_digits
 
@@ -98,28 +94,29 @@ class HeldOut:
     def loo_within(self):
         """Yield leave-one-out residuals (n - t, m) of the model without each of the sets, in the units of the targets.
 
-        Only the diagonal of its P, P_tr,tr - P_tr,te D^-1 P_te,tr, is formed. Where weights or confounds need more, or
-        P has too few digits, the training part computes them.
+        As ``TrainingPart.loo`` computes them, with the columns of P and the residuals of all sets at once. Where
+        weights or confounds need more, or P has too few digits, the training part does.
         """
         model, t = self.model, self.members.shape[1]
         model.check_rest(t + 1)
-        plain = not (model.problem.weighted or model.problem.more_columns)
-        columns, diagonal = (model.precision.columns(self.members.ravel()) if plain else None), None
+        if model.problem.weighted or model.problem.more_columns:
+            yield from (self._loo_of_training(number) for number in range(len(self.members)))
+            return
+        P = model.precision
+        columns, diagonal = P.columns(self.members.ravel()), P.diagonal()
         for number, members in enumerate(self.members):
-            if columns is None or self.ill_conditioned[number]:
-                yield self.training(number).loo().residuals[:, 0]
+            block = HeldOutBlock(P, members, self.D[number], columns[:, number * t : (number + 1) * t])
+            if self.ill_conditioned[number] or not block.has_factor:
+                yield self._loo_of_training(number)
                 continue
-            P_te = columns[:, number * t : (number + 1) * t]
-            try:
-                V = right_solve(P_te, cholesky_(self.D[number].copy()))
-            except NotPositiveDefiniteError:
-                yield self.training(number).loo().residuals[:, 0]
-                continue
-            diagonal = model.precision.diagonal() if diagonal is None else diagonal
-            A = model.A - product(P_te, self.E[number])
+            A = model.A - product(block.columns, self.E[number])
             kept = np.ones(len(A), bool)
             kept[members] = False
-            yield A[kept] / (diagonal - dots(V, V))[kept, None]
+            yield A[kept] / block.remaining_diagonal(diagonal)[kept, None]
+
+    def _loo_of_training(self, number):
+        """Leave-one-out residuals of the model without one of the sets, by itself."""
+        return self.training(number).loo().residuals[:, 0]
 
     @cached_property
     def residuals(self):

@@ -14,7 +14,7 @@ from foldless._engine.heldout.held_out import HeldOut
 from foldless._engine.heldout.model import Model
 from foldless._engine.heldout.moments import ALL_COLUMNS, Moments, finished, nearly_gone
 from foldless._engine.heldout.plan import BLOCKS, LeaveOutPlan, plan_of_fit
-from foldless._engine.linalg import dots, product, put, solve, take_block
+from foldless._engine.linalg import product, put, solve, take_block
 from foldless._engine.precision.base import Explicit, HeldOutBlock
 
 
@@ -168,5 +168,5 @@ class TrainingPart(Model):
         self.check_sets(members)
         if not self.block.keeps_digits:
             return self.solve_anew().loo()
-        D = (self.solution.precision.diagonal() - dots(*self.block.halves, axis=0))[self.kept]
+        D = self.block.remaining_diagonal(self.solution.precision.diagonal())[self.kept]
         return HeldOut.solve(self, members, self.A[members], D[:, None, None], self.carries_nearly_all(members))

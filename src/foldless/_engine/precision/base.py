@@ -25,6 +25,7 @@ from foldless._engine.linalg import (
     NotPositiveDefiniteError,
     cholesky_,
     cholesky_solve,
+    dots,
     like,
     lu_factor,
     lu_solve,
@@ -51,13 +52,18 @@ class SingularBlockError(ValueError):
 class HeldOutBlock:
     """The ``block`` P[rows, rows] of one held-out set, factorised once for all that is solved with it.
 
-    It knows nothing of targets: models of any targets share it.
+    It knows nothing of targets: models of any targets share it. ``block`` and ``columns`` are computed unless they are
+    known.
     """
 
-    def __init__(self, precision, rows):
+    def __init__(self, precision, rows, block=None, columns=None):
         self.precision = precision
         self.rows = rows
-        self.has_columns = False  # whether ``columns`` have been computed
+        self.has_columns = columns is not None  # or whether they have been computed
+        if block is not None:
+            self.block = block
+        if columns is not None:
+            self.columns = columns
 
     @cached_property
     def block(self):
@@ -66,6 +72,15 @@ class HeldOutBlock:
     @cached_property
     def factor(self):
         return cholesky_(self.block.copy())
+
+    @cached_property
+    def has_factor(self):
+        """Whether rounding leaves the block a Cholesky factor."""
+        try:
+            _ = self.factor
+        except NotPositiveDefiniteError:
+            return False
+        return True
 
     @cached_property
     def _lu(self):
@@ -84,11 +99,14 @@ class HeldOutBlock:
 
         V = W = L^-1 P_te, by the Cholesky factor L of P_te,te where rounding leaves one.
         """
-        try:
-            V = right_solve(self.columns, self.factor).T
-        except NotPositiveDefiniteError:  # a refit of low-rank features may have given E
+        if not self.has_factor:  # a refit of low-rank features may have given E
             return self.columns.T, self.solve_general(self.columns.T)
+        V = right_solve(self.columns, self.factor).T
         return V, V
+
+    def remaining_diagonal(self, diagonal):
+        """The diagonal (n,) of the P without these rows, at the others; from the ``diagonal`` of P."""
+        return diagonal - dots(*self.halves, axis=0)
 
     def times(self, Y):
         """P[rows, first of them] Y for the first of the rows, as many as Y has."""
