@@ -1,6 +1,6 @@
 """Gradients in reverse: from the derivative by held-out residuals, through P, to alpha and the kernel.
 
-A held-out residual is E_te = P_te,te^-1 A_te with A = P Y (and, of a score, the part that confounds explain by
+A held-out residual is E_te = P_te,te^-1 A_te with A = P Y (and, of a score, what confounds explain by
 themselves, which depends on no hyper-parameter), and P is a block of the inverse of a matrix Z that holds the
 hyper-parameters plainly, so dP = -P dZ P. For a loss L with g = dL/dE and z_te = P_te,te^-1 g_te, collected over all
 held-out sets,
@@ -132,7 +132,7 @@ class RowSets:
         self.residuals = np.concatenate(residuals)
 
     def _z(self, slopes):
-        """Each set as a part, with z of its rows."""
+        """The training part without each set, with z of the rows of the set."""
         stops = np.cumsum([len(part.removed) for part in self.parts])[:-1]
         for part, slope in zip(self.parts, np.split(slopes, stops), strict=True):
             yield part, part.block.solve(slope / self.solution.root[part.removed])

@@ -66,7 +66,7 @@ class Model:
         return present_classes(self.Y)
 
     def fits(self, rows):
-        """Fits at these rows of X without the confounds' part, in the units of the targets.
+        """Fits at these rows of X without what the confounds explain, in the units of the targets.
 
         Equal rows have equal fits.
         """
@@ -91,7 +91,7 @@ class Model:
         yield self.rows, lambda places: (self.Y[places] - self.problem.alpha * self.A[places]) / self.root[places]
 
     def _with_digits(self, F, rows):
-        """The fits F, evaluated where the kernel's part is tiny beside the targets that it is a difference of.
+        """The fits F, evaluated where what the kernel adds is tiny beside the targets that it is a difference of.
 
         Differences below eps * |Y| are rounding noise that correlates with Y.
         """
@@ -112,7 +112,7 @@ class Model:
         return np.abs(self.A)
 
     def evaluated(self, rows, *, from_A=False):
-        """Fits at these rows of X from the coefficients of the model, without the confounds' part.
+        """Fits at these rows of X from the coefficients of the model, without what the confounds explain.
 
         ``from_A``: weights of features are made anew, Phi' W^1/2 A.
         """

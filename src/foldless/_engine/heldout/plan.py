@@ -57,7 +57,7 @@ def plan_of_problem(problem, counts, m, *, nested=False, needs_P=False):
     """
     n = len(problem.active)
     holder = problem.holder(n)
-    steps = 0.0 if nested else cost.STEPS_OF_FIT  # nested parts are never in batches
+    steps = 0.0 if nested else cost.STEPS_OF_FIT  # nested, training parts are never in batches
     alone, removal, cheaper_alone = {}, {}, []  # flops of a training part, by size of the set that it leaves out
     for t in counts:
         alone[t] = problem.holder(n - t).fit_cost(problem, n - t, nested=nested) + steps

@@ -56,12 +56,12 @@ class Null:
     moves: bool = False  # whether the splits go with the labels
     strata: Any = None  # the sets of rows within which labels were permuted; None: all of them
 
-    def select(self, part):
+    def select(self, chosen):
         """Some of the labelings, a slice, with their splits drawn."""
-        drawn = None if self.drawn is None else self.drawn[part]
+        drawn = None if self.drawn is None else self.drawn[chosen]
         if self.draw is not None:
-            drawn = [self.draw(self.orders[k]) if k else self.first for k in range(len(self.orders))[part]]
-        return replace(self, orders=self.orders[part], draw=None, drawn=drawn)
+            drawn = [self.draw(self.orders[k]) if k else self.first for k in range(len(self.orders))[chosen]]
+        return replace(self, orders=self.orders[chosen], draw=None, drawn=drawn)
 
     @property
     def splits(self):

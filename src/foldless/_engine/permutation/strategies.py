@@ -13,8 +13,9 @@
 
 A grid search has the algebra of ``tuning.grid`` with labelings as columns. For each candidate one P; its Schur
 complements give the inner held-out residuals of all labelings in all outer training parts (2 n^2 flops a column and
-candidate, once more for the parts), hence all criteria. Then, for the candidates that were chosen at all, the outer
-decisions of the labelings that chose them: together about one more product P Y for each split. No model is refitted.
+candidate, once more for the training parts), hence all criteria. Then, for the candidates that were chosen at all, the
+outer decisions of the labelings that chose them: together about one more product P Y for each split. No model is
+refitted.
 """
 
 from collections.abc import Callable
@@ -96,10 +97,10 @@ class Batched:
             tally.add(D, truth[..., test], test)
         return tally.found(task.problem.n)
 
-    def _tallied(self, parts):
+    def _tallied(self, pairs):
         """What is found for labelings, from (labelings, split) of all splits."""
         tallies = [Tally(self.metrics) for _ in ([None] if self.members is None else self.members)]
-        for labelings, (train, test) in parts:
+        for labelings, (train, test) in pairs:
             truth = labelings.truth[..., test]
             for tally, D in zip(tallies, self._decisions(labelings, train, test), strict=True):
                 tally.add(D, truth, test)

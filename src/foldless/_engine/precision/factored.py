@@ -7,7 +7,7 @@ M^-1 is then the squared column norms of L^-1, and a block of t rows costs n t^2
 numerically positive definite.
 
 P and G do not change when S gains Q C Q', since P Q = 0. ``S + tau Q Q'`` with tau of the size of S therefore removes
-the cancellation in M^-1 - M^-1 Q G that a kernel without constant part (centred features) would suffer at small
+the cancellation in M^-1 - M^-1 Q G that a kernel without a constant (centred features) would suffer at small
 alpha.
 
 **Interrupts and threads.** L^-1 replaces L in the same memory, so that a half-inverted array exists for a while. It is

@@ -131,7 +131,7 @@ class Square:
         return self._slots.error
 
     def reserve(self, t):
-        """Room for t slots more: the square grows by a part of its size, so that growth costs O(n) per sample."""
+        """Room for t slots more: the square grows by a share of its size, so that growth costs O(n) per sample."""
         array, free, peak, error = self._slots
         if len(free) >= t:
             return

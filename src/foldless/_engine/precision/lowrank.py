@@ -27,7 +27,7 @@ from foldless._engine.precision.digits import SQUARED, TINY, cancels, nearly_fit
 
 ROWS = 4096  # rows looked at together where no whole array of their size is wanted
 GATHERED = 2**22  # entries of Psi that are put together for many held-out sets
-DOUBLED = 2**25  # entries of a part of the features that is held in double precision
+DOUBLED = 2**25  # entries of the features that are held in double precision at a time
 TALL = 64  # features from which the Gram matrix is worth its precautions
 GRADED = 4.0  # ratio of roots of weights from which the decomposition takes care of the light rows
 

@@ -110,7 +110,7 @@ class Selection:
         """The selection of one target alone, which no score of all of them judges."""
         return replace(self, T=self.T[:, [k]], W=self.W[:, [k]], scoring=None)
 
-    def parts(self, alphas, kernel):
+    def problems(self, alphas, kernel):
         """[(selection, problem)] of a setting: all targets by one P, or each by the P of its own alpha."""
         columns = [self] if len(alphas) == 1 else [self.column(k) for k in range(len(alphas))]
         problems = [self.task.problem.replace(kernel=kernel, alpha=float(alpha)) for alpha in alphas]
