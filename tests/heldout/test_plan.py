@@ -144,7 +144,7 @@ def test_a_problem_shares_what_its_relatives_know():
     with_more = problem.with_confounds(np.random.default_rng(0).normal(size=(26, 1)))
     for other in (problem.replace(alpha=2.0), problem.weighted_by(np.full(26, 2.0)), with_more):
         assert other.table is problem.table
-    assert problem.replace(alpha=2.0).size is problem.size
+    assert problem.replace(alpha=2.0).lazy_mean_diagonal is problem.lazy_mean_diagonal
     assert with_more.equal is not problem.equal
     assert problem.replace(kernel=kernels.Linear()).table is not problem.table
     assert problem.weighted_by(np.full(26, 2.0)).weighted

@@ -97,4 +97,4 @@ def counts_of_splits(splits, problem):
     """How many of the splits leave out how many rows of positive weight, {rows: number of splits}."""
     is_active = np.zeros(problem.n, bool)
     is_active[problem.active] = True
-    return Counter([len(problem.active) - np.count_nonzero(is_active[train]) for train, _ in splits])
+    return Counter([len(problem.active) - int(np.count_nonzero(is_active[train])) for train, _ in splits])

@@ -30,7 +30,7 @@ from foldless.kernels.base import dot, gram_of_all
 
 MEAN = "mean"  # shift: the mean of the features, to be computed
 ARGUMENTS = ("kernel", "X", "alpha", "Q", "n_confounds", "origin", "root_w", "intercept", "shift")
-LEAVE_ALL = {"alpha", "n_confounds", "origin"}  # arguments from which nothing else follows
+INDEPENDENT = {"alpha", "n_confounds", "origin"}  # arguments from which nothing else follows
 
 
 class Lazy:
@@ -74,7 +74,8 @@ class Problem:
     ``more_columns`` than the intercept, the number of explicit features of the kernel (``n_features``, or None), the
     ``active`` rows of positive weight, and whether their weights differ from 1 (``weighted``). What takes time is
     computed when it is first needed, and shared by problems of the same rows, kernel, columns or weights: features of
-    all rows (``table``), numbers of ``equal`` rows of X and Q, and the mean of the diagonal of the kernel.
+    all rows (``table``), numbers of ``equal`` rows of X and Q, and the mean of the diagonal of the kernel. The choice
+    of a holder of P is kept for each number of rows (:meth:`holder`).
     """
 
     kernel: Any
@@ -94,7 +95,7 @@ class Problem:
     weighted: bool
     table: Lazy
     equal: Lazy
-    size: Lazy
+    lazy_mean_diagonal: Lazy
     _holders: dict[int, type[Precision]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -126,10 +127,12 @@ class Problem:
         n_features = related.n_features if same_features else kernel.n_features(X)
         if shift is MEAN:
             shift = None if n_features is None else _mean_of_features(active, table)
-        same_size = same_features and same_weights and related.shift is shift
-        size = related.size if same_size else Lazy(_mean_diagonal, kernel, X, active, shift, table)
+        if same_features and same_weights and related.shift is shift:
+            mean_diagonal = related.lazy_mean_diagonal
+        else:
+            mean_diagonal = Lazy(_mean_diagonal, kernel, X, active, shift, table)
         more_columns = Q.shape[1] > intercept  # a constant is always determined, other columns may not be
-        follows = X.shape[0], X.dtype, more_columns, n_features, active, weighted, table, equal, size
+        follows = X.shape[0], X.dtype, more_columns, n_features, active, weighted, table, equal, mean_diagonal
         return cls(kernel, X, alpha, Q, n_confounds, origin, root_w, intercept, shift, *follows)
 
     def __getstate__(self):
@@ -146,8 +149,8 @@ class Problem:
         restored = self._complete(**arguments, table=table)
         if "equal" in computed:
             restored = replace(restored, equal=Lazy.of(computed["equal"]))
-        for each in fields(restored):
-            object.__setattr__(self, each.name, getattr(restored, each.name))
+        for entry in fields(restored):
+            object.__setattr__(self, entry.name, getattr(restored, entry.name))
 
     # -- what follows ----------------------------------------------------------------------------------------------
 
@@ -159,7 +162,7 @@ class Problem:
     @property
     def mean_diagonal(self):
         """Mean of the diagonal of the kernel, of centred features where these are centred."""
-        return self.size.value
+        return self.lazy_mean_diagonal.value
 
     # -- other problems --------------------------------------------------------------------------------------------
 
@@ -169,7 +172,7 @@ class Problem:
 
     def replace(self, **changes: Any) -> Self:
         """The same problem with other arguments; what is known of rows and kernel stays, unless these change."""
-        return replace(self, **changes) if changes.keys() <= LEAVE_ALL else self._changed(changes)
+        return replace(self, **changes) if changes.keys() <= INDEPENDENT else self._changed(changes)
 
     def _changed(self, changes, table=None):
         arguments = self._arguments()

@@ -225,8 +225,8 @@ class Labelings(ColumnGroups):
 
     def left_unexplained(self, part):
         """U of a training part: alpha (Y' A - E_te' A_te), as indicators add up to one and their A to zero."""
-        A = part.solution.A[part.removed]
-        return self.full_moments(part.solution).U - part.problem.alpha * self.products(part.E, A)
+        A = self.split(part.solution.A[part.removed])
+        return self.full_moments(part.solution).U - self.unexplained_of(self.split(part.E), A)
 
     def unexplained_of(self, E, A):
         """alpha E_te' A_te (b, c, c) of residuals and coefficients (b, width, t) of a set of every labeling."""
