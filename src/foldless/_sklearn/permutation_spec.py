@@ -13,7 +13,6 @@ from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import _check_sample_weight
 
 from foldless._engine.permutation.confounded import Residuals
-from foldless._engine.permutation.metrics import confusion_metric
 from foldless._engine.permutation.nulls import (
     ENOUGH_LABELINGS,
     ROUNDING,
@@ -35,6 +34,7 @@ from foldless._sklearn.scorers import Scoring, check_scorers_of_confounds, decid
 from foldless._sklearn.splits import depends_on_labels, splits_of_labeling
 from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import Confounds, check_confounds
+from foldless.estimators.metrics import confusion_metric
 
 CONFUSION = "confusion"  # among scores: counts of the labels of each class
 COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
