@@ -9,11 +9,12 @@ Without one row (h is its leverage, in the notation of ``models``),
 (Cawley & Talbot 2003; the update of U is that of a residual sum of squares.) Without a set of rows h is the matrix of
 all their pairs, with square roots of both weights, and 1 - h is I - h.
 
-1 - h is alpha P_ii / w, the share of a row that its own target does not explain, as a difference. Other forms have no
-more digits here. Where one row carries a feature nearly alone, the sums over all rows hold what the others add to it
-only up to eps of that row's square. So the relative error of a held-out fit is about eps / (1 - h) whatever the form, 6
-digits at 1 - h = 1e-10. More digits take sums over the other rows alone, which is another pass over the data. Rows that
-nearly fit themselves (``precision.digits``) are counted, and a warning gives their number.
+1 - h is alpha P_ii / w, the share of a row that its own target does not explain, as a difference. Other forms, such as
+sums from which the row is subtracted, have hardly more digits. Where one row carries a feature nearly alone, the sums
+over all rows hold what the others add to it only up to eps of that row's square. So the relative error of a held-out
+fit is about eps / (1 - h), 6 digits at 1 - h = 1e-10. More digits take sums over the other rows alone, which is another
+pass over the data. Rows that nearly fit themselves (``precision.digits``) are counted, and a warning gives their
+number.
 """
 
 from dataclasses import dataclass
