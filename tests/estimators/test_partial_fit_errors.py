@@ -147,7 +147,11 @@ CLASS_ERRORS = {
         {},
         r"classes=\['ash'\] lacks 'fir'",
     ),
-    "classes of another kind": (lambda m: m.partial_fit(X[:1], ["ash"], classes=[0, 1]), {}, r"different kinds: .ash. and 0;"),
+    "classes of another kind": (
+        lambda m: m.partial_fit(X[:1], ["ash"], classes=[0, 1]),
+        {},
+        r"different kinds: .ash. and 0;",
+    ),
     "a class without weight": (
         lambda m: m.forget(rows_of("ash", limit=20)),
         {"class_weight": {"ash": 2.0}},
