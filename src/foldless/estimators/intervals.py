@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from foldless._engine.heldout.sets import Sets
-from foldless._engine.inference.counts import ScoreKind
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, nested_interval
 from foldless._engine.inference.partitions import (
     AT_A_TIME,
@@ -24,8 +23,8 @@ from foldless._engine.inference.partitions import (
 )
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import RandomStateLike
-from foldless._engine.permutation.metrics import METRICS
 from foldless.estimators.checks import check_option, check_whole
+from foldless.estimators.metrics import METRICS, score_kind, scorer_of
 from foldless.estimators.rows import reads_one_state
 
 
@@ -92,7 +91,7 @@ def _judge(task, scoring):
     check_option("scoring", scoring, (*metrics, *by_row))
     of_rows, metric = ROW_SCORES.get(scoring), metrics.get(scoring)
     ranks = metric is not None and metric.rows > 1
-    kind = ScoreKind.of(scoring, None if metric is None else metric.scorer())
+    kind = score_kind(scoring, None if metric is None else scorer_of(metric))
     return Judge(None if metric is None else metric.function, of_rows, ENOUGH_FOR_RANKS if ranks else 2, kind)
 
 

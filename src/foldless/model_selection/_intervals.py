@@ -26,7 +26,6 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_method_params
 
 from foldless._engine.heldout.sets import Sets
-from foldless._engine.inference.counts import ScoreKind
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, interval_of
 from foldless._engine.inference.partitions import (
     AT_A_TIME,
@@ -53,6 +52,7 @@ from foldless._sklearn.splits import row_numbers
 from foldless._sklearn.standin import StandIn
 from foldless._sklearn.steps import StepsLike, front_of
 from foldless.estimators.checks import check_option, dense, rows_and_labels
+from foldless.estimators.metrics import score_kind
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 
 MOST_REFITTED = 10  # partitions, where their number is not given and models are refitted
@@ -251,7 +251,7 @@ def judge_of(scoring, estimator, y, classes):
         raise ValueError(f"scoring={name!r} is of all folds together; use 'neg_mean_squared_error', or 'r2' of each.")
     if response == "predict_proba" and of_rows is None:
         raise ValueError(f"scoring={name!r} judges probabilities; of these neg_log_loss has intervals.")
-    kind = ScoreKind.of(name, scorer)
+    kind = score_kind(name, scorer)
     suits = metric is not None and metric.labels == (classes is not None)
     if suits and metric.classes in (None, 0 if classes is None else len(classes)):
         least = ENOUGH_FOR_RANKS if metric.rows > 1 and of_rows is None else 2  # R2 of a few rows can be any number

@@ -20,10 +20,9 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.extmath import row_norms
 
 from foldless._engine.heldout.rows import equal_rows
-from foldless._engine.linalg import eigenvalues, norm, orthonormal, scale_, thin_qr, upper_solve
+from foldless._engine.linalg import dots, eigenvalues, norm, orthonormal, scale_, thin_qr, upper_solve
 from foldless._engine.precision import choose, cost
 from foldless._engine.precision.base import Precision, SingularBlockError
 from foldless.kernels.base import dot, gram_of_all
@@ -284,7 +283,10 @@ class Problem:
 
     def diag_new(self, X):
         """k(x, x) of new rows X."""
-        return self.kernel.diag(X) if self.shift is None else row_norms(self.features_new(X), squared=True)
+        if self.shift is None:
+            return self.kernel.diag(X)
+        Phi = self.features_new(X)
+        return dots(Phi, Phi)
 
     def gram_new(self, X, rows):
         """Kernel between new rows X and these rows."""
@@ -391,7 +393,7 @@ class Problem:
     def whitened_features(self, rows):
         """W^1/2 Phi of ``rows``, dense."""
         Phi = self.root(rows) * self.features(rows)
-        self._check_size(row_norms(Phi, squared=True))
+        self._check_size(dots(Phi, Phi))
         return Phi
 
     def whitened_gram(self, rows, K=None):
@@ -429,7 +431,8 @@ def _mean_of_features(active, table):
 def _mean_diagonal(kernel, X, active, shift, table):
     """Mean of the diagonal of the kernel, of features without their mean ``shift`` unless that is None."""
     if shift is not None:
-        return float(np.mean(row_norms(_rows_of(table.value, active) - shift, squared=True)))
+        Phi = _rows_of(table.value, active) - shift
+        return float(np.mean(dots(Phi, Phi)))
     if kernel.approximates:  # features of about 100 rows tell
         active = active[:: max(1, len(active) // 100)]
     return float(np.mean(kernel.diag(_rows_of(X, active))))

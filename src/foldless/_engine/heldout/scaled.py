@@ -176,7 +176,7 @@ class ScaledParts:
         squares = variance if self.with_std else np.broadcast_to(1 / np.square(features.unit), variance.shape)
         weighted = sums.weighted
         if self.intercept:
-            mean, level = weighted.mean, weighted.target_sums / weighted.mass
+            mean, level = weighted.mean, weighted.target_means
         else:
             mean = mean if self.with_mean else np.broadcast_to(-features.center / features.unit, mean.shape)
             level = np.zeros_like(weighted.target_sums)

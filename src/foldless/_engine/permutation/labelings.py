@@ -17,7 +17,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.heldout.held_out import residuals_of_blocks
 from foldless._engine.heldout.moments import ColumnGroups, Moments, moments_of, nearly_gone
@@ -25,6 +24,7 @@ from foldless._engine.heldout.part import TrainingPart
 from foldless._engine.heldout.problem import Problem
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.linalg import row_major
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision import cost
 from foldless._engine.precision.base import Precision
 from foldless._engine.precision.digits import few_digits

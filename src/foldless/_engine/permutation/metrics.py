@@ -11,18 +11,15 @@ of scikit-learn's metrics of the same name, row by row of b; three are ours:
 The others are means over the splits. R2 is no good one: of a few rows the mean is as near as a good prediction, and the
 square of its distance, by which the errors are divided, may be next to nothing.
 
-To add a metric write one function and make it a ``Metric``, which ``scoring=`` takes as it is; ours are in ``METRICS``.
+To add a metric write one function and make it a ``Metric``, which ``scoring=`` takes as it is; ours are in ``METRICS``
+of ``estimators.metrics``.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn import metrics as theirs
-from sklearn.exceptions import UndefinedMetricWarning
 
 from foldless._engine.linalg import divide
 from foldless._engine.readout.codings import chosen_among_close
@@ -66,17 +63,15 @@ def roc_auc(D, codes):
     return divide(won, pairs, np.nan)
 
 
-def roc_auc_in_trapezoids(D, codes):
-    """The same to the last bit of scikit-learn's, whose sums differ from those of ranks by rounding."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return np.array([theirs.roc_auc_score(truth, d) for truth, d in zip(codes, D[:, 0], strict=True)])
+def _differences(A, B, T):
+    """A - B along the last axis, all 0 where rounding can have made all of them.
 
-
-def _differences(A, B):
-    """A - B along the last axis, all 0 where rounding of values of the size of A can have made all of them."""
-    gap = A - B
-    rounding = 16 * np.finfo(gap.dtype).eps * np.abs(A).max(2)
+    Rounding is of the size of what values T differ by, and of the last places of A. Where values are equal, it is that
+    of the sums over all of them that predictions are made of.
+    """
+    gap, spread, size = A - B, np.ptp(T, axis=2), np.abs(A).max(2)
+    unit = np.finfo(gap.dtype).eps
+    rounding = unit * np.where(spread > 0, np.maximum(16 * spread, 2 * size), 16 * size)
     gap[np.abs(gap).max(2) <= rounding] = 0.0
     return gap
 
@@ -89,19 +84,19 @@ def _centred(values):
 
 def r2(D, T):
     """Coefficient of determination, averaged over outputs; of constant values 1 if they are met, else 0."""
-    residual = np.square(_differences(T, D)).sum(2)
+    residual = np.square(_differences(T, D, T)).sum(2)
     total = np.square(_centred(T)).sum(2)
     return (1.0 - divide(residual, total, (residual > 0).astype(residual.dtype))).mean(1)
 
 
 def neg_mean_squared_error(D, T):
     """Minus the mean squared error, averaged over outputs."""
-    return -np.square(_differences(T, D)).mean(2).mean(1)
+    return -np.square(_differences(T, D, T)).mean(2).mean(1)
 
 
 def correlation(D, T):
     """Pearson's correlation of predictions and values, averaged over outputs; 0 where one is constant."""
-    D, T = _centred(_differences(D, D.mean(2, keepdims=True))), _centred(T)
+    D, T = _centred(_differences(D, D.mean(2, keepdims=True), T)), _centred(T)
     size = np.sqrt(np.square(D).sum(2) * np.square(T).sum(2))
     return divide((D * T).sum(2), size).mean(1)
 
@@ -145,12 +140,8 @@ class Metric:
         kind = task.codes is not None if self.labels else task.readout.coding == "values"
         return kind and self.classes in (None, task.n_classes)
 
-    def scorer(self) -> Callable:
-        """scikit-learn's scorer of the plain value."""
-        return theirs.make_scorer(self.theirs, response_method=self.response)
 
-
-def _one(function):
+def of_one_labeling(function):
     """A vectorised function of values as one of (truth, predictions)."""
 
     def score(truth, predictions):
@@ -159,31 +150,3 @@ def _one(function):
 
     score.__name__ = function.__name__
     return score
-
-
-def confusion_metric(classes):
-    """Confusion matrices as a :class:`Metric` of c * c numbers."""
-    of_one = partial(_confusion, classes)
-    return Metric(partial(confusions, len(classes)), True, of_one, pooled=True, width=len(classes) ** 2)
-
-
-def _confusion(classes, truth, predictions):
-    return theirs.confusion_matrix(truth, predictions, labels=classes).ravel()
-
-
-def _ber(truth, predictions, sample_weight=None):
-    return 1.0 - theirs.balanced_accuracy_score(truth, predictions, sample_weight=sample_weight)
-
-
-METRICS = {
-    "accuracy": Metric(accuracy, True, theirs.accuracy_score),
-    "balanced_accuracy": Metric(balanced_accuracy, True, theirs.balanced_accuracy_score),
-    "ber": Metric(ber, True, _ber, greater=False),
-    "roc_auc": Metric(
-        roc_auc, True, theirs.roc_auc_score, "decision_function", as_theirs=roc_auc_in_trapezoids, rows=2, classes=2
-    ),
-    "r2": Metric(r2, False, theirs.r2_score, rows=2),
-    "r2_pooled": Metric(r2, False, theirs.r2_score, rows=2, pooled=True),
-    "neg_mean_squared_error": Metric(neg_mean_squared_error, False, _one(neg_mean_squared_error)),
-    "correlation": Metric(correlation, False, _one(correlation), rows=2),
-}

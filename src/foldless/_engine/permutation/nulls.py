@@ -34,8 +34,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
-from sklearn.utils import check_random_state
 
+from foldless._engine.linalg.random_state import check_random_state
 from foldless._engine.precision import cost
 from foldless.results import Result, histogram, points
 

@@ -18,7 +18,6 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from foldless._engine.linalg import (
     LinAlgError,
@@ -34,6 +33,7 @@ from foldless._engine.linalg import (
     take_block,
     take_blocks,
 )
+from foldless._engine.linalg.batches import gen_batches
 from foldless._engine.precision import cost
 
 

@@ -8,8 +8,8 @@ is left is compared with a share of the size, one for each kind of difference:
     class matrices    what a training part keeps of a class, or of a column of Y        LEAST_KEPT
     blocks of P       alpha P_te,te, that is I - Psi_te Psi_te', beside one             FREE
     variances         of a feature in a training part beside that of all rows           LEAST_VARIANCE
-    alpha             beside the mean diagonal of the kernel                            TINY
-    alpha             beside squares of features                                        SQUARED
+    alpha             beside the mean diagonal of the kernel                            TINY, SINGULAR
+    alpha             beside squares of features                                        SQUARED, SUMMED
 
 Fits then follow from the coefficients, where their terms add up (:func:`adds_up`). In all other cases the repair is
 one: the training part is solved by itself, without the P of all rows.
@@ -22,8 +22,10 @@ LEAST_OF_TERMS = {8: 2.0**-12, 4: 2.0**-6}  # share of terms down to which their
 LEAST_KEPT = 2.0**-10  # share of a class below which a difference would have lost more than three digits
 LEAST_VARIANCE = 1e-6  # share of the variance below which the sums of a training part are taken from its rows
 SQUARED = 1e-8  # alpha by the largest eigenvalue of Phi' Phi, down to which that keeps 8 digits
+SUMMED = 1e-10  # the same down to which it keeps 6, where rows are seen in chunks and there is no other way
 FREE = 1e-6  # share of a row not explained by its own target, below which A / P would lose more than 6 digits
 TINY = {8: 1e-8, 4: 1e-3}  # alpha by the mean diagonal of K below which features are more accurate, by bytes
+SINGULAR = {8: 1e-6, 4: 1e-3}  # the same below which a singular S costs its regular parts digits
 
 
 def cancels(left, size, share):
@@ -63,7 +65,7 @@ def rows_beyond_rank(precision, size, dtype):
     ``size`` is the mean diagonal of S.
     """
     alpha = precision.alpha
-    if not cancels(alpha, size, TINY[dtype.itemsize]):
+    if not cancels(alpha, size, SINGULAR[dtype.itemsize]):
         return np.inf
     beyond_rank = alpha * float(precision.diagonal().sum())
     singular = beyond_rank > 0.5 or cancels(alpha, size, precision.n * np.finfo(dtype).eps)  # rounding made P smaller

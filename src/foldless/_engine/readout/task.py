@@ -131,12 +131,13 @@ class Task:
         moments = self._moments(model)
         kind = self.calibration if probabilities else None
         cut, calibrator = 0.0, None
-        if self.readout.cuts or kind is not None:
+        cuts = self.readout.cuts and len(model.rows) > 1  # a row alone is not left out
+        if cuts or kind is not None:
             assert self.codes is not None
             scores = self.loo_scores(model)
             codes = self.codes[model.rows]
             weights = np.square(model.root[:, 0])
-            cut = best_cut(scores, codes == 1, weights) if self.readout.cuts else 0.0
+            cut = best_cut(scores, codes == 1, weights) if cuts else 0.0
             if kind is not None:
                 counted = weights if self.counted is None else self.counted[model.rows]
                 rows = codes, self.n_classes, counted, self.readout.expected
