@@ -77,6 +77,14 @@ class Kernel(Parametrised):
                 derivatives[name] = derivatives.get(name, 0.0) + value
         return derivatives
 
+    def slopes(self, coefficients: np.ndarray, X: Matrix, Z: Matrix) -> np.ndarray:
+        """Slopes by the features at every row x_i of X, (len(X), n_features, n_functions).
+
+        The functions are sum_j c_ij k(x, z_j), with coefficients (len(X), len(Z), n_functions) of their own at each
+        row. Only metric steps (``tuning.metric``) need them; kernels without slopes raise an error.
+        """
+        raise NotImplementedError(f"{self!r} has no slopes by features.")
+
     def waves(self, rng: np.random.RandomState, shape: tuple) -> np.ndarray | None:
         """Frequencies (n_features, n_waves) whose cosines have this kernel as their mean, for a width of 1; or None."""
         return None
@@ -235,6 +243,9 @@ class Sum(Kernel):
             return None
         parts = [float(np.sqrt(weight)) * term.features(X) for weight, term in self._terms()]
         return sp.hstack(parts).tocsr() if any(map(sp.issparse, parts)) else np.hstack(parts)
+
+    def slopes(self, coefficients: np.ndarray, X: Matrix, Z: Matrix) -> np.ndarray:
+        return sum(weight * term.slopes(coefficients, X, Z) for weight, term in self._terms())
 
     def pullback(self, R: np.ndarray, X: Matrix, K: np.ndarray) -> dict:
         """By a weight, sum_ij R_ij k_k(x_i, x_j); by a parameter of a term, w_k times its own."""

@@ -72,21 +72,23 @@ class Number(Parameter):
 class Width(Parameter):
     """A factor of differences or products of features: one number, one for each feature, "scale" or "auto".
 
-    "scale" is 1 / (n_features * X.var()), rows repeated by their weights; "auto" is 1 / n_features. ``bounds`` and
-    ``grid`` are factors: of the largest value at the start, and of "scale".
+    "scale" is 1 / (n_features * X.var()), rows repeated by their weights; of kernels that take absolute differences
+    (``absolute``) 1 / (n_features * X.std()). "auto" is 1 / n_features. ``bounds`` and ``grid`` are factors: of the
+    largest value at the start, and of "scale".
     """
 
     bounds: tuple = (1e-5, 1e3)
     grid: tuple = tuple(np.logspace(-2, 1, 10).tolist())
     differentiable: bool = True
     per_feature: bool = True
+    absolute: bool = False
 
     def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
         if isinstance(value, str):
             if value not in ("scale", "auto"):
                 choice = "'scale', 'auto', a positive number, or one per feature"
                 raise ValueError(f"{name}={value!r} is unknown; use {choice}.")
-            return _data_scale(name, X, sample_weight) if value == "scale" else 1.0 / X.shape[1]
+            return self._scale(name, X, sample_weight) if value == "scale" else 1.0 / X.shape[1]
         numbers = np.asarray(value, dtype=float)
         shape = numbers.shape
         d = X.shape[1]
@@ -107,7 +109,14 @@ class Width(Parameter):
 
     def values(self, X: Matrix) -> list:
         """Multiples of "scale"."""
-        return (_data_scale("gamma", X, None) * np.array(self.grid)).tolist()
+        return (self._scale("gamma", X) * np.array(self.grid)).tolist()
+
+    def _scale(self, name, X, sample_weight=None):
+        variance = _variance(X, sample_weight)
+        total = X.shape[1] * (np.sqrt(variance) if self.absolute else variance)
+        if not np.isfinite(total):
+            raise ValueError(f"{name}='scale' overflows: X is too large to be squared; rescale X or give {name}.")
+        return 1.0 / total if total > 1e-307 else 1.0 / X.shape[1]  # no variance, or one without an inverse
 
 
 @dataclass(frozen=True)
@@ -237,13 +246,6 @@ class Parametrised:
         """{parameter: (low, high)} for continuous searches that start here."""
         values, kinds = self.get_params(), self.kinds
         return {name: kinds[name].limits(values[name]) for name in self.differentiable}
-
-
-def _data_scale(name, X, sample_weight):
-    total = X.shape[1] * _variance(X, sample_weight)
-    if not np.isfinite(total):
-        raise ValueError(f"{name}='scale' overflows: X is too large to be squared; rescale X or give {name}.")
-    return 1.0 / total if total > 1e-307 else 1.0 / X.shape[1]  # no variance, or one without an inverse
 
 
 def _variance(X, sample_weight):
