@@ -54,10 +54,11 @@ class LSSVC(KernelClassifier):
         of the rows given to ``fit`` are features; with ``kernels.Nystroem`` those of the landmarks. They are fixed
         then: rows that are left out, learnt or forgotten later neither take their functions along nor bring new ones.
     fit_intercept : bool, default=True; whether b is fitted; it is not penalised
-    standardize : bool, default=False
+    standardize : bool or "robust", default=False
         Whether features are divided by their standard deviation and, where X is dense, centred. Both are resolved once
         on the rows given to ``fit``, as ``gamma="scale"`` is: weights count as repetitions, labels are not seen, and
-        cross-validation leaves them as they are. ``coef_`` and ``intercept_`` are those of X as it was given.
+        cross-validation leaves them as they are. ``coef_`` and ``intercept_`` are those of X as it was given. With
+        "robust" dense columns that have values beyond 5 standard deviations are replaced by their normal scores.
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of the classes; "balanced" gives all classes the same total, computed once from the y
         given to ``fit``.

@@ -6,8 +6,8 @@ Columns of two values a < b need no differences: with u = (x - a) / (b - a), whi
 
     |x - z| = (b - a) (u + v - 2 u v),
 
-so that one matrix product adds up all of them, indicators of categories above all. The other columns are gone through by
-tiles of rows that stay in the processor's cache, and several tiles at a time where the linear algebra has several
+so that one matrix product adds up all of them, indicators of categories above all. The other columns are gone through
+by tiles of rows that stay in the processor's cache, several tiles at a time where the linear algebra has several
 threads. A symmetric matrix needs half of the tiles. Columns with g_k = 0 are left out.
 """
 

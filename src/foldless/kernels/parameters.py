@@ -116,7 +116,20 @@ class Width(Parameter):
         total = X.shape[1] * (np.sqrt(variance) if self.absolute else variance)
         if not np.isfinite(total):
             raise ValueError(f"{name}='scale' overflows: X is too large to be squared; rescale X or give {name}.")
-        return 1.0 / total if total > 1e-307 else 1.0 / X.shape[1]  # no variance, or one without an inverse
+        return float(1.0 / total) if total > 1e-307 else 1.0 / X.shape[1]  # no variance, or one without an inverse
+
+
+@dataclass(frozen=True)
+class Scales(Parameter):
+    """Finite numbers >= 0, one for each feature and one of them above 0; searches leave them as they are."""
+
+    def resolved(self, name: str, value: Any, kernel: str, X: Matrix, sample_weight: ArrayLike | None) -> Any:
+        numbers = np.asarray(value, dtype=float)
+        if numbers.shape != (X.shape[1],):
+            raise ValueError(f"{name} has shape {numbers.shape}; use one number for each of the {X.shape[1]} features.")
+        if not np.all(np.isfinite(numbers)) or np.any(numbers < 0) or not np.any(numbers > 0):
+            raise ValueError(f"{name}={value!r} must be finite numbers >= 0, at least one of them above 0.")
+        return numbers
 
 
 @dataclass(frozen=True)

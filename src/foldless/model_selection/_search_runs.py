@@ -29,10 +29,11 @@ from foldless._engine.linalg.threads import threads_for
 from foldless._engine.tuning.descent import Objective, choose_descents, follow
 from foldless._engine.tuning.fidelity import Fidelity, StoppedSearch, growth, order_of_rows
 from foldless._engine.tuning.grid import choose_candidates, judge_alphas
+from foldless._engine.tuning.kernel_search import KernelSearch
 from foldless._engine.tuning.selection import Evaluation
 from foldless._engine.tuning.space import on_edge
 from foldless._engine.tuning.spec import optimizer_of, scales_features
-from foldless._sklearn.candidates import beginning, by_grid, settings, starting_points, widened
+from foldless._sklearn.candidates import beginning, by_grid, learns_kernel, settings, starting_points, widened
 from foldless._sklearn.progress import Progress, run_with_progress
 from foldless.estimators.checks import warn_caller
 from foldless.estimators.rows import all_or_nothing
@@ -113,7 +114,8 @@ def run_search(spec, search, data, splits):
         return grid_search(spec, candidates, kernel_settings, splits, widen)
     if spec.method == "auto":
         start, first_grid = beginning(spec, estimator, data)
-        return fidelity_search(spec, start, first_grid, splits)
+        kind = KernelSearch if learns_kernel(search) else Fidelity
+        return fidelity_search(spec, kind(start, first_grid, spec, splits), splits)
     return continuous_search(spec, starting_points(spec, estimator, grid, data), splits)
 
 
@@ -211,9 +213,8 @@ def _grid_outcome(spec, candidates, settings, results, splits, stopped, edge):
 # -- by parts of the rows ----------------------------------------------------------------------------------------------
 
 
-def fidelity_search(spec, start, grid, splits):
+def fidelity_search(spec, search, splits):
     """The :class:`Outcome` of a search on parts of the rows, with a few evaluations of all (``tuning.fidelity``)."""
-    search = Fidelity(start, grid, spec, splits)
     points, stopped = _evaluate_points(search, spec)
     best = search.best(points)
     last = [point for point in points if point.n_rows == best.n_rows]
@@ -222,13 +223,13 @@ def fidelity_search(spec, start, grid, splits):
     place = next(place for place, point in enumerate(last) if point is best)
     record = _record_of_points(spec, splits, search, last, place)
     return Outcome(
-        classes=start.classes,
+        classes=search.start.classes,
         params=[search.named(point) for point in last],
         record=record,
         chosen=[place],
         best=[search.named(best)],
         loss=record.criterion[place],
-        feature_scales=None if search.chosen is None else np.array([best.kernel.get_params()[best.kernel.per_feature]]),
+        feature_scales=search.feature_scales,
         history=[
             {
                 "n_rows": point.n_rows,
@@ -239,7 +240,7 @@ def fidelity_search(spec, start, grid, splits):
             for point in points
         ],
         stopped=stopped,
-        on_edge=tuple(search.at_limits(best)) if search.chosen is None else (),
+        on_edge=tuple(search.at_limits(best)) if search.feature_scales is None else (),
     )
 
 

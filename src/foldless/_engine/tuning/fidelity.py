@@ -151,7 +151,7 @@ class Fidelity:
     def points(self):
         """Every evaluation in order, in lists of those that are known together."""
         few, more, everything = self.parts
-        points = yield from self._whole_grid(few)
+        points = yield from self._whole_grid(few, self.task.problem.kernel, self.grid)
         kernels: dict = {}
         for point in sorted(points, key=lambda point: point.loss):
             kernels.setdefault(id(point.kernel), point)
@@ -178,12 +178,13 @@ class Fidelity:
         """Small parts have one thread, whatever all rows together have."""
         return threads_for(len(selection.rows), self.task.problem.X.shape[1])
 
-    def _whole_grid(self, selection):
-        alphas, points = self.grid["alpha"], []
-        names = sorted(self.grid.keys() - {"alpha"})
-        for values in product(*(self.grid[name] for name in names)):
-            setting, problem = dict(zip(names, values, strict=True)), self.task.problem
-            problem = problem.replace(kernel=problem.kernel.changed(**setting))
+    def _whole_grid(self, selection, kernel, grid):
+        """All settings of a grid of alpha and of parameters of a kernel."""
+        alphas, points = grid["alpha"], []
+        names = sorted(grid.keys() - {"alpha"})
+        for values in product(*(grid[name] for name in names)):
+            setting = dict(zip(names, values, strict=True))
+            problem = self.task.problem.replace(kernel=kernel.changed(**setting))
             self._say(selection, alphas, problem.kernel)
             begin = time.perf_counter()
             with self._threads(selection):
@@ -272,6 +273,14 @@ class Fidelity:
             self.chosen = way.minimum
             yield way.history
             _hand_on(way)
+
+    @property
+    def feature_scales(self):
+        """The scales of the features (1, d) that the search has found; None where they have no scales of their own."""
+        if self.chosen is None:
+            return None
+        kernel = self.chosen.kernel
+        return np.array([kernel.get_params()[kernel.per_feature]])
 
     def at_limits(self, point):
         """Names of the parameters of the grid in which a point lies at the limits that the search sets itself."""
