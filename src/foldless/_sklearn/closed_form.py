@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing
 
 from foldless._engine.heldout.sets import Sets
 from foldless._engine.permutation.metrics import METRICS, confusions
+from foldless._engine.precision.base import SingularBlockError
 from foldless._engine.readout.codings import chosen_labels
 from foldless._engine.readout.task import Task
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
@@ -72,10 +73,21 @@ class ClosedFormRun:
         rule = self.task.rule(self.parts.whole, probabilities=kind == "proba") if idle else None
         return self.outputs(self.task.loo_outputs(self.parts, rule, kind), method)
 
-    def decide(self, sets):
-        """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
-        decisions = self.task.held_out_decisions(self.parts, Sets.of(sets))
-        return decisions.reshape(*sets.shape, *decisions.shape[1:])
+    @property
+    def all_rows_count(self):
+        """Whether no row has a weight of 0: held-out rows of weight 0 need the models of training parts themselves."""
+        return len(self.task.problem.active) == self.task.problem.n
+
+    def decide(self, sets, *, probabilities=False):
+        """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it.
+
+        With ``probabilities`` these, (k, t, c), in their place.
+        """
+        if probabilities:
+            _, values = self.task.held_out_outputs(self.parts, Sets.of(sets))
+        else:
+            values = self.task.held_out_decisions(self.parts, Sets.of(sets))
+        return values.reshape(*sets.shape, *values.shape[1:])
 
     def check_materialises(self):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
@@ -122,21 +134,14 @@ def left_out_sets(cv, n):
     ]
 
 
-def _decides_all_rows(task):
-    """Whether held-out decisions, of rows that all count, are all that is needed."""
-    return not task.readout.cuts and len(task.problem.active) == task.problem.n
-
-
 def predict(run, splits, method):
     """``method`` of every row by the model without its test set, or None."""
-    if method not in ("predict", "decision_function") or not _decides_all_rows(run.task):
-        return None
     n = run.task.problem.n
-    groups = left_out_sets(splits, n)
+    groups = left_out_sets(splits, n) if run.all_rows_count else None
     rows = np.concatenate([sets.ravel() for _, sets in groups]) if groups else np.empty(0, int)
     if len(rows) != n or len(np.unique(rows)) != n:  # no partition
         return None
-    decisions = [run.decide(sets) for _, sets in groups]
+    decisions = [run.decide(sets, probabilities=method.endswith("proba")) for _, sets in groups]
     stacked = np.concatenate([of_sets.reshape(-1, *of_sets.shape[2:]) for of_sets in decisions])
     return run.outputs(stacked[np.argsort(rows)], method)
 
@@ -145,10 +150,13 @@ def validate(run, splits, scoring, counting):
     """(scikit-learn's dictionary of times and scores of all splits, ``counting`` with the labels of rows), or None."""
     start = time.perf_counter()
     scorers = _scorers(scoring, run.estimator)
-    groups = left_out_sets(splits, run.task.problem.n) if scorers and _decides_all_rows(run.task) else None
+    groups = left_out_sets(splits, run.task.problem.n) if scorers and run.all_rows_count else None
     if groups is None:
         return None
-    decisions = [run.decide(sets) for _, sets in groups]
+    try:
+        decisions = [run.decide(sets) for _, sets in groups]
+    except SingularBlockError:  # leave-one-out inside a training part, for its cut
+        return None
     if isinstance(splits, LeaveOneOut) and run.task.codes is not None:
         ((_, rows),) = groups
         warn_of_strata(decisions[0][:, 0], run.task.codes[rows[:, 0]])
@@ -159,7 +167,7 @@ def validate(run, splits, scoring, counting):
         for name, (metric_name, scorer) in scorers.items():
             try:
                 scores[name][numbers] = _scores(run, metric_name, scorer, sets, raw)
-            except Exception:  # scikit-learn's loop reports the error of every split
+            except Exception:  # as here, scikit-learn's loop reports the error of every split
                 return None
     times = {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     result = {name: np.full(n_splits, seconds / n_splits) for name, seconds in times.items()}

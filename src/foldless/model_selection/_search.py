@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from foldless._engine.heldout.caution import HugePenaltyWarning, LongFitWarning
-from foldless._engine.inference.intervals import ScoreInterval
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
 from foldless._engine.online.certificate import Certificate
@@ -27,7 +25,7 @@ from foldless._sklearn.candidates import SearchData, chosen_setting
 from foldless._sklearn.confounded import columns_alone
 from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.pipelines import Search, input_tags, split_steps
-from foldless._sklearn.scorers import deciding_scoring, known_with_confounds
+from foldless._sklearn.scorers import known_with_confounds
 from foldless._sklearn.splits import check_confounds_determined, draw_splits
 from foldless._sklearn.steps import StepsLike, parts_of
 from foldless._sklearn.weights import with_row_weights
@@ -35,7 +33,6 @@ from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import available_where, explain_unknown_arguments
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, without_none
 from foldless.estimators.versions import Versioned
-from foldless.model_selection._intervals import score_interval
 from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._search_outcome import held_out_sigmoid, settings_card
 from foldless.model_selection._search_runs import fit_with_landmarks, run_search, warn_of_end
@@ -184,7 +181,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
     multimetric_: bool
     classes_: Any
     cv_results_: dict
-    _learnt: dict | None  # the rows of the last fit
 
     def __init__(
         self,
@@ -270,7 +266,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
             outcome = run_search(spec, search, data, splits)
             vars(search).update(outcome.attributes(spec, search.estimator, data, splits))
             warn_of_end(search, outcome, stacklevel=3)
-            search._keep(X, learnt, groups, confounds, sample_weight)
             if search.refit:
                 search._refit(data, learnt if np.ndim(y) > 1 else y)
                 sigmoid = held_out_sigmoid(search, data, splits, outcome.heldout)
@@ -290,42 +285,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
                 setattr(self, name, getattr(self.best_estimator_, name))
-
-    def score_interval(
-        self,
-        *,
-        scoring: ScoringLike = None,
-        cv: CVLike = None,
-        confidence: float = 0.9,
-        method: Literal["nested", "nadeau-bengio"] = "nested",
-        n_repeats: int | None = None,
-        random_state: RandomStateLike = 0,
-    ) -> ScoreInterval:
-        """An interval for the score of the search on new rows; ``best_score_`` is biased by the choice.
-
-        The search is repeated on the rows, groups, weights and confounds of ``fit``, without every fold and every pair
-        of folds. Arguments are those of :func:`foldless.model_selection.score_interval`; ``scoring=None`` is the
-        deciding score, else accuracy or "neg_mean_squared_error".
-        """
-        check_is_fitted(self)
-        if self._learnt is None:
-            raise ValueError("score_interval needs the rows of fit, and rows were added or removed since: fit again.")
-        return score_interval(
-            self,
-            scoring=deciding_scoring(self.scoring, self.refit) if scoring is None else scoring,
-            cv=cv,
-            confidence=confidence,
-            method=method,
-            n_repeats=n_repeats,
-            random_state=random_state,
-            **self._learnt,
-        )
-
-    def _keep(self, X, y, groups, confounds, sample_weight):
-        """Keep copies of the rows of a fit; of a Gram matrix, the largest array of all, no copy is made."""
-        rows = {"y": y, "groups": groups, "confounds": confounds, "params": without_none(sample_weight=sample_weight)}
-        X = X if get_tags(self).input_tags.pairwise else deepcopy(X)
-        self._learnt = {"X": X, **deepcopy(rows)}
 
     # -- the best estimator: of a pipeline its last step, behind the fitted others -------------------------------------
 
@@ -419,7 +378,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
 
     def _updated(self, model):
         """Follow the rows of the best estimator, which are not those of ``fit`` any more."""
-        self._learnt = None
         if hasattr(self, "classes_"):
             self.classes_ = model.classes_
 
