@@ -137,7 +137,7 @@ def left_out_sets(cv, n):
 def predict(run, splits, method):
     """``method`` of every row by the model without its test set, or None."""
     n = run.task.problem.n
-    groups = left_out_sets(splits, n) if run.all_rows_count else None
+    groups = (left_out_sets(splits, n) if run.all_rows_count else None) or []
     rows = np.concatenate([sets.ravel() for _, sets in groups]) if groups else np.empty(0, int)
     if len(rows) != n or len(np.unique(rows)) != n:  # no partition
         return None
