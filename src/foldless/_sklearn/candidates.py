@@ -84,9 +84,10 @@ def with_params(estimator, params):
     except (AttributeError, ValueError) as error:  # the former where a kernel is a name, and has no parameters
         prefix, names = split_steps(estimator).prefix, estimator.get_params()
         unknown = [name for name in params if name not in names]
-        hints = [f"{name!r}: {hint}" for name in unknown if (hint := parameter_hint(name, names, prefix))]
+        hints = {name: parameter_hint(name, names, prefix) for name in unknown}
         what = str(error) if isinstance(error, ValueError) else f"param_grid: {sorted(params)} cannot be set."
-        raise ValueError(" ".join([what, *hints])) from None
+        more = [f"{name!r}: {hint}" for name, hint in hints.items() if hint and not what.endswith(hint)]
+        raise ValueError(" ".join([what, *more])) from None
 
 
 def chosen_setting(estimator, params, classes):

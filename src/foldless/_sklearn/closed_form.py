@@ -26,7 +26,7 @@ from foldless._engine.readout.task import Task
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
 from foldless._sklearn.pipelines import split_steps, with_last
 from foldless._sklearn.route import warn_caller
-from foldless._sklearn.scorers import known_outputs, named_scorers
+from foldless._sklearn.scorers import named_scorers, stored_outputs
 from foldless.estimators.access import fitted_on_part, rows_of
 from foldless.estimators.checks import warn_of_strata
 
@@ -213,6 +213,6 @@ def _scores(run, name, scorer, sets, raw):
             warn_caller(f"{name} is not defined for test sets of one class and nan there.", UndefinedMetricWarning)
         return scores
     return [
-        scorer(known_outputs(run.classes, run.flat, decisions), rows[:, None], _safe_indexing(run.y, rows))
+        scorer(stored_outputs(run.classes, run.flat, decisions), rows[:, None], _safe_indexing(run.y, rows))
         for decisions, rows in zip(raw, sets, strict=True)
     ]

@@ -17,7 +17,7 @@ from sklearn.model_selection import check_cv
 
 from foldless._engine.permutation.labelings import Solver, labelings_that_fit, truth_of
 from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
-from foldless._engine.permutation.tally import LabelingScore
+from foldless._engine.permutation.tally import DecisionScore
 from foldless._sklearn import adapters, route
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless._sklearn.candidates import SearchData, has_grid, settings
@@ -90,7 +90,7 @@ def _closed_form(spec, data, steps):
     built = seen.task(last)
     warn_of_scale(built.task.problem)
     check_confounds_determined(built.task.problem, spec.first)
-    by_columns = not spec.metadata.score and _judged_by_decisions(spec, built.task)
+    by_columns = not spec.metadata.score and _takes_decisions(spec, built.task)
     if has_class_weights(last):
         reason = "weights follow the labels, so that every permutation has a P of its own"
         obstacle = NoSharedP(reason, quicker=FIXED_CLASSES)
@@ -132,17 +132,20 @@ def _check_parts(spec, steps, last, each_part):
             raise NoClosedForm(f"the training part of split {number} repeats rows")
 
 
-def _judged_by_decisions(spec, task):
+def _takes_decisions(spec, task):
     """Whether held-out decisions are enough for all scores, which are refused where they are not defined."""
     for scoring in spec.scorings.values():
         scoring.check(task, spec.first)
-    return all(scoring.judges_decisions(task) for scoring in spec.scorings.values())
+    return all(scoring.takes_decisions(task) for scoring in spec.scorings.values())
 
 
 def _column_scores(spec, built):
     """The scores of labelings that are columns."""
-    judges = ((scoring, scoring.judge(built, as_theirs=spec.as_theirs)) for scoring in spec.scorings.values())
-    return [LabelingScore(judge, scoring.pooled, scoring.width) for scoring, judge in judges]
+    options = {"sklearn_rounding": spec.matches_sklearn}
+    return [
+        DecisionScore(scoring.score_function(built, **options), scoring.pooled, scoring.width)
+        for scoring in spec.scorings.values()
+    ]
 
 
 def _batched(spec, built, way, **solver):
@@ -199,7 +202,7 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
     )
     scoring = scoring_of_rows(scores.scoring, data.X)
     options = {"cv": splits, "scoring": scoring, "params": spec.metadata.score, "error_score": "raise"}
-    return scores.found(skl.cross_validate(StandIn(run), run.rows, data.y, **options))
+    return scores.labeling_scores(skl.cross_validate(StandIn(run), run.rows, data.y, **options))
 
 
 def _refit_labeling(spec, data, needs_classes, order, splits):
@@ -255,7 +258,7 @@ def _batched_grid(spec, data, steps):
     candidates, kernel_settings = settings(search.estimator, search.param_grid, search_data)
     check_confounds_determined(kernel_settings[0].task.problem, spec.first)
     needs_all_classes = spec.search.criterion.whole or search.scoring is not None
-    if not all([_judged_by_decisions(spec, setting.task) for setting in kernel_settings]) or needs_all_classes:
+    if not all([_takes_decisions(spec, setting.task) for setting in kernel_settings]) or needs_all_classes:
         raise NoClosedForm(REPEATED)
     inner = [nested.inner_splits(train) for train, _ in spec.first]
     balanced = search.criterion_weight == "balanced"  # weights that follow the labels, and are computed with them

@@ -98,7 +98,7 @@ class PermutationSpec:
     groups: Any
     params: dict  # those of the caller
     metadata: Metadata  # the same, split into those of the splitter, of ``fit`` and of scorers
-    as_theirs: bool  # whether scores equal those of scikit-learn to the last bit
+    matches_sklearn: bool  # whether scores equal those of scikit-learn to the last bit
     steps: str  # "each" or "once": those of a search that are not fitted yet
     memory_limit: int  # bytes of the columns that are worked on at a time
     refit: Callable  # (spec, data, splits, SplitScores) -> scores of a cross-validation by refits
@@ -112,17 +112,17 @@ def specify_test(request, data, memory_limit, refit, search=None):
     """
     estimator, n = request.estimator, len(data.y)
     cv = check_cv(request.cv, data.y, classifier=is_classifier(estimator))
-    as_theirs = request.null_name == "resplit"
+    matches_sklearn = request.null_name == "resplit"
     scheme = scheme_of(request.null, request.groups, n)
-    scorings, metadata = _scores_and_metadata(request, cv, data, as_theirs)
+    scorings, metadata = _scores_and_metadata(request, cv, data, matches_sklearn)
     first = splits_of_labeling(cv, data.X, data.y, metadata.split)
     _warn_of_small_parts(scorings, first)
     if request.null_name == "within_test_sets":
         scheme = scheme.within_test_sets(first, n)
     scheme, data = keep_association(estimator, data, scheme)
-    draw = partial(_splits_anew, cv, data, metadata.split) if as_theirs else None
+    draw = partial(_splits_anew, cv, data, metadata.split) if matches_sklearn else None
     scheme, moves = _scheme_of_splits(request, scheme, cv, first, data.y)
-    if isinstance(scheme, Exchangeable) and not (moves or as_theirs):
+    if isinstance(scheme, Exchangeable) and not (moves or matches_sklearn):
         _warn_of_few_labelings(scheme.log_labelings(data.y), request.n_permutations)
     options = {"first": first, "draw": draw, "moves": moves}
     labelings = draw_null(scheme, n, request.n_permutations, request.random_state, **options)
@@ -133,11 +133,11 @@ def specify_test(request, data, memory_limit, refit, search=None):
         estimator=estimator,
         scorings=scorings,
         first=first,
-        moves_splits=moves or as_theirs,
+        moves_splits=moves or matches_sklearn,
         groups=request.groups,
         params=request.params,
         metadata=metadata,
-        as_theirs=as_theirs,
+        matches_sklearn=matches_sklearn,
         steps=request.steps,
         memory_limit=memory_limit,
         refit=refit,
@@ -146,11 +146,11 @@ def specify_test(request, data, memory_limit, refit, search=None):
     return spec, replace(data, sample_weight=weight), labelings
 
 
-def _scores_and_metadata(request, cv, data, as_theirs):
+def _scores_and_metadata(request, cv, data, matches_sklearn):
     """({name: Scoring}, :class:`Metadata`) of a test; the counts of labels come last."""
     estimator = request.estimator
     scoring, counts_labels = split_confusion(request.scoring)
-    scoring = _default_scoring(estimator, as_theirs=as_theirs) if scoring is None else scoring
+    scoring = _default_scoring(estimator, matches_sklearn=matches_sklearn) if scoring is None else scoring
     adapters.check_probabilities(scoring, estimator)
     scorings, _ = scores_by_name(estimator, scoring, pooled=True)
     labels = is_classifier(estimator)  # metrics of other targets are refused by name
@@ -232,7 +232,7 @@ def _groups_given_confounds(scheme, y, C):
     return replace(scheme, among=among)
 
 
-def _default_scoring(estimator, *, as_theirs):
+def _default_scoring(estimator, *, matches_sklearn):
     """The score by which a search decides; else R2 of all held-out rows together, in place of a mean over splits.
 
     None is the estimator's own score: where it is not R2, and where scikit-learn's result is promised.
@@ -243,7 +243,7 @@ def _default_scoring(estimator, *, as_theirs):
         if scoring is not None:
             return scoring
     has_r2 = type(last) in TASKS or getattr(type(last), "score", None) is RegressorMixin.score
-    return "r2_pooled" if is_regressor(estimator) and has_r2 and not as_theirs else None
+    return "r2_pooled" if is_regressor(estimator) and has_r2 and not matches_sklearn else None
 
 
 def _confusion_scoring(estimator, y):

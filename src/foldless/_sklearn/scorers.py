@@ -21,7 +21,7 @@ from foldless.estimators.access import EstimatorTask, rows_of
 # -- estimators whose predictions exist already ------------------------------------------------------------------------
 
 
-class KnownValues(RegressorMixin, BaseEstimator):
+class StoredValues(RegressorMixin, BaseEstimator):
     """A fitted regressor for scorers, whose predictions exist already."""
 
     decision = None
@@ -34,7 +34,7 @@ class KnownValues(RegressorMixin, BaseEstimator):
         return self.values
 
 
-class KnownLabels(ClassifierMixin, BaseEstimator):
+class StoredLabels(ClassifierMixin, BaseEstimator):
     """A fitted classifier for scorers; without probabilities it has no ``predict_proba``."""
 
     def __init__(self, classes, decision, probabilities=None, flat=True):
@@ -58,19 +58,19 @@ class KnownLabels(ClassifierMixin, BaseEstimator):
         return self.probabilities
 
 
-def known_outputs(classes, flat, decision, probabilities=None):
+def stored_outputs(classes, flat, decision, probabilities=None):
     """Decisions (or values, where there are no classes) as a fitted estimator for the scorers."""
     if classes is None:
-        return KnownValues(decision[:, 0] if flat else decision)
-    return KnownLabels(classes, decision, probabilities, flat)
+        return StoredValues(decision[:, 0] if flat else decision)
+    return StoredLabels(classes, decision, probabilities, flat)
 
 
-def known_with_confounds(estimator, X, confounds):
+def stored_with_confounds(estimator, X, confounds):
     """Predictions of a fitted estimator for X with its confounds, which scorers do not pass on."""
     if not is_classifier(estimator):
-        return KnownValues(estimator.predict(X, confounds=confounds))
+        return StoredValues(estimator.predict(X, confounds=confounds))
     proba = estimator.predict_proba(X, confounds=confounds) if hasattr(estimator, "predict_proba") else None
-    return KnownLabels(estimator.classes_, estimator.decision_function(X, confounds=confounds), proba)
+    return StoredLabels(estimator.classes_, estimator.decision_function(X, confounds=confounds), proba)
 
 
 # -- scorers of scikit-learn -------------------------------------------------------------------------------------------
@@ -100,6 +100,17 @@ def named_scorers(scoring):
         return {name: (argument, get_scorer(argument)) for name, argument in arguments.items()}
     except (ValueError, TypeError):
         return {}
+
+
+def with_scorers(scoring):
+    """``scoring=`` with scikit-learn's scorers in the place of each :class:`Metric`, for scores of single splits."""
+    if isinstance(scoring, Mapping):
+        return {name: with_scorers(score) for name, score in scoring.items()}
+    if not isinstance(scoring, Metric):
+        return scoring
+    if scoring.pooled:
+        raise ValueError(f"scoring={scoring!r} is of all held-out rows together; it is for permutation tests.")
+    return scoring.scorer()
 
 
 def is_function(scorer):
@@ -144,7 +155,7 @@ def score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights
             decision, true = decision[0] if len(decision) == 1 else decision.T, classes[true]
         else:
             decision, true = decision.T, chosen_labels(true.T, classes, flat)
-        scores.append(scorer(known_outputs(classes, flat, decision, proba), rows, true, **params))
+        scores.append(scorer(stored_outputs(classes, flat, decision, proba), rows, true, **params))
     return np.array(scores)
 
 
@@ -216,7 +227,7 @@ class Scoring:
         """Whether the score has a metric that suits the task; otherwise scikit-learn's scorer checks it."""
         return self.metric is not None and self.metric.suits(task)
 
-    def judges_decisions(self, task):
+    def takes_decisions(self, task):
         """Whether held-out decisions are enough for the score."""
         if task.readout.cuts:  # the cut is made from leave-one-out scores of every labeling
             return False
@@ -228,14 +239,15 @@ class Scoring:
         plain = response == "predict" or (response == "decision_function" and absolute)
         return isinstance(self.scorer, _BaseScorer) and plain
 
-    def judge(self, built, *, as_theirs=False, **options):
-        """A function from decisions (b, k, t) and truth to scores (b,); ``as_theirs``: to scikit-learn's last bit.
+    def score_function(self, built, *, sklearn_rounding=False, **options):
+        """A function from decisions (b, k, t) and truth to scores (b,).
 
-        ``options`` are for scorers of scikit-learn: ``probabilities`` (b, t, c) and ``weights`` (t,), or None.
+        ``sklearn_rounding``: equal to scikit-learn's to the last bit. ``options`` are for scorers of scikit-learn:
+        ``probabilities`` (b, t, c) and ``weights`` (t,), or None.
         """
         if self.metric is None or not self._has_metric(built.task) or options.get("weights") is not None:
             return partial(score_decisions, self.scorer, built.classes, built.flat, **options)
-        return (self.metric.as_theirs if as_theirs else None) or self.metric.function
+        return (self.metric.sklearn_rounding if sklearn_rounding else None) or self.metric.function
 
 
 # -- scores of a search ------------------------------------------------------------------------------------------------
@@ -347,8 +359,8 @@ class HeldOutScores:
             proba = None if probabilities is None else probabilities[:, places]
             test_weights = None if weights is None else weights[places]
             for number, scoring in enumerate(self.scorings.values()):
-                judge = scoring.judge(built, probabilities=proba, weights=test_weights)
-                scores[number, :, split] = judge(np.ascontiguousarray(columns[..., places]), truth)
+                score = scoring.score_function(built, probabilities=proba, weights=test_weights)
+                scores[number, :, split] = score(np.ascontiguousarray(columns[..., places]), truth)
         return scores
 
     def losses(self, scores):

@@ -12,8 +12,7 @@ from foldless._engine.permutation.metrics import Metric
 from foldless._engine.permutation.nulls import PermutationTestResult, WholeGroups
 from foldless._engine.permutation.patterns import PatternTestResult
 from foldless._engine.tuning.spec import Optimizer
-from foldless._sklearn.route import RefitWarning
-from foldless._sklearn.route import Route as Path
+from foldless._sklearn.route import RefitWarning, Route
 from foldless.estimators.checks import Confounds
 from foldless.model_selection._compare import compare
 from foldless.model_selection._intervals import score_interval
@@ -36,10 +35,10 @@ __all__ = [
     "NestedResult",
     "NothingLearntWarning",
     "Optimizer",
-    "Path",
     "PatternTestResult",
     "PermutationTestResult",
     "RefitWarning",
+    "Route",
     "ScoreInterval",
     "StratifiedLeaveOneOut",
     "WholeGroups",

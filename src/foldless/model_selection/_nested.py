@@ -40,7 +40,7 @@ from foldless._sklearn.pipelines import Search, fit_steps, split_steps
 from foldless._sklearn.progress import Progress, run_with_progress
 from foldless._sklearn.route import ONE_FIT, ONE_P_PER_FOLD, REFIT, Route
 from foldless._sklearn.scorer_checks import check_scorers
-from foldless._sklearn.scorers import deciding_scoring, known_outputs, scores_by_name, wants_probabilities
+from foldless._sklearn.scorers import deciding_scoring, scores_by_name, stored_outputs, wants_probabilities
 from foldless._sklearn.splits import check_confounds_determined, draw_splits, row_numbers
 from foldless._sklearn.steps import StepsLike, fits_steps, front_of, parts_of
 from foldless._sklearn.weights import route_with_weights, with_row_weights
@@ -298,8 +298,8 @@ def _result(data, spec, setting, test, params, inner_loss, held_out):
         inner_loss=inner_loss,
         outer_loss=outer_loss(spec, task, test, held_out.fits, held_out.decision),
         inner_rows=rows,
-        inside=known_outputs(classes, flat, held_out.inner_scores - held_out.rule.cut),
-        outside=known_outputs(classes, flat, held_out.decision, probabilities),
+        inside=stored_outputs(classes, flat, held_out.inner_scores - held_out.rule.cut),
+        outside=stored_outputs(classes, flat, held_out.decision, probabilities),
     )
 
 
@@ -368,8 +368,8 @@ def _one_split(data, spec, train, test):
         inner_loss=search.best_criterion_,
         outer_loss=outer_loss(spec, task, test, fits, decision),
         inner_rows=train[rows],
-        inside=known_outputs(classes, flat, scores - _cut(best)),
-        outside=known_outputs(classes, flat, decision, probabilities),
+        inside=stored_outputs(classes, flat, scores - _cut(best)),
+        outside=stored_outputs(classes, flat, decision, probabilities),
         estimator=fitted if data.keeps else None,
     )
 

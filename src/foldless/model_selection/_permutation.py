@@ -16,9 +16,8 @@ from foldless._engine.heldout.caution import NothingLearntWarning
 from foldless._engine.linalg.memory import require_memory
 from foldless._engine.linalg.threads import jobs_as_here, threads_by_size, threads_for
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
-from foldless._engine.permutation.metrics import Metric
 from foldless._engine.permutation.nulls import ROUNDING, ROUNDING_SINGLE, PermutationTestResult, p_values
-from foldless._engine.permutation.tally import Found
+from foldless._engine.permutation.tally import LabelingScores
 from foldless._sklearn.families import family_members
 from foldless._sklearn.permutation import choose_strategy
 from foldless._sklearn.permutation_spec import (
@@ -59,7 +58,7 @@ def permutation_test_score(
     n_jobs: int | None = None,
     random_state: RandomStateLike = 0,
     verbose: int = 0,
-    scoring: ScoringLike | Metric = None,
+    scoring: ScoringLike = None,
     params: Params = None,
     confounds: ConfoundsLike = None,
     null: NullLike = None,
@@ -203,17 +202,17 @@ def _check_generalisation(request, is_family):
 
 
 def _cross_validated_scores(spec, data, splits, scores):
-    """The :class:`Found` of one labeling, by refits of the estimator."""
+    """The :class:`LabelingScores` of one labeling, by refits of the estimator."""
     raw = spec.metadata.fit.get(split_steps(spec.estimator).fit_param("sample_weight"))
     params = spec.metadata.but_splitter(spec.params)
     params = {name: data.sample_weight if value is raw else value for name, value in params.items()}
     options = {"scoring": scores.scoring, "params": params or None, "error_score": "raise"}
     result = cross_validate(spec.estimator, data.X, data.y, cv=splits, confounds=data.confounds, **options)
-    return scores.found(result)
+    return scores.labeling_scores(result)
 
 
 def _nested_scores(spec, data, splits, scores):
-    """The :class:`Found` of one labeling, by nested cross-validation of the search."""
+    """The :class:`LabelingScores` of one labeling, by nested cross-validation of the search."""
     params = None if data.sample_weight is None else {"sample_weight": data.sample_weight}
     scorers = {name: scoring.scorer for name, scoring in spec.scorings.items()}
     nested = nested_cross_validate(
@@ -229,24 +228,24 @@ def _nested_scores(spec, data, splits, scores):
         steps=spec.steps,
     )
     test_scores = {f"test_{name}": values for name, values in nested.test_score.items()}
-    return scores.found(test_scores, [nested.best_params])
+    return scores.labeling_scores(test_scores, [nested.best_params])
 
 
 def _scores_of_one(spec, data, labelings, request):
-    """(:class:`Found` of the labelings that are done, route) of a single test."""
+    """(:class:`LabelingScores` of the labelings that are done, route) of a single test."""
     strategy = choose_strategy(spec, data)
     warn_of_refits(spec.estimator, strategy.route, EVERY_LABELING)
     n = len(labelings.orders)
     jobs = (delayed(_scores)(labelings.select(batch), strategy) for batch in _batches(n, strategy))
     progress = Progress(n - 1, "permutations", request.verbose)
     batches = _collect(jobs, request.n_jobs, progress, strategy.route.quicker, of_labelings=True)
-    scores = Found.joined(batches)
+    scores = LabelingScores.joined(batches)
     _warn_if_interrupted(len(scores.scores) - 1, n - 1, "permutations")
     return scores, strategy.route
 
 
 def _scores_of_family(spec, data, labelings, members, request):
-    """(:class:`Found`, route) of a family: all members have the same labelings."""
+    """(:class:`LabelingScores`, route) of a family: all members have the same labelings."""
     everywhere = None
     if request.generalise:
         members = everywhere = _stacked_members(spec, members, len(labelings.orders))
@@ -261,7 +260,7 @@ def _scores_of_family(spec, data, labelings, members, request):
     progress = Progress(len(members), "members of the family", request.verbose)
     scores = _collect(jobs, request.n_jobs, progress, route.quicker)
     _warn_if_interrupted(len(scores), len(members), "members of the family")
-    return Found.stacked(scores + [scores[0].undefined()] * (len(members) - len(scores))), route
+    return LabelingScores.stacked(scores + [scores[0].undefined()] * (len(members) - len(scores))), route
 
 
 def _stacked_members(spec, members, n_labelings):
@@ -278,7 +277,7 @@ def _stacked_members(spec, members, n_labelings):
 
 
 def _scores(labelings, strategy, *member):
-    """:class:`Found` of labelings by a strategy; None: by the one that is chosen for a ``member`` of a family."""
+    """:class:`LabelingScores` by a strategy; None: by the one that is chosen for a ``member`` of a family."""
     with threads_for(labelings.orders.shape[1]):
         if strategy is None:
             with warnings.catch_warnings():
@@ -286,7 +285,7 @@ def _scores(labelings, strategy, *member):
                 strategy = choose_strategy(*member)
         n, size = len(labelings.orders), strategy.n_together
         batches = [slice(start, start + size) for start in range(0, n, size)]
-        return Found.joined([strategy.scores(labelings.select(batch)) for batch in batches])
+        return LabelingScores.joined([strategy.scores(labelings.select(batch)) for batch in batches])
 
 
 def _batches(n, strategy):
@@ -360,11 +359,13 @@ def _result(spec, scoring, data, scores):
     score, null = scores[0], scores[1:]
     single = getattr(data.X, "dtype", None) == np.float32
     rounding = ROUNDING_SINGLE if single else ROUNDING
-    if spec.as_theirs and is_classifier(spec.estimator):  # scores of labels have scikit-learn's last bit, of values not
+    if spec.matches_sklearn and is_classifier(
+        spec.estimator
+    ):  # scores of labels have scikit-learn's last bit, of values not
         rounding = 0.0
-    pvalue = p_values(score, null, greater=scoring.greater, rounding=rounding, count_undefined=not spec.as_theirs)
+    pvalue = p_values(score, null, greater=scoring.greater, rounding=rounding, count_undefined=not spec.matches_sklearn)
     undefined = _warn_of_undefined_scores(spec, data, score, null)
-    if spec.as_theirs and undefined.any():
+    if spec.matches_sklearn and undefined.any():
         pvalue = np.where(undefined, _smallest_p_value(null), pvalue)[()]
     return PermutationTestResult(
         score,
@@ -383,13 +384,13 @@ def _warn_of_undefined_scores(spec, data, score, null):
     missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
     if missing:
         counted = "count as at least as good as the true score"
-        if spec.as_theirs:
+        if spec.matches_sklearn:
             counted = "do not count, as in scikit-learn"
         warn_caller(f"{missing} of {null.size} permuted scores are {why} and {counted}. Larger test parts avoid this.")
     undefined = np.isnan(score) & (np.ndim(score) == 0 or ~np.isnan(null).all(0))
     if undefined.any():
         text = "nan"
-        if spec.as_theirs:
+        if spec.matches_sklearn:
             text = f"{_smallest_p_value(null):.3g}, scikit-learn's, which counts no permutation then: it says nothing"
         remedy = "Use larger test parts."
         if is_classifier(spec.estimator) and np.ndim(data.y) == 1:

@@ -17,7 +17,6 @@ from foldless._engine.heldout.caution import HugePenaltyWarning, LongFitWarning
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
 from foldless._engine.online.certificate import Certificate
-from foldless._engine.permutation.metrics import Metric
 from foldless._engine.tuning.criteria import Criterion
 from foldless._engine.tuning.spec import Optimizer
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
@@ -25,7 +24,7 @@ from foldless._sklearn.candidates import SearchData, chosen_setting
 from foldless._sklearn.confounded import columns_alone
 from foldless._sklearn.landmarks import landmarks_to_find
 from foldless._sklearn.pipelines import Search, input_tags, split_steps
-from foldless._sklearn.scorers import known_with_confounds
+from foldless._sklearn.scorers import stored_with_confounds
 from foldless._sklearn.splits import check_confounds_determined, draw_splits
 from foldless._sklearn.steps import StepsLike, parts_of
 from foldless._sklearn.weights import with_row_weights
@@ -188,7 +187,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         param_grid: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         *,
         cv: CVLike = None,
-        scoring: ScoringLike | Metric = None,
+        scoring: ScoringLike = None,
         criterion: str | Callable | Criterion = "press",
         criterion_weight: Literal["auto", "balanced", "sample_weight"] | None = "auto",
         method: Literal["auto", "grid", "simplex", "gradient"] | Optimizer = "auto",
@@ -344,7 +343,7 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
             return self._call_best("score", X, y, sample_weight=sample_weight, confounds=confounds)
         scorer = self.scorer_[self.refit] if self.multimetric_ else self.scorer_
         if confounds is not None:
-            best = known_with_confounds(self._last, split_steps(best).transform(X), confounds)
+            best = stored_with_confounds(self._last, split_steps(best).transform(X), confounds)
         return scorer(best, X, y, **without_none(sample_weight=sample_weight))
 
     @available_where(_best_has("partial_fit"))

@@ -22,7 +22,7 @@ from foldless._sklearn.pipelines import Search, split_steps
 from foldless._sklearn.planner import METHODS, CrossValidation, plan
 from foldless._sklearn.route import Route, warn_caller, warn_of_refits
 from foldless._sklearn.scorer_checks import objections
-from foldless._sklearn.scorers import check_single, named_scorers, scoring_of_rows
+from foldless._sklearn.scorers import check_single, named_scorers, scoring_of_rows, with_scorers
 from foldless._sklearn.standin import Decoded, StandIn
 from foldless._sklearn.steps import StepsLike, front_of
 from foldless.estimators.checks import dense, rows_and_labels
@@ -142,6 +142,7 @@ def cross_validate(
     >>> result.path.kind
     'one fit'
     """
+    scoring = with_scorers(scoring)
     check_probabilities(scoring, estimator)
     X, y = rows_and_labels(X, dense(y))
     _report_objections(scoring, estimator, y, error_score)
@@ -351,7 +352,7 @@ def explain(
 
     Returns
     -------
-    Path
+    Route
         With ``kind``, one of "one fit", "one P per fold" and "refit", and ``reason``.
 
     Examples

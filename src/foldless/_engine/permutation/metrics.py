@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn import metrics as theirs
+from sklearn import metrics as sklearn_metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
 from foldless._engine.linalg import divide
@@ -70,7 +70,7 @@ def roc_auc_in_trapezoids(D, codes):
     """The same to the last bit of scikit-learn's, whose sums differ from those of ranks by rounding."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return np.array([theirs.roc_auc_score(truth, d) for truth, d in zip(codes, D[:, 0], strict=True)])
+        return np.array([sklearn_metrics.roc_auc_score(truth, d) for truth, d in zip(codes, D[:, 0], strict=True)])
 
 
 def _differences(A, B):
@@ -113,8 +113,9 @@ class Metric:
     Attributes
     ----------
     function : callable, from decisions (b, k, t) of k outputs and the truth (b, t) of b labelings to scores (b,)
-    labels : bool, whether it judges class labels, not values
-    theirs : callable, the same of one labeling as scikit-learn has it: (truth, predictions or decisions) to a score
+    labels : bool, whether it scores class labels, not values
+    sklearn_metric : callable, the same of one labeling as in scikit-learn: (truth, predictions or decisions) to a
+        score. It may be left out for scores of values.
 
     Examples
     --------
@@ -123,22 +124,40 @@ class Metric:
     >>> from foldless import LSSVR
     >>> from foldless.model_selection import Metric, permutation_test_score
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> least_error = Metric(lambda D, T: -np.abs(T - D).max((1, 2)), False, lambda t, p: -np.abs(t - p).max())
+    >>> least_error = Metric(lambda D, T: -np.abs(T - D).max((1, 2)), labels=False)
     >>> result = permutation_test_score(LSSVR("linear"), X, y, scoring=least_error, n_permutations=99)
     >>> print(f"p = {result.pvalue:.2f}")
     p = 0.01
     """
 
     function: Callable
-    labels: bool  # of class labels or of values
-    theirs: Callable  # the same of one labeling: (truth, predictions or decisions)
-    response: str = "predict"  # what it judges
+    labels: bool | None = None  # of class labels or of values; it has to be given
+    sklearn_metric: Callable | None = None  # the same of one labeling: (truth, predictions or decisions)
+    response: str = "predict"  # what it scores
     greater: bool = True  # whether larger is better
-    as_theirs: Callable | None = None  # the function with scikit-learn's rounding, where its own has another
+    sklearn_rounding: Callable | None = None  # the function with scikit-learn's rounding, where its own has another
     rows: int = 1  # held-out rows it takes at least
     classes: int | None = None  # number of classes it is made for
     pooled: bool = False  # of all held-out rows together, not a mean over the splits
     width: int = 1  # numbers it gives
+
+    def __post_init__(self):
+        """Check the parameters. For values the score of one labeling follows from that of many."""
+        if not callable(self.function):
+            raise TypeError(f"Metric: function={self.function!r} must be a function of decisions and their truth.")
+        if not isinstance(self.labels, bool | np.bool_):
+            raise TypeError(
+                f"Metric: labels={self.labels!r} must be True for a score of class labels or False for one of values,"
+                " as in Metric(f, labels=False)."
+            )
+        if self.sklearn_metric is None and self.labels:
+            raise TypeError(
+                "Metric: sklearn_metric=None; a score of class labels needs the same score of one labeling, a function"
+                " of true labels and predictions (or decisions, with response='decision_function'), such as those of"
+                " sklearn.metrics: Metric(f, True, accuracy_score)."
+            )
+        if self.sklearn_metric is None:
+            vars(self)["sklearn_metric"] = _one(self.function)
 
     def suits(self, task: Any) -> bool:
         """Whether it is made for such a task: one class a row, of so many, or values; none is for several labels."""
@@ -147,7 +166,7 @@ class Metric:
 
     def scorer(self) -> Callable:
         """scikit-learn's scorer of the plain value."""
-        return theirs.make_scorer(self.theirs, response_method=self.response)
+        return sklearn_metrics.make_scorer(self.sklearn_metric, response_method=self.response)
 
 
 def _one(function):
@@ -157,7 +176,7 @@ def _one(function):
         columns = [np.asarray(values, float).reshape(len(truth), -1).T[None] for values in (predictions, truth)]
         return float(function(*columns)[0])
 
-    score.__name__ = function.__name__
+    score.__name__ = getattr(function, "__name__", "metric")
     return score
 
 
@@ -168,22 +187,28 @@ def confusion_metric(classes):
 
 
 def _confusion(classes, truth, predictions):
-    return theirs.confusion_matrix(truth, predictions, labels=classes).ravel()
+    return sklearn_metrics.confusion_matrix(truth, predictions, labels=classes).ravel()
 
 
 def _ber(truth, predictions, sample_weight=None):
-    return 1.0 - theirs.balanced_accuracy_score(truth, predictions, sample_weight=sample_weight)
+    return 1.0 - sklearn_metrics.balanced_accuracy_score(truth, predictions, sample_weight=sample_weight)
 
 
 METRICS = {
-    "accuracy": Metric(accuracy, True, theirs.accuracy_score),
-    "balanced_accuracy": Metric(balanced_accuracy, True, theirs.balanced_accuracy_score),
+    "accuracy": Metric(accuracy, True, sklearn_metrics.accuracy_score),
+    "balanced_accuracy": Metric(balanced_accuracy, True, sklearn_metrics.balanced_accuracy_score),
     "ber": Metric(ber, True, _ber, greater=False),
     "roc_auc": Metric(
-        roc_auc, True, theirs.roc_auc_score, "decision_function", as_theirs=roc_auc_in_trapezoids, rows=2, classes=2
+        roc_auc,
+        True,
+        sklearn_metrics.roc_auc_score,
+        "decision_function",
+        sklearn_rounding=roc_auc_in_trapezoids,
+        rows=2,
+        classes=2,
     ),
-    "r2": Metric(r2, False, theirs.r2_score, rows=2),
-    "r2_pooled": Metric(r2, False, theirs.r2_score, rows=2, pooled=True),
-    "neg_mean_squared_error": Metric(neg_mean_squared_error, False, _one(neg_mean_squared_error)),
-    "correlation": Metric(correlation, False, _one(correlation), rows=2),
+    "r2": Metric(r2, False, sklearn_metrics.r2_score, rows=2),
+    "r2_pooled": Metric(r2, False, sklearn_metrics.r2_score, rows=2, pooled=True),
+    "neg_mean_squared_error": Metric(neg_mean_squared_error, False),
+    "correlation": Metric(correlation, False, rows=2),
 }
