@@ -173,7 +173,7 @@ def test_default_grid_is_the_kernels_own():
 
 
 def test_gradient_equals_central_differences():
-    task, _, _ = SearchData(X, LABELS).task(LSSVC(RationalQuadratic(1.5, 0.8), alpha=0.3))
+    task = SearchData(X, LABELS).task(LSSVC(RationalQuadratic(1.5, 0.8), alpha=0.3)).task
     space = Space(task.problem.kernel)
     objective = Objective(Selection.of(task, CRITERIA["press"]), space, None)
     x, h = space.pack(0.3, task.problem.kernel), 1e-5

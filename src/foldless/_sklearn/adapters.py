@@ -7,6 +7,7 @@ refit.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
@@ -232,14 +233,14 @@ def freeze_class_weights(estimator, y):
     return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
 
 
-def build_task(estimator, X, y, sample_weight=None, confounds=None, **options):
-    """The :class:`EstimatorTask` of an estimator in ``TASKS`` on these data; ``options`` are those of its function.
+def build_task(estimator, X, y, sample_weight=None, confounds=None):
+    """The :class:`EstimatorTask` of an estimator in ``TASKS`` on these data.
 
     ``confounds`` are an array or :class:`~foldless.estimators.checks.Confounds`.
     """
-    built = TASKS[type(estimator)](estimator, X, y, sample_weight, **options)
+    built = TASKS[type(estimator)](estimator, X, y, sample_weight)
     if confounds is None:
         return built
     confounds = as_confounds(confounds)
     C = check_confounds(confounds.values, built.task.problem.n)
-    return built._replace(task=built.task.with_confounds(C, in_score=confounds.in_score))
+    return replace(built, task=built.task.with_confounds(C, in_score=confounds.in_score))

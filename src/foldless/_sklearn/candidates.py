@@ -26,11 +26,12 @@ from foldless._sklearn.adapters import (
     build_task,
     freeze_class_weights,
 )
-from foldless._sklearn.pipelines import split_steps, with_last
+from foldless._sklearn.pipelines import split_steps, with_fitted_steps, with_last
 from foldless._sklearn.route import require_closed_form
 from foldless._sklearn.steps import RowsBehindSteps, content
 from foldless.estimators import OneAgainstAllClassifier
 from foldless.estimators.missing import parameter_hint
+from foldless.estimators.rows import without_none
 from foldless.kernels.registry import KERNELS, SHORTHANDS, check_shorthands, has_parameters, is_precomputed
 
 
@@ -100,11 +101,11 @@ def chosen_setting(estimator, params, classes):
     return with_last(of_classes[0], one_against_all)
 
 
-def _task_of(estimator, X, y, sample_weight, confounds, **options):
-    """(task, classes, flat) of an estimator without steps in front; a ValueError says why there is none."""
+def _task_of(estimator, X, y, sample_weight, confounds):
+    """The :class:`EstimatorTask` of an estimator without steps in front; a ValueError says why there is none."""
     estimator = freeze_class_weights(estimator, y)
     built = require_closed_form(
-        lambda: build_task(estimator, X, y, sample_weight, confounds, **options),
+        lambda: build_task(estimator, X, y, sample_weight, confounds),
         lambda obstacle: f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting.",
     )
     if built.classes is not None and len(built.classes) < 2:
@@ -115,7 +116,7 @@ def _task_of(estimator, X, y, sample_weight, confounds, **options):
 
 
 def targets_of(estimator, y, sample_weight):
-    """(task, classes, flat) of an estimator with the right targets, and a placeholder for X."""
+    """The :class:`EstimatorTask` of an estimator with the right targets, and a placeholder for X."""
     last = clone(split_steps(estimator).last)
     if hasattr(last, "kernel"):
         last.set_params(kernel="linear")
@@ -161,7 +162,7 @@ class SearchData:
         return np.arange(len(self.y)) if self.sample_weight is None else np.flatnonzero(self.sample_weight)
 
     def task(self, estimator):
-        """(task, classes, flat) of an estimator behind its steps; where these are fitted on parts, on the first."""
+        """The :class:`EstimatorTask` of an estimator behind its steps; where these are fitted on parts, of one."""
         return self.tasks(estimator)[0]
 
     def tasks(self, estimator, labels=None):
@@ -187,7 +188,24 @@ class SearchData:
             return _task_of(last, rows.X, y, weight, self.confounds)
         X, checked_y = rows.checked(last, self.y)
         y = checked_y if y is self.y else y  # else indicators of one class
-        return _task_of(last, X, y, weight, self.confounds, checked=True)
+        return _task_of(last, X, y, weight, self.confounds)
+
+    def fit(self, estimator, y):
+        """Fit an estimator with its steps to all rows, which are transformed and checked already."""
+        steps = split_steps(estimator)
+        params = {"sample_weight": self.sample_weight, "confounds": self.confounds}
+        if steps.first is not None and self.parts is not None:
+            return estimator.fit(self.X, y, **steps.fit_params(**params))
+        rows, last = self.rows.behind(estimator)[0], steps.last
+        X = rows.X
+        if isinstance(last, OneAgainstAllClassifier):
+            kinds = {type(classifier) for _, classifier in last.estimators}
+            if kinds <= set(FOLDLESS_ESTIMATORS) and len(kinds) == 1:
+                X, _ = rows.checked(last.estimators[0][1], self.y)
+        elif isinstance(last, FOLDLESS_ESTIMATORS):
+            X, y = rows.checked(last, self.y)
+        last.fit(X, y, **without_none(**params))
+        return with_fitted_steps(estimator, rows.fitted, last)
 
 
 # -- grids -------------------------------------------------------------------------------------------------------------
@@ -234,8 +252,8 @@ def settings(estimator, param_grid, data):
     for rest, alphas, places in groups.values():
         built = data.tasks(with_params(estimator, {**rest, name: min(alphas)}))
         tasks = () if data.parts is None else tuple(part.task for part in built)
-        task, classes, flat = built[0]
-        result.append(Setting(task, classes, flat, alphas, places, tasks, data.active))
+        first = built[0]
+        result.append(Setting(first.task, first.classes, first.flat, alphas, places, tasks, data.active))
     return candidate_list, result
 
 
@@ -260,7 +278,8 @@ def starting_points(spec, estimator, param_grid, data):
     step_prefix = split_steps(estimator).prefix
     for params in candidates(estimator, param_grid or {}, data):
         single = with_params(estimator, params)
-        task, classes, _ = data.task(single)
+        built = data.task(single)
+        task, classes = built.task, built.classes
         several, prefix = task.n_classes > 2, kernel_prefix(single)
         space = _space(spec, single, task.problem, task.n_classes if several and spec.share == "kernel" else 1)
         bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith((step_prefix + "alpha", prefix))}
@@ -341,7 +360,8 @@ def by_grid(search, data):
 
 def beginning(spec, estimator, data):
     """(start, default grid) of a search by fidelity."""
-    task, classes, _ = data.task(estimator)
+    built = data.task(estimator)
+    task, classes = built.task, built.classes
     prefix, step_prefix = kernel_prefix(estimator), split_steps(estimator).prefix
     if spec.feature_scaling:
         _space(spec, estimator, task.problem, 1)  # raises an error where features have no scales

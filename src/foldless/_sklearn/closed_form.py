@@ -46,6 +46,7 @@ class ClosedFormRun:
     y: Any
     sample_weight: Any
     parts: Any  # models of training parts
+    checked: Any = None  # that of the :class:`EstimatorTask`
 
     @property
     def rows(self):
@@ -103,7 +104,7 @@ class ClosedFormRun:
         """The caller's estimator, fitted on a training part: from P for one of foldless' own, else refitted."""
         steps = split_steps(self.outer)
         if steps.first is None and isinstance(self.estimator, FOLDLESS_ESTIMATORS):
-            fitted = fitted_on_part(self.estimator, self.task, model, train, self.X, self.y, self.sample_weight)
+            fitted = fitted_on_part(self.checked, self.task, model, train, self.sample_weight)
             return fitted if self.outer is self.estimator else with_last(self.outer, fitted)
         weight = None if self.sample_weight is None else np.asarray(self.sample_weight)[train]
         rows = rows_of(self.estimator, self.X, train, train)

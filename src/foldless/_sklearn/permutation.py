@@ -195,6 +195,7 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
         task=task,
         classes=built.classes,
         flat=built.flat,
+        checked=built.checked,
         X=data.X,
         y=data.y,
         sample_weight=data.sample_weight,

@@ -145,6 +145,7 @@ def _closed_form(request, metadata, steps, fit_params):
         task=built.task,
         classes=built.classes,
         flat=built.flat,
+        checked=built.checked,
         X=request.X,
         y=request.y,
         sample_weight=weight,

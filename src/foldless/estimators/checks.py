@@ -251,6 +251,45 @@ def check_labels_there(y):
             )
 
 
+@dataclass(frozen=True, eq=False)
+class ValidatedRows:
+    """Rows X that an estimator of foldless has checked, with the names of their features, None where they have none.
+
+    ``fit`` and predictions of foldless' estimators take them in the place of X, and y is then not checked again. They
+    are indexed as their array is.
+    """
+
+    X: Any
+    names: np.ndarray | None = None
+
+    @property
+    def shape(self):
+        """That of the array."""
+        return self.X.shape
+
+    @property
+    def dtype(self):
+        """That of the array."""
+        return self.X.dtype
+
+    def __len__(self):
+        return self.X.shape[0]
+
+    def __getitem__(self, key):
+        """Some rows, or some rows and columns."""
+        names = self.names
+        if names is not None and isinstance(key, tuple) and key[1] is not Ellipsis:
+            names = names[np.ravel(key[1])]
+        return ValidatedRows(self.X[key], names)
+
+    def name_features(self, estimator):
+        """Store the number of features, and their names, in an estimator that is fitted to these rows."""
+        vars(estimator).pop("feature_names_in_", None)
+        estimator.n_features_in_ = self.X.shape[1]
+        if self.names is not None:
+            estimator.feature_names_in_ = self.names
+
+
 def rows_and_labels(X, y, *others):
     """X, y and others by scikit-learn's ``indexable``, after a check that no label is missing."""
     check_labels_there(y)
@@ -259,6 +298,8 @@ def rows_and_labels(X, y, *others):
 
 def validated_X(estimator, X, **options):
     """X of new rows as ``validate_data`` of scikit-learn returns it; of sparse entries at one place the sum."""
+    if isinstance(X, ValidatedRows):
+        return X.X
     with _columns_are_numbers(X):
         return canonical(validate_data(estimator, X, accept_sparse="csr", reset=False, **options))
 
@@ -266,12 +307,14 @@ def validated_X(estimator, X, **options):
 def validated_rows(estimator, X, y, *, dtypes, reset=True, **options):
     """The same of X and y; missing labels are named by their row."""
     if reset and _are_plain(X, y, dtypes):
-        vars(estimator).pop("feature_names_in_", None)
-        estimator.n_features_in_ = X.shape[1]
+        ValidatedRows(X).name_features(estimator)
         return X, y
     check_labels_there(y)
     with _columns_are_numbers(X):
-        X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=dtypes, reset=reset, **options)
+        if is_plain_target(y, X.shape[0] if hasattr(X, "shape") and len(X.shape) else None):
+            X = validate_data(estimator, X, accept_sparse="csr", dtype=dtypes, reset=reset)
+        else:
+            X, y = validate_data(estimator, X, y, accept_sparse="csr", dtype=dtypes, reset=reset, **options)
     return canonical(X), y
 
 

@@ -354,7 +354,8 @@ def _one_split(data, spec, train, test):
         raise KeyboardInterrupt
     best = search.best_estimator_
     rows, scores = _inner_scores(search, X, y, weight, confounds, groups)
-    task, classes, flat = targets_of(search.estimator, data.y, data.sample_weight)
+    targets = targets_of(search.estimator, data.y, data.sample_weight)
+    task, classes, flat = targets.task, targets.classes, targets.flat
     new_rows = (X_test,) if confounds is None else (X_test, _safe_indexing(data.confounds, test))
     if classes is None:
         decision = search.predict(*new_rows).reshape(len(test), -1)

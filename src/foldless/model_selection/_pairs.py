@@ -69,7 +69,7 @@ def leave_pair_out_auc(
     X, y = rows_and_labels(front.X, y)
     of_last = split_steps(estimator).fit_params_of_last(params)
     weight, confounds = of_last.get("sample_weight"), of_last.get("confounds", confounds)
-    task, classes, flat = require_closed_form(
+    solved = require_closed_form(
         lambda: build_task(closed_form_estimator(estimator, params), X, y, weight, confounds),
         lambda obstacle: (
             f"leave_pair_out_auc has no closed form for {type(estimator).__name__} ({obstacle}) and would need a"
@@ -77,7 +77,8 @@ def leave_pair_out_auc(
             " cross_val_score(..., scoring='roc_auc') for the mean AUC over folds."
         ),
     )
-    if not flat or (classes is None and task.readout.cuts):
+    task, classes = solved.task, solved.classes
+    if not solved.flat or (classes is None and task.readout.cuts):
         raise ValueError("leave_pair_out_auc ranks one output; y has several.")
     if classes is not None and np.bincount(task.codes[task.problem.active], minlength=task.n_classes).min() < 2:
         raise ValueError(

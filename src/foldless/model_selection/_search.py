@@ -274,12 +274,11 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
 
     def _refit(self, data, y):
         begin = time.perf_counter()
-        options = split_steps(self.estimator).fit_params(sample_weight=data.sample_weight, confounds=data.confounds)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HugePenaltyWarning)  # without a signal that is the best
             warnings.simplefilter("ignore", LongFitWarning)  # the search has taken longer
             best = chosen_setting(self.estimator, self.best_params_, getattr(self, "classes_", None))
-            self.best_estimator_ = best.fit(data.X, y, **options)
+            self.best_estimator_ = data.fit(best, y)
         self.refit_time_ = time.perf_counter() - begin
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.best_estimator_, name):
