@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils.metaestimators import _safe_split
 
 from foldless._engine.heldout.solution import Solution
 from foldless._engine.readout.task import Task
@@ -30,6 +31,7 @@ from foldless._sklearn.pipelines import split_steps, with_fitted_steps, with_las
 from foldless._sklearn.route import require_closed_form
 from foldless._sklearn.steps import RowsBehindSteps, content
 from foldless.estimators import OneAgainstAllClassifier
+from foldless.estimators.checks import ValidatedRows
 from foldless.estimators.missing import parameter_hint
 from foldless.estimators.rows import without_none
 from foldless.kernels.registry import KERNELS, SHORTHANDS, check_shorthands, has_parameters, is_precomputed
@@ -120,7 +122,9 @@ def targets_of(estimator, y, sample_weight):
     last = clone(split_steps(estimator).last)
     if hasattr(last, "kernel"):
         last.set_params(kernel="linear")
-    return _task_of(last, np.arange(len(y), dtype=float)[:, None], y, sample_weight, None)
+    X: Any = np.arange(len(y), dtype=float)[:, None]
+    X = ValidatedRows(X) if isinstance(last, FOLDLESS_ESTIMATORS) else X
+    return _task_of(last, X, y, sample_weight, None)
 
 
 def kernel_prefix(estimator):
@@ -190,6 +194,36 @@ class SearchData:
         y = checked_y if y is self.y else y  # else indicators of one class
         return _task_of(last, X, y, weight, self.confounds)
 
+    def with_parts(self, parts):
+        """The same data with steps that are fitted on the training rows of these parts."""
+        return self if parts is None else SearchData(self.X, self.y, self.sample_weight, self.confounds, parts)
+
+    def checked_rows(self, estimator):
+        """X as an estimator of foldless checks it, once for all; None behind first steps, and for other estimators."""
+        steps = split_steps(estimator)
+        if steps.first is not None or not isinstance(steps.last, FOLDLESS_ESTIMATORS) or self.parts is not None:
+            return None
+        return self.rows.behind(estimator)[0].checked(steps.last, self.y)[0]
+
+    def subset(self, rows, estimator):
+        """The data of some rows; those that were checked are not checked again."""
+        pairwise = get_tags(estimator).input_tags.pairwise
+        X, y = _safe_split(estimator, self.X, self.y, rows)
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        confounds = None if self.confounds is None else self.confounds[rows]
+        part = SearchData(X, y, weight, confounds)
+        if self.checked_rows(estimator) is not None:
+            everything = self.rows.behind(estimator)[0]
+            part.rows.transformed[None] = [everything.subset(X, rows, np.ix_(rows, rows) if pairwise else rows)], None
+        return part
+
+    def rows_to_predict(self, estimator, rows, train):
+        """Some rows of X for an estimator that was fitted on the rows ``train``."""
+        checked = self.checked_rows(estimator)
+        if checked is None:
+            return _safe_split(estimator, self.X, self.y, rows, train)[0]
+        return checked[np.ix_(rows, train) if get_tags(estimator).input_tags.pairwise else rows]
+
     def fit(self, estimator, y):
         """Fit an estimator with its steps to all rows, which are transformed and checked already."""
         steps = split_steps(estimator)
@@ -199,9 +233,8 @@ class SearchData:
         rows, last = self.rows.behind(estimator)[0], steps.last
         X = rows.X
         if isinstance(last, OneAgainstAllClassifier):
-            kinds = {type(classifier) for _, classifier in last.estimators}
-            if kinds <= set(FOLDLESS_ESTIMATORS) and len(kinds) == 1:
-                X, _ = rows.checked(last.estimators[0][1], self.y)
+            first = last.estimators[0][1]
+            X = rows.checked(first, self.y)[0] if isinstance(first, FOLDLESS_ESTIMATORS) else X
         elif isinstance(last, FOLDLESS_ESTIMATORS):
             X, y = rows.checked(last, self.y)
         last.fit(X, y, **without_none(**params))

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.model_selection import LeaveOneOut, LeavePOut
 from sklearn.utils import _safe_indexing
 
@@ -25,8 +24,7 @@ from foldless._engine.readout.codings import chosen_labels
 from foldless._engine.readout.task import Task
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
 from foldless._sklearn.pipelines import split_steps, with_last
-from foldless._sklearn.route import warn_caller
-from foldless._sklearn.scorers import named_scorers, stored_outputs
+from foldless._sklearn.scorers import decision_columns, defined_scores, named_scorers, stored_outputs
 from foldless.estimators.access import fitted_on_part, rows_of
 from foldless.estimators.checks import warn_of_strata
 
@@ -175,14 +173,9 @@ def validate(run, splits, scoring, counting):
     if counting.of_labels:
         counts = np.zeros(len(run.classes) ** 2, int)
         for (_, sets), raw in zip(groups, decisions, strict=True):
-            counts += confusions(len(run.classes), _columns(raw), run.task.codes[sets]).sum(0)
+            counts += confusions(len(run.classes), decision_columns(raw), run.task.codes[sets]).sum(0)
         counting = counting.with_confusion(counts)
     return result | {f"test_{name}": values for name, values in scores.items()}, counting
-
-
-def _columns(raw):
-    """Decisions (b, k, t) of sets, from those of their rows."""
-    return raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
 
 
 def _scorers(scoring, estimator):
@@ -199,20 +192,9 @@ def _scores(run, name, scorer, sets, raw):
     task = run.task
     metric = METRICS.get(name) if isinstance(name, str) else None
     if metric is not None and metric.suits(task):
-        if sets.shape[1] < metric.rows:
-            warn_caller(
-                f"{name} of a single row is not defined, and nan. Score all held-out predictions together, as"
-                " loo_score_ does, or take larger test sets.",
-                UndefinedMetricWarning,
-            )
-            return np.full(len(sets), np.nan)
-        D = _columns(raw)
         # Values in their own precision, which may be higher than that of X.
         truth = task.codes[sets] if metric.labels else np.reshape(run.y, task.Y.shape)[sets].transpose(0, 2, 1)
-        scores = metric.function(D, truth)
-        if np.isnan(scores).any():
-            warn_caller(f"{name} is not defined for test sets of one class and nan there.", UndefinedMetricWarning)
-        return scores
+        return defined_scores(name, metric, decision_columns(raw), truth)
     return [
         scorer(stored_outputs(run.classes, run.flat, decisions), rows[:, None], _safe_indexing(run.y, rows))
         for decisions, rows in zip(raw, sets, strict=True)

@@ -32,39 +32,12 @@ from foldless._sklearn.routing import Metadata, route_metadata
 from foldless._sklearn.scorer_checks import check_scorers
 from foldless._sklearn.scorers import Scoring, check_scorers_of_confounds, deciding_scoring, scores_by_name
 from foldless._sklearn.splits import depends_on_labels, splits_of_labeling
-from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import Confounds, check_confounds
 
 CONFUSION = "confusion"  # among scores: counts of the labels of each class
 COUNTS_OF_LABELS = "confusion matrix"  # their name beside those of the scores
 ENOUGH_FOR_R2 = 10  # rows of a test part below which its R2 has little meaning
 MEMORY_LIMIT = 2**29  # bytes of the columns that are worked on at a time, beside P
-
-
-@dataclass(frozen=True)
-class PermutationRequest:
-    """The arguments of a permutation test of scores or of patterns, which has fewer."""
-
-    estimator: Any
-    X: Any
-    y: Any
-    groups: Any = None
-    cv: Any = None
-    n_permutations: int = 100
-    n_jobs: int | None = None
-    random_state: Any = 0
-    verbose: int = 0
-    scoring: Any = None
-    params: dict | None = None
-    confounds: Any = None
-    null: Any = None
-    generalise: bool = False
-    steps: StepsLike = "each"
-
-    @property
-    def null_name(self):
-        """The name that ``null=`` gives, None where it is no name."""
-        return self.null if isinstance(self.null, str) else None
 
 
 @dataclass(frozen=True)

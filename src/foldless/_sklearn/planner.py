@@ -38,22 +38,6 @@ FIXED_FEATURES = "landmarks, random features or basis functions are fixed once f
 
 
 @dataclass(frozen=True)
-class CrossValidation:
-    """The request of one call."""
-
-    function: str  # the name of the public function
-    estimator: Any
-    X: Any
-    y: Any
-    cv: Any = None
-    groups: Any = None
-    params: dict | None = None
-    confounds: Any = None  # an array or Confounds; :func:`plan` works with the latter
-    scoring: Any = None
-    method: str = "predict"
-
-
-@dataclass(frozen=True)
 class CrossValidationPlan:
     """How one call is answered: by ``run`` on its rows and ``splits``, or by scikit-learn's loop with ``loop``."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import check_scoring, get_scorer, get_scorer_names
 from sklearn.metrics._scorer import _BaseScorer
 from sklearn.utils.metaestimators import available_if
@@ -17,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from foldless._engine.permutation.metrics import METRICS, Metric
 from foldless._engine.readout.codings import chosen_labels
 from foldless.estimators.access import EstimatorTask, rows_of
+from foldless.estimators.checks import warn_caller
 
 # -- estimators whose predictions exist already ------------------------------------------------------------------------
 
@@ -159,6 +161,26 @@ def score_decisions(scorer, classes, flat, D, truth, probabilities=None, weights
     return np.array(scores)
 
 
+def decision_columns(raw):
+    """Decisions (b, k, t) of sets, from those of their rows, (b, t) or (b, t, k)."""
+    return raw[:, None, :] if raw.ndim == 2 else raw.transpose(0, 2, 1)
+
+
+def defined_scores(name, metric, D, truth):
+    """Scores (b,) by a metric of many labelings; nan, with a warning, where it is not defined for these rows."""
+    if D.shape[2] < metric.rows:
+        warn_caller(
+            f"{name} of a single row is not defined, and nan. Score all held-out predictions together, as loo_score_"
+            " does, or take larger test sets.",
+            UndefinedMetricWarning,
+        )
+        return np.full(len(D), np.nan)
+    scores = metric.function(D, truth)
+    if np.isnan(scores).any():
+        warn_caller(f"{name} is not defined for test sets of one class and nan there.", UndefinedMetricWarning)
+    return scores
+
+
 @dataclass(frozen=True)
 class Scoring:
     """The score of a permutation test: the argument, its metric of many labelings if it has one, its scorer."""
@@ -248,6 +270,13 @@ class Scoring:
         if self.metric is None or not self._has_metric(built.task) or options.get("weights") is not None:
             return partial(score_decisions, self.scorer, built.classes, built.flat, **options)
         return (self.metric.sklearn_rounding if sklearn_rounding else None) or self.metric.function
+
+    def scores(self, built, D, truth, **options):
+        """Scores (b,) of decisions (b, k, t), nan with a warning where they are not defined; options as above."""
+        score = self.score_function(built, **options)
+        if self.metric is None or score is not self.metric.function:  # a scorer of scikit-learn has its own warnings
+            return score(D, truth)
+        return defined_scores(self.name, self.metric, D, truth)
 
 
 # -- scores of a search ------------------------------------------------------------------------------------------------

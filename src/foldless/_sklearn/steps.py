@@ -28,6 +28,7 @@ from foldless._engine.linalg.memory import require_memory
 from foldless._sklearn.pipelines import Search, split_steps, step_that_sees_y
 from foldless.estimators.access import checked_rows_of
 from foldless.estimators.checks import check_option, warn_caller
+from foldless.estimators.classifier import CodedLabels
 from foldless.kernels.registry import is_object
 
 StepsLike: TypeAlias = Literal["each", "once"]
@@ -161,6 +162,13 @@ class TransformedRows:
         if kind not in self._checked:
             self._checked[kind] = checked_rows_of(estimator, self.X, y)
         return self._checked[kind]
+
+    def subset(self, X, rows, key):
+        """The same of some ``rows``, which are X; checked arrays are indexed by ``key``."""
+        part = TransformedRows(X)
+        for kind, (checked, y) in self._checked.items():
+            part._checked[kind] = checked[key], y.select(rows) if isinstance(y, CodedLabels) else y[rows]
+        return part
 
 
 @dataclass(frozen=True)

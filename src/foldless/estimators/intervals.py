@@ -11,14 +11,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from foldless._engine.heldout.sets import Sets
-from foldless._engine.heldout.solution import Solution
 from foldless._engine.inference.counts import ScoreKind
 from foldless._engine.inference.intervals import ScoreInterval, check_confidence, nested_interval
 from foldless._engine.inference.partitions import FoldPartitions, ScoreFunction, check_rows, scores_of_models
 from foldless._engine.linalg.threads import threads_by_size
 from foldless._engine.linalg.types import RandomStateLike
 from foldless._engine.permutation.metrics import METRICS
-from foldless._engine.readout.task import Task
 from foldless.estimators.checks import check_option, check_whole
 from foldless.estimators.rows import reads_one_state
 
@@ -65,8 +63,8 @@ class ScoreIntervals:
 class FittedDecider:
     """Held-out decisions of a fitted estimator, for any sets of its rows of positive weight."""
 
-    task: Task
-    solution: Solution
+    task: Any
+    solution: Any  # on its rows of positive weight
     quick: ClassVar[bool] = True  # all sets follow from one fit
 
     @property

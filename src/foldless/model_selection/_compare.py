@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Any, Literal
@@ -23,13 +24,13 @@ from foldless._engine.inference.intervals import check_confidence, interval_of, 
 from foldless._engine.inference.partitions import scores_of_models
 from foldless._engine.linalg.types import RandomStateLike
 from foldless._sklearn.adapters import check_probabilities
+from foldless._sklearn.request import CrossValidation
 from foldless._sklearn.routing import check_groups
 from foldless._sklearn.scorers import check_single
 from foldless._sklearn.splits import row_numbers
 from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import check_option, dense, rows_and_labels
 from foldless.model_selection._intervals import (
-    FitOptions,
     check_repeats,
     fold_partitions,
     held_out_decisions,
@@ -108,11 +109,19 @@ def compare(
     estimator = next(iter(models.values()))
     truth, classes = truth_and_classes(estimator, y)
     score, response = score_function(scoring, estimator, y, classes)
-    options = FitOptions(groups=groups, params=params, confounds=confounds, steps=steps, n_jobs=n_jobs)
-    deferred = [
-        partial(held_out_decisions, model, X, y, options, classes=classes, response=response)
-        for model in models.values()
-    ]
+    request = CrossValidation(
+        function="cross_val_predict",
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        params=params,
+        confounds=confounds,
+        steps=steps,
+        n_jobs=n_jobs,
+        method=response,
+    )
+    deferred = [partial(held_out_decisions, replace(request, estimator=model), classes) for model in models.values()]
     names = list(models)
     if method == "sign-flip":
         test = _single_test_set(cv, X, y, groups, score, is_classifier(estimator))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral
 from typing import Any, Literal
@@ -37,16 +37,18 @@ from foldless._engine.linalg.threads import jobs_as_here, threads_by_size
 from foldless._engine.linalg.types import MatrixLike, RandomStateLike
 from foldless._sklearn.adapters import check_probabilities
 from foldless._sklearn.pipelines import Search, split_steps
-from foldless._sklearn.planner import CrossValidation, CrossValidationPlan, plan
+from foldless._sklearn.planner import CrossValidationPlan, plan
 from foldless._sklearn.progress import Progress
+from foldless._sklearn.request import CallRequest, CrossValidation, NestedRequest
 from foldless._sklearn.route import RefitWarning, Route, warn_of_refits
 from foldless._sklearn.routing import check_groups
 from foldless._sklearn.scorer_checks import check_scorers
 from foldless._sklearn.scorers import Scoring, check_single, is_function, score_decisions
 from foldless._sklearn.splits import row_numbers
 from foldless._sklearn.standin import StandIn
-from foldless._sklearn.steps import StepsLike, front_of
+from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import check_option, dense, rows_and_labels
+from foldless.model_selection._nested import NestedSearch
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 
 EVERY_SET = "without every fold and every pair of folds"
@@ -138,8 +140,19 @@ def score_interval(
     truth, classes = truth_and_classes(estimator, y)
     score, response = score_function(scoring, estimator, y, classes)
     partitions = fold_partitions(cv, X, y, groups, truth, score, random_state)
-    options = FitOptions(groups=groups, params=params, confounds=confounds, steps=steps, n_jobs=n_jobs)
-    model = partial(held_out_decisions, estimator, X, y, options, classes=classes, response=response)
+    request = CrossValidation(
+        function="cross_val_predict",
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        params=params,
+        confounds=confounds,
+        steps=steps,
+        n_jobs=n_jobs,
+        method=response,
+    )
+    model = partial(held_out_decisions, request, classes)
     watch = all_scores if method == "nested" else None
     (scores,), (decisions,) = scores_of_models([model], partitions, n_repeats, watch=watch, progress=partition_progress)
     return interval_of(scores, method, confidence, score.kind, path=decisions.route)
@@ -215,44 +228,31 @@ def check_repeats(n_repeats):
 # -- held-out decisions of one model -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FitOptions:
-    """Arguments that go with the rows of the models of an interval or a comparison."""
+def held_out_decisions(request, classes, sets):
+    """:class:`HeldOutDecisions` of the estimator of a request, or :class:`NestedDecisions` of a search.
 
-    groups: Any = None
-    params: dict | None = None
-    confounds: Any = None
-    steps: StepsLike = "each"
-    n_jobs: int | None = None  # of refits
-
-
-def held_out_decisions(estimator, X, y, options, sets, *, classes, response):
-    """:class:`HeldOutDecisions` of an estimator, or :class:`NestedDecisions` of a search.
-
-    How they are computed is planned for ``sets``, some of those that will be left out. ``response`` is what is scored:
-    "predict", "decision_function" or "predict_proba".
+    How they are computed is planned for ``sets``, some of those that will be left out. The method of the request is the
+    response that is scored: "predict", "decision_function" or "predict_proba".
     """
-    front = front_of(estimator, X, options.params, options.steps)
-    X, y = rows_and_labels(front.X, y)
-    last = split_steps(front.estimator).last
+    estimator = request.estimator
+    front, request = request.behind_steps()
+    X, y = rows_and_labels(request.X, request.y)
+    request = replace(request, X=X, y=y)
+    last = split_steps(request.estimator).last
     if isinstance(last, Search):
-        if response == "predict_proba":
-            raise ValueError("scoring judges probabilities, and a search has no held-out ones; use another score.")
+        if request.method == "predict_proba":
+            raise ValueError("scoring is one of probabilities, and a search has no held-out ones; use another score.")
         route = Route("nested", f"{type(last).__name__} is repeated without every set of rows")
-        return NestedDecisions(front.estimator, X, y, front.params or None, classes, options, route)
-    request = CrossValidation(
-        "cross_val_predict",
-        front.estimator,
-        X,
-        y,
-        splits_of(sets, len(y)),
-        params=front.params,
-        confounds=options.confounds,
-        method=response,
-    )
-    planned = plan(request)
+        return NestedDecisions(NestedSearch.of(nested_request(request)), classes, route)
+    planned = plan(replace(request, groups=None, cv=splits_of(sets, len(y))))
     warn_of_refits(estimator, planned.route, EVERY_SET)
-    return HeldOutDecisions(y, classes, response, planned, front.route(planned.route), options.n_jobs)
+    return HeldOutDecisions(y, classes, request.method, planned, front.route(planned.route), request.n_jobs)
+
+
+def nested_request(request):
+    """The :class:`NestedRequest` with the arguments of a request of a search."""
+    shared = {field.name: getattr(request, field.name) for field in fields(CallRequest)}
+    return NestedRequest(**shared)
 
 
 @dataclass(frozen=True)
@@ -296,33 +296,17 @@ class HeldOutDecisions:
 class NestedDecisions:
     """Decisions of a search, or of a pipeline that ends in one; the search is repeated without every set."""
 
-    estimator: Any
-    X: Any
-    y: Any
-    params: dict | None
+    search: NestedSearch
     classes: np.ndarray | None
-    options: FitOptions
     route: Route
     quick = False  # not all sets follow from one fit
 
     def __call__(self, sets):
         """Decisions (b, k, t) of sets (b, t)."""
-        nested_cross_validate = type(split_steps(self.estimator).last)._nested_cross_validate
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RefitWarning)
-            result = nested_cross_validate(
-                self.estimator,
-                self.X,
-                self.y,
-                cv=splits_of(sets, len(self.y)),
-                groups=self.options.groups,
-                params=self.params,
-                confounds=self.options.confounds,
-                steps=self.options.steps,
-                n_jobs=self.options.n_jobs,
-            )
-        outputs = result.predictions if self.classes is None else result.decision
-        return np.stack([as_decisions(values, "decision_function", self.classes) for values in outputs])
+            results, _ = self.search.results(splits_of(sets, len(self.search.data.y)))
+        return np.stack([as_decisions(result.decision, "decision_function", self.classes) for result in results])
 
 
 def splits_of(sets, n):

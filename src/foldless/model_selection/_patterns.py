@@ -20,15 +20,15 @@ from foldless._sklearn.adapters import closed_form_estimator
 from foldless._sklearn.permutation_spec import (
     MEMORY_LIMIT,
     PermutationData,
-    PermutationRequest,
     check_permutations,
     has_class_weights,
     keep_association,
     warn_of_unchanged_labels,
 )
 from foldless._sklearn.progress import Progress
+from foldless._sklearn.request import PermutationRequest
 from foldless._sklearn.route import NoSharedP, require_closed_form
-from foldless._sklearn.steps import StepsLike, front_of
+from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import as_confounds, confounds_left_out, rows_and_labels, warn_of_scale
 from foldless.model_selection._types import ConfoundsLike, NullLike, Params
 
@@ -106,10 +106,10 @@ def permutation_test_pattern(
 
 def run_pattern_test(request, memory_limit=MEMORY_LIMIT):
     """The :class:`PatternTestResult` of a request; ``memory_limit`` are bytes of columns at a time, beside P."""
-    front = front_of(request.estimator, request.X, request.params, request.steps)
-    estimator, params, X = front.estimator, front.params, request.X
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    X, y = rows_and_labels(front.X, request.y)
+    names = [str(name) for name in request.X.columns] if hasattr(request.X, "columns") else None
+    _, request = request.behind_steps()
+    estimator, params = request.estimator, request.params
+    X, y = rows_and_labels(request.X, request.y)
     check_permutations(y, request.n_permutations)
     confounds = as_confounds(confounds_left_out(request.confounds, "patterns"))
     data = PermutationData(X, y, params.get("sample_weight"), confounds)

@@ -24,13 +24,13 @@ from foldless._sklearn.permutation_spec import (
     COUNTS_OF_LABELS,
     MEMORY_LIMIT,
     PermutationData,
-    PermutationRequest,
     check_permutations,
     specify_test,
     warn_of_unchanged_labels,
 )
 from foldless._sklearn.pipelines import Search, split_steps
 from foldless._sklearn.progress import Progress
+from foldless._sklearn.request import PermutationRequest
 from foldless._sklearn.route import warn_caller, warn_of_refits
 from foldless._sklearn.routing import check_groups
 from foldless._sklearn.steps import StepsLike, front_of

@@ -32,7 +32,6 @@ from foldless.estimators.checks import rows_and_labels
 from foldless.estimators.missing import available_where, explain_unknown_arguments
 from foldless.estimators.rows import Ids, PerRow, all_or_nothing, without_none
 from foldless.estimators.versions import Versioned
-from foldless.model_selection._nested import nested_cross_validate
 from foldless.model_selection._search_outcome import held_out_sigmoid, settings_card
 from foldless.model_selection._search_runs import fit_with_landmarks, run_search, warn_of_end
 from foldless.model_selection._search_spec import (
@@ -214,8 +213,6 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         self.verbose = verbose
         self.steps = steps
 
-    _nested_cross_validate = nested_cross_validate
-
     # -- fitting ----------------------------------------------------------------------------------------------------
 
     @threads_by_size
@@ -244,29 +241,31 @@ class FoldlessSearchCV(Search, MetaEstimatorMixin, Versioned):
         if y is None:
             raise ValueError("FoldlessSearchCV requires y to be passed, but the target y is None: nothing to predict.")
         X, y, groups = rows_and_labels(X, y, groups)
-        to_find = landmarks_to_find(self, X)
-        if to_find is not None:
-            others = {"y": y, "sample_weight": sample_weight, "groups": groups, "confounds": confounds}
-            return fit_with_landmarks(self, to_find, X, others)
         spec = search_spec(self)
-        warn_of_unused_groups(self.cv, groups, stacklevel=3)
-        learnt = y  # several labels a row, if sparse, are predicted as such
-        y, sample_weight = checked_rows(self, y, sample_weight)
+        warn_of_unused_groups(self.cv, groups)
+        labels, sample_weight = checked_rows(self, y, sample_weight)
+        if confounds is not None:
+            confounds = check_search_with_confounds(self, confounds, len(labels))
+        return self.fit_data(spec, SearchData(X, labels, sample_weight, confounds), groups, y)
+
+    def fit_data(self, spec, data, groups=None, y=None):
+        """``fit`` to checked data; ``y`` has several labels a row as they were given, which may be sparse."""
+        to_find = landmarks_to_find(self, data.X)
+        if to_find is not None:
+            return fit_with_landmarks(self, to_find, data, groups, y)
         with all_or_nothing(self) as search:
             for name in [name for name in vars(search) if name.endswith("_") or name == "_sigmoid"]:
                 delattr(search, name)
-            splits = draw_splits(search.cv, search.estimator, X, y, groups)
-            if confounds is not None:
-                confounds = check_search_with_confounds(search, confounds, len(np.asarray(y)))
-                check_confounds_determined(columns_alone(search, confounds), splits or ())
-            spec = with_row_weights(with_scores(spec, search, y), search, y, sample_weight)
-            parts = parts_of(search, splits, len(np.asarray(y)))
-            data = SearchData(X, y, sample_weight, confounds, parts)
+            splits = draw_splits(search.cv, search.estimator, data.X, data.y, groups)
+            if data.confounds is not None:
+                check_confounds_determined(columns_alone(search, data.confounds), splits or ())
+            spec = with_row_weights(with_scores(spec, search, data.y), search, data.y, data.sample_weight)
+            data = data.with_parts(parts_of(search, splits, len(data.y)))
             outcome = run_search(spec, search, data, splits)
             vars(search).update(outcome.attributes(spec, search.estimator, data, splits))
-            warn_of_end(search, outcome, stacklevel=3)
+            warn_of_end(search, outcome)
             if search.refit:
-                search._refit(data, learnt if np.ndim(y) > 1 else y)
+                search._refit(data, y if np.ndim(data.y) > 1 and y is not None else data.y)
                 sigmoid = held_out_sigmoid(search, data, splits, outcome.heldout)
                 if sigmoid is not None:
                     search._sigmoid = sigmoid

@@ -19,12 +19,13 @@ from foldless._sklearn.confounded import WithConfounds
 from foldless._sklearn.counting import Counting
 from foldless._sklearn.families import axes_taken
 from foldless._sklearn.pipelines import Search, split_steps
-from foldless._sklearn.planner import METHODS, CrossValidation, plan
+from foldless._sklearn.planner import METHODS, plan
+from foldless._sklearn.request import CrossValidation
 from foldless._sklearn.route import Route, warn_caller, warn_of_refits
 from foldless._sklearn.scorer_checks import objections
 from foldless._sklearn.scorers import check_single, named_scorers, scoring_of_rows, with_scorers
 from foldless._sklearn.standin import Decoded, StandIn
-from foldless._sklearn.steps import StepsLike, front_of
+from foldless._sklearn.steps import StepsLike
 from foldless.estimators.checks import dense, rows_and_labels
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
 from foldless.results import Result, lanes
@@ -146,12 +147,20 @@ def cross_validate(
     check_probabilities(scoring, estimator)
     X, y = rows_and_labels(X, dense(y))
     _report_objections(scoring, estimator, y, error_score)
-    front = front_of(estimator, X, params, steps)
     request = CrossValidation(
-        "cross_validate", front.estimator, front.X, y, cv, groups, front.params, confounds, scoring=scoring
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        cv=cv,
+        scoring=scoring,
+        params=params,
+        confounds=confounds,
+        steps=steps,
     )
+    front, request = request.behind_steps()
     planned = plan(request)
-    counting = Counting.of(scoring, front.estimator, y, groups, planned.drawn)
+    counting = Counting.of(scoring, request.estimator, y, groups, planned.drawn)
     options: dict[str, Any] = {
         "verbose": verbose,
         "error_score": error_score,
@@ -312,10 +321,19 @@ def cross_val_predict(
     """
     getattr(estimator, method)  # the estimator's own error where it has no such method
     X, y = rows_and_labels(X, y)
-    front = front_of(estimator, X, params, steps)
     request = CrossValidation(
-        "cross_val_predict", front.estimator, front.X, y, cv, groups, front.params, confounds, method=method
+        function="cross_val_predict",
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        cv=cv,
+        params=params,
+        confounds=confounds,
+        steps=steps,
+        method=method,
     )
+    _, request = request.behind_steps()
     planned = plan(request)
     options = {"verbose": verbose, "method": method}
     if planned.run is None:
@@ -365,6 +383,16 @@ def explain(
     refit: SVC is not a least-squares model foldless knows
     """
     X, y = rows_and_labels(X, y)
-    front = front_of(estimator, X, params, steps)
-    request = CrossValidation("explain", front.estimator, front.X, y, cv, groups, front.params, confounds)
+    request = CrossValidation(
+        function="explain",
+        estimator=estimator,
+        X=X,
+        y=y,
+        groups=groups,
+        cv=cv,
+        params=params,
+        confounds=confounds,
+        steps=steps,
+    )
+    front, request = request.behind_steps()
     return front.route(plan(request).route)
