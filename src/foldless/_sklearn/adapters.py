@@ -25,9 +25,17 @@ from foldless._engine.readout.task import Task
 from foldless._sklearn.pipelines import Search, check_steps, split_steps
 from foldless._sklearn.route import NoClosedForm, NoSharedP
 from foldless._sklearn.scorers import named_scorers, wants_probabilities
-from foldless.estimators.access import EstimatorTask, chooses_landmarks, task_of
+from foldless.estimators.access import EstimatorTask, checked_rows_of, chooses_landmarks, task_of, task_on_rows
 from foldless.estimators.adaptive import AdaptiveKDA
-from foldless.estimators.checks import as_confounds, check_confounds, check_square, check_weights, dense
+from foldless.estimators.checks import (
+    FLOATS,
+    are_plain,
+    as_confounds,
+    check_confounds,
+    check_square,
+    check_weights,
+    dense,
+)
 from foldless.estimators.fisher import KernelFisherDiscriminant
 from foldless.estimators.lssvm import LSSVC, LSSVR
 from foldless.estimators.meta import OneAgainstAllClassifier, SlidingWindow
@@ -49,7 +57,8 @@ def _checked(estimator, X, y, sample_weight, *, numeric, widened=False):
         raise _no_closed_form(estimator, f"alpha={estimator.alpha!r} is not positive")
     if isinstance(X, np.ndarray | list) and np.asarray(X).dtype.kind in "US":
         raise ValueError("X holds strings, which scikit-learn's estimators refuse; convert it, X.astype(float) say.")
-    X, y = check_X_y(X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True, y_numeric=numeric)
+    if not are_plain(X, y, FLOATS) or (numeric and y.dtype.kind == "U"):
+        X, y = check_X_y(X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=numeric)
     X = canonical(X)
     if widened and y.dtype.kind in "fiub" and np.result_type(X.dtype, y.dtype) != np.float32:
         X = X.astype(np.float64, copy=False)
@@ -233,12 +242,23 @@ def freeze_class_weights(estimator, y):
     return clone(estimator).set_params(class_weight=dict(zip(classes, factors, strict=True)))
 
 
-def build_task(estimator, X, y, sample_weight=None, confounds=None):
+def placeholder_task(estimator, y, sample_weight):
+    """The :class:`EstimatorTask` of the targets of an estimator of foldless, on a placeholder for X; y is checked."""
+    estimator, X = clone(estimator).set_params(kernel="linear"), np.arange(len(y), dtype=float)[:, None]
+    rows, y = checked_rows_of(estimator, X, y)
+    return task_of(estimator, rows, y, sample_weight)
+
+
+def build_task(estimator, X, y, sample_weight=None, confounds=None, targets=None):
     """The :class:`EstimatorTask` of an estimator in ``TASKS`` on these data.
 
+    ``targets`` are those of y where they are known, for one of foldless' estimators (:func:`placeholder_task`).
     ``confounds`` are an array or :class:`~foldless.estimators.checks.Confounds`.
     """
-    built = TASKS[type(estimator)](estimator, X, y, sample_weight)
+    if targets is None:
+        built = TASKS[type(estimator)](estimator, X, y, sample_weight)
+    else:
+        built = task_on_rows(estimator, X, targets, sample_weight)
     if confounds is None:
         return built
     confounds = as_confounds(confounds)

@@ -51,12 +51,15 @@ FIXED_SEARCH = (
 )
 
 
-def choose_strategy(spec, data, members=None):
-    """The quickest strategy that is exact for this test; with ``members`` models are tested on the features of all."""
+def choose_strategy(spec, data, members=None, *, cautions=True):
+    """The quickest strategy that is exact for this test; with ``members`` models are tested on the features of all.
+
+    Without ``cautions`` nothing warns of rows from which little can be learnt.
+    """
     steps = split_steps(spec.estimator)
     quick = _closed_form if spec.search is None else _batched_grid
     strategy: Strategy
-    strategy, obstacle = try_closed_form(quick, spec, data, steps)
+    strategy, obstacle = try_closed_form(quick, spec, data, steps, cautions)
     if obstacle is not None:
         needs_classes = has_class_weights(steps.last) and type(steps.last) in TASKS
         strategy = OneByOne(obstacle.route, partial(_refit_labeling, spec, data, needs_classes))
@@ -80,7 +83,7 @@ def choose_strategy(spec, data, members=None):
     return replace(strategy, members=members, n_together=at_a_time)
 
 
-def _closed_form(spec, data, steps):
+def _closed_form(spec, data, steps, cautions):
     """Permutations as columns, or one by one from one P."""
     adapters.check_fit_params(set(spec.metadata.fit) - {steps.fit_param("sample_weight")})
     last = steps.last
@@ -88,7 +91,8 @@ def _closed_form(spec, data, steps):
     _check_parts(spec, steps, last, each_part)
     seen = _fit_steps(steps.first, data, *spec.first[0])[1] if each_part else data  # by the last step
     built = seen.task(last)
-    warn_of_scale(built.task.problem)
+    if cautions:
+        warn_of_scale(built.task.problem)
     check_confounds_determined(built.task.problem, spec.first)
     by_columns = not spec.metadata.score and _takes_decisions(spec, built.task)
     if has_class_weights(last):
@@ -127,9 +131,8 @@ def _check_parts(spec, steps, last, each_part):
             raise NoClosedForm("steps in front of a precomputed kernel see kernels, not rows")
     if each_part and spec.moves_splits:
         raise NoClosedForm("every permutation has its own splits, and steps are fitted on each training part")
-    for number, (train, _) in enumerate(spec.first):
-        if len(np.unique(train)) < len(train):
-            raise NoClosedForm(f"the training part of split {number} repeats rows")
+    if spec.split_with_repeats is not None:
+        raise NoClosedForm(f"the training part of split {spec.split_with_repeats} repeats rows")
 
 
 def _takes_decisions(spec, task):
@@ -243,7 +246,7 @@ def _check_one_P_serves(spec, data, steps, search):
         raise NoClosedForm(REPEATED)
 
 
-def _batched_grid(spec, data, steps):
+def _batched_grid(spec, data, steps, cautions):
     """The grid of a search with labelings as columns."""
     unknown = set(spec.metadata.fit) - {steps.fit_param("sample_weight")}
     if unknown:

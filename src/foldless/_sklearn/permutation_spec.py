@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any
 
@@ -49,15 +49,23 @@ class PermutationData:
     sample_weight: Any = None
     confounds: Confounds | None = None
     residuals: Residuals | None = None  # of values, where these are permuted and not the values
+    targets: Any = None  # of y, where they were made before, for all members of a family
 
     def task(self, estimator):
         """The :class:`EstimatorTask` of an estimator in ``adapters.TASKS``."""
-        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds)
+        return adapters.build_task(estimator, self.X, self.y, self.sample_weight, self.confounds, self.targets)
+
+    def with_targets(self, estimator):
+        """The same with targets made once for all members of a family, where the estimator is one of foldless."""
+        last = split_steps(estimator).last
+        if not isinstance(last, adapters.FOLDLESS_ESTIMATORS):
+            return self
+        return replace(self, targets=adapters.placeholder_task(last, self.y, self.sample_weight))
 
     def labelled(self, order):
         """The same with the labels or their residuals in another order."""
         y = _safe_indexing(self.y, order) if self.residuals is None else self.residuals.labelled(order)
-        return replace(self, y=y)
+        return replace(self, y=y, targets=None)
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,12 @@ class PermutationSpec:
     refit: Callable  # (spec, data, splits, SplitScores) -> scores of a cross-validation by refits
     search: SearchSpec | None = None  # where a search is tested
 
+    @cached_property
+    def split_with_repeats(self):
+        """The number of the first split whose training part repeats rows; None where none does."""
+        repeats = (number for number, (train, _) in enumerate(self.first) if len(np.unique(train)) < len(train))
+        return next(repeats, None)
+
 
 def specify_test(request, data, memory_limit, refit, search=None):
     """(:class:`PermutationSpec`, data with their weights, the labelings) of the request of ``permutation_test_score``.
@@ -89,12 +103,14 @@ def specify_test(request, data, memory_limit, refit, search=None):
     scheme = scheme_of(request.null, request.groups, n)
     scorings, metadata = _scores_and_metadata(request, cv, data, matches_sklearn)
     first = splits_of_labeling(cv, data.X, data.y, metadata.split)
-    _warn_of_small_parts(scorings, first)
-    if request.null_name == "within_test_sets":
-        scheme = scheme.within_test_sets(first, n)
-    scheme, data = keep_association(estimator, data, scheme)
+    moves = False
+    if request.n_permutations:  # else there are only the true labels
+        _warn_of_small_parts(scorings, first)
+        if request.null_name == "within_test_sets":
+            scheme = scheme.within_test_sets(first, n)
+        scheme, data = keep_association(estimator, data, scheme)
+        scheme, moves = _scheme_of_splits(request, scheme, cv, first, data.y)
     draw = partial(_splits_anew, cv, data, metadata.split) if matches_sklearn else None
-    scheme, moves = _scheme_of_splits(request, scheme, cv, first, data.y)
     if isinstance(scheme, Exchangeable) and not (moves or matches_sklearn):
         _warn_of_few_labelings(scheme.log_labelings(data.y), request.n_permutations)
     options = {"first": first, "draw": draw, "moves": moves}

@@ -4,7 +4,7 @@ No other module reads private attributes of an estimator.
 """
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,21 @@ def task_of(estimator, X, y, sample_weight=None):
     checked = _unfitted(estimator)
     task = checked._make_task(*checked._validated(X, y, sample_weight))
     return EstimatorTask(task, getattr(checked, "classes_", None), getattr(checked, "_flat", True), checked)
+
+
+def task_on_rows(estimator, X, targets, sample_weight=None):
+    """The :class:`EstimatorTask` of rows X with the ``targets`` of another one, of the same y and weights.
+
+    X is checked; y is neither checked nor coded again.
+    """
+    checked = _unfitted(estimator)
+    of_y = ("classes_", "_named_classes", "_flat")
+    vars(checked).update({name: vars(targets.checked)[name] for name in of_y if name in vars(targets.checked)})
+    task = targets.task
+    X, _, weights = checked._validated(X, task.Y[:, 0] if task.codes is None else task.codes, sample_weight)
+    problem = checked._problem(X, np.square(task.problem.root_w) if task.problem.weighted else None, weights)
+    task = replace(task, problem=problem, Y=task.Y.astype(X.dtype, copy=False))
+    return EstimatorTask(task, targets.classes, targets.flat, checked)
 
 
 def _unfitted(estimator):

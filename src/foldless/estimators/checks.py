@@ -306,7 +306,7 @@ def validated_X(estimator, X, **options):
 
 def validated_rows(estimator, X, y, *, dtypes, reset=True, **options):
     """The same of X and y; missing labels are named by their row."""
-    if reset and _are_plain(X, y, dtypes):
+    if reset and are_plain(X, y, dtypes):
         ValidatedRows(X).name_features(estimator)
         return X, y
     check_labels_there(y)
@@ -318,7 +318,7 @@ def validated_rows(estimator, X, y, *, dtypes, reset=True, **options):
     return canonical(X), y
 
 
-def _are_plain(X, y, dtypes):
+def are_plain(X, y, dtypes):
     """Whether X and y are arrays in which scikit-learn, slower than the rest of a small fit, would find nothing."""
     if not (type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype in dtypes and is_plain_target(y, len(X))):
         return False

@@ -21,9 +21,10 @@ from foldless.model_selection._nested_result import NestedResult
 from foldless.model_selection._pairs import leave_pair_out_auc
 from foldless.model_selection._patterns import permutation_test_pattern
 from foldless.model_selection._permutation import permutation_test_score
+from foldless.model_selection._score import cross_val_score
 from foldless.model_selection._search import FoldlessSearchCV
 from foldless.model_selection._strata import StratifiedLeaveOneOut
-from foldless.model_selection._validation import cross_val_predict, cross_val_score, cross_validate, explain
+from foldless.model_selection._validation import cross_val_predict, cross_validate, explain
 
 __all__ = [
     "ComparisonResult",
