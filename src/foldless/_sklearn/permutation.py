@@ -15,9 +15,10 @@ from sklearn import model_selection as skl
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
-from foldless._engine.permutation.labelings import Solver, labelings_that_fit, truth_of
+from foldless._engine.permutation.labelings import Solver, count_columns, labelings_that_fit, truth_of
 from foldless._engine.permutation.strategies import Batched, BatchedGrid, OneByOne, Strategy, Weighted
 from foldless._engine.permutation.tally import DecisionScore
+from foldless._engine.tuning.grid import nested_cost
 from foldless._sklearn import adapters, route
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, TASKS
 from foldless._sklearn.candidates import SearchData, has_grid, settings
@@ -33,11 +34,12 @@ from foldless._sklearn.splits import check_confounds_determined, depends_on_labe
 from foldless._sklearn.standin import StandIn
 from foldless._sklearn.steps import fits_steps
 from foldless.estimators.access import chooses_landmarks
-from foldless.estimators.checks import confounds_left_out, warn_of_scale
+from foldless.estimators.checks import confounds_left_out, warn_of_long_call, warn_of_scale
 from foldless.kernels.registry import is_precomputed, penalised_kernel
 
 FEW = 8  # labelings at a time where each takes its own time
 SOME = 64  # labelings that share the kernel matrix where each has a P
+ARRAYS = 2  # n x n at the same time: P and its factor, or its eigenvectors
 TOGETHER = 256  # labelings that share the making of every candidate's P
 REPEATED = "the search is repeated for every permutation (nested_cross_validate)"
 FIXED_CLASSES = "a model without class_weight, with scoring='balanced_accuracy', takes one P for all permutations"
@@ -93,6 +95,8 @@ def _closed_form(spec, data, steps, cautions):
     built = seen.task(last)
     if cautions:
         warn_of_scale(built.task.problem)
+        flops = _flops_of_labelings(spec, built.task, each_part=each_part, weighted=has_class_weights(last))
+        warn_of_long_call(built.task.problem, "a permutation test", flops, ARRAYS)
     check_confounds_determined(built.task.problem, spec.first)
     by_columns = not spec.metadata.score and _takes_decisions(spec, built.task)
     if has_class_weights(last):
@@ -117,6 +121,18 @@ def _closed_form(spec, data, steps, cautions):
         reason += "; each has its own splits"
     way = Route(route.ONE_FIT, reason, solver.choice)
     return _batched(spec, built, way, residuals=data.residuals, shared=solver)
+
+
+def _flops_of_labelings(spec, task, *, each_part, weighted):
+    """Flops of all labelings: a P for all, for each training part, or for each labeling (``weighted``)."""
+    problem = task.problem
+    n = len(problem.active)
+    precision = 2 * problem.fit_flops(n)
+    products = 2.0 * n**2 * count_columns(task)[0] * spec.n_labelings
+    if each_part:
+        return len(spec.first) * (precision + products)
+    removals = sum(n * len(test) ** 2 for _, test in spec.first)
+    return (spec.n_labelings if weighted else 1) * (precision + removals) + products
 
 
 def _check_parts(spec, steps, last, each_part):
@@ -246,6 +262,16 @@ def _check_one_P_serves(spec, data, steps, search):
         raise NoClosedForm(REPEATED)
 
 
+def _warn_of_long_grid(spec, kernel_settings, inner):
+    """Warn in advance if a grid with all labelings as columns will take long."""
+    flops = 0.0
+    for setting in kernel_settings:
+        problem, n_alphas = setting.task.problem, len(setting.alphas)
+        products = 2.0 * len(problem.active) ** 2 * count_columns(setting.task)[0] * spec.n_labelings
+        flops += nested_cost(problem, n_alphas, spec.first, inner).flops + n_alphas * products
+    warn_of_long_call(kernel_settings[0].task.problem, "a permutation test", flops, ARRAYS)
+
+
 def _batched_grid(spec, data, steps, cautions):
     """The grid of a search with labelings as columns."""
     unknown = set(spec.metadata.fit) - {steps.fit_param("sample_weight")}
@@ -265,6 +291,8 @@ def _batched_grid(spec, data, steps, cautions):
     if not all([_takes_decisions(spec, setting.task) for setting in kernel_settings]) or needs_all_classes:
         raise NoClosedForm(REPEATED)
     inner = [nested.inner_splits(train) for train, _ in spec.first]
+    if cautions:
+        _warn_of_long_grid(spec, kernel_settings, inner)
     balanced = search.criterion_weight == "balanced"  # weights that follow the labels, and are computed with them
     search_spec = replace(spec.search, criterion_weight=None) if balanced else spec.search
     reason = f"one P for each of {len(candidates)} candidates; every permutation chooses its own on each part"

@@ -83,6 +83,7 @@ class PermutationSpec:
     steps: str  # "each" or "once": those of a search that are not fitted yet
     memory_limit: int  # bytes of the columns that are worked on at a time
     refit: Callable  # (spec, data, splits, SplitScores) -> scores of a cross-validation by refits
+    n_labelings: int = 1  # the true labels and all permutations
     search: SearchSpec | None = None  # where a search is tested
 
     @cached_property
@@ -130,6 +131,7 @@ def specify_test(request, data, memory_limit, refit, search=None):
         steps=request.steps,
         memory_limit=memory_limit,
         refit=refit,
+        n_labelings=request.n_permutations + 1,
         search=search,
     )
     return spec, replace(data, sample_weight=weight), labelings

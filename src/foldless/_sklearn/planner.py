@@ -30,7 +30,7 @@ from foldless._sklearn.splits import (
     is_leave_one_out,
     row_numbers,
 )
-from foldless.estimators.checks import as_confounds, check_confounds, warn_of_scale
+from foldless.estimators.checks import as_confounds, check_confounds, warn_of_long_call, warn_of_scale
 
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
@@ -180,7 +180,10 @@ def _solve(request, run, score_params):
         route = Route(ONE_P_PER_FOLD, reason)
     else:
         warn_of_scale(task.problem)
-        route = _route_of(name, _plan_of_parts(run.parts, splits), task.problem)
+        plan_of_parts = _plan_of_parts(run.parts, splits)
+        if request.function != "explain":
+            warn_of_long_call(task.problem, "a cross-validation", plan_of_parts.flops, plan_of_parts.arrays)
+        route = _route_of(name, plan_of_parts, task.problem)
     if task.problem.kernel.approximates:
         route = replace(route, reason=f"{route.reason}; {FIXED_FEATURES}")
     return CrossValidationPlan(route, run, splits, score_params)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, check_array, indexable
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from foldless._engine.heldout.caution import caution, caution_of_size, long_fit
+from foldless._engine.heldout.caution import caution, caution_of_call, caution_of_size, long_fit
 from foldless._engine.readout.codings import chosen_codes
 from foldless._engine.readout.strata import chance_if_below
 from foldless.kernels.base import canonical
@@ -212,6 +212,11 @@ def warn_of_scale(problem):
 def warn_of_size(problem):
     """Warn of a fit that takes long, before it begins; once for each size, however often it is refitted."""
     _announce(caution_of_size(problem))
+
+
+def warn_of_long_call(problem, call, flops, arrays):
+    """The same of a ``call``, in words, that takes so many flops and arrays of n x n numbers."""
+    _announce(caution_of_call(problem, call, flops, arrays))
 
 
 def warn_of_size_by_cost(n, cost, kernel):

@@ -27,8 +27,8 @@ from foldless._engine.tuning.grid import (
     heldout_of_candidate,
     inner_criterion,
     losses_from_one_P,
+    nested_cost,
     outer_loss,
-    sharing_pays,
 )
 from foldless._engine.tuning.spec import SearchSpec
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS, check_probabilities
@@ -47,11 +47,13 @@ from foldless._sklearn.splits import check_confounds_determined, draw_splits, ro
 from foldless._sklearn.steps import StepsLike, fits_steps, parts_of
 from foldless._sklearn.weights import route_with_weights, with_row_weights
 from foldless.estimators.access import EstimatorTask, chooses_landmarks, cut_of, fits_of, loo_scores_of
-from foldless.estimators.checks import confounds_left_out, rows_and_labels
+from foldless.estimators.checks import confounds_left_out, rows_and_labels, warn_of_long_call
 from foldless.estimators.meta import OneAgainstAllClassifier
 from foldless.model_selection._nested_result import NestedResult, tested
 from foldless.model_selection._search_spec import check_search_with_confounds, checked_rows, search_spec, with_scores
 from foldless.model_selection._types import ConfoundsLike, CVLike, Params, ScoringLike
+
+ARRAYS = 2  # n x n at the same time: P and its factor, or its eigenvectors
 
 
 @threads_by_size
@@ -314,7 +316,9 @@ def nested_grid(nested, outer):
     data, spec, search = nested.data, nested.spec, nested.data.search
     candidates, kernel_settings = settings(search.estimator, search.param_grid, nested.rows)
     inner = [data.inner_splits(train) for train, _ in outer]
-    shared = [sharing_pays(setting.task.problem, len(setting.alphas), outer, inner) for setting in kernel_settings]
+    costs = [nested_cost(setting.task.problem, len(setting.alphas), outer, inner) for setting in kernel_settings]
+    shared, flops = [cost.shared for cost in costs], sum(cost.flops for cost in costs)
+    warn_of_long_call(kernel_settings[0].task.problem, "a nested cross-validation", flops, ARRAYS)
     jobs = (
         delayed(_inner_losses)(data, spec, setting, share, outer, inner)
         for setting, share in zip(kernel_settings, shared, strict=True)

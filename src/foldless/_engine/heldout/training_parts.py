@@ -20,11 +20,14 @@ from foldless._engine.precision.choose import holder
 class PartsPlan:
     """How the training parts of some splits are made.
 
-    ``from_P`` says whether P of all rows is made; ``reason`` says why, in words.
+    ``from_P`` says whether P of all rows is made; ``reason`` says why, in words. ``flops`` are those of all parts,
+    ``arrays`` the n x n arrays that are held at a time.
     """
 
     from_P: bool
     reason: str
+    flops: float
+    arrays: float
 
 
 class TrainingParts:
@@ -73,17 +76,24 @@ class TrainingParts:
         alone = sum(count * costs[k][0] for k, count in counts.items())
         self._from_P = bool(shared < alone)
         if not self._from_P:
-            return PartsPlan(False, "few large folds: solving each training part alone is less work than P of all rows")
+            reason = "few large folds: solving each training part alone is less work than P of all rows"
+            return PartsPlan(False, reason, alone, (max(sizes) / n) ** 2 * cost.arrays_of_P(self.problem.kernel))
         if not self._is_solved:
             self.require_memory(min(sizes))
-        return PartsPlan(True, f"all held-out predictions follow from one P ({self.problem.describe_holder()})")
+        reason = f"all held-out predictions follow from one P ({self.problem.describe_holder()})"
+        return PartsPlan(True, reason, shared, self._arrays(min(sizes)))
 
     def require_memory(self, k):
         """Raise an error if P of all rows, and what is held beside it for parts of k rows, will not fit into memory."""
         problem, n = self.problem, len(self.problem.active)
         if problem.n_features(n) is None:
-            arrays = cost.arrays_of_P(problem.kernel, left_out=(n - k) / n, nested=self.nested)
-            require_memory((n, n), problem.dtype, "the matrix P of all rows, from which some are left out", arrays)
+            what = "the matrix P of all rows, from which some are left out"
+            require_memory((n, n), problem.dtype, what, self._arrays(k))
+
+    def _arrays(self, k):
+        """n x n arrays that are held at a time for parts of k rows."""
+        n = len(self.problem.active)
+        return cost.arrays_of_P(self.problem.kernel, left_out=(n - k) / n, nested=self.nested)
 
     def _cost_of_fit(self, k):
         problem = self.problem

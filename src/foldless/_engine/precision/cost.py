@@ -82,15 +82,19 @@ def path(n, n_alphas, *, explicit):
     return np.minimum(factors(n, n_alphas, explicit=explicit), eigenvectors(n, n_alphas, explicit=explicit))
 
 
-def one_P_pays(n, sizes, n_alphas, *, inner_folds):
-    """Whether one P for each alpha, and every training part from it, beats a path of every training part.
+def from_one_P(n, sizes, n_alphas, *, inner_folds):
+    """Flops of one P for each alpha, and of training parts of these ``sizes`` from it.
 
-    ``sizes`` are those of the parts; ``inner_folds`` says that more than leave-one-out is wanted inside them.
+    ``inner_folds`` says that more than leave-one-out is wanted inside them.
     """
     left_out = n - sizes
     split = 2 * n * left_out**2 + (2 * sizes**2 * left_out if inner_folds else 0.0) + STEPS_OF_SPLIT
-    shared = path(n, n_alphas, explicit=True) + n_alphas * np.sum(split)
-    return shared < np.sum(path(sizes, n_alphas, explicit=False))
+    return path(n, n_alphas, explicit=True) + n_alphas * np.sum(split)
+
+
+def paths_of_parts(sizes, n_alphas):
+    """Flops of a path of every training part by itself."""
+    return np.sum(path(sizes, n_alphas, explicit=False))
 
 
 # -- updates -----------------------------------------------------------------------------------------------------------
