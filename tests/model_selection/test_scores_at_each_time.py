@@ -112,7 +112,7 @@ def test_the_task_of_known_targets_is_that_of_y():
         for features in (X[:, :, 1], X[:, :, 2].astype(np.float32)):
             found = access.task_on_rows(estimator, features, targets, weight)
             expected = access.task_of(estimator, features, y, weight)
-            for name in ("Y", "codes", "counted"):
+            for name in ("Y", "codes", "calibration_weights"):
                 assert_array_equal(getattr(found.task, name), getattr(expected.task, name))
             assert found.task.Y.dtype == features.dtype
             assert_allclose(found.task.problem.root_w, expected.task.problem.root_w, rtol=1e-6)

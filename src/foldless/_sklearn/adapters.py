@@ -256,11 +256,11 @@ def build_task(estimator, X, y, sample_weight=None, confounds=None, targets=None
     ``confounds`` are an array or :class:`~foldless.estimators.checks.Confounds`.
     """
     if targets is None:
-        built = TASKS[type(estimator)](estimator, X, y, sample_weight)
+        estimator_task = TASKS[type(estimator)](estimator, X, y, sample_weight)
     else:
-        built = task_on_rows(estimator, X, targets, sample_weight)
+        estimator_task = task_on_rows(estimator, X, targets, sample_weight)
     if confounds is None:
-        return built
+        return estimator_task
     confounds = as_confounds(confounds)
-    C = check_confounds(confounds.values, built.task.problem.n)
-    return replace(built, task=built.task.with_confounds(C, in_score=confounds.in_score))
+    C = check_confounds(confounds.values, estimator_task.task.problem.n)
+    return replace(estimator_task, task=estimator_task.task.with_confounds(C, in_score=confounds.in_score))

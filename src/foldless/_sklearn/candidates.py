@@ -106,15 +106,15 @@ def chosen_setting(estimator, params, classes):
 def _task_of(estimator, X, y, sample_weight, confounds):
     """The :class:`EstimatorTask` of an estimator without steps in front; a ValueError says why there is none."""
     estimator = freeze_class_weights(estimator, y)
-    built = require_closed_form(
+    estimator_task = require_closed_form(
         lambda: build_task(estimator, X, y, sample_weight, confounds),
         lambda obstacle: f"FoldlessSearchCV: {obstacle}; use scikit-learn's GridSearchCV for this setting.",
     )
-    if built.classes is not None and len(built.classes) < 2:
+    if estimator_task.classes is not None and len(estimator_task.classes) < 2:
         name = type(estimator).__name__
-        only = built.classes.tolist()[0]
+        only = estimator_task.classes.tolist()[0]
         raise ValueError(f"y holds one class only ({only!r}); {name} needs at least two classes.")
-    return built
+    return estimator_task
 
 
 def targets_of(estimator, y, sample_weight):
@@ -272,20 +272,22 @@ def settings(estimator, param_grid, data):
     for grid in _checked_grids(estimator, param_grid, data):
         contents = {key: [content(value) for value in values] for key, values in grid.items()}
         for params, kinds in zip(ParameterGrid(grid), ParameterGrid(contents), strict=True):
-            rest = params.copy()
+            kernel_params = params.copy()
             kinds.pop(name, None)
-            alpha: Any = rest.pop(name) if name in rest else check_known(with_params(estimator, rest)).alpha
+            alpha: Any = kernel_params.pop(name, None)
+            if name not in params:
+                alpha = check_known(with_params(estimator, kernel_params)).alpha
             if not isinstance(alpha, Real) or not np.isfinite(float(alpha)) or alpha <= 0:
                 raise ValueError(f"param_grid: {name}={alpha!r} must be a finite number > 0.")
-            _, alphas, places = groups.setdefault(tuple(kinds.items()), (rest, [], []))
+            _, alphas, places = groups.setdefault(tuple(kinds.items()), (kernel_params, [], []))
             alphas.append(float(alpha))
             places.append(len(candidate_list))
             candidate_list.append(params)
     result = []
-    for rest, alphas, places in groups.values():
-        built = data.tasks(with_params(estimator, {**rest, name: min(alphas)}))
-        tasks = () if data.parts is None else tuple(part.task for part in built)
-        first = built[0]
+    for kernel_params, alphas, places in groups.values():
+        estimator_task = data.tasks(with_params(estimator, {**kernel_params, name: min(alphas)}))
+        tasks = () if data.parts is None else tuple(part.task for part in estimator_task)
+        first = estimator_task[0]
         result.append(Setting(first.task, first.classes, first.flat, alphas, places, tasks, data.active))
     return candidate_list, result
 
@@ -311,8 +313,8 @@ def starting_points(spec, estimator, param_grid, data):
     step_prefix = split_steps(estimator).prefix
     for params in candidates(estimator, param_grid or {}, data):
         single = with_params(estimator, params)
-        built = data.task(single)
-        task, classes = built.task, built.classes
+        estimator_task = data.task(single)
+        task, classes = estimator_task.task, estimator_task.classes
         several, prefix = task.n_classes > 2, kernel_prefix(single)
         space = _space(spec, single, task.problem, task.n_classes if several and spec.share == "kernel" else 1)
         bounds = {name: pair for name, pair in spec.bounds.items() if name.startswith((step_prefix + "alpha", prefix))}
@@ -393,8 +395,8 @@ def by_grid(search, data):
 
 def beginning(spec, estimator, data):
     """(start, default grid) of a search by fidelity."""
-    built = data.task(estimator)
-    task, classes = built.task, built.classes
+    estimator_task = data.task(estimator)
+    task, classes = estimator_task.task, estimator_task.classes
     prefix, step_prefix = kernel_prefix(estimator), split_steps(estimator).prefix
     if spec.feature_scaling:
         _space(spec, estimator, task.problem, 1)  # raises an error where features have no scales
@@ -428,12 +430,12 @@ def heldout_scores(estimator, data, splits):
     return columns[0][0], np.column_stack([scores for _, scores in columns])
 
 
-def _heldout_scores(built, data, splits):
-    task, spec = built[0].task, SearchSpec(CRITERIA["press"])
+def _heldout_scores(estimator_task, data, splits):
+    task, spec = estimator_task[0].task, SearchSpec(CRITERIA["press"])
     if data.parts is None:
         selection = spec.selection(task, splits)
         scores = selection.scores(Solution.fit(task.problem, selection.rows, task.Y[selection.rows]))
     else:
-        selection = selection_of_parts(spec, [part.task for part in built], splits, data.active)
+        selection = selection_of_parts(spec, [part.task for part in estimator_task], splits, data.active)
         scores = selection.scores_at(task.problem.alpha)
     return selection.tested_rows, scores[selection.tested]

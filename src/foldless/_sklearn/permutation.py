@@ -92,19 +92,19 @@ def _closed_form(spec, data, steps, cautions):
     each_part = steps.first is not None or chooses_landmarks(last)
     _check_parts(spec, steps, last, each_part)
     seen = _fit_steps(steps.first, data, *spec.first[0])[1] if each_part else data  # by the last step
-    built = seen.task(last)
+    estimator_task = seen.task(last)
     if cautions:
-        warn_of_scale(built.task.problem)
-        flops = _flops_of_labelings(spec, built.task, each_part=each_part, weighted=has_class_weights(last))
-        warn_of_long_call(built.task.problem, "a permutation test", flops, ARRAYS)
-    check_confounds_determined(built.task.problem, spec.first)
-    by_columns = not spec.metadata.score and _takes_decisions(spec, built.task)
+        warn_of_scale(estimator_task.task.problem)
+        flops = _flops_of_labelings(spec, estimator_task.task, each_part=each_part, weighted=has_class_weights(last))
+        warn_of_long_call(estimator_task.task.problem, "a permutation test", flops, ARRAYS)
+    check_confounds_determined(estimator_task.task.problem, spec.first)
+    by_columns = not spec.metadata.score and _takes_decisions(spec, estimator_task.task)
     if has_class_weights(last):
         reason = "weights follow the labels, so that every permutation has a P of its own"
         obstacle = NoSharedP(reason, quicker=FIXED_CLASSES)
         if each_part or data.sample_weight is not None or not by_columns:
             raise obstacle
-        return Weighted(obstacle.route, SOME, built.task, _column_scores(spec, built))
+        return Weighted(obstacle.route, SOME, estimator_task.task, _column_scores(spec, estimator_task))
     if each_part:
         if not by_columns:
             raise NoClosedForm("behind fitted steps this score is asked of each fitted pipeline")
@@ -112,15 +112,15 @@ def _closed_form(spec, data, steps, cautions):
         fitted = f"{steps.names} fitted" if steps.first is not None else "landmarks chosen"
         reason = f"{fitted} on each training part; all permutations are columns of one P there"
         way = Route(route.ONE_P_PER_FOLD, reason)
-        return _batched(spec, built, way, residuals=data.residuals, solver_of=by_split)
-    solver = Solver(built.task.problem)
+        return _batched(spec, estimator_task, way, residuals=data.residuals, solver_of=by_split)
+    solver = Solver(estimator_task.task.problem)
     if not by_columns:
-        return _shared_precision(spec, data, last, built, solver)
+        return _shared_precision(spec, data, last, estimator_task, solver)
     reason = f"permutations are columns; all held-out predictions follow from one P ({solver.choice})"
     if spec.moves_splits:
         reason += "; each has its own splits"
     way = Route(route.ONE_FIT, reason, solver.choice)
-    return _batched(spec, built, way, residuals=data.residuals, shared=solver)
+    return _batched(spec, estimator_task, way, residuals=data.residuals, shared=solver)
 
 
 def _flops_of_labelings(spec, task, *, each_part, weighted):
@@ -158,19 +158,19 @@ def _takes_decisions(spec, task):
     return all(scoring.takes_decisions(task) for scoring in spec.scorings.values())
 
 
-def _column_scores(spec, built):
+def _column_scores(spec, estimator_task):
     """The scores of labelings that are columns."""
     options = {"sklearn_rounding": spec.matches_sklearn}
     return [
-        DecisionScore(scoring.score_function(built, **options), scoring.pooled, scoring.width)
+        DecisionScore(scoring.score_function(estimator_task, **options), scoring.pooled, scoring.width)
         for scoring in spec.scorings.values()
     ]
 
 
-def _batched(spec, built, way, **solver):
+def _batched(spec, estimator_task, way, **solver):
     """Permutations as columns, as many at a time as fit into memory."""
-    n_together = labelings_that_fit(built.task, spec.memory_limit)
-    return Batched(way, n_together, built.task, _column_scores(spec, built), **solver)
+    n_together = labelings_that_fit(estimator_task.task, spec.memory_limit)
+    return Batched(way, n_together, estimator_task.task, _column_scores(spec, estimator_task), **solver)
 
 
 def _fit_steps(first, data, train, test):
@@ -191,16 +191,16 @@ def _solver_behind_steps(first, last, data, train, test):
     return Solver(problem.restricted(train), steps=fitted)
 
 
-def _shared_precision(spec, data, last, built, solver):
+def _shared_precision(spec, data, last, estimator_task, solver):
     """scikit-learn's loop for every labeling, all from one P."""
     reason = f"one P for all permutations ({solver.choice}); this score is asked for one by one"
-    validate = partial(_validate_labeling, spec, data, last, built, solver)
+    validate = partial(_validate_labeling, spec, data, last, estimator_task, solver)
     return OneByOne(Route(route.ONE_FIT, reason, solver.choice), validate, FEW)
 
 
-def _validate_labeling(spec, data, last, built, solver, order, splits):
+def _validate_labeling(spec, data, last, estimator_task, solver, order, splits):
     """Scores of one labeling's splits by scikit-learn's loop, from the P of all labelings."""
-    task, scores = built.task, SplitScores(spec.scorings, len(splits))
+    task, scores = estimator_task.task, SplitScores(spec.scorings, len(splits))
     codes = None if task.codes is None else task.codes[order]
     if codes is not None:
         check_classes(codes, splits)
@@ -212,9 +212,9 @@ def _validate_labeling(spec, data, last, built, solver, order, splits):
         outer=spec.estimator,
         estimator=last,
         task=task,
-        classes=built.classes,
-        flat=built.flat,
-        checked=built.checked,
+        classes=estimator_task.classes,
+        flat=estimator_task.flat,
+        checked=estimator_task.checked,
         X=data.X,
         y=data.y,
         sample_weight=data.sample_weight,

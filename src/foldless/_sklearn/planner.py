@@ -117,19 +117,19 @@ def _closed_form(request, metadata, steps, fit_params):
     weight = fit_params.get("sample_weight")
     scaled = _scaled_parts(request, steps, fit_params)
     if scaled is not None:
-        estimator, (built, parts) = steps.last, scaled
+        estimator, (estimator_task, parts) = steps.last, scaled
     else:
         estimator = closed_form_estimator(request.estimator, metadata.fit)
-        built = build_task(estimator, request.X, request.y, weight, request.confounds)
+        estimator_task = build_task(estimator, request.X, request.y, weight, request.confounds)
         wants_probabilities = request.method.endswith("proba") or request.scoring is not None
-        parts = built.task.training_parts(probabilities=wants_probabilities)
+        parts = estimator_task.task.training_parts(probabilities=wants_probabilities)
     return ClosedFormRun(
         outer=request.estimator,
         estimator=estimator,
-        task=built.task,
-        classes=built.classes,
-        flat=built.flat,
-        checked=built.checked,
+        task=estimator_task.task,
+        classes=estimator_task.classes,
+        flat=estimator_task.flat,
+        checked=estimator_task.checked,
         X=request.X,
         y=request.y,
         sample_weight=weight,
@@ -149,13 +149,13 @@ def _scaled_parts(request, steps, fit_params):
     routed = fit_params and sklearn.get_config().get("enable_metadata_routing", False)
     if type(last) not in TASKS or probabilities or balanced or more_params or routed:
         return None
-    built = build_task(last, request.X, request.y, fit_params.get("sample_weight"))
-    task, problem = built.task, built.task.problem
+    estimator_task = build_task(last, request.X, request.y, fit_params.get("sample_weight"))
+    task, problem = estimator_task.task, estimator_task.task.problem
     dense_and_linear = problem.kernel.is_linear and not sp.issparse(problem.X) and problem.dtype == np.float64
     if not dense_and_linear or task.readout.cuts or problem.X.shape[1] >= problem.n:
         return None
     options = {"with_mean": scaler.with_mean, "with_std": scaler.with_std, "intercept": bool(problem.intercept)}
-    return built, ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
+    return estimator_task, ScaledParts(problem.X, task.Y, np.square(problem.root_w), problem.alpha, **options)
 
 
 def _with_splits(request, metadata):

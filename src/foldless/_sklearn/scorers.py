@@ -54,7 +54,7 @@ class StoredLabels(ClassifierMixin, BaseEstimator):
         """The decisions."""
         return self.decision
 
-    @available_if(lambda known: known.probabilities is not None)
+    @available_if(lambda stored: stored.probabilities is not None)
     def predict_proba(self, rows):
         """The probabilities."""
         return self.probabilities
@@ -261,19 +261,19 @@ class Scoring:
         plain = response == "predict" or (response == "decision_function" and absolute)
         return isinstance(self.scorer, _BaseScorer) and plain
 
-    def score_function(self, built, *, sklearn_rounding=False, **options):
+    def score_function(self, estimator_task, *, sklearn_rounding=False, **options):
         """A function from decisions (b, k, t) and truth to scores (b,).
 
         ``sklearn_rounding``: equal to scikit-learn's to the last bit. ``options`` are for scorers of scikit-learn:
         ``probabilities`` (b, t, c) and ``weights`` (t,), or None.
         """
-        if self.metric is None or not self._has_metric(built.task) or options.get("weights") is not None:
-            return partial(score_decisions, self.scorer, built.classes, built.flat, **options)
+        if self.metric is None or not self._has_metric(estimator_task.task) or options.get("weights") is not None:
+            return partial(score_decisions, self.scorer, estimator_task.classes, estimator_task.flat, **options)
         return (self.metric.sklearn_rounding if sklearn_rounding else None) or self.metric.function
 
-    def scores(self, built, D, truth, **options):
+    def scores(self, estimator_task, D, truth, **options):
         """Scores (b,) of decisions (b, k, t), nan with a warning where they are not defined; options as above."""
-        score = self.score_function(built, **options)
+        score = self.score_function(estimator_task, **options)
         if self.metric is None or score is not self.metric.function:  # a scorer of scikit-learn has its own warnings
             return score(D, truth)
         return defined_scores(self.name, self.metric, D, truth)
@@ -380,7 +380,7 @@ class HeldOutScores:
         """Scores (n_scores, b, n_splits) of decisions (b, N, ...) of the rows, for the places that each split tests."""
         scores = np.empty((len(self.scorings), len(decisions), len(tests)))
         columns = decisions[:, None] if decisions.ndim == 2 else np.swapaxes(decisions, 1, 2)
-        built = EstimatorTask(task, self.classes, task.codes is not None or columns.shape[1] == 1)
+        estimator_task = EstimatorTask(task, self.classes, task.codes is not None or columns.shape[1] == 1)
         for split, places in enumerate(tests):
             tested = rows[places]
             truth = task.Y[tested].T if task.codes is None else task.codes[tested]
@@ -388,7 +388,7 @@ class HeldOutScores:
             proba = None if probabilities is None else probabilities[:, places]
             test_weights = None if weights is None else weights[places]
             for number, scoring in enumerate(self.scorings.values()):
-                score = scoring.score_function(built, probabilities=proba, weights=test_weights)
+                score = scoring.score_function(estimator_task, probabilities=proba, weights=test_weights)
                 scores[number, :, split] = score(np.ascontiguousarray(columns[..., places]), truth)
         return scores
 

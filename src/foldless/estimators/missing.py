@@ -49,19 +49,19 @@ UNNEEDED = {
 Kind = TypeVar("Kind", bound=type)
 
 
-def parameter_hint(name, known, prefix=""):
+def parameter_hint(name, names, prefix=""):
     """What to write in the place of an unknown parameter, as a sentence; empty if nothing is similar.
 
-    ``known`` are the names of all parameters; in a pipeline those of the last step begin with ``prefix``.
+    ``names`` are the names of all parameters; in a pipeline those of the last step begin with ``prefix``.
     """
     bare = name.rpartition("__")[2]
     for place in (prefix, f"{prefix}kernel__"):
-        if place + bare in known:
+        if place + bare in names:
             return f"Did you mean {place}{bare}?"
     counterpart, code = COUNTERPARTS.get(bare, ("", ""))
-    if counterpart and prefix + counterpart in known:
+    if counterpart and prefix + counterpart in names:
         return f"Did you mean {prefix}{code}?"
-    return UNNEEDED.get(bare) or did_you_mean(name if "__" in name else prefix + name, known)
+    return UNNEEDED.get(bare) or did_you_mean(name if "__" in name else prefix + name, names)
 
 
 def explain_unknown_arguments(kind: Kind) -> Kind:

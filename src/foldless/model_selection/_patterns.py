@@ -113,9 +113,9 @@ def run_pattern_test(request, memory_limit=MEMORY_LIMIT):
     check_permutations(y, request.n_permutations)
     confounds = as_confounds(confounds_left_out(request.confounds, "patterns"))
     data = PermutationData(X, y, params.get("sample_weight"), confounds)
-    solved, built = require_closed_form(lambda: _solved(data, estimator, params), _refusal)
-    warn_of_scale(built.task.problem)
-    kernel, n = built.task.problem.kernel, built.task.problem.n
+    solved, estimator_task = require_closed_form(lambda: _solved(data, estimator, params), _refusal)
+    warn_of_scale(estimator_task.task.problem)
+    kernel, n = estimator_task.task.problem.kernel, estimator_task.task.problem.n
     if not kernel.is_linear:
         raise ValueError(f"patterns need kernel='linear' and penalty='rkhs'; this one is {kernel!r}.")
     scheme = scheme_of(request.null, None, n, names=("free",))
@@ -123,11 +123,11 @@ def run_pattern_test(request, memory_limit=MEMORY_LIMIT):
     orders = draw_null(scheme, n, request.n_permutations, request.random_state).orders
     warn_of_unchanged_labels(data, orders)
     moving = has_class_weights(estimator)
-    size = 1 if moving else patterns_that_fit(built.task, memory_limit)
+    size = 1 if moving else patterns_that_fit(estimator_task.task, memory_limit)
     progress = Progress(request.n_permutations, "permutations", request.verbose)
-    batches = _batches(data, solved, None if moving else built.task, orders, size, progress)
-    names = names if names is not None and len(names) == built.task.problem.X.shape[1] else None
-    return pattern_result(batches, request.n_permutations, built.classes, names)
+    batches = _batches(data, solved, None if moving else estimator_task.task, orders, size, progress)
+    names = names if names is not None and len(names) == estimator_task.task.problem.X.shape[1] else None
+    return pattern_result(batches, request.n_permutations, estimator_task.classes, names)
 
 
 def _solved(data, estimator, params):

@@ -428,10 +428,10 @@ def _warn_of_undefined_scores(spec, data, score, null):
     why = "not defined (a test part with one class only, say)"
     missing = int(np.isnan(null[:, ~np.isnan(score)]).sum())  # of members that were reached
     if missing:
-        counted = "count as at least as good as the true score"
+        effect = "count as at least as good as the true score"
         if spec.matches_sklearn:
-            counted = "do not count, as in scikit-learn"
-        warn_caller(f"{missing} of {null.size} permuted scores are {why} and {counted}. Larger test parts avoid this.")
+            effect = "do not count, as in scikit-learn"
+        warn_caller(f"{missing} of {null.size} permuted scores are {why} and {effect}. Larger test parts avoid this.")
     undefined = np.isnan(score) & (np.ndim(score) == 0 or ~np.isnan(null).all(0))
     if undefined.any():
         text = "nan"
