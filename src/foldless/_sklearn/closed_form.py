@@ -1,8 +1,8 @@
-"""A cross-validation in closed form: held-out decisions of all splits at once, without a loop of scikit-learn.
+"""A cross-validation in closed form: held-out outputs of all splits at once, without a loop of scikit-learn.
 
 Where every training part is all but its test set, sets of equally many rows are one batch of small systems in P (large
 ones are taken one by one), and the common scores are array operations over the batch. What does not fit in here (other
-training parts, probabilities, fitted estimators, scores of training rows) goes through scikit-learn's own loop and a
+training parts, rows of weight 0, fitted estimators, scores of training rows) goes through scikit-learn's own loop and a
 stand-in (``standin``), which costs about a millisecond a split, more than a small fit.
 """
 
@@ -24,7 +24,13 @@ from foldless._engine.readout.codings import chosen_labels
 from foldless._engine.readout.task import Task
 from foldless._sklearn.adapters import FOLDLESS_ESTIMATORS
 from foldless._sklearn.pipelines import split_steps, with_last
-from foldless._sklearn.scorers import decision_columns, defined_scores, named_scorers, stored_outputs
+from foldless._sklearn.scorers import (
+    decision_columns,
+    defined_scores,
+    named_scorers,
+    stored_outputs,
+    wants_probabilities,
+)
 from foldless.estimators.access import fitted_on_part, rows_of
 from foldless.estimators.checks import warn_of_strata
 
@@ -77,16 +83,15 @@ class ClosedFormRun:
         """Whether no row has a weight of 0: held-out rows of weight 0 need the models of training parts themselves."""
         return len(self.task.problem.active) == self.task.problem.n
 
-    def decide(self, sets, *, probabilities=False):
-        """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it.
+    def decide(self, sets):
+        """Decisions (k, t) or (k, t, c), or values (k, t, m), of the rows of each set by the model without it."""
+        decisions = self.task.held_out_decisions(self.parts, Sets.of(sets))
+        return decisions.reshape(*sets.shape, *decisions.shape[1:])
 
-        With ``probabilities`` these, (k, t, c), in their place.
-        """
-        if probabilities:
-            _, values = self.task.held_out_outputs(self.parts, Sets.of(sets))
-        else:
-            values = self.task.held_out_decisions(self.parts, Sets.of(sets))
-        return values.reshape(*sets.shape, *values.shape[1:])
+    def decide_with_probabilities(self, sets):
+        """(decisions, probabilities (k, t, c)) of the same, each calibrated inside its training part."""
+        outputs = self.task.held_out_outputs(self.parts, Sets.of(sets))
+        return tuple(values.reshape(*sets.shape, *values.shape[1:]) for values in outputs)
 
     def check_materialises(self):
         """Refuse fitted estimators of training parts where they could not give the held-out predictions again."""
@@ -140,7 +145,10 @@ def predict(run, splits, method):
     rows = np.concatenate([sets.ravel() for _, sets in groups]) if groups else np.empty(0, int)
     if len(rows) != n or len(np.unique(rows)) != n:  # no partition
         return None
-    decisions = [run.decide(sets, probabilities=method.endswith("proba")) for _, sets in groups]
+    if method.endswith("proba"):
+        decisions = [run.decide_with_probabilities(sets)[1] for _, sets in groups]
+    else:
+        decisions = [run.decide(sets) for _, sets in groups]
     stacked = np.concatenate([of_sets.reshape(-1, *of_sets.shape[2:]) for of_sets in decisions])
     return run.outputs(stacked[np.argsort(rows)], method)
 
@@ -148,54 +156,60 @@ def predict(run, splits, method):
 def validate(run, splits, scoring, counting):
     """(scikit-learn's dictionary of times and scores of all splits, ``counting`` with the labels of rows), or None."""
     start = time.perf_counter()
-    scorers = _scorers(scoring, run.estimator)
+    scorers = _scorers(scoring, run)
     groups = left_out_sets(splits, run.task.problem.n) if scorers and run.all_rows_count else None
     if groups is None:
         return None
+    calibrated = any(wants_probabilities(scorer) for _, scorer in scorers.values())
     try:
-        decisions = [run.decide(sets) for _, sets in groups]
-    except SingularBlockError:  # leave-one-out inside a training part, for its cut
+        if calibrated:
+            outputs = [run.decide_with_probabilities(sets) for _, sets in groups]
+        else:
+            outputs = [(run.decide(sets), None) for _, sets in groups]
+    except SingularBlockError:  # leave-one-out inside a training part, for its cut or calibration
         return None
     if isinstance(splits, LeaveOneOut) and run.task.codes is not None:
         ((_, rows),) = groups
-        warn_of_strata(decisions[0][:, 0], run.task.codes[rows[:, 0]])
+        warn_of_strata(outputs[0][0][:, 0], run.task.codes[rows[:, 0]])
     fitted = time.perf_counter()
     n_splits = sum(len(numbers) for numbers, _ in groups)
     scores = {name: np.empty(n_splits) for name in scorers}
-    for (numbers, sets), raw in zip(groups, decisions, strict=True):
+    for (numbers, sets), (raw, proba) in zip(groups, outputs, strict=True):
         for name, (metric_name, scorer) in scorers.items():
             try:
-                scores[name][numbers] = _scores(run, metric_name, scorer, sets, raw)
+                scores[name][numbers] = _scores(run, metric_name, scorer, sets, raw, proba)
             except Exception:  # as here, scikit-learn's loop reports the error of every split
                 return None
     times = {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     result = {name: np.full(n_splits, seconds / n_splits) for name, seconds in times.items()}
     if counting.of_labels:
         counts = np.zeros(len(run.classes) ** 2, int)
-        for (_, sets), raw in zip(groups, decisions, strict=True):
+        for (_, sets), (raw, _) in zip(groups, outputs, strict=True):
             counts += confusions(len(run.classes), decision_columns(raw), run.task.codes[sets]).sum(0)
         counting = counting.with_confusion(counts)
     return result | {f"test_{name}": values for name, values in scores.items()}, counting
 
 
-def _scorers(scoring, estimator):
-    """{name: (name of a metric, scorer)} of scores that judge predictions or decisions; else None."""
+def _scorers(scoring, run):
+    """{name: (name of a metric, scorer)} of scores that follow from what is held out; None where one does not."""
     if scoring is None:
-        scoring = "accuracy" if is_classifier(estimator) else "r2"
+        scoring = "accuracy" if is_classifier(run.estimator) else "r2"
     scorers = named_scorers(scoring)
+    known = RESPONSES if run.task.calibration is None else (*RESPONSES, "predict_proba")
     responses = (getattr(scorer, "_response_method", None) for _, scorer in scorers.values())
-    return scorers if all(response in RESPONSES for response in responses) else None
+    return scorers if all(response in known for response in responses) else None
 
 
-def _scores(run, name, scorer, sets, raw):
-    """Scores (k,) of decisions of the sets."""
+def _scores(run, name, scorer, sets, raw, probabilities):
+    """Scores (k,) of decisions of the sets, and of their probabilities where some score takes them."""
     task = run.task
     metric = METRICS.get(name) if isinstance(name, str) else None
     if metric is not None and metric.suits(task):
         # Values in their own precision, which may be higher than that of X.
         truth = task.codes[sets] if metric.labels else np.reshape(run.y, task.Y.shape)[sets].transpose(0, 2, 1)
         return defined_scores(name, metric, decision_columns(raw), truth)
+    probabilities = [None] * len(sets) if probabilities is None else probabilities
     return [
-        scorer(stored_outputs(run.classes, run.flat, decisions), rows[:, None], _safe_indexing(run.y, rows))
-        for decisions, rows in zip(raw, sets, strict=True)
+        scorer(stored_outputs(run.classes, run.flat, decisions, proba), rows[:, None], _safe_indexing(run.y, rows))
+        for decisions, proba, rows in zip(raw, probabilities, sets, strict=True)
     ]

@@ -282,7 +282,7 @@ class HeldOutDecisions:
             return self._refitted(self.plan.loop, sets)
         if not run.all_rows_count:  # sets may test rows of weight 0
             return self._refitted({"estimator": StandIn(run), "X": run.rows, "params": None}, sets)
-        raw = run.decide(sets, probabilities=self.response == "predict_proba")
+        raw = run.decide_with_probabilities(sets)[1] if self.response == "predict_proba" else run.decide(sets)
         return raw[:, None] if raw.ndim == 2 else np.swapaxes(raw, 1, 2)
 
     def _refitted(self, loop, sets):
